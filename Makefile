@@ -1,0 +1,39 @@
+# `make demo` and `make test` need nothing but Python 3.10 or later, git and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint types coverage check clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+demo: $(VENV)/.installed ## catch a regression in the bundled example
+	@$(BIN)/python examples/quickstart/demo.py build/demo
+
+test: $(VENV)/.installed ## run the tests
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.installed ## ruff: format and rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.installed ## mypy --strict on source and tests
+	$(BIN)/mypy
+
+coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+check: lint types coverage ## all that CI checks
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist .coverage*

@@ -1,0 +1,51 @@
+"""Golden queries: a YAML, JSON or JSONL file, and the lock file beside it, read into a `GoldenSet`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_kebab_eval.errors import GoldenError
+from pytest_kebab_eval.golden.fields import check_entries
+from pytest_kebab_eval.golden.lock import Lock, lock_path, read_lock
+from pytest_kebab_eval.golden.reading import Problem, read_entries
+from pytest_kebab_eval.inert import shown_path
+from pytest_kebab_eval.model import GoldenQuery, Value
+
+__all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
+
+MOST_PROBLEMS_SHOWN = 50
+
+
+class GoldenSet(Value, frozen=True):
+    """The golden queries of one file, in the file's order, with the spans that its lock file keeps."""
+
+    path: Path
+    queries: tuple[GoldenQuery, ...]
+    lock: Lock | None = None
+
+    def by_id(self) -> dict[str, GoldenQuery]:
+        """The queries by their id."""
+        return {query.id: query for query in self.queries}
+
+
+def load_golden_set(path: str | Path) -> GoldenSet:
+    """Read and check a golden file; one `GoldenError` lists everything that is wrong with it."""
+    path = Path(path)
+    problems: list[Problem] = []
+    entries = read_entries(path, problems)
+    queries = check_entries(entries, problems)
+    if problems:
+        raise GoldenError(_describe(path, problems))
+    return GoldenSet(path=path, queries=tuple(queries), lock=read_lock(lock_path(path)))
+
+
+def _describe(path: Path, problems: list[Problem]) -> str:
+    name = shown_path(path)
+    problems = sorted(problems, key=lambda problem: problem.line)
+    lines = [f"{name}:{problem.line}: {problem.text}" for problem in problems]
+    if len(lines) == 1:
+        return lines[0]
+    cut = lines[:MOST_PROBLEMS_SHOWN]
+    if len(lines) > len(cut):
+        cut.append(f"… and {len(lines) - len(cut)} more")
+    return "\n  ".join([f"{name} has {len(lines)} problems:", *cut])

@@ -1,0 +1,47 @@
+"""The lock file beside a golden file: where the expected chunks were, by the chunker that made them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from pytest_kebab_eval.errors import GoldenError
+from pytest_kebab_eval.inert import brief, shown_path
+from pytest_kebab_eval.model import Span, Value
+
+
+class LockedChunk(Value, frozen=True):
+    """One expected chunk: its document and its source spans."""
+
+    doc_id: str | None = None
+    spans: tuple[Span, ...] = ()
+
+
+class Lock(Value, frozen=True):
+    """What a lock file keeps."""
+
+    chunker_version: str | None = None
+    chunks: dict[str, LockedChunk] = msgspec.field(default_factory=dict)
+
+
+def lock_path(golden: Path) -> Path:
+    """`golden_queries.yaml` -> `golden_queries.lock.json`."""
+    return golden.with_name(f"{golden.stem}.lock.json")
+
+
+def read_lock(path: Path) -> Lock | None:
+    """The lock file, or None where there is none."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise GoldenError(f"cannot read the lock file {shown_path(path)}: {error.strerror}") from None
+    try:
+        return msgspec.json.decode(data, type=Lock)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise GoldenError(
+            f"{shown_path(path)}: this is not a lock file: {brief(str(error), 120)};"
+            " mend it, or delete it to go without"
+        ) from None

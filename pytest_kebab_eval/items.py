@@ -1,0 +1,103 @@
+"""The golden file as pytest sees it: a file of items whose verdicts are known before they run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_kebab_eval.inert import printable
+from pytest_kebab_eval.verdicts import Outcome
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.model import GoldenQuery
+    from pytest_kebab_eval.session import KebabSession
+
+
+class Failure(Exception):
+    """A verdict against B; the text is all that is shown."""
+
+
+class FailureText:
+    """How a failure is shown: without a traceback, and by its first line where there is little room."""
+
+    def __init__(self, text: str, path: str, line: int) -> None:
+        self._text = text
+        message = text.splitlines()[0] if text else ""
+        self.reprcrash = SimpleNamespace(message=message, path=path, lineno=line)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def toterminal(self, tw: Any) -> None:
+        """Called by pytest's terminal reporter."""
+        first, *rest = self._text.splitlines()
+        tw.line(first, red=True, bold=True)
+        for line in rest:
+            tw.line(line, green=line.startswith("  * "), red=line.startswith(("- ", "+ ")))
+
+
+class GoldenFile(pytest.File):
+    """The golden file, as a collector."""
+
+    kebab: KebabSession
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item a golden query, then the snapshot of the report."""
+        for query in self.kebab.golden.queries:
+            yield self._item(QueryItem, f"query[{printable(query.id)}]", query=query)
+        if self.kebab.snapshot_wanted:
+            from pytest_kebab_eval.snapshots import SnapshotItem
+
+            yield self._item(SnapshotItem, "snapshot[compare-report]")
+
+    def _item(self, kind: type[KebabItem], name: str, **more: Any) -> KebabItem:
+        # The node id is given outright: pytest would take the brackets for a part of the name, and
+        # then not find the item again by the id it had written down (--lf).
+        item: KebabItem = kind.from_parent(
+            self, name=name, nodeid=f"{self.nodeid}::{name}", kebab=self.kebab, **more
+        )
+        return item
+
+
+class KebabItem(pytest.Item):
+    """An item whose failures need no traceback."""
+
+    def __init__(self, *, kebab: KebabSession, **more: Any) -> None:
+        super().__init__(**more)
+        self.kebab = kebab
+
+    line = 1
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Where the item is, for pytest's reports: its line in the golden file, counted from 0."""
+        return self.path, self.line - 1, self.name
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        """A verdict as its text; anything else, which would be a defect, as pytest shows it."""
+        if isinstance(excinfo.value, Failure):
+            return FailureText(str(excinfo.value), str(self.path), self.line)
+        return super().repr_failure(excinfo, style)
+
+
+class QueryItem(KebabItem):
+    """One golden query."""
+
+    def __init__(self, *, query: GoldenQuery, **more: Any) -> None:
+        super().__init__(**more)
+        self.query = query
+        self.line = query.line
+
+    def runtest(self) -> None:
+        """Report the verdict, which the evaluation has reached already."""
+        self.user_properties.extend(self.kebab.properties(self.query))
+        verdict = self.kebab.evaluation.verdicts[self.query.id]
+        if verdict.outcome is Outcome.SKIPPED:
+            pytest.skip(verdict.reason)
+        if verdict.outcome is Outcome.XFAILED:
+            pytest.xfail(verdict.reason)
+        if verdict.outcome is not Outcome.PASSED:
+            raise Failure(self.kebab.explain(self.query))

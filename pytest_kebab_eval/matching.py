@@ -1,0 +1,326 @@
+"""Golden query + hits -> which targets were found, at which rank (section 3.1 of the contract).
+
+`Matcher` turns each golden query into `Targets` once; judging a ranking is then a walk over its hits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pytest_kebab_eval.golden import Lock
+from pytest_kebab_eval.model import Cited, GoldenQuery, Hit, MatchMode, Span, Support
+from pytest_kebab_eval.spans import Extent, extent, extents, overlap, touches
+from pytest_kebab_eval.store import Corpus
+
+SPAN_OVERLAP = 0.5
+
+
+class Located(NamedTuple):
+    """Where an expected chunk is, as far as anybody knows."""
+
+    doc_id: str | None = None
+    extents: tuple[Extent, ...] = ()
+
+
+class Passages:
+    """Where a run's hits are from, and what they say: the run's own corpus knows, else the hit itself."""
+
+    def __init__(self, corpus: Corpus | None = None) -> None:
+        self._corpus = corpus if corpus and corpus.has_chunks else None
+
+    def extents(self, hit: Hit) -> tuple[Extent, ...]:
+        """The hit's span: that of its chunk, else that of its citation."""
+        chunk = self._corpus.chunk(hit.chunk_id) if self._corpus and hit.chunk_id else None
+        return (chunk.extents if chunk else ()) or citation_extents(hit)
+
+    def text(self, hit: Hit) -> str | None:
+        """The hit's whole text, where it is at hand."""
+        if hit.text is not None:
+            return hit.text
+        return self._corpus.text(hit.chunk_id) if self._corpus and hit.chunk_id else None
+
+    def resolves(self, cited: Cited, hits: Iterable[Hit]) -> bool:
+        """Whether what an answer cites is there: in the corpus, else among the query's own hits."""
+        citation = cited.citation
+        if citation is None or not citation.path:
+            known = cited.chunk_id and self._corpus and self._corpus.chunk(cited.chunk_id)
+            return bool(known) or any(cited.chunk_id and hit.chunk_id == cited.chunk_id for hit in hits)
+        if self._corpus and self._corpus.has_documents:
+            return self._corpus.resolves(citation)
+        cited_extent = extent(citation)
+        return any(
+            touches(cited_extent, self.extents(hit))
+            for hit in hits
+            if citation.path in (hit.doc_path, hit.citation and hit.citation.path)
+        )
+
+
+class Places:
+    """Where the expected chunks are, from the first source that knows."""
+
+    def __init__(
+        self,
+        lock: Lock | None = None,
+        corpora: Sequence[Corpus] = (),
+        stored: Mapping[str, Located] | None = None,
+    ) -> None:
+        self._lock = lock
+        self._corpora = corpora
+        self._stored = stored or {}
+
+    def locate(self, query: GoldenQuery, chunk_id: str) -> Located:
+        """The chunk's place; one without extents is known by its document at best."""
+        doc_id = None
+        for place in self._sources(query, chunk_id):
+            if place.extents:
+                return place if place.doc_id else place._replace(doc_id=doc_id)
+            doc_id = doc_id or place.doc_id
+        return Located(doc_id)
+
+    def _sources(self, query: GoldenQuery, chunk_id: str) -> Iterable[Located]:
+        given = [one for one in query.expected_spans if one.chunk_id == chunk_id]
+        if given:
+            yield Located(given[0].doc_id, extents(one.span for one in given))
+        if self._lock and chunk_id in self._lock.chunks:
+            locked = self._lock.chunks[chunk_id]
+            yield Located(locked.doc_id, extents(locked.spans))
+        for corpus in self._corpora:
+            chunk = corpus.chunk(chunk_id)
+            if chunk:
+                yield Located(chunk.doc_id, chunk.extents)
+        if chunk_id in self._stored:
+            yield self._stored[chunk_id]
+
+
+class Match(NamedTuple):
+    """A target that a hit satisfies, and whether only by being in the right document."""
+
+    target: int
+    by_document: bool = False
+
+
+class Targets(NamedTuple):
+    """What a query wants found."""
+
+    ids: tuple[str, ...]
+    gains: tuple[float, ...]
+    by: str  # chunk | anchor | span | document | nothing
+    find: Callable[[Hit, Passages], Sequence[Match]]
+    doc_ids: frozenset[str] = frozenset()
+    paths: frozenset[str] = frozenset()
+    for_metrics: bool = True  # false: for the per-query comparison alone
+
+
+class Ranking(NamedTuple):
+    """A list of hits, judged."""
+
+    found: tuple[int | None, ...]  # for each target, the rank of its first matching hit
+    correct: tuple[int, ...]  # the ranks of the correct hits, ascending
+    by_document: bool = False  # a hit counted only for being in the right document
+
+    @property
+    def first(self) -> int | None:
+        """The rank of the first correct hit."""
+        return self.correct[0] if self.correct else None
+
+
+def judge(targets: Targets, hits: Iterable[Hit], passages: Passages) -> Ranking:
+    """Which hits are correct, and where each target was found first."""
+    found: list[int | None] = [None] * len(targets.ids)
+    correct = []
+    by_document = False
+    for hit in hits:
+        matches = targets.find(hit, passages)
+        if matches:
+            correct.append(hit.rank)
+            for target, only_document in matches:
+                by_document = by_document or only_document
+                if found[target] is None:
+                    found[target] = hit.rank
+    return Ranking(tuple(found), tuple(correct), by_document)
+
+
+class Matcher:
+    """Makes the targets of queries, in one mode."""
+
+    def __init__(
+        self, mode: MatchMode, places: Places | None = None, least_overlap: float = SPAN_OVERLAP
+    ) -> None:
+        self.mode = mode
+        self._places = places or Places()
+        self._least_overlap = least_overlap
+
+    def targets(self, query: GoldenQuery) -> Targets:
+        """The targets of a query: its chunks, else its anchors, else its documents."""
+        chunks = gains_of(query)
+        own_spans = [one for one in query.expected_spans if one.chunk_id is None]
+        if query.gold_supports and (self.mode is MatchMode.FALLBACK or not (chunks or own_spans)):
+            return _anchor_targets(query.gold_supports)
+        if chunks or own_spans:
+            if self.mode is MatchMode.EXACT and not own_spans:
+                return _chunk_targets(query, chunks)
+            return self._located_targets(query, chunks)
+        if query.expected_doc_ids:
+            return _document_targets(query.expected_doc_ids)
+        return _NOTHING
+
+    def _located_targets(self, query: GoldenQuery, chunks: dict[str, float]) -> Targets:
+        """Chunks by their place (by their id in exact mode), and spans that are targets of their own."""
+        exact = self.mode is MatchMode.EXACT
+        places: list[tuple[frozenset[str], tuple[Extent, ...]]] = []
+        index: dict[str, Match] = {}
+        for number, chunk_id in enumerate(chunks):
+            located = Located() if exact else self._places.locate(query, chunk_id)
+            docs = {located.doc_id} if located.doc_id else set(query.expected_doc_ids or ())
+            places.append((frozenset(docs - {None}), located.extents))
+            if exact:
+                index[chunk_id] = Match(number)
+        ids, gains = list(chunks), list(chunks.values())
+        for one in query.expected_spans:
+            if one.chunk_id is None:
+                place = extent(one.span)
+                places.append((frozenset({one.doc_id}), (place,) if place else ()))
+                ids.append(f"{one.doc_id} {describe(one.span)}")
+                gains.append(1.0)
+        first_place = len(chunks) if exact else 0
+
+        def find(hit: Hit, passages: Passages) -> Sequence[Match]:
+            if exact and hit.chunk_id in index:
+                return (index[hit.chunk_id],)
+            return self._by_place(hit, passages, places, first_place)
+
+        unlocated = any(not found for _, found in places[first_place:])
+        return Targets(
+            ids=tuple(ids),
+            gains=tuple(gains),
+            by="document" if unlocated else "chunk" if exact and chunks else "span",
+            find=find,
+            doc_ids=_documents_of(query).union(*(docs for docs, _ in places)),
+        )
+
+    def _by_place(
+        self,
+        hit: Hit,
+        passages: Passages,
+        places: list[tuple[frozenset[str], tuple[Extent, ...]]],
+        start: int,
+    ) -> list[Match]:
+        matches = []
+        ours: tuple[Extent, ...] | None = None
+        for number in range(start, len(places)):
+            docs, theirs = places[number]
+            if hit.doc_id not in docs:
+                continue
+            if ours is None:
+                ours = passages.extents(hit)
+            share = overlap(ours, theirs)
+            if share is None:
+                matches.append(Match(number, by_document=True))
+            elif share >= self._least_overlap:
+                matches.append(Match(number))
+        return matches
+
+
+def gains_of(query: GoldenQuery) -> dict[str, float]:
+    """The expected chunks with their gains: 1, unless `relevance` says otherwise; 0 is not a target."""
+    gains = dict.fromkeys(query.expected_chunk_ids, 1.0)
+    gains.update(query.relevance)
+    return {chunk_id: gain for chunk_id, gain in gains.items() if gain > 0}
+
+
+def citation_extents(hit: Hit) -> tuple[Extent, ...]:
+    """Where a hit says that it is from."""
+    place = extent(hit.citation) if hit.citation else None
+    return (place,) if place else ()
+
+
+def describe(span: Span) -> str:
+    """A span in a few characters, such as `line 3-9`."""
+    match span.kind:
+        case "code":
+            return f"line {span.line_start:g}-{span.line_end:g}"
+        case "page":
+            return f"page {span.page}"
+        case "time":
+            return f"time {span.start_ms:g}-{span.end_ms:g} ms"
+        case "region":
+            return f"region {span.x:g},{span.y:g} {span.w:g}x{span.h:g}"
+        case kind:
+            return f"{kind} {span.start:g}-{span.end:g}"
+
+
+# -- targets that need no place ------------------------------------------------------------------
+
+_NO_MATCH: tuple[Match, ...] = ()
+_NOTHING = Targets((), (), "nothing", lambda hit, passages: _NO_MATCH, for_metrics=False)
+
+
+def _documents_of(query: GoldenQuery) -> frozenset[str]:
+    return frozenset(query.expected_doc_ids or ())
+
+
+def _chunk_targets(query: GoldenQuery, chunks: dict[str, float]) -> Targets:
+    index = {chunk_id: (Match(number),) for number, chunk_id in enumerate(chunks)}
+    return Targets(
+        ids=tuple(chunks),
+        gains=tuple(chunks.values()),
+        by="chunk",
+        find=lambda hit, passages: index.get(hit.chunk_id or "", _NO_MATCH),
+        doc_ids=_documents_of(query),
+    )
+
+
+def _document_targets(doc_ids: Sequence[str]) -> Targets:
+    index = {doc_id: (Match(number),) for number, doc_id in enumerate(doc_ids)}
+    return Targets(
+        ids=tuple(doc_ids),
+        gains=(1.0,) * len(doc_ids),
+        by="document",
+        find=lambda hit, passages: index.get(hit.doc_id or "", _NO_MATCH),
+        doc_ids=frozenset(doc_ids),
+        for_metrics=False,
+    )
+
+
+def _anchor_targets(supports: Sequence[Support]) -> Targets:
+    anchors = [
+        (support.path, normal_heading(support.heading), [one.casefold() for one in support.snippets])
+        for support in supports
+    ]
+
+    def find(hit: Hit, passages: Passages) -> Sequence[Match]:
+        return [
+            Match(number)
+            for number, (path, heading, snippets) in enumerate(anchors)
+            if hit.doc_path == path
+            and normal_heading(" > ".join(hit.heading_path or ())).startswith(heading)
+            and (not snippets or _has_snippet(passages.text(hit), snippets))
+        ]
+
+    return Targets(
+        ids=tuple(f"{one.path} > {one.heading}" if one.heading else one.path for one in supports),
+        gains=(1.0,) * len(supports),
+        by="anchor",
+        find=find,
+        paths=frozenset(support.path for support in supports),
+    )
+
+
+def _has_snippet(text: str | None, snippets: Sequence[str]) -> bool:
+    """Any snippet in the text; a text that is not at hand cannot speak against the hit."""
+    if text is None:
+        return True
+    folded = text.casefold()
+    return any(snippet in folded for snippet in snippets)
+
+
+_DELIMITER = re.compile(r"\s*>\s*")
+_MARKS = re.compile(r"(?:^|(?<= > ))#+\s*")
+
+
+def normal_heading(heading: str) -> str:
+    """A heading path as text that compares: single spaces, ` > ` between levels, no `#` marks."""
+    spaced = " ".join(heading.split())
+    return _MARKS.sub("", _DELIMITER.sub(" > ", spaced)).strip()

@@ -1,0 +1,200 @@
+"""The values that flow through the program; frozen, with no behaviour beyond themselves."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from typing import Annotated, Any
+
+import msgspec
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Value(msgspec.Struct, frozen=True):
+    """A frozen record."""
+
+
+class Span(Value, frozen=True, omit_defaults=True, gc=False):
+    """Where in a document something is: a source span, or a citation with its path."""
+
+    kind: str
+    path: str | None = None
+    start: float | None = None
+    end: float | None = None
+    line_start: float | None = None
+    line_end: float | None = None
+    page: int | None = None
+    char_start: float | None = None
+    char_end: float | None = None
+    x: float | None = None
+    y: float | None = None
+    w: float | None = None
+    h: float | None = None
+    start_ms: float | None = None
+    end_ms: float | None = None
+
+
+class Hit(Value, frozen=True):
+    """One retrieved chunk."""
+
+    rank: Positive
+    chunk_id: str | None = None
+    doc_id: str | None = None
+    doc_path: str | None = None
+    heading_path: tuple[str, ...] | None = None
+    snippet: str | None = None
+    text: str | None = None
+    citation: Span | None = None
+
+
+class Cited(Value, frozen=True):
+    """One citation of an answer."""
+
+    citation: Span | None = None
+    marker: str | None = None
+    chunk_id: str | None = None
+
+
+class Answer(Value, frozen=True):
+    """What a RAG pipeline answered; `grounded` false means that it refused."""
+
+    grounded: bool
+    text: str = msgspec.field(default="", name="answer")
+    refusal_reason: str | None = None
+    citations: tuple[Cited, ...] = ()
+
+
+class QueryResult(Value, frozen=True, kw_only=True):
+    """What one run stored for one query; hits are in rank order."""
+
+    query_id: str = ""
+    query: str = ""
+    hits: tuple[Hit, ...] = msgspec.field(name="hits_top_k")
+    answer: Answer | None = None
+    error: str | None = None
+
+
+class Unreadable(Value, frozen=True):
+    """A stored result that does not parse, and why."""
+
+    query_id: str
+    reason: str
+
+
+class Run(Value, frozen=True):
+    """A stored evaluation run, without its results."""
+
+    run_id: str
+    suite: str = ""
+    config: dict[str, Any] = {}
+    commit_hash: str | None = None
+    created_at: str = ""
+
+    @property
+    def chunker_version(self) -> str | None:
+        """The chunker that made this run's chunk ids, if the run says."""
+        version = self.config.get("chunker_version")
+        return None if version is None else str(version)
+
+
+class Support(Value, frozen=True):
+    """An anchor in a document that survives re-chunking."""
+
+    path: str
+    heading: str = ""
+    snippets: tuple[str, ...] = ()
+
+
+class ExpectedSpan(Value, frozen=True):
+    """The source span of an expected chunk, or a target of its own if it names none."""
+
+    doc_id: str
+    span: Span
+    chunk_id: str | None = None
+
+
+class Xfail(Value, frozen=True):
+    """A known regression, accepted until a date."""
+
+    reason: str
+    until: datetime.date | None = None
+
+
+class GoldenQuery(Value, frozen=True):
+    """One entry of the golden file; `expected_doc_ids` is None where the key is missing."""
+
+    id: str
+    query: str
+    line: int = 0
+    expected_chunk_ids: tuple[str, ...] = ()
+    expected_doc_ids: tuple[str, ...] | None = None
+    answerable: bool | None = None
+    must_contain: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    relevance: dict[str, float] = {}
+    gold_supports: tuple[Support, ...] = ()
+    required_support_groups: tuple[tuple[int, ...], ...] = ()
+    expected_spans: tuple[ExpectedSpan, ...] = ()
+    expected_answer: str | None = None
+    k: int | None = None
+    lang: str | None = None
+    difficulty: str | None = None
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    group: str | None = None
+    xfail: Xfail | None = None
+
+    @property
+    def can_be_answered(self) -> bool | None:
+        """Whether an answer is wanted: true, false (it should refuse) or unknown."""
+        if self.answerable is not None:
+            return self.answerable
+        if self.expected_doc_ids == ():
+            return False
+        return True if self.expects_anything else None
+
+    @property
+    def expects_anything(self) -> bool:
+        """Whether the entry names something to find or to say."""
+        return bool(
+            self.expected_doc_ids
+            or self.expected_chunk_ids
+            or self.must_contain
+            or self.claims
+            or self.relevance
+            or self.gold_supports
+            or self.expected_spans
+            or self.expected_answer
+        )
+
+
+class MatchMode(enum.Enum):
+    """How the hits of a comparison are told right from wrong."""
+
+    EXACT = "exact"
+    FALLBACK = "fallback_doc_span"
+
+
+class ComparisonKind(enum.Enum):
+    """What became of a query between run A and run B."""
+
+    WIN = "win"
+    LOSS = "loss"
+    DRAW = "draw"
+    REGRESSION = "regression"
+
+
+class QueryComparison(Value, frozen=True):
+    """One query, A against B; the ranks are those of the first correct hit."""
+
+    query_id: str
+    kind: ComparisonKind
+    a_hit_rank: int | None
+    b_hit_rank: int | None
+    note: str | None = None
+    cause: str | None = None
+    checks: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    gained: tuple[str, ...] = ()

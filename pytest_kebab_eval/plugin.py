@@ -1,0 +1,133 @@
+"""The pytest plugin: options, fixtures, and, only where a run is named, a `KebabSession`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_kebab_eval.settings import OPTIONS, Option, Sources, names_a_run
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.comparison import CompareReport
+    from pytest_kebab_eval.golden import GoldenSet
+    from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Run
+    from pytest_kebab_eval.session import KebabSession
+
+SESSION = pytest.StashKey["KebabSession"]()
+NO_RUN = "no run is named: give --kebab-run-a and --kebab-run-b"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Every option of `settings.OPTIONS`, with its ini value."""
+    group = parser.getgroup("kebab-eval", "compare two stored evaluation runs (pytest-kebab-eval)")
+    for option in OPTIONS:
+        help_text = f"{option.help} [env: {option.env}]" if option.env else option.help
+        shape: dict[str, Any] = {"action": "store_true"} if option.is_flag else {"metavar": option.metavar}
+        if option.choices:
+            shape = {"choices": option.choices}
+        group.addoption(
+            option.flag, *option.more_flags, dest=option.ini, default=None, help=help_text, **shape
+        )
+        if option.has_ini:
+            parser.addini(option.ini, option.help, default=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start a session if a run is named."""
+    sources = _sources(config)
+    if not names_a_run(sources) or config.option.help or config.option.version:
+        return
+    from pytest_kebab_eval.rootdir import refuse_a_lost_ini_file
+    from pytest_kebab_eval.session import KebabSession
+
+    refuse_a_lost_ini_file(config)
+    config.stash[SESSION] = KebabSession(config, sources)
+    config.pluginmanager.register(config.stash[SESSION], "kebab-eval-session")
+
+
+def _sources(config: pytest.Config) -> Sources:
+    def on_command_line(option: Option) -> Any:
+        return config.getoption(option.ini)
+
+    def in_ini(option: Option) -> Any:
+        return config.getini(option.ini)
+
+    return Sources(on_command_line, in_ini, os.environ, Path(config.invocation_params.dir), config.rootpath)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes `kebab_query` is run for each golden query."""
+    if "kebab_query" not in metafunc.fixturenames:
+        return
+    session = metafunc.config.stash.get(SESSION, None)
+    queries = session.golden.queries if session else ()
+    metafunc.parametrize("kebab_query", queries, ids=[query.id for query in queries], scope="session")
+
+
+# -- fixtures ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def _kebab(pytestconfig: pytest.Config) -> KebabSession:
+    session = pytestconfig.stash.get(SESSION, None)
+    if session is None:
+        pytest.skip(NO_RUN)
+    return session
+
+
+@pytest.fixture(scope="session")
+def kebab_golden(_kebab: KebabSession) -> GoldenSet:
+    """The golden queries."""
+    return _kebab.golden
+
+
+@pytest.fixture(scope="session")
+def kebab_report(_kebab: KebabSession) -> CompareReport:
+    """The comparison of run B with run A."""
+    return _kebab.evaluation.report
+
+
+@pytest.fixture(scope="session")
+def kebab_run_a(_kebab: KebabSession) -> Run:
+    """Run A, the baseline."""
+    return _kebab.evaluation.run_a
+
+
+@pytest.fixture(scope="session")
+def kebab_run_b(_kebab: KebabSession) -> Run:
+    """Run B, the candidate."""
+    return _kebab.evaluation.run_b
+
+
+@pytest.fixture(scope="session")
+def _kebab_results(_kebab: KebabSession) -> Iterator[Any]:
+    from contextlib import ExitStack
+
+    from pytest_kebab_eval.evaluation import stored_results
+
+    with ExitStack() as stack:
+        yield stored_results(stack, _kebab.settings, _kebab.evaluation)
+
+
+@pytest.fixture
+def kebab_result_a(kebab_query: GoldenQuery, _kebab_results: Any) -> QueryResult | None:
+    """What run A stored for the query; None if nothing that can be read."""
+    result: QueryResult | None = _kebab_results.a(kebab_query.id)
+    return result
+
+
+@pytest.fixture
+def kebab_result_b(kebab_query: GoldenQuery, _kebab_results: Any) -> QueryResult | None:
+    """What run B stored for the query; None if nothing that can be read."""
+    result: QueryResult | None = _kebab_results.b(kebab_query.id)
+    return result
+
+
+@pytest.fixture
+def kebab_comparison(kebab_query: GoldenQuery, _kebab: KebabSession) -> QueryComparison | None:
+    """What became of the query between the runs; None if it is in neither."""
+    return _kebab.comparison(kebab_query)

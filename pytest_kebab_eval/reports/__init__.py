@@ -1,0 +1,1 @@
+"""A `CompareReport` -> Markdown, JSON, terminal text: each a pure function."""

@@ -1,0 +1,37 @@
+"""`report.json`, and the part of it that is snapshotted: one query a line, so that diffs read well."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.comparison import CompareReport
+
+# What differs between two runs with equal results.
+_OF_THE_RUNS = ("run_a", "run_b")
+
+
+def render_report_json(report: CompareReport) -> str:
+    """The whole report as JSON."""
+    return laid_out(msgspec.to_builtins(report))
+
+
+def snapshot_of(report: CompareReport) -> dict[str, Any]:
+    """The report without what belongs to the two runs alone."""
+    fields = msgspec.to_builtins(report)
+    return {key: value for key, value in fields.items() if key not in _OF_THE_RUNS}
+
+
+def laid_out(fields: dict[str, Any]) -> str:
+    """JSON with every element of a top-level list on a line of its own."""
+    parts = [f"  {json.dumps(key)}: {_value(value)}" for key, value in fields.items()]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and value:
+        lines = [f"    {json.dumps(one, ensure_ascii=False)}" for one in value]
+        return "[\n" + ",\n".join(lines) + "\n  ]"
+    return json.dumps(value, ensure_ascii=False, indent=2).replace("\n", "\n  ")

@@ -1,0 +1,64 @@
+"""`report.md`: a comparison for a pull request."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import jinja2
+
+from pytest_kebab_eval.comparison import CompareReport
+from pytest_kebab_eval.inert import brief, printable
+from pytest_kebab_eval.model import ComparisonKind
+from pytest_kebab_eval.reports.words import metric_rows, signed, valued, verdict
+
+
+def render_report_md(report: CompareReport) -> str:
+    """The report as Markdown."""
+    return _template().render(context(report))
+
+
+def context(report: CompareReport) -> dict[str, Any]:
+    """What the templates are given."""
+    by_kind = {kind.value: [one for one in report.per_query if one.kind is kind] for kind in ComparisonKind}
+    failed_checks = [
+        one for one in report.per_query if one.checks and one.kind is not ComparisonKind.REGRESSION
+    ]
+    return {
+        "report": report,
+        "verdict": verdict(report),
+        "rows": metric_rows(report),
+        "by_kind": by_kind,
+        "failed_checks": failed_checks,
+        "paired": report.deltas.paired,
+    }
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pytest_kebab_eval", "reports"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701  Markdown: every foreign text goes through `code`
+    )
+    environment.filters.update(code=code, codes=codes, valued=valued, signed=signed)
+    return environment.get_template("report.md.jinja")
+
+
+def code(text: Any, width: int = 200) -> str:
+    """Foreign text as an inline code span, where neither Markdown nor HTML nor a mention means anything."""
+    if text is None:
+        return "–"
+    shown = brief(printable(str(text)), width) or " "
+    fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
+    pad = " " if shown[0] == "`" or shown[-1] == "`" else ""
+    return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|")
+
+
+def codes(texts: Any) -> str:
+    """A list of foreign texts."""
+    return ", ".join(code(text, 80) for text in texts) or "–"

@@ -1,0 +1,162 @@
+"""A comparison for the terminal: a failing query in full, and the summary at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pytest_kebab_eval.comparison import CompareReport
+from pytest_kebab_eval.evaluation import Shown
+from pytest_kebab_eval.inert import brief, printable
+from pytest_kebab_eval.model import GoldenQuery, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.reports.words import (
+    CAUSES,
+    coverage,
+    kinds_counted,
+    matched,
+    metric_rows,
+    signed,
+    valued,
+    verdict,
+)
+from pytest_kebab_eval.verdicts import Verdict
+
+HITS_SHOWN = 5
+# What the summary shows of the metrics; the reports have all of them.
+_IN_SUMMARY = (
+    "hit@1",
+    "hit@3",
+    "hit@5",
+    "hit@10",
+    "mrr",
+    "recall@10_doc",
+    "precision@5_chunk",
+    "citation_coverage",
+    "groundedness",
+    "refusal_correctness",
+    "empty_result_rate",
+)
+
+
+class Line(NamedTuple):
+    """A line and how it is meant: good, bad, or neither."""
+
+    text: str
+    mood: int = 0
+
+
+def explain(
+    query: GoldenQuery,
+    verdict: Verdict,
+    comparison: QueryComparison | None,
+    shown: Shown | None,
+    where: str,
+) -> str:
+    """Why a query fails: what was expected, where it was in A, and what is there in B."""
+    return "\n".join(_explained(query, verdict, comparison, shown, where))
+
+
+def _explained(
+    query: GoldenQuery,
+    verdict: Verdict,
+    comparison: QueryComparison | None,
+    shown: Shown | None,
+    where: str,
+) -> Iterator[str]:
+    yield verdict.reason
+    yield f"  query     {brief(query.query, 100)}"
+    if shown is None or comparison is None:
+        yield f"  golden    {where}"
+        return
+    yield f"  expected  {_expected(query, shown)}"
+    yield f"  run A     {_rank(comparison.a_hit_rank, shown.a)}"
+    yield f"  run B     {_rank(comparison.b_hit_rank, shown.b)}"
+    if comparison.cause:
+        yield f"  cause     {comparison.cause}: {CAUSES[comparison.cause]}"
+    yield from _lost(comparison, shown)
+    yield from _answer(query, comparison, shown)
+    if comparison.note:
+        yield f"  note      {printable(comparison.note)}"
+    yield f"  golden    {where}"
+    if shown.b and shown.b.hits:
+        yield "  top hits of run B (* = expected)"
+        for hit in shown.b.hits[:HITS_SHOWN]:
+            yield f"  {'*' if hit.rank in shown.correct_b else ' '} {hit.rank:>3}  {_hit(hit)}"
+
+
+def _expected(query: GoldenQuery, shown: Shown) -> str:
+    if query.can_be_answered is False:
+        return "a refusal"
+    rules = [f"an answer with {brief(one, 40)!r}" for one in query.must_contain]
+    rules += [f"an answer without {brief(one, 40)!r}" for one in query.forbidden]
+    return ", ".join([*map(printable, shown.expected), *rules]) or "nothing in particular"
+
+
+def _rank(rank: int | None, result: QueryResult | None) -> str:
+    if result is None:
+        return "no result"
+    if result.error is not None:
+        return f"error: {brief(result.error)}"
+    return "not found" if rank is None else f"rank {rank}"
+
+
+def _lost(comparison: QueryComparison, shown: Shown) -> Iterator[str]:
+    """Each lost target, the rank it had, and what took its place."""
+    if not comparison.lost:
+        return
+    yield f"  lost      {', '.join(map(printable, comparison.lost))}"
+    had = comparison.a_hit_rank
+    taker = next((hit for hit in shown.b.hits if hit.rank == had), None) if shown.b else None
+    if taker:
+        yield f"  at rank {had:<3} now {_hit(taker)}"
+
+
+def _answer(query: GoldenQuery, comparison: QueryComparison, shown: Shown) -> Iterator[str]:
+    if not {"answer", "refusal", "citation"} & set(comparison.checks):
+        return
+    answer = shown.b.answer if shown.b else None
+    if answer is None:
+        yield "  answer    none"
+        return
+    refused = "" if answer.grounded else "(refused) "
+    yield f"  answer    {refused}{brief(answer.text, 100)}"
+    missing = [one for one in query.must_contain if one not in answer.text]
+    present = [one for one in query.forbidden if one in answer.text]
+    if "answer" in comparison.checks and (missing or present):
+        said = [f"lacks {brief(one, 40)!r}" for one in missing]
+        said += [f"says the forbidden {brief(one, 40)!r}" for one in present]
+        yield f"  rule      {', '.join(said)}"
+    if "citation" in comparison.checks:
+        cited = [one.citation.path for one in answer.citations if one.citation and one.citation.path]
+        yield f"  cites     {', '.join(map(printable, cited)) or 'nothing'}"
+
+
+def _hit(hit: Hit) -> str:
+    """A hit on one line: its id, where it is from, how it begins."""
+    where = " > ".join([hit.doc_path or hit.doc_id or "", *(hit.heading_path or ())])
+    begins = hit.snippet or hit.text or ""
+    parts = [brief(hit.chunk_id or "", 40), brief(where, 60), f'"{brief(begins, 40)}"' if begins else ""]
+    return "  ".join(filter(None, parts))
+
+
+# -- the summary ---------------------------------------------------------------------------------
+
+
+def summary(report: CompareReport) -> Iterator[Line]:
+    """The comparison in total."""
+    yield Line(f"{'metric':<22}{'A':>9}{'B':>9}{'B - A':>10}")
+    for row in metric_rows(report):
+        if row.metric.name in _IN_SUMMARY:
+            name = f"{row.metric}{' ↓' if row.metric.lower_is_better else ''}"
+            numbers = f"{valued(row.a):>9}{valued(row.b):>9}{signed(row.delta):>10}"
+            yield Line(f"{name:<22}{numbers}", row.direction)
+    lost = any(one.checks or one.cause == "absent" for one in report.per_query)
+    yield Line(f"{kinds_counted(report)} (matched {matched(report)})")
+    covered = coverage(report)
+    if covered:
+        yield Line(covered, -1)
+    if report.not_in_golden:
+        names = ", ".join(map(printable, report.not_in_golden[:5]))
+        more = len(report.not_in_golden) - 5
+        yield Line(f"not in the golden file: {names}{f' and {more} more' if more > 0 else ''}")
+    yield Line(verdict(report), -1 if lost else 1)

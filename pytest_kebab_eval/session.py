@@ -1,0 +1,276 @@
+"""One pytest session that judges a comparison: from settings to items, reports and summary.
+
+Under xdist the controller evaluates once, before its workers start, and sends them the outcome; so no
+worker reads a database, and the controller has the report to store and to write.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pytest_kebab_eval import settings as settings_module
+from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.evaluation import Evaluation, Inputs, evaluate, find_inputs, store
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.inert import brief, file_name, printable, shown_path
+from pytest_kebab_eval.items import GoldenFile
+from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
+from pytest_kebab_eval.reports.as_json import render_report_json
+from pytest_kebab_eval.reports.as_markdown import render_report_md
+from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.settings import Settings, Sources
+
+WORKER_KEY = "kebab_eval"
+
+
+class Shipment(Value, frozen=True):
+    """What an xdist worker is given."""
+
+    queries: tuple[GoldenQuery, ...]
+    evaluation: Evaluation
+
+
+class KebabSession:
+    """The plugin that is registered when a run is named."""
+
+    def __init__(self, config: pytest.Config, sources: Sources) -> None:
+        self.config = config
+        try:
+            self.settings: Settings = settings_module.resolve(sources)
+        except InputError as error:
+            raise pytest.UsageError(str(error)) from None
+        self._shipment = self._received()
+        self._done: list[str] = []
+        self._errors: list[str] = []
+        self._evaluated = False
+
+    def _received(self) -> Shipment | None:
+        data = getattr(self.config, "workerinput", {}).get(WORKER_KEY)
+        return msgspec.msgpack.decode(data, type=Shipment) if data is not None else None
+
+    # -- what the items, fixtures and hooks ask for ----------------------------------------------
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether this is a worker of xdist."""
+        return hasattr(self.config, "workerinput")
+
+    @cached_property
+    def golden(self) -> GoldenSet:
+        """The golden queries."""
+        if self._shipment is not None:
+            return GoldenSet(self.settings.golden, self._shipment.queries)
+        return self._inputs.golden
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        """The outcome of the comparison."""
+        if self._shipment is not None:
+            return self._shipment.evaluation
+        try:
+            evaluation = evaluate(self.settings, self._inputs)
+        except InputError as error:
+            raise pytest.UsageError(str(error)) from None
+        self._evaluated = True
+        return evaluation
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        try:
+            return find_inputs(self.settings)
+        except InputError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    @cached_property
+    def _comparisons(self) -> dict[str, QueryComparison]:
+        return {one.query_id: one for one in self.evaluation.report.per_query}
+
+    def comparison(self, query: GoldenQuery) -> QueryComparison | None:
+        """What became of a query; None if it is in neither run."""
+        return self._comparisons.get(query.id)
+
+    def properties(self, query: GoldenQuery) -> Iterator[tuple[str, object]]:
+        """What a query's item says of itself in reports such as JUnit's."""
+        comparison = self.comparison(query)
+        if comparison is not None:
+            yield "kebab_kind", comparison.kind.value
+            yield "kebab_a_hit_rank", _or_none(comparison.a_hit_rank)
+            yield "kebab_b_hit_rank", _or_none(comparison.b_hit_rank)
+            yield "kebab_checks", ",".join(comparison.checks) or "none"
+            yield "kebab_cause", comparison.cause or "none"
+
+    def explain(self, query: GoldenQuery) -> str:
+        """Why a query fails."""
+        return explain(
+            query,
+            self.evaluation.verdicts[query.id],
+            self.comparison(query),
+            self.evaluation.shown.get(query.id),
+            f"{shown_path(self.settings.golden)}:{query.line}",
+        )
+
+    @cached_property
+    def snapshot_wanted(self) -> bool:
+        """Whether there is a snapshot item."""
+        if self.settings.snapshot == "off" or not self._has_syrupy:
+            return False
+        updating = self.config.getoption("update_snapshots", False)
+        return updating or self.settings.snapshot == "require" or self._snapshot_path.exists()
+
+    @property
+    def _has_syrupy(self) -> bool:
+        return self.config.pluginmanager.hasplugin("syrupy")
+
+    @property
+    def _snapshot_path(self) -> Path:
+        from pytest_kebab_eval.snapshots import snapshot_path
+
+        return snapshot_path(self.settings.golden)
+
+    # -- hooks -----------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Find out early what is wrong with the input; on xdist's controller, evaluate for the workers."""
+        if self.is_worker:
+            return
+        if self.settings.snapshot == "require" and not self._has_syrupy:
+            raise pytest.UsageError("--kebab-snapshot=require needs the syrupy plugin, which is disabled")
+        _ = self._inputs
+        if self.config.pluginmanager.hasplugin("dsession") and not self.config.option.collectonly:
+            _ = self.evaluation
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Send a starting worker what it needs."""
+        shipment = Shipment(self.golden.queries, self.evaluation)
+        node.workerinput[WORKER_KEY] = msgspec.msgpack.encode(shipment)
+
+    def pytest_report_header(self) -> list[str]:
+        """Name what is compared."""
+        if self.is_worker:
+            return []
+        inputs = self._inputs
+        a, b = printable(inputs.run_a.run_id), printable(inputs.run_b.run_id)
+        lines = [
+            f"kebab-eval: A {a} → B {b} ({inputs.mode.value})",
+            f"kebab-eval: golden {shown_path(self.settings.golden)} ({len(inputs.golden.queries)} queries)",
+        ]
+        return lines + [f"kebab-eval: warning: {warning}" for warning in inputs.warnings]
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GoldenFile | None:
+        """The golden file, where pytest comes across it."""
+        if file_path.name != self.settings.golden.name or not _same_file(file_path, self.settings.golden):
+            return None
+        return self._golden_file(parent, file_path)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """The golden file, where pytest did not come across it."""
+        if not any(isinstance(item.parent, GoldenFile) for item in items):
+            path = self.settings.golden.absolute()
+            items.extend(session.genitems(self._golden_file(session, path)))
+
+    def _golden_file(self, parent: pytest.Collector, path: Path) -> GoldenFile:
+        file: GoldenFile = GoldenFile.from_parent(parent, path=path)
+        file.kebab = self
+        return file
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Reach the verdicts before the first item asks for its own."""
+        if not session.config.option.collectonly:
+            _ = self.evaluation
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Store the aggregates and write the reports; a failure there fails the session."""
+        if self.is_worker or not self._evaluated:
+            return
+        if exitstatus not in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.TESTS_FAILED,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        ):
+            return
+        self._store()
+        self._write_reports()
+        if (self._errors or self.evaluation.report.unreadable) and exitstatus != pytest.ExitCode.TESTS_FAILED:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _store(self) -> None:
+        if not self.settings.store:
+            self._done.append("aggregates: not stored (--kebab-no-store)")
+            return
+        try:
+            store(self.settings, self.evaluation)
+        except StoreError as error:
+            self._errors.append(str(error))
+            return
+        paths = dict.fromkeys(shown_path(path) for path in (self.settings.db_a, self.settings.db_b))
+        broken = {one.side.upper() for one in self.evaluation.report.unreadable}
+        names = [name for name in ("A", "B") if name not in broken]
+        if names:
+            self._done.append(f"aggregates: of {' and '.join(names)} stored in {' and '.join(paths)}")
+        for name in sorted(broken):
+            self._errors.append(f"the aggregate of run {name} was not stored: it has unreadable results")
+
+    def _write_reports(self) -> None:
+        report = self.evaluation.report
+        directory = self.settings.runs_dir / file_name(report.run_b)
+        texts = {"report.md": render_report_md(report), "report.json": render_report_json(report)}
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            for name, text in texts.items():
+                _write_whole(directory / name, text)
+                self._done.append(f"report: {shown_path(directory / name)}")
+        except OSError as error:
+            reason = error.strerror or error
+            self._errors.append(f"cannot write the reports to {shown_path(directory)}: {reason}")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The comparison in total, what was written, and what could not be."""
+        if self.is_worker or not self._evaluated:
+            return
+        report = self.evaluation.report
+        title = f"kebab-eval: {brief(report.run_a, 30)} → {brief(report.run_b, 30)}"
+        terminalreporter.section(title, sep="-")
+        colours: dict[int, dict[str, bool]] = {1: {"green": True}, -1: {"red": True}}
+        for line in summary(report):
+            terminalreporter.write_line(line.text, **colours.get(line.mood, {}))
+        for text in self._done:
+            terminalreporter.write_line(text)
+        if self.settings.snapshot == "auto" and self._has_syrupy and not self.snapshot_wanted:
+            terminalreporter.write_line("snapshot: none yet; record one with --snapshot-update")
+        for one in report.unreadable:
+            text = f"unreadable: query {printable(one.query_id)} in run {one.side.upper()}: {one.reason}"
+            terminalreporter.write_line(text, red=True)
+        for text in self._errors:
+            terminalreporter.write_line(f"ERROR: {text}", red=True, bold=True)
+
+
+def _or_none(rank: int | None) -> int | str:
+    return "none" if rank is None else rank
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """The whole file or none of it, also when something stops us midway."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,147 @@
+"""The `documents` and `chunks` of a knowledge base, where the database has them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_kebab_eval.model import Span
+from pytest_kebab_eval.spans import Extent, extent, extents, touches
+
+_span_lists = msgspec.json.Decoder(tuple[Span, ...])
+
+
+class Chunk(NamedTuple):
+    """A chunk as the index has it."""
+
+    doc_id: str | None
+    extents: tuple[Extent, ...]
+    chunker_version: str | None = None
+
+
+class Corpus:
+    """Looks chunks and cited passages up, reading no more of the tables than it is asked about."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._columns_of: dict[str, set[str]] = {}
+        self._chunks: dict[str, Chunk | None] = {}
+        self._extents_of: dict[str, list[tuple[Extent, ...]]] = {}
+
+    @cached_property
+    def has_chunks(self) -> bool:
+        """Whether there are chunks to look up."""
+        return {"chunk_id", "doc_id", "source_spans_json"} <= self._columns("chunks") and self._any("chunks")
+
+    @cached_property
+    def has_documents(self) -> bool:
+        """Whether a cited path can be followed to its chunks."""
+        return (
+            self.has_chunks
+            and {"doc_id", "workspace_path"} <= self._columns("documents")
+            and self._any("documents")
+        )
+
+    def chunk(self, chunk_id: str) -> Chunk | None:
+        """The chunk of that id, if the index still has it."""
+        if not self.has_chunks:
+            return None
+        if chunk_id not in self._chunks:
+            row = self._connection.execute(self._chunk_query, (chunk_id,)).fetchone()
+            self._chunks[chunk_id] = row and Chunk(
+                doc_id=_text(row[0]),
+                extents=extents(_spans(row[1])),
+                chunker_version=_text(row[2]),
+            )
+        return self._chunks[chunk_id]
+
+    def text(self, chunk_id: str) -> str | None:
+        """The text of the chunk of that id."""
+        if not (self.has_chunks and "text" in self._columns("chunks")):
+            return None
+        query = "SELECT text FROM chunks WHERE chunk_id = ?"
+        row = self._connection.execute(query, (chunk_id,)).fetchone()
+        return _text(row[0]) if row else None
+
+    def resolves(self, citation: Span) -> bool:
+        """Whether a document has the cited path, and a chunk of it overlaps the cited span.
+
+        Where the two kinds of span do not compare, any chunk of the document will do.
+        """
+        cited = extent(citation)
+        return any(
+            touches(cited, chunk_extents)
+            for doc_id in self._documents.get(citation.path or "", ())
+            for chunk_extents in self._chunks_of(doc_id)
+        )
+
+    @cached_property
+    def _chunk_query(self) -> str:
+        version = "chunker_version" if "chunker_version" in self._columns("chunks") else "NULL"
+        return f"SELECT doc_id, source_spans_json, {version} FROM chunks WHERE chunk_id = ?"
+
+    @cached_property
+    def _documents(self) -> dict[str, list[str]]:
+        found = defaultdict(list)
+        for path, doc_id in self._connection.execute("SELECT workspace_path, doc_id FROM documents"):
+            found[_text(path) or ""].append(_text(doc_id) or "")
+        return found
+
+    def _chunks_of(self, doc_id: str) -> list[tuple[Extent, ...]]:
+        if doc_id not in self._extents_of:
+            if self._indexed_by_document:
+                rows = self._connection.execute(
+                    "SELECT source_spans_json FROM chunks WHERE doc_id = ?", (doc_id,)
+                )
+                self._extents_of[doc_id] = [extents(_spans(spans)) for (spans,) in rows]
+            else:
+                self._extents_of[doc_id] = [
+                    extents(_spans(spans)) for spans in self._spans_by_document.get(doc_id, ())
+                ]
+        return self._extents_of[doc_id]
+
+    @cached_property
+    def _indexed_by_document(self) -> bool:
+        for _, index, *_ in self._connection.execute("PRAGMA index_list(chunks)"):
+            name = (_text(index) or "").replace('"', '""')
+            first = self._connection.execute(f'PRAGMA index_info("{name}")').fetchone()
+            if first and _text(first[2]) == "doc_id":
+                return True
+        return False
+
+    @cached_property
+    def _spans_by_document(self) -> dict[str, list[object]]:
+        """Without an index on the document, one pass over the table beats one for each document."""
+        found = defaultdict(list)
+        for doc_id, spans in self._connection.execute("SELECT doc_id, source_spans_json FROM chunks"):
+            found[_text(doc_id) or ""].append(spans)
+        return found
+
+    def _columns(self, table: str) -> set[str]:
+        if table not in self._columns_of:
+            rows = self._connection.execute(f"PRAGMA table_info({table})")
+            self._columns_of[table] = {_text(row[1]) or "" for row in rows}
+        return self._columns_of[table]
+
+    def _any(self, table: str) -> bool:
+        return self._connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
+
+
+def _spans(source_spans_json: object) -> tuple[Span, ...]:
+    """The spans of a chunk; a value that does not parse is a chunk without spans."""
+    if not isinstance(source_spans_json, bytes):
+        return ()
+    try:
+        return _span_lists.decode(source_spans_json)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

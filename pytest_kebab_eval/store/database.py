@@ -1,0 +1,196 @@
+"""A database opened for reading: its runs, and the results of a run as a stream."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.errors import DatabaseError
+from pytest_kebab_eval.inert import brief, printable, shown_path
+from pytest_kebab_eval.model import Hit, QueryResult, Run, Unreadable
+from pytest_kebab_eval.store.corpus import Corpus
+
+READ_TIMEOUT_S = 5.0
+EVAL_TABLES = ("eval_runs", "eval_query_results")
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[Database]:
+    """Open a database read-only; what is read within sees one state of it, whoever else writes."""
+    with _explained(path):
+        connection = _connect(path)
+        try:
+            missing = _missing_tables(connection)
+            if missing:
+                raise DatabaseError(
+                    f"{shown_path(path)} has no table {' and no table '.join(missing)};"
+                    " is it the database that the evaluation runs were stored in?"
+                )
+            yield Database(path, connection)
+        finally:
+            connection.close()
+
+
+class Database:
+    """The runs of one open database."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self.warnings: list[str] = []
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The documents and chunks, as far as they are there."""
+        return Corpus(self._connection)
+
+    def runs(self) -> list[Run]:
+        """All runs, without their configuration, in no particular order."""
+        rows = self._connection.execute("SELECT run_id, suite, commit_hash, created_at FROM eval_runs")
+        return [
+            Run(
+                run_id=_text(run_id),
+                suite=_text(suite),
+                commit_hash=None if commit_hash is None else _text(commit_hash),
+                created_at=_text(created_at),
+            )
+            for run_id, suite, commit_hash, created_at in rows
+        ]
+
+    def with_config(self, run: Run) -> Run:
+        """The run with its configuration; one that does not parse counts as empty, with a warning."""
+        row = self._connection.execute(
+            "SELECT config_snapshot_json FROM eval_runs WHERE run_id = ?", (run.run_id,)
+        ).fetchone()
+        try:
+            config = msgspec.json.decode(row[0] if row and row[0] else b"{}", type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
+            config = {}
+            self.warnings.append(
+                f"the config snapshot of run {printable(run.run_id)} does not parse; it counts as empty"
+            )
+        return msgspec.structs.replace(run, config=config)
+
+    def results(self, run_id: str) -> Iterator[QueryResult | Unreadable]:
+        """The run's results, one at a time."""
+        rows = self._connection.execute(
+            "SELECT query_id, result_json FROM eval_query_results WHERE run_id = ?", (run_id,)
+        )
+        for query_id, result_json in rows:
+            yield decode_result(_text(query_id), result_json)
+
+    def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
+        """One result of a run, if it is there."""
+        row = self._connection.execute(
+            "SELECT result_json FROM eval_query_results WHERE run_id = ? AND query_id = ?",
+            (run_id, query_id),
+        ).fetchone()
+        return None if row is None else decode_result(query_id, row[0])
+
+
+_decoder = msgspec.json.Decoder(QueryResult)
+
+
+def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:
+    """A stored result; the row's own query id stands, and the hits are put in rank order."""
+    if not isinstance(result_json, bytes):
+        return Unreadable(query_id, f"result_json is not text but {type(result_json).__name__}")
+    try:
+        result = _decoder.decode(result_json)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Unreadable(query_id, brief(str(error), 200))
+    hits = _in_rank_order(result.hits)
+    if hits is None:
+        return Unreadable(query_id, "two hits in hits_top_k have the same rank")
+    if hits is result.hits and query_id == result.query_id:
+        return result
+    return msgspec.structs.replace(result, hits=hits, query_id=query_id)
+
+
+def _in_rank_order(hits: tuple[Hit, ...]) -> tuple[Hit, ...] | None:
+    """The hits by rank, or None if two share one; nearly always they are in order already."""
+    previous = 0
+    for hit in hits:
+        if hit.rank <= previous:
+            break
+        previous = hit.rank
+    else:
+        return hits
+    if len({hit.rank for hit in hits}) < len(hits):
+        return None
+    return tuple(sorted(hits, key=lambda hit: hit.rank))
+
+
+# -- opening -------------------------------------------------------------------------------------
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    if not path.exists():
+        raise DatabaseError(f"there is no database {shown_path(path)}; name yours with --kebab-db=FILE")
+    if path.is_dir():
+        raise DatabaseError(f"{shown_path(path)} is a directory, not a database file")
+    try:
+        return _connect_with(path, "mode=ro")
+    except sqlite3.OperationalError:
+        # SQLite reads a WAL database only where it can make its -shm file, unless told that nobody
+        # writes. That is true of a read-only directory, and safe if no log is left to be read.
+        log = path.with_name(f"{path.name}-wal")
+        if not _uses_wal(path) or (log.exists() and log.stat().st_size > 0):
+            raise
+        return _connect_with(path, "mode=ro&immutable=1")
+
+
+def _connect_with(path: Path, parameters: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.resolve().as_uri()}?{parameters}",
+        uri=True,
+        timeout=READ_TIMEOUT_S,
+        isolation_level=None,
+    )
+    try:
+        connection.text_factory = bytes
+        connection.execute("BEGIN")
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _uses_wal(path: Path) -> bool:
+    """Whether the file's header says so (bytes 18 and 19: write and read version)."""
+    with path.open("rb") as file:
+        return file.read(20)[18:20] == b"\x02\x02"
+
+
+def _missing_tables(connection: sqlite3.Connection) -> list[str]:
+    names = {_text(name) for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    return [name for name in EVAL_TABLES if name not in names]
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Words for what SQLite, or the file system, says of a database."""
+    name = shown_path(path)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise DatabaseError(
+                f"{name} is locked by another program, also for reading; try again when it is done"
+            ) from None
+        raise DatabaseError(f"cannot read the database {name}: {error}") from None
+    except sqlite3.Error as error:
+        raise DatabaseError(f"{name} cannot be read as an SQLite database: {error}") from None
+    except OSError as error:
+        raise DatabaseError(f"cannot open {name}: {error.strerror or error}") from None
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,92 @@
+"""A comparison -> what a build should make of each query: pass, fail, skip, or fail as expected."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+
+from pytest_kebab_eval.inert import brief, printable
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value, Xfail
+from pytest_kebab_eval.scoring import QueryScore
+
+CHECKS = ("retrieval", "answer", "refusal", "citation", "error")
+FAIL_ON = (*CHECKS, "loss")
+
+
+class Outcome(enum.Enum):
+    """What a query's test item does."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+
+
+class Verdict(Value, frozen=True):
+    """An outcome and the sentence that gives its reason."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+def judge_query(
+    query: GoldenQuery,
+    comparison: QueryComparison | None,
+    a: QueryScore | None,
+    b: QueryScore | None,
+    fail_on: frozenset[str],
+    today: datetime.date,
+) -> Verdict:
+    """The verdict on one golden query."""
+    for name, score in (("A", a), ("B", b)):
+        if score and score.unreadable is not None:
+            text = f"the stored result in run {name} cannot be read: {score.unreadable}"
+            return Verdict(Outcome.FAILED, text)
+    if comparison is None:
+        return Verdict(Outcome.SKIPPED, "in neither run")
+    if a and b and a.failed and b.failed:
+        return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.error or '')}")
+    failures = _failures(comparison, b, fail_on)
+    if query.xfail is None:
+        return Verdict(Outcome.FAILED, failures) if failures else Verdict(Outcome.PASSED)
+    return _expected_to_fail(query.xfail, failures, a, today)
+
+
+def _failures(comparison: QueryComparison, b: QueryScore | None, fail_on: frozenset[str]) -> str:
+    """What B lost and must not lose, in words; empty if nothing."""
+    if b is None:
+        return "run B has no result for it (lost coverage)"
+    words = {
+        "retrieval": f"lost {_named(comparison.lost)}, at rank {comparison.a_hit_rank} in A",
+        "answer": "the answer kept its rules in A and does not in B",
+        "refusal": "it was refused in B" if b.answered is False else "it was not refused in B",
+        "citation": "the citations resolved in A and do not in B",
+        "error": f"it errored in B: {brief(b.error or '')}",
+    }
+    found = [words[check] for check in comparison.checks if check in fail_on]
+    if comparison.kind is ComparisonKind.LOSS and "loss" in fail_on:
+        found.append(f"it ranks worse, {comparison.a_hit_rank}→{comparison.b_hit_rank}")
+    return "; ".join(found)
+
+
+def _named(targets: tuple[str, ...]) -> str:
+    more = f" and {len(targets) - 2} more" if len(targets) > 2 else ""
+    return ", ".join(brief(one, 50) for one in targets[:2]) + more
+
+
+def _expected_to_fail(xfail: Xfail, failures: str, a: QueryScore | None, today: datetime.date) -> Verdict:
+    """An accepted regression: fine while it lasts, until its date, and no longer than it is needed."""
+    reason, until = printable(xfail.reason), xfail.until
+    if until is not None and today > until:
+        text = f"its xfail ({reason}) ended on {until}; mend it or set a new date"
+        return Verdict(Outcome.FAILED, f"{text}; {failures}" if failures else text)
+    if failures:
+        return Verdict(Outcome.XFAILED, f"{reason} ({failures})")
+    if a is not None and not a.failed and _something_to_lose(a):
+        return Verdict(Outcome.FAILED, f"its xfail ({reason}) is no longer needed; remove it")
+    return Verdict(Outcome.PASSED)
+
+
+def _something_to_lose(a: QueryScore) -> bool:
+    """Whether this comparison could have failed on it at all."""
+    return a.first is not None or a.answered is not None
