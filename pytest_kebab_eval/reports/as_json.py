@@ -31,7 +31,7 @@ def laid_out(fields: dict[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list) and value:
+    if isinstance(value, (list, tuple)) and value:
         lines = [f"    {json.dumps(one, ensure_ascii=False)}" for one in value]
         return "[\n" + ",\n".join(lines) + "\n  ]"
     return json.dumps(value, ensure_ascii=False, indent=2).replace("\n", "\n  ")
