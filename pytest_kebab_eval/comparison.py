@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.configuration import ConfigChange, change_notes, config_changes
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inert import brief
 from pytest_kebab_eval.matching import Targets
+from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import (
     ComparisonKind,
     GoldenQuery,
-    MatchMode,
     QueryComparison,
     QueryResult,
     Unreadable,
     Value,
 )
+from pytest_kebab_eval.paraphrases import ParaphraseGroup, paraphrase_groups
 from pytest_kebab_eval.scoring import (
     AggregateMetrics,
+    JudgeIdentity,
     MetricValues,
     QueryScore,
     Scorecard,
@@ -30,6 +33,8 @@ from pytest_kebab_eval.scoring import (
     in_shape,
     rounded,
 )
+from pytest_kebab_eval.significance import Significance, paired_significance
+from pytest_kebab_eval.store import IndexCoverage
 
 COMPARE_K = 10
 BY_DOCUMENT_NOTE = "matched by document alone"
@@ -54,14 +59,6 @@ class Deltas(MetricValues, frozen=True, kw_only=True):
     paired: Paired
 
 
-class ConfigChange(Value, frozen=True):
-    """A setting that differs between the runs; None where a run does not say."""
-
-    key: str
-    a: Any
-    b: Any
-
-
 class BrokenResult(Value, frozen=True):
     """A stored result that cannot be read."""
 
@@ -70,18 +67,36 @@ class BrokenResult(Value, frozen=True):
     reason: str
 
 
+class GateResult(Value, frozen=True):
+    """Whether a gate holds, with the value it judged and a sentence."""
+
+    gate: str
+    metric: str
+    passed: bool
+    value: float | None
+    reason: str
+
+
 class CompareReport(Value, frozen=True, kw_only=True):
     """All that is known of B against A."""
 
-    run_a: str
+    run_a: str | None  # None, as all of A's side, where run B is judged alone
     run_b: str
-    aggregate_a: AggregateMetrics
+    aggregate_a: AggregateMetrics | None
     aggregate_b: AggregateMetrics
-    deltas: Deltas
+    deltas: Deltas | None
     per_query: tuple[QueryComparison, ...]
-    config_changes: tuple[ConfigChange, ...]
+    config_changes: tuple[ConfigChange, ...] = ()
+    significance: dict[str, Significance] = msgspec.field(default_factory=dict)
+    gates: tuple[GateResult, ...] = ()
+    not_comparable: dict[str, str] = msgspec.field(default_factory=dict)  # metrics, and why not
+    paraphrases_a: tuple[ParaphraseGroup, ...] = ()
+    paraphrases_b: tuple[ParaphraseGroup, ...] = ()
+    index_a: IndexCoverage | None = None
+    index_b: IndexCoverage | None = None
     not_in_golden: tuple[str, ...] = ()
     unreadable: tuple[BrokenResult, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def count(self, kind: ComparisonKind) -> int:
         """How many queries are of that kind."""
@@ -92,42 +107,54 @@ Stored = Callable[[str], "QueryResult | Unreadable | None"]
 
 
 class Sides(NamedTuple):
-    """The two scorecards, and how to read a stored result again by its query."""
+    """The two scorecards, and how to read a stored result again by its query; A may be missing."""
 
-    a: Scorecard
+    a: Scorecard | None
     b: Scorecard
     stored_a: Stored
     stored_b: Stored
+
+    @property
+    def both(self) -> tuple[tuple[str, Scorecard], ...]:
+        """The sides that are there, by their letters."""
+        return (("a", self.a), ("b", self.b)) if self.a else (("b", self.b),)
 
 
 def compare(
     golden: GoldenSet,
     sides: Sides,
     targets_of: Callable[[GoldenQuery], Targets],
-    mode: MatchMode,
     compare_k: int = COMPARE_K,
 ) -> CompareReport:
-    """Compare two runs query by query and in total."""
+    """Compare two runs query by query and in total; or describe run B, if it is alone."""
     a, b = sides.a, sides.b
-    changes = tuple(config_changes(a.run.config, b.run.config))
+    changes = tuple(config_changes(a.run.config, b.run.config)) if a else ()
     comparer = _Comparer(sides, targets_of, compare_k, change_notes(changes))
     per_query = [
-        comparer.compare(query) for query in golden.queries if query.id in a.scores or query.id in b.scores
+        comparer.compare(query)
+        for query in golden.queries
+        if any(query.id in card.scores for _, card in sides.both)
     ]
-    aggregates = [aggregate(card, mode.value) for card in (a, b)]
+    aggregate_a, aggregate_b = aggregate(a) if a else None, aggregate(b)
     return CompareReport(
-        run_a=a.run.run_id,
+        run_a=a.run.run_id if a else None,
         run_b=b.run.run_id,
-        aggregate_a=aggregates[0],
-        aggregate_b=aggregates[1],
-        deltas=_deltas(golden, sides, aggregates[0], aggregates[1], mode, comparer.matched_by),
+        aggregate_a=aggregate_a,
+        aggregate_b=aggregate_b,
+        deltas=_deltas(golden, a, b, aggregate_a, aggregate_b, comparer.matched_by)
+        if a and aggregate_a
+        else None,
         per_query=tuple(sorted(per_query, key=lambda one: one.query_id)),
         config_changes=changes,
-        not_in_golden=tuple(sorted({*a.strays, *b.strays})),
+        significance=significances(a, b) if a else {},
+        not_comparable=_judge_drift(a, b) if a else {},
+        paraphrases_a=paraphrase_groups(golden.queries, a) if a else (),
+        paraphrases_b=paraphrase_groups(golden.queries, b),
+        not_in_golden=tuple(sorted({stray for _, card in sides.both for stray in card.strays})),
         unreadable=tuple(
             BrokenResult(side, score.query_id, score.unreadable or "")
-            for side, card in (("a", a), ("b", b))
-            for score in sorted(card.unreadable)
+            for side, card in sides.both
+            for score in sorted(card.unreadable, key=lambda score: score.query_id)
         ),
     )
 
@@ -147,12 +174,15 @@ class _Comparer:
         self._targets_of = targets_of
         self._k = compare_k
         self._changed = changed
-        self._answer_rules = sides.a.column("groundedness")
-        self._citations = sides.a.column("citation_coverage")
+        self._answer_rules = sides.b.column("groundedness")
+        self._citations = sides.b.column("citation_coverage")
         self.matched_by = Counter(dict.fromkeys(("chunk", "anchor", "span", "document"), 0))
 
     def compare(self, query: GoldenQuery) -> QueryComparison:
-        a, b = self._sides.a.scores.get(query.id), self._sides.b.scores.get(query.id)
+        b = self._sides.b.scores.get(query.id)
+        if self._sides.a is None:
+            return self._alone(query, b)
+        a = self._sides.a.scores.get(query.id)
         targets = self._targets_of(query)
         a_rank, b_rank = self._rank(a), self._rank(b)
         kind = kind_of(a_rank, b_rank)
@@ -172,6 +202,18 @@ class _Comparer:
             checks=checks,
             lost=tuple(sorted(a_found - b_found)),
             gained=tuple(sorted(b_found - a_found)),
+        )
+
+    def _alone(self, query: GoldenQuery, b: QueryScore | None) -> QueryComparison:
+        errored = b is not None and b.failed
+        return QueryComparison(
+            query_id=query.id,
+            kind=None,
+            a_hit_rank=None,
+            b_hit_rank=self._rank(b),
+            note=BY_DOCUMENT_NOTE if b and b.by_document else None,
+            cause="errored" if errored else None,
+            checks=("error",) if errored else (),
         )
 
     def _rank(self, score: QueryScore | None) -> int | None:
@@ -242,7 +284,7 @@ class _Comparer:
         a, b = self._sides.stored_a(query.id), self._sides.stored_b(query.id)
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
             return False
-        right = self._sides.a.scores[query.id].first
+        right = self._sides.a.scores[query.id].first if self._sides.a else None
         docs = {*targets.doc_ids, *(hit.doc_id for hit in a.hits if hit.rank == right)} - {None, ""}
         paths = {*targets.paths, *(hit.doc_path for hit in a.hits if hit.rank == right)} - {None, ""}
         return any(hit.doc_id in docs or hit.doc_path in paths for hit in b.hits)
@@ -293,27 +335,27 @@ def _word(score: QueryScore | None, rank: int | None) -> str:
 
 def _deltas(
     golden: GoldenSet,
-    sides: Sides,
+    card_a: Scorecard,
+    card_b: Scorecard,
     a: AggregateMetrics,
     b: AggregateMetrics,
-    mode: MatchMode,
     matched_by: Counter[str],
 ) -> Deltas:
-    in_a, in_b = sides.a.scores.keys(), sides.b.scores.keys()
+    in_a, in_b = card_a.scores.keys(), card_b.scores.keys()
     both = in_a & in_b
     wanted = {query.id for query in golden.queries}
     paired_deltas = None
     if in_a != in_b:
         paired_deltas = differences(
-            aggregate(sides.a, mode.value, only=both).by_name(),
-            aggregate(sides.b, mode.value, only=both).by_name(),
+            aggregate(card_a, only=both).by_name(), aggregate(card_b, only=both).by_name()
         )
     return Deltas(
         **in_shape(differences(a.by_name(), b.by_name())),  # type: ignore[arg-type]
         counts={name: b.counts[name] - n for name, n in a.counts.items()},
+        slices={part: differences(a.slices[part], b.slices[part]) for part in a.slices if part in b.slices},
         total_queries=b.total_queries - a.total_queries,
         failed_queries=b.failed_queries - a.failed_queries,
-        chunker_version_match=mode.value,
+        chunker_version_match=a.match,
         matched_by=dict(matched_by),
         paired=Paired(
             queries=len(both),
@@ -328,7 +370,7 @@ def _deltas(
 
 def differences(a: Mapping[str, float | None], b: Mapping[str, float | None]) -> dict[str, float | None]:
     """B - A of the rounded values, None if either is."""
-    return {name: difference(value, b[name]) for name, value in a.items()}
+    return {name: difference(value, b.get(name)) for name, value in a.items()}
 
 
 def difference(a: float | None, b: float | None) -> float | None:
@@ -336,49 +378,65 @@ def difference(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else rounded(b - a)
 
 
-# -- the configuration ---------------------------------------------------------------------------
-
-_NOTED = (
-    ("chunker", ("chunker_version",)),
-    (
-        "embedding",
-        ("embedding.model", "embedding.version", "embedding.dimensions", "embedding.provider"),
-    ),
-    ("model", ("llm.model_id", "llm.provider")),
-    ("prompt", ("prompt_template_version",)),
-    ("index", ("index_version",)),
-)
-_DEEPEST_SETTING = 8
+def significances(a: Scorecard, b: Scorecard) -> dict[str, Significance]:
+    """Of every metric that is averaged and was measured on a query in both runs."""
+    pairs = [(a.scores[query_id], score) for query_id, score in b.scores.items() if query_id in a.scores]
+    found = {}
+    for column, metric in enumerate(b.metrics):
+        if metric.family.is_mean:
+            one = _tested(metric, column, pairs)
+            if one.n:
+                found[metric.name] = one
+    return found
 
 
-def config_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[ConfigChange]:
-    """The settings that differ, nested ones by their dotted path, in order of their names."""
-    flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
-    for key in sorted(flat_a.keys() | flat_b.keys()):
-        if flat_a.get(key) != flat_b.get(key):
-            yield ConfigChange(key, flat_a.get(key), flat_b.get(key))
+def significance_in(sides: Sides, metric: str, part: str | None) -> Significance | None:
+    """Of one metric, over all queries or one slice; None if there is no test of it."""
+    a, b = sides.a, sides.b
+    column = b.column(metric)
+    if a is None or not b.metrics[column].family.is_mean:
+        return None
+    pairs = [
+        (a.scores[query_id], score)
+        for query_id, score in b.scores.items()
+        if query_id in a.scores and (part is None or part in score.slices)
+    ]
+    return _tested(b.metrics[column], column, pairs)
 
 
-def change_notes(changes: tuple[ConfigChange, ...]) -> list[str]:
-    """What changed in chunker, embedding, model, prompt and index, such as `chunker v1→v2`."""
-    by_key = {change.key: change for change in changes}
-    notes = []
-    for label, keys in _NOTED:
-        change = next((by_key[key] for key in keys if key in by_key), None)
-        if change:
-            notes.append(f"{label} {_shown(change.a)}→{_shown(change.b)}")
-    return notes
+def _tested(metric: Metric, column: int, pairs: list[tuple[QueryScore, QueryScore]]) -> Significance:
+    n = 0
+    changes = []
+    for one, other in pairs:
+        before, after = one.values[column], other.values[column]
+        if before is not None and after is not None:
+            n += 1
+            if before != after:
+                changes.append(after - before)
+    return paired_significance(
+        changes, n, yes_no=metric.family.is_yes_no, lower_is_better=metric.lower_is_better
+    )
 
 
-def _flat(config: Mapping[str, Any], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
-    for key, value in config.items():
-        if isinstance(value, dict) and value and depth < _DEEPEST_SETTING:
-            yield from _flat(value, f"{prefix}{key}.", depth + 1)
-        else:
-            yield f"{prefix}{key}", value
+_JUDGED = ("judge_groundedness", "judge_correctness")
 
 
-def _shown(value: Any) -> str:
-    if value is None:
-        return "none"
-    return brief(value if isinstance(value, str) else msgspec.json.encode(value).decode(), 40)
+def _judge_drift(a: Scorecard, b: Scorecard) -> dict[str, str]:
+    """The metrics that cannot be compared because the judge changed."""
+    if not a.judges or not b.judges or a.judges == b.judges:
+        return {}
+    reason = f"not comparable, since the judge changed: A {_named(a.judges)}, B {_named(b.judges)}"
+    return dict.fromkeys(_JUDGED, reason)
+
+
+def _named(judges: frozenset[JudgeIdentity]) -> str:
+    return " and ".join(
+        brief(
+            f"{model or 'unknown'} (prompt {prompt or 'unknown'}, temperature {_or_unknown(temperature)})", 90
+        )
+        for model, prompt, temperature in sorted(judges, key=str)
+    )
+
+
+def _or_unknown(temperature: float | None) -> str:
+    return "unknown" if temperature is None else f"{temperature:g}"

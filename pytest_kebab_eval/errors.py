@@ -5,6 +5,8 @@ KebabEvalError
 │   ├── DatabaseError     no database, not a database, locked, or without the eval tables
 │   ├── RunNameError      a name that fits no run, or more than one
 │   ├── GoldenError       a golden or lock file that cannot be read as one
+│   ├── GateError         a gate that does not parse, or makes no sense here
+│   ├── MetricError       a metric of a user's own that fails
 │   ├── SettingsError     an option, ini value or environment variable that makes no sense
 │   └── ChunkerError      the chunker versions differ and that was not to be bridged
 └── StoreError            a write that failed; what was stored before is unchanged
@@ -35,6 +37,14 @@ class GoldenError(InputError):
 
 class SettingsError(InputError):
     """A setting makes no sense."""
+
+
+class GateError(InputError):
+    """A gate does not parse, or makes no sense here."""
+
+
+class MetricError(InputError):
+    """A metric that came through `pytest_kebab_metrics` failed."""
 
 
 class ChunkerError(InputError):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparison import CompareReport, Sides, compare
-from pytest_kebab_eval.errors import ChunkerError
+from pytest_kebab_eval.comparison import CompareReport, Sides, compare, significance_in
+from pytest_kebab_eval.errors import ChunkerError, GateError
+from pytest_kebab_eval.gates import Gate, judge_gates, parse_gate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inert import printable
 from pytest_kebab_eval.matching import Located, Matcher, Places, citation_extents, gains_of
+from pytest_kebab_eval.metrics import Metric, all_names, own_metric
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value
 from pytest_kebab_eval.scoring import AggregateMetrics, Scorecard, Scorer, aggregate
 from pytest_kebab_eval.settings import DEFAULT_GOLDEN, Settings, default_database
@@ -36,71 +39,78 @@ class Shown(Value, frozen=True):
 class Evaluation(Value, frozen=True, kw_only=True):
     """The outcome of one comparison: the report, and a verdict on each golden query."""
 
-    run_a: Run
+    run_a: Run | None
     run_b: Run
     report: CompareReport
     verdicts: dict[str, Verdict]
     shown: dict[str, Shown]  # for the queries that do not pass
-    warnings: tuple[str, ...] = ()
 
 
-class Inputs(Value, frozen=True):
-    """The two runs by their rightful names, and how they are to be matched; cheap to find out."""
+class Inputs(NamedTuple):
+    """The runs by their rightful names, how they are matched, and the gates; cheap to find out."""
 
     golden: GoldenSet
-    run_a: Run
+    run_a: Run | None
     run_b: Run
     mode: MatchMode
+    gates: tuple[Gate, ...] = ()
+    metrics: tuple[Metric, ...] = ()  # of the user's own
     warnings: tuple[str, ...] = ()
 
 
-def find_inputs(settings: Settings) -> Inputs:
+OwnMetrics = Mapping[str, Callable[[GoldenQuery, QueryResult], "float | None"]]
+
+
+def find_inputs(settings: Settings, own_metrics: OwnMetrics | None = None) -> Inputs:
     """Everything that can be wrong with what the user gave is found here, before any work."""
     golden = load_golden_set(settings.golden)
+    metrics = tuple(own_metric(name, function) for name, function in (own_metrics or {}).items())
+    gates = _parsed_gates(settings, metrics)
     with ExitStack() as stack:
         a, b = _open_both(stack, settings)
-        run_a = find_run(a, settings.run_a, settings.suite)
+        run_a = find_run(a, settings.run_a, settings.suite) if settings.run_a else None
         run_b = find_run(b, settings.run_b, settings.suite)
-        mode = _match_mode([run_a, run_b], _golden_version(golden, [a, b]))
+        runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
+        version = _golden_version(golden, [database for database, _ in runs])
+        mode = _match_mode([run for _, run in runs if run], version)
         if mode is MatchMode.FALLBACK and settings.strict_chunker_version:
-            raise ChunkerError(_strict_refusal(run_a, run_b, _golden_version(golden, [a, b])))
-        warnings = dict.fromkeys([*a.warnings, *b.warnings])
-    return Inputs(golden, run_a, run_b, mode, tuple(warnings))
+            raise ChunkerError(_strict_refusal(run_a, run_b, version))
+        warnings = dict.fromkeys([*a.warnings, *b.warnings, *_outdated(golden, runs)])
+    return Inputs(golden, run_a, run_b, mode, gates, metrics, tuple(warnings))
 
 
 def evaluate(
     settings: Settings, inputs: Inputs | None = None, today: datetime.date | None = None
 ) -> Evaluation:
-    """Compare the two runs that the settings name."""
+    """Compare the two runs that the settings name, or judge run B alone."""
     inputs = inputs or find_inputs(settings)
-    golden, mode = inputs.golden, inputs.mode
+    golden, run_a, run_b = inputs.golden, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
         a, b = _open_both(stack, settings)
-        runs = [(a, inputs.run_a), (b, inputs.run_b)]
-        matcher = Matcher(mode, _places(golden, mode, runs), settings.span_overlap)
-        scorer = Scorer(golden, matcher, settings.k)
-        card_a, card_b = (_scorecard(scorer, database, run) for database, run in runs)
+        runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
+        matcher = Matcher(inputs.mode, _places(golden, inputs.mode, runs), settings.span_overlap)
+        scorer = Scorer(golden, matcher, settings.k, inputs.metrics)
         sides = Sides(
-            card_a,
-            card_b,
-            stored_a=lambda query_id: a.result(inputs.run_a.run_id, query_id),
-            stored_b=lambda query_id: b.result(inputs.run_b.run_id, query_id),
+            _scorecard(scorer, a, run_a) if run_a else None,
+            _scorecard(scorer, b, run_b),
+            stored_a=lambda query_id: a.result(run_a.run_id, query_id) if run_a else None,
+            stored_b=lambda query_id: b.result(run_b.run_id, query_id),
         )
-        report = compare(golden, sides, scorer.targets, mode, settings.compare_k)
-        verdicts = _verdicts(golden, report, card_a, card_b, settings, today or datetime.date.today())
+        report = compare(golden, sides, scorer.targets, settings.compare_k)
+        report = msgspec.structs.replace(
+            report,
+            gates=judge_gates(inputs.gates, report, partial(significance_in, sides)),
+            index_a=a.corpus.coverage() if run_a else None,
+            index_b=b.corpus.coverage(),
+            warnings=inputs.warnings,
+        )
+        verdicts = _verdicts(golden, report, sides, settings, today or datetime.date.today())
         shown = {
             query.id: _shown(query, sides, scorer, a, b)
             for query in golden.queries
             if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)
         }
-    return Evaluation(
-        run_a=inputs.run_a,
-        run_b=inputs.run_b,
-        report=report,
-        verdicts=verdicts,
-        shown=shown,
-        warnings=inputs.warnings,
-    )
+    return Evaluation(run_a=run_a, run_b=run_b, report=report, verdicts=verdicts, shown=shown)
 
 
 def store(settings: Settings, evaluation: Evaluation) -> None:
@@ -115,7 +125,7 @@ def store(settings: Settings, evaluation: Evaluation) -> None:
         {
             (path, run_id): msgspec.json.encode(values)
             for side, path, run_id, values in sides
-            if side not in broken
+            if run_id is not None and side not in broken
         }
     )
 
@@ -130,8 +140,9 @@ class StoredResults(NamedTuple):
 def stored_results(stack: ExitStack, settings: Settings, evaluation: Evaluation) -> StoredResults:
     """Read single results for as long as the stack is open."""
     a, b = _open_both(stack, settings)
+    run_a = evaluation.run_a
     return StoredResults(
-        a=lambda query_id: _readable(a.result(evaluation.run_a.run_id, query_id)),
+        a=lambda query_id: _readable(a.result(run_a.run_id, query_id)) if run_a else None,
         b=lambda query_id: _readable(b.result(evaluation.run_b.run_id, query_id)),
     )
 
@@ -153,7 +164,7 @@ def compute_aggregate(
         mode = _match_mode([run], _golden_version(golden_set, [database]))
         places = _places(golden_set, mode, [(database, run)])
         scorecard = _scorecard(Scorer(golden_set, Matcher(mode, places)), database, run)
-    return aggregate(scorecard, mode.value)
+    return aggregate(scorecard)
 
 
 def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Path | None = None) -> None:
@@ -194,6 +205,28 @@ def _golden_path(golden: str | Path | None) -> Path:
 # -- the steps -----------------------------------------------------------------------------------
 
 
+def _parsed_gates(settings: Settings, metrics: tuple[Metric, ...]) -> tuple[Gate, ...]:
+    known = [*all_names(), *(metric.name for metric in metrics)]
+    gates = tuple(parse_gate(text, known) for text in settings.gates)
+    for gate in gates:
+        if gate.delta and settings.run_a is None:
+            raise GateError(
+                f"the gate '{gate}' is on a delta, which takes --kebab-run-a; there is only run B"
+            )
+    return gates
+
+
+def _outdated(golden: GoldenSet, runs: list[tuple[Database, Run]]) -> Iterator[str]:
+    """Runs whose stored aggregate is of another golden file; it is computed anew, but trends break."""
+    for database, run in runs:
+        stored = database.stored_fingerprint(run)
+        if stored is not None and stored != golden.fingerprint:
+            yield (
+                f"the aggregate stored for run {printable(run.run_id)} was of another content of the golden"
+                " file; it is computed anew, and not comparable with what was reported then"
+            )
+
+
 def _open_both(stack: ExitStack, settings: Settings) -> tuple[Database, Database]:
     a = stack.enter_context(open_database(settings.db_a))
     if settings.db_b == settings.db_a:
@@ -224,9 +257,11 @@ def _golden_version(golden: GoldenSet, databases: Iterable[Database]) -> str | N
     return None
 
 
-def _strict_refusal(a: Run, b: Run, golden_version: str | None) -> str:
-    versions = f"A {_version(a.chunker_version)}, B {_version(b.chunker_version)}"
-    if a.chunker_version == b.chunker_version:
+def _strict_refusal(a: Run | None, b: Run, golden_version: str | None) -> str:
+    versions = f"B {_version(b.chunker_version)}"
+    if a is not None:
+        versions = f"A {_version(a.chunker_version)}, {versions}"
+    if a is None or a.chunker_version == b.chunker_version:
         versions += f", the golden set {_version(golden_version)}"
     return (
         f"the chunker versions differ ({versions}) and --strict-chunker-version is set;"
@@ -272,22 +307,19 @@ def _scorecard(scorer: Scorer, database: Database, run: Run) -> Scorecard:
 
 
 def _verdicts(
-    golden: GoldenSet,
-    report: CompareReport,
-    a: Scorecard,
-    b: Scorecard,
-    settings: Settings,
-    today: datetime.date,
+    golden: GoldenSet, report: CompareReport, sides: Sides, settings: Settings, today: datetime.date
 ) -> dict[str, Verdict]:
     comparisons = {one.query_id: one for one in report.per_query}
+    in_a = sides.a.scores if sides.a else {}
     return {
         query.id: judge_query(
             query,
             comparisons.get(query.id),
-            a.scores.get(query.id),
-            b.scores.get(query.id),
+            in_a.get(query.id),
+            sides.b.scores.get(query.id),
             settings.fail_on,
             today,
+            compared=sides.a is not None,
         )
         for query in golden.queries
     }

@@ -46,9 +46,11 @@ class GoldenFile(pytest.File):
     kebab: KebabSession
 
     def collect(self) -> Iterator[pytest.Item]:
-        """One item a golden query, then the snapshot of the report."""
+        """One item a golden query, one a gate, then the snapshot of the report."""
         for query in self.kebab.golden.queries:
             yield self._item(QueryItem, f"query[{printable(query.id)}]", query=query)
+        for number, text in enumerate(self.kebab.gates):
+            yield self._item(GateItem, f"gate[{printable(text)}]", number=number)
         if self.kebab.snapshot_wanted:
             from pytest_kebab_eval.snapshots import SnapshotItem
 
@@ -101,3 +103,19 @@ class QueryItem(KebabItem):
             pytest.xfail(verdict.reason)
         if verdict.outcome is not Outcome.PASSED:
             raise Failure(self.kebab.explain(self.query))
+
+
+class GateItem(KebabItem):
+    """One gate."""
+
+    def __init__(self, *, number: int, **more: Any) -> None:
+        super().__init__(**more)
+        self._number = number
+
+    def runtest(self) -> None:
+        """Report whether the gate holds."""
+        result = self.kebab.evaluation.report.gates[self._number]
+        self.user_properties.append(("kebab_value", "none" if result.value is None else result.value))
+        self.user_properties.append(("kebab_reason", result.reason))
+        if not result.passed:
+            raise Failure(f"{result.gate}: {result.reason}")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden import Lock
-from pytest_kebab_eval.model import Cited, GoldenQuery, Hit, MatchMode, Span, Support
-from pytest_kebab_eval.spans import Extent, extent, extents, overlap, touches
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, Span, Support
+from pytest_kebab_eval.spans import Extent, extent, extents, overlap
 from pytest_kebab_eval.store import Corpus
 
 SPAN_OVERLAP = 0.5
@@ -41,20 +42,37 @@ class Passages:
             return hit.text
         return self._corpus.text(hit.chunk_id) if self._corpus and hit.chunk_id else None
 
-    def resolves(self, cited: Cited, hits: Iterable[Hit]) -> bool:
-        """Whether what an answer cites is there: in the corpus, else among the query's own hits."""
-        citation = cited.citation
-        if citation is None or not citation.path:
-            known = cited.chunk_id and self._corpus and self._corpus.chunk(cited.chunk_id)
-            return bool(known) or any(cited.chunk_id and hit.chunk_id == cited.chunk_id for hit in hits)
-        if self._corpus and self._corpus.has_documents:
-            return self._corpus.resolves(citation)
-        cited_extent = extent(citation)
-        return any(
-            touches(cited_extent, self.extents(hit))
-            for hit in hits
-            if citation.path in (hit.doc_path, hit.citation and hit.citation.path)
-        )
+    def resolves(self, citation: Span) -> bool | None:
+        """Whether the corpus has what is cited; None if there is no corpus to ask."""
+        if self._corpus is None or not self._corpus.has_documents:
+            return None
+        return self._corpus.resolves(citation)
+
+    def has_chunk(self, chunk_id: str) -> bool:
+        """Whether the corpus has the chunk."""
+        return self._corpus is not None and self._corpus.chunk(chunk_id) is not None
+
+    def document_at(self, path: str) -> str | None:
+        """The document of a path, as far as the corpus knows."""
+        return self._corpus.document_at(path) if self._corpus else None
+
+    def paths_of(self, targets: Targets) -> frozenset[str]:
+        """Where the targets are, as far as they themselves or the corpus say."""
+        if targets.paths or self._corpus is None:
+            return targets.paths
+        chunks = (self._corpus.chunk(one) for one in targets.ids)
+        docs = targets.doc_ids or {chunk.doc_id for chunk in chunks if chunk}
+        return frozenset(path for one in docs if one and (path := self._corpus.path_of(one)))
+
+    @cached_property
+    def without_texts(self) -> Passages:
+        """The same, for what has no text of its own to be asked about."""
+        return _WithoutTexts(self._corpus)
+
+
+class _WithoutTexts(Passages):
+    def text(self, hit: Hit) -> None:  # noqa: ARG002
+        return None
 
 
 class Places:

@@ -20,6 +20,7 @@ class Span(Value, frozen=True, omit_defaults=True, gc=False):
 
     kind: str
     path: str | None = None
+    section: str | None = None
     start: float | None = None
     end: float | None = None
     line_start: float | None = None
@@ -56,6 +57,13 @@ class Cited(Value, frozen=True):
     chunk_id: str | None = None
 
 
+class Usage(Value, frozen=True):
+    """What an answer took."""
+
+    prompt_tokens: float | None = None
+    completion_tokens: float | None = None
+
+
 class Answer(Value, frozen=True):
     """What a RAG pipeline answered; `grounded` false means that it refused."""
 
@@ -63,6 +71,39 @@ class Answer(Value, frozen=True):
     text: str = msgspec.field(default="", name="answer")
     refusal_reason: str | None = None
     citations: tuple[Cited, ...] = ()
+    usage: Usage | None = None
+
+
+class Scope(Value, frozen=True):
+    """The folders that a query was narrowed to."""
+
+    mode: str | None = None
+    folders: tuple[str, ...] | None = None
+
+
+class Timings(Value, frozen=True):
+    """Milliseconds of each stage."""
+
+    folder_selection: float | None = None
+    retrieval: float | None = None
+    generation: float | None = None
+    judge: float | None = None
+
+
+class Judgment(Value, frozen=True):
+    """The scores of one judge, 0 to 5."""
+
+    groundedness: float | None = None
+    correctness: float | None = None
+
+
+class Judge(Judgment, frozen=True):
+    """A stored judgment, who made it, and perhaps a second one to check it by."""
+
+    model: str | None = None
+    prompt_version: str | None = None
+    temperature: float | None = None
+    second: Judgment | None = None
 
 
 class QueryResult(Value, frozen=True, kw_only=True):
@@ -73,6 +114,12 @@ class QueryResult(Value, frozen=True, kw_only=True):
     hits: tuple[Hit, ...] = msgspec.field(name="hits_top_k")
     answer: Answer | None = None
     error: str | None = None
+    elapsed_ms: float | None = None
+    timed_out: bool = False
+    cost_usd: float | None = None
+    timings_ms: Timings | None = None
+    scope: Scope | None = None
+    judge: Judge | None = None
 
 
 class Unreadable(Value, frozen=True):
@@ -190,7 +237,7 @@ class QueryComparison(Value, frozen=True):
     """One query, A against B; the ranks are those of the first correct hit."""
 
     query_id: str
-    kind: ComparisonKind
+    kind: ComparisonKind | None  # None: run B was judged alone
     a_hit_rank: int | None
     b_hit_rank: int | None
     note: str | None = None

@@ -29,11 +29,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         shape: dict[str, Any] = {"action": "store_true"} if option.is_flag else {"metavar": option.metavar}
         if option.choices:
             shape = {"choices": option.choices}
+        if option.is_list:
+            shape["action"] = "append"
         group.addoption(
             option.flag, *option.more_flags, dest=option.ini, default=None, help=help_text, **shape
         )
         if option.has_ini:
-            parser.addini(option.ini, option.help, default=None)
+            kind: Any = "linelist" if option.is_list else None
+            parser.addini(option.ini, option.help.replace("%%", "%"), type=kind, default=None)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """The hooks of `hookspecs`."""
+    from pytest_kebab_eval import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -92,8 +102,8 @@ def kebab_report(_kebab: KebabSession) -> CompareReport:
 
 
 @pytest.fixture(scope="session")
-def kebab_run_a(_kebab: KebabSession) -> Run:
-    """Run A, the baseline."""
+def kebab_run_a(_kebab: KebabSession) -> Run | None:
+    """Run A, the baseline; None where run B is judged alone."""
     return _kebab.evaluation.run_a
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.citations import follow
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching import Matcher, Passages, Targets, judge
-from pytest_kebab_eval.metrics import CUTOFFS, Judged, Metric, all_metrics
-from pytest_kebab_eval.model import GoldenQuery, QueryResult, Run, Unreadable
+from pytest_kebab_eval.metrics import CUTOFFS, Domain, Judged, Metric, all_metrics
+from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Run, Unreadable
 from pytest_kebab_eval.store import Corpus
 
 DEFAULT_CUTOFF = 5
 DECIMALS = 4
+ONE_VALUED_SLICES = ("lang", "difficulty", "category")
 
 
 class QueryScore(NamedTuple):
@@ -28,6 +29,8 @@ class QueryScore(NamedTuple):
     values: tuple[float | None, ...]  # in the order of the scorecard's metrics
     hits: int
     answered: bool | None  # None: no answer; False: it refused
+    doc_rank: int | None = None  # of the first hit in an expected document
+    slices: tuple[str, ...] = ()
     error: str | None = None
     unreadable: str | None = None
 
@@ -37,6 +40,9 @@ class QueryScore(NamedTuple):
         return self.error is not None
 
 
+JudgeIdentity = tuple[str | None, str | None, float | None]
+
+
 class Scorecard(NamedTuple):
     """A run, scored query by query."""
 
@@ -44,6 +50,9 @@ class Scorecard(NamedTuple):
     metrics: tuple[Metric, ...]
     scores: dict[str, QueryScore]
     strays: tuple[str, ...]  # results that the golden file has no query for
+    judges: frozenset[JudgeIdentity]  # model, prompt version and temperature of the stored judgments
+    match: str
+    golden_sha256: str
 
     @property
     def unreadable(self) -> list[QueryScore]:
@@ -53,6 +62,9 @@ class Scorecard(NamedTuple):
     def column(self, metric: str) -> int:
         """Where a metric stands among a score's values."""
         return [one.name for one in self.metrics].index(metric)
+
+
+Slices = dict[str, dict[str, float | None]]
 
 
 class MetricValues(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,10 +82,11 @@ class MetricValues(msgspec.Struct, frozen=True, kw_only=True):
     precision_at_k_chunk: dict[str, float | None]
     extra: dict[str, float | None]
     counts: dict[str, int]
+    slices: Slices  # only the metrics that were measured in a slice are there
 
-    def value(self, metric: str) -> float | None:
-        """The value of a metric by its name; `KeyError` for a name that is none."""
-        return self.by_name()[metric]
+    def value(self, metric: str, part: str | None = None) -> float | None:
+        """A metric by its name, over all queries or one slice; None if nothing was measured."""
+        return (self.by_name() if part is None else self.slices.get(part, {})).get(metric)
 
     def by_name(self) -> dict[str, float | None]:
         """Every metric's value by its name."""
@@ -88,6 +101,7 @@ class AggregateMetrics(MetricValues, frozen=True, kw_only=True):
     """The metrics of a run over all its queries; None where no query was applicable."""
 
     match: str
+    golden_sha256: str
 
 
 _TABLES = {
@@ -119,37 +133,26 @@ def rounded(value: float) -> float:
 class Scorer:
     """Scores the results of runs against a golden set; targets are made once and serve every run."""
 
-    def __init__(self, golden: GoldenSet, matcher: Matcher, cutoff: int = DEFAULT_CUTOFF) -> None:
+    def __init__(
+        self,
+        golden: GoldenSet,
+        matcher: Matcher,
+        cutoff: int = DEFAULT_CUTOFF,
+        more_metrics: Iterable[Metric] = (),
+    ) -> None:
         self._queries = golden.by_id()
+        self._fingerprint = golden.fingerprint
         self._matcher = matcher
         self._cutoff = cutoff
         self._targets: dict[str, Targets] = {}
-        self.metrics = tuple(all_metrics())
-        self._by_domain = _grouped(self.metrics)
+        self.metrics = (*all_metrics(), *more_metrics)
+        self._by_domain = _grouped(self.metrics, golden)
 
     def targets(self, query: GoldenQuery) -> Targets:
         """The query's targets."""
         if query.id not in self._targets:
             self._targets[query.id] = self._matcher.targets(query)
         return self._targets[query.id]
-
-    def score(
-        self, run: Run, results: Iterable[QueryResult | Unreadable], corpus: Corpus | None
-    ) -> Scorecard:
-        """A scorecard of the run; each result is dropped as soon as it is scored."""
-        passages = Passages(corpus)
-        scores: dict[str, QueryScore] = {}
-        strays = []
-        for result in results:
-            query_id = result.query_id
-            if query_id in scores:
-                result = Unreadable(query_id, "the result is stored twice")
-            query = self._queries.get(query_id)
-            if query is None:
-                strays.append(query_id)
-                query = GoldenQuery(id=query_id, query="")
-            scores[query_id] = self._score_query(query, result, passages)
-        return Scorecard(run, self.metrics, scores, tuple(sorted(strays)))
 
     def correct_ranks(
         self, query: GoldenQuery, result: QueryResult | None, corpus: Corpus | None
@@ -158,83 +161,164 @@ class Scorer:
         hits = result.hits if result else ()
         return judge(self.targets(query), hits, Passages(corpus)).correct
 
+    def score(
+        self, run: Run, results: Iterable[QueryResult | Unreadable], corpus: Corpus | None
+    ) -> Scorecard:
+        """A scorecard of the run; each result is dropped as soon as it is scored."""
+        passages = Passages(corpus)
+        scores: dict[str, QueryScore] = {}
+        strays = []
+        judges = set()
+        for result in results:
+            query_id = result.query_id
+            if query_id in scores:
+                result = Unreadable(query_id, "the result is stored twice")
+            query = self._queries.get(query_id)
+            if query is None:
+                strays.append(query_id)
+                query = GoldenQuery(id=query_id, query="")
+            if isinstance(result, QueryResult) and result.judge:
+                by = result.judge
+                judges.add((by.model, by.prompt_version, by.temperature))
+            scores[query_id] = self._score_query(query, result, passages)
+        return Scorecard(
+            run=run,
+            metrics=self.metrics,
+            scores=scores,
+            strays=tuple(sorted(strays)),
+            judges=frozenset(judges),
+            match=self._matcher.mode.value,
+            golden_sha256=self._fingerprint,
+        )
+
     def _score_query(
-        self,
-        query: GoldenQuery,
-        result: QueryResult | Unreadable,
-        passages: Passages,
+        self, query: GoldenQuery, result: QueryResult | Unreadable, passages: Passages
     ) -> QueryScore:
         unreadable = None
         if isinstance(result, Unreadable):
             unreadable = result.reason
             result = QueryResult(query_id=query.id, hits=(), error=unreadable)
-        targets = self.targets(query)
-        hits = () if result.error is not None else result.hits
-        ranking = judge(targets, hits, passages)
-        judged = Judged(
-            query=query,
-            result=result,
-            targets=targets,
-            ranking=ranking,
-            cutoff=query.k or self._cutoff,
-            citations_resolve=_citations_resolve(result, passages),
-        )
+        judged = self._judge(query, result, passages)
         values: list[float | None] = [None] * len(self.metrics)
         for over, group in self._by_domain:
             if over(judged):
                 for column, metric in group:
                     values[column] = metric.value(judged)
+        wanted = query.expected_doc_ids or ()
         return QueryScore(
             query_id=query.id,
-            found=ranking.found,
-            first=ranking.first,
-            by_document=targets.by == "document" or ranking.by_document,
+            found=judged.ranking.found,
+            first=judged.ranking.first,
+            by_document=judged.targets.by == "document" or judged.ranking.by_document,
             values=tuple(values),
-            hits=len(hits),
+            hits=len(judged.hits),
             answered=judged.answer.grounded if judged.answer else None,
+            doc_rank=next((hit.rank for hit in judged.hits if hit.doc_id in wanted), None),
+            slices=slices_of(query),
             error=result.error,
             unreadable=unreadable,
         )
 
+    def _judge(self, query: GoldenQuery, result: QueryResult, passages: Passages) -> Judged:
+        targets = self.targets(query)
+        hits = () if result.error is not None else result.hits
+        ranking = judge(targets, hits, passages)
+        judged = Judged(query, result, targets, ranking, cutoff=query.k or self._cutoff)
+        if query.expected_answer is not None:
+            judged = judged._replace(**_contained(query.expected_answer, hits, passages))
+        if result.scope is not None:
+            judged = judged._replace(target_paths=_target_paths(targets, hits, passages))
+        if judged.answer is not None:
+            leads = follow(judged.answer, hits, targets, ranking, passages)
+            judged = judged._replace(
+                citations_resolve=leads.all_resolve,
+                cites_only_hits=leads.only_to_hits,
+                cites_correct_hit=leads.to_correct_hit,
+                cites_target=leads.to_target,
+            )
+        return judged
 
-def _grouped(
-    metrics: Sequence[Metric],
-) -> list[tuple[Callable[[Judged], bool], list[tuple[int, Metric]]]]:
-    groups: dict[Callable[[Judged], bool], list[tuple[int, Metric]]] = {}
+
+def slices_of(query: GoldenQuery) -> tuple[str, ...]:
+    """The slices that a query is in, such as `difficulty=hard` and `tags=security`."""
+    found = [f"{name}={value}" for name in ONE_VALUED_SLICES if (value := getattr(query, name)) is not None]
+    found += [f"tags={tag}" for tag in query.tags]
+    if query.can_be_answered is not None:
+        found.append(f"answerable={str(query.can_be_answered).lower()}")
+    return tuple(found)
+
+
+def _grouped(metrics: Sequence[Metric], golden: GoldenSet) -> list[tuple[Domain, list[tuple[int, Metric]]]]:
+    """The metrics that this golden set can measure, by the queries they are over."""
+    groups: dict[Domain, list[tuple[int, Metric]]] = {}
     for column, metric in enumerate(metrics):
-        groups.setdefault(metric.family.over, []).append((column, metric))
+        needs = metric.family.needs
+        if needs is None or any(needs(query) for query in golden.queries):
+            groups.setdefault(metric.family.over, []).append((column, metric))
     return list(groups.items())
 
 
-def _citations_resolve(result: QueryResult, passages: Passages) -> bool | None:
-    """Whether a grounded answer cites, and all it cites is there (`citation_coverage`)."""
-    answer = result.answer
-    if answer is None or result.error is not None or not answer.grounded:
-        return None
-    return bool(answer.citations) and all(passages.resolves(cited, result.hits) for cited in answer.citations)
+def _contained(expected: str, hits: Iterable[Hit], passages: Passages) -> dict[str, Any]:
+    """The first hit whose text has the expected answer, case and spacing aside."""
+    wanted = _folded(expected)
+    has_texts = False
+    for hit in hits:
+        text = passages.text(hit) or hit.snippet
+        if text:
+            has_texts = True
+            if wanted in _folded(text):
+                return {"answer_rank": hit.rank, "has_texts": True}
+    return {"has_texts": has_texts}
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _target_paths(targets: Targets, hits: Iterable[Hit], passages: Passages) -> frozenset[str]:
+    known = passages.paths_of(targets)
+    return known or frozenset(hit.doc_path for hit in hits if hit.doc_path and hit.doc_id in targets.doc_ids)
 
 
 # -- aggregation ---------------------------------------------------------------------------------
 
 
-def aggregate(scorecard: Scorecard, match: str, only: Collection[str] | None = None) -> AggregateMetrics:
-    """The means over a run's queries, or over some of them, rounded as they are stored."""
+def aggregate(scorecard: Scorecard, only: Collection[str] | None = None) -> AggregateMetrics:
+    """A run's metrics over all its queries, or over some of them, rounded as they are stored."""
     rows = [score for query_id, score in scorecard.scores.items() if only is None or query_id in only]
-    values: dict[str, float | None] = {}
-    counts = {}
-    for column, metric in enumerate(scorecard.metrics):
-        column_values = [value for row in rows if (value := row.values[column]) is not None]
-        values[metric.name] = mean(column_values)
-        counts[metric.name] = len(column_values)
+    values, counts = _reduced(scorecard.metrics, rows)
+    parts: dict[str, list[QueryScore]] = {}
+    for row in rows:
+        for part in row.slices:
+            parts.setdefault(part, []).append(row)
     return AggregateMetrics(
         **in_shape(values),  # type: ignore[arg-type]
         counts=counts,
         total_queries=len(rows),
         failed_queries=sum(row.failed for row in rows),
-        match=match,
+        slices={part: _measured(scorecard.metrics, parts[part]) for part in sorted(parts)},
+        match=scorecard.match,
+        golden_sha256=scorecard.golden_sha256,
     )
 
 
-def mean(values: Sequence[float]) -> float | None:
-    """The rounded mean; None, not 0, over nothing."""
-    return rounded(math.fsum(values) / len(values)) if values else None
+def _measured(metrics: Sequence[Metric], rows: Sequence[QueryScore]) -> dict[str, float | None]:
+    values, _ = _reduced(metrics, rows)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _reduced(
+    metrics: Sequence[Metric], rows: Sequence[QueryScore]
+) -> tuple[dict[str, float | None], dict[str, int]]:
+    """Each metric's value, None (not 0) over no query, and the number of queries it is over."""
+    values: dict[str, float | None] = {}
+    counts = {}
+    has_answers = any(row.answered is not None for row in rows)
+    columns = zip(*(row.values for row in rows), strict=True) if rows else ((),) * len(metrics)
+    for metric, column in zip(metrics, columns, strict=True):
+        found = [value for value in column if value is not None]
+        if metric.family.needs_answers and not has_answers:
+            found = []
+        values[metric.name] = rounded(metric.family.reduce(found)) if found else None
+        counts[metric.name] = len(found)
+    return values, counts

@@ -23,7 +23,7 @@ from pytest_kebab_eval.inert import brief, file_name, printable, shown_path
 from pytest_kebab_eval.items import GoldenFile
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.reports.as_json import render_report_json
-from pytest_kebab_eval.reports.as_markdown import render_report_md
+from pytest_kebab_eval.reports.as_markdown import render_markdown, report_context
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.settings import Settings, Sources
 
@@ -79,14 +79,31 @@ class KebabSession:
         except InputError as error:
             raise pytest.UsageError(str(error)) from None
         self._evaluated = True
+        self.config.hook.pytest_kebab_compared(report=evaluation.report)
         return evaluation
 
     @cached_property
     def _inputs(self) -> Inputs:
         try:
-            return find_inputs(self.settings)
+            return find_inputs(self.settings, self._own_metrics())
         except InputError as error:
             raise pytest.UsageError(str(error)) from None
+
+    def _own_metrics(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for metrics in self.config.hook.pytest_kebab_metrics():
+            twice = found.keys() & metrics.keys()
+            if twice:
+                raise pytest.UsageError(f"pytest_kebab_metrics: two hooks define '{printable(min(twice))}'")
+            found.update(metrics)
+        return found
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The gates, as they were written."""
+        if self._shipment is not None:
+            return tuple(one.gate for one in self._shipment.evaluation.report.gates)
+        return tuple(map(str, self._inputs.gates))
 
     @cached_property
     def _comparisons(self) -> dict[str, QueryComparison]:
@@ -100,7 +117,7 @@ class KebabSession:
         """What a query's item says of itself in reports such as JUnit's."""
         comparison = self.comparison(query)
         if comparison is not None:
-            yield "kebab_kind", comparison.kind.value
+            yield "kebab_kind", comparison.kind.value if comparison.kind else "none"
             yield "kebab_a_hit_rank", _or_none(comparison.a_hit_rank)
             yield "kebab_b_hit_rank", _or_none(comparison.b_hit_rank)
             yield "kebab_checks", ",".join(comparison.checks) or "none"
@@ -119,7 +136,7 @@ class KebabSession:
     @cached_property
     def snapshot_wanted(self) -> bool:
         """Whether there is a snapshot item."""
-        if self.settings.snapshot == "off" or not self._has_syrupy:
+        if self.settings.run_a is None or self.settings.snapshot == "off" or not self._has_syrupy:
             return False
         updating = self.config.getoption("update_snapshots", False)
         return updating or self.settings.snapshot == "require" or self._snapshot_path.exists()
@@ -158,9 +175,10 @@ class KebabSession:
         if self.is_worker:
             return []
         inputs = self._inputs
-        a, b = printable(inputs.run_a.run_id), printable(inputs.run_b.run_id)
+        b = printable(inputs.run_b.run_id)
+        runs = f"A {printable(inputs.run_a.run_id)} → B {b}" if inputs.run_a else f"run {b} alone"
         lines = [
-            f"kebab-eval: A {a} → B {b} ({inputs.mode.value})",
+            f"kebab-eval: {runs} ({inputs.mode.value})",
             f"kebab-eval: golden {shown_path(self.settings.golden)} ({len(inputs.golden.queries)} queries)",
         ]
         return lines + [f"kebab-eval: warning: {warning}" for warning in inputs.warnings]
@@ -213,9 +231,13 @@ class KebabSession:
         except StoreError as error:
             self._errors.append(str(error))
             return
-        paths = dict.fromkeys(shown_path(path) for path in (self.settings.db_a, self.settings.db_b))
-        broken = {one.side.upper() for one in self.evaluation.report.unreadable}
-        names = [name for name in ("A", "B") if name not in broken]
+        report = self.evaluation.report
+        sides = (
+            {"A": self.settings.db_a, "B": self.settings.db_b} if report.run_a else {"B": self.settings.db_b}
+        )
+        paths = dict.fromkeys(shown_path(path) for path in sides.values())
+        broken = {one.side.upper() for one in report.unreadable}
+        names = [name for name in sides if name not in broken]
         if names:
             self._done.append(f"aggregates: of {' and '.join(names)} stored in {' and '.join(paths)}")
         for name in sorted(broken):
@@ -224,7 +246,9 @@ class KebabSession:
     def _write_reports(self) -> None:
         report = self.evaluation.report
         directory = self.settings.runs_dir / file_name(report.run_b)
-        texts = {"report.md": render_report_md(report), "report.json": render_report_json(report)}
+        context = report_context(report)
+        self.config.hook.pytest_kebab_report_context(report=report, context=context)
+        texts = {"report.md": render_markdown(context), "report.json": render_report_json(report)}
         try:
             directory.mkdir(parents=True, exist_ok=True)
             for name, text in texts.items():
@@ -239,14 +263,21 @@ class KebabSession:
         if self.is_worker or not self._evaluated:
             return
         report = self.evaluation.report
-        title = f"kebab-eval: {brief(report.run_a, 30)} → {brief(report.run_b, 30)}"
+        title = (
+            f"kebab-eval: {f'{brief(report.run_a, 30)} → ' if report.run_a else ''}{brief(report.run_b, 30)}"
+        )
         terminalreporter.section(title, sep="-")
         colours: dict[int, dict[str, bool]] = {1: {"green": True}, -1: {"red": True}}
         for line in summary(report):
             terminalreporter.write_line(line.text, **colours.get(line.mood, {}))
         for text in self._done:
             terminalreporter.write_line(text)
-        if self.settings.snapshot == "auto" and self._has_syrupy and not self.snapshot_wanted:
+        if (
+            report.run_a
+            and self.settings.snapshot == "auto"
+            and self._has_syrupy
+            and not self.snapshot_wanted
+        ):
             terminalreporter.write_line("snapshot: none yet; record one with --snapshot-update")
         for one in report.unreadable:
             text = f"unreadable: query {printable(one.query_id)} in run {one.side.upper()}: {one.reason}"

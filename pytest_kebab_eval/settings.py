@@ -26,6 +26,8 @@ class Option(NamedTuple):
     has_ini: bool = True
     is_flag: bool = False
     is_path: bool = False
+    is_list: bool = False
+    ini_name: str | None = None
     metavar: str | None = None
     choices: tuple[str, ...] | None = None
     more_flags: tuple[str, ...] = ()
@@ -38,7 +40,7 @@ class Option(NamedTuple):
     @property
     def ini(self) -> str:
         """The ini value, which is also the option's destination."""
-        return f"kebab_{self.name}"
+        return f"kebab_{self.ini_name or self.name}"
 
 
 RUN_NAMES = "a run id, a unique prefix of one, latest, latest~1, or commit:<hash prefix>"
@@ -63,6 +65,13 @@ OPTIONS = (
         metavar="FILE",
     ),
     Option("suite", "the suite that latest and commit: look in", metavar="NAME"),
+    Option(
+        "gate",
+        "a condition on a metric, such as 'hit@5 >= 0.80' or 'delta mrr >= -5%%' (repeatable)",
+        ini_name="gates",
+        is_list=True,
+        metavar="GATE",
+    ),
     Option("runs_dir", "where the reports go (default: runs)", is_path=True, metavar="DIR"),
     Option(
         "fail_on",
@@ -94,12 +103,13 @@ OPTIONS = (
 class Settings(NamedTuple):
     """What is to be compared, and how."""
 
-    run_a: str
+    run_a: str | None  # None: run B is judged alone
     run_b: str
     db_a: Path
     db_b: Path
     golden: Path
     suite: str | None = None
+    gates: tuple[str, ...] = ()
     runs_dir: Path = Path(DEFAULT_RUNS_DIR)
     fail_on: frozenset[str] = frozenset(DEFAULT_FAIL_ON.split(","))
     strict_chunker_version: bool = False
@@ -130,7 +140,7 @@ class Sources(NamedTuple):
             return self._placed(option, value, self.invocation_dir), option.env
         if option.has_ini:
             value = self.ini(option)
-            if value is not None and value != "":
+            if value not in (None, "", []):
                 return self._placed(option, value, self.root_dir), option.ini
         return None, option.flag
 
@@ -149,7 +159,12 @@ def names_a_run(sources: Sources) -> bool:
 
 def resolve(sources: Sources) -> Settings:
     """One set of settings from all their sources; a value that makes no sense is a `SettingsError`."""
-    run_a, run_b = (_run_name(sources, name) for name in ("run_a", "run_b"))
+    run_a, run_b = (sources.value(name)[0] or None for name in ("run_a", "run_b"))
+    if run_b is None:
+        raise SettingsError(
+            "--kebab-run-a is given without --kebab-run-b; a comparison takes both"
+            " (and --kebab-run-b alone judges that run by its gates)"
+        )
     directory = sources.invocation_dir
     database = sources.value("db")[0] or default_database(directory, sources.environment)
     snapshot, source = sources.value("snapshot")
@@ -162,6 +177,7 @@ def resolve(sources: Sources) -> Settings:
         db_b=sources.value("db_b")[0] or database,
         golden=sources.value("golden")[0] or directory / DEFAULT_GOLDEN,
         suite=sources.value("suite")[0],
+        gates=tuple(filter(None, (str(gate).strip() for gate in sources.value("gate")[0] or ()))),
         runs_dir=sources.value("runs_dir")[0] or directory / DEFAULT_RUNS_DIR,
         fail_on=_fail_on(sources),
         strict_chunker_version=_flag(sources, "strict_chunker_version"),
@@ -183,17 +199,6 @@ def default_database(directory: Path, environment: Mapping[str, str] | None = No
     data = Path(data_home) if data_home else Path("~/.local/share").expanduser()
     kebabs_own = data / "kebab" / DATABASE_NAME
     return kebabs_own if kebabs_own.exists() else here
-
-
-def _run_name(sources: Sources, name: str) -> str:
-    value, _ = sources.value(name)
-    if value:
-        return str(value)
-    option, other = _BY_NAME[name], "run_b" if name == "run_a" else "run_a"
-    raise SettingsError(
-        f"{_BY_NAME[other].flag} is given without {option.flag}; a comparison takes both"
-        f" (or {option.env} in the environment)"
-    )
 
 
 def _flag(sources: Sources, name: str) -> bool:

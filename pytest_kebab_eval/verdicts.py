@@ -36,14 +36,15 @@ def judge_query(
     b: QueryScore | None,
     fail_on: frozenset[str],
     today: datetime.date,
+    compared: bool = True,
 ) -> Verdict:
-    """The verdict on one golden query."""
+    """The verdict on one golden query; of a run that is judged alone only an error counts."""
     for name, score in (("A", a), ("B", b)):
         if score and score.unreadable is not None:
             text = f"the stored result in run {name} cannot be read: {score.unreadable}"
             return Verdict(Outcome.FAILED, text)
     if comparison is None:
-        return Verdict(Outcome.SKIPPED, "in neither run")
+        return Verdict(Outcome.SKIPPED, "in neither run" if compared else "not in the run")
     if a and b and a.failed and b.failed:
         return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.error or '')}")
     failures = _failures(comparison, b, fail_on)
@@ -61,9 +62,10 @@ def _failures(comparison: QueryComparison, b: QueryScore | None, fail_on: frozen
         "answer": "the answer kept its rules in A and does not in B",
         "refusal": "it was refused in B" if b.answered is False else "it was not refused in B",
         "citation": "the citations resolved in A and do not in B",
-        "error": f"it errored in B: {brief(b.error or '')}",
+        "error": f"it errored{' in B' if comparison.kind else ''}: {brief(b.error or '')}",
     }
-    found = [words[check] for check in comparison.checks if check in fail_on]
+    alone = comparison.kind is None
+    found = [words[check] for check in comparison.checks if check in fail_on or alone]
     if comparison.kind is ComparisonKind.LOSS and "loss" in fail_on:
         found.append(f"it ranks worse, {comparison.a_hit_rank}→{comparison.b_hit_rank}")
     return "; ".join(found)

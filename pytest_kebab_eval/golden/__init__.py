@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
+
+import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.fields import check_entries
@@ -22,6 +25,13 @@ class GoldenSet(Value, frozen=True):
     path: Path
     queries: tuple[GoldenQuery, ...]
     lock: Lock | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what the queries say; order, layout and comments of the file are no part of it."""
+        bare = [msgspec.structs.replace(query, line=0) for query in self.queries]
+        content = msgspec.json.encode(sorted(bare, key=lambda query: query.id))
+        return hashlib.sha256(content).hexdigest()
 
     def by_id(self) -> dict[str, GoldenQuery]:
         """The queries by their id."""

@@ -1,9 +1,22 @@
-"""Metrics of an answer."""
+"""Metrics of an answer, and of what a judge said of it."""
 
 from __future__ import annotations
 
-from pytest_kebab_eval.metrics.domains import grounded_answers, ruled_answers, should_refuse
+from pytest_kebab_eval.metrics.domains import (
+    answerable,
+    answers,
+    attributable,
+    judged_queries,
+    ruled_answers,
+    shipped_answers,
+    should_refuse,
+    twice_judged,
+    unanswerable,
+)
 from pytest_kebab_eval.metrics.registry import Judged, metric
+
+SHORTEST_CLAIM = 5
+TOLERATED_DISAGREEMENT = 1
 
 
 @metric("groundedness", over=ruled_answers, means="every must_contain, no forbidden")
@@ -14,11 +27,116 @@ def keeps_its_rules(judged: Judged) -> bool:
     )
 
 
-@metric("citation_coverage", over=grounded_answers, means="it cites, and every citation resolves to a chunk")
+@metric(
+    "citation_coverage",
+    over=shipped_answers,
+    means="at least one citation, and every one resolves to a chunk",
+)
 def citations_resolve(judged: Judged) -> bool:
     return judged.citations_resolve is True
 
 
-@metric("refusal_correctness", over=should_refuse, means="a query that should be refused was refused")
+@metric(
+    "refusal_correctness",
+    alias="abstention_accuracy",
+    over=should_refuse,
+    means="a query that should be refused was refused",
+)
 def refused(judged: Judged) -> bool:
     return judged.answer is not None and not judged.answer.grounded
+
+
+@metric(
+    "hallucination_rate",
+    over=should_refuse,
+    means="a query that should be refused was answered",
+    lower_is_better=True,
+)
+def hallucinated(judged: Judged) -> bool:
+    return not refused(judged)
+
+
+@metric(
+    "precision_answered",
+    over=shipped_answers,
+    means="a claim contained, and a citation hit",
+    needs=lambda query: bool(query.claims),
+)
+def answered_well(judged: Judged) -> bool:
+    return judged.query.can_be_answered is not False and has_claim(judged) and citation_hit(judged)
+
+
+@metric(
+    "citation_hit_rate",
+    over=shipped_answers,
+    means="it cites a target, and only retrieved chunks",
+    needs=lambda query: bool(query.expected_chunk_ids or query.relevance or query.gold_supports),
+)
+def citation_hit(judged: Judged) -> bool:
+    return judged.cites_only_hits and judged.cites_correct_hit
+
+
+def has_claim(judged: Judged) -> bool:
+    """Whether the answer contains any claim; one that is too short to mean anything is ignored."""
+    text = judged.answer.text.casefold() if judged.answer else ""
+    return any(len(claim) >= SHORTEST_CLAIM and claim.casefold() in text for claim in judged.query.claims)
+
+
+@metric(
+    "under_refusal_rate",
+    over=unanswerable,
+    means="an unanswerable query was answered",
+    lower_is_better=True,
+    needs_answers=True,
+)
+def answered_anyway(judged: Judged) -> bool:
+    return shipped_answers(judged)
+
+
+@metric(
+    "over_refusal_rate",
+    over=answerable,
+    means="an answerable query was refused",
+    lower_is_better=True,
+    needs_answers=True,
+)
+def refused_anyway(judged: Judged) -> bool:
+    return judged.answer is not None and not judged.answer.grounded
+
+
+@metric("attribution_hit_rate", over=attributable, means="a citation matches a target")
+def attributed(judged: Judged) -> bool:
+    return judged.cites_target
+
+
+@metric("empty_answer_rate", over=answers, means="the answer is blank", lower_is_better=True)
+def empty_answer(judged: Judged) -> bool:
+    return judged.answer is not None and not judged.answer.text.strip()
+
+
+@metric("judge_groundedness", over=judged_queries, means="the judge's groundedness, 0 to 5")
+def judge_groundedness(judged: Judged) -> float | None:
+    return judged.result.judge.groundedness if judged.result.judge else None
+
+
+@metric("judge_correctness", over=judged_queries, means="the judge's correctness, 0 to 5")
+def judge_correctness(judged: Judged) -> float | None:
+    return judged.result.judge.correctness if judged.result.judge else None
+
+
+@metric(
+    "judge_disagreement_rate",
+    over=twice_judged,
+    means="first and second judgment differ by more than 1",
+    lower_is_better=True,
+)
+def judges_disagree(judged: Judged) -> bool:
+    judge = judged.result.judge
+    second = judge.second if judge else None
+    if judge is None or second is None:
+        return False
+    pairs = ((judge.groundedness, second.groundedness), (judge.correctness, second.correctness))
+    return any(
+        one is not None and other is not None and abs(one - other) > TOLERATED_DISAGREEMENT
+        for one, other in pairs
+    )

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from pytest_kebab_eval.metrics.domains import every_query, with_documents, with_targets
+from math import fsum, log2
+
+from pytest_kebab_eval.metrics.domains import (
+    every_query,
+    scoped,
+    with_documents,
+    with_expected_answer,
+    with_targets,
+)
 from pytest_kebab_eval.metrics.registry import Judged, metric
 
 MRR_DEPTH = 10
 
 
-@metric("hit@{k}", over=with_targets, means="a correct chunk in the top k")
+@metric("hit@{k}", alias="recall_any@{k}", over=with_targets, means="a correct chunk in the top k")
 def hit(judged: Judged, k: int) -> bool:
     first = judged.ranking.first
     return first is not None and first <= k
@@ -20,9 +28,45 @@ def reciprocal_rank(judged: Judged) -> float:
     return 1 / first if first is not None and first <= MRR_DEPTH else 0.0
 
 
+@metric("recall@{k}", over=with_targets, means="share of the targets in the top k")
+def recall(judged: Judged, k: int) -> float:
+    found = judged.ranking.found
+    return sum(rank is not None and rank <= k for rank in found) / len(found)
+
+
+@metric(
+    "recall_all@{k}",
+    over=with_targets,
+    means="all targets in the top k (or one whole required group)",
+)
+def recall_all(judged: Judged, k: int) -> bool:
+    inside = [rank is not None and rank <= k for rank in judged.ranking.found]
+    groups = judged.query.required_support_groups
+    if groups and judged.targets.by == "anchor":
+        return any(all(inside[support] for support in group) for group in groups)
+    return all(inside)
+
+
 @metric("precision@{k}_chunk", over=with_targets, means="correct hits in the top k / k")
 def precision(judged: Judged, k: int) -> float:
     return sum(rank <= k for rank in judged.ranking.correct) / k
+
+
+@metric(
+    "ndcg@{k}",
+    over=with_targets,
+    means="linear gains, log2 discount, ideal cut at k; each target gains once",
+)
+def ndcg(judged: Judged, k: int) -> float:
+    gains = judged.targets.gains
+    gained = fsum(
+        gain / log2(rank + 1)
+        for gain, rank in zip(gains, judged.ranking.found, strict=True)
+        if rank is not None and rank <= k
+    )
+    ideal = fsum(gain / log2(rank + 1) for rank, gain in enumerate(sorted(gains, reverse=True)[:k], 1))
+    # One hit can be the first of several targets, which no ideal order of them accounts for.
+    return min(1.0, gained / ideal)
 
 
 @metric("recall@{k}_doc", over=with_documents, means="share of the expected documents in the top k")
@@ -32,6 +76,31 @@ def document_recall(judged: Judged, k: int) -> float:
     return sum(doc_id in found for doc_id in wanted) / len(wanted)
 
 
+@metric(
+    "containment@{k}",
+    over=with_expected_answer,
+    means="the expected answer in the text of a top-k hit (case and spacing aside)",
+)
+def containment(judged: Judged, k: int) -> bool:
+    return judged.answer_rank is not None and judged.answer_rank <= k
+
+
 @metric("empty_result_rate", over=every_query, means="no hits", lower_is_better=True)
 def empty_result(judged: Judged) -> bool:
     return not judged.hits
+
+
+@metric(
+    "scope_miss_rate",
+    over=scoped,
+    means="the scope's folders exclude every target's path",
+    lower_is_better=True,
+)
+def scope_miss(judged: Judged) -> bool:
+    scope = judged.result.scope
+    folders = [folder.strip("/") for folder in (scope.folders if scope else None) or ()]
+    return not any(_within(path, folder) for path in judged.target_paths for folder in folders)
+
+
+def _within(path: str, folder: str) -> bool:
+    return folder in ("", ".", path) or path.startswith(f"{folder}/")

@@ -1,10 +1,14 @@
-"""What a metric is: a name that round-trips, the queries it is over, and a formula."""
+"""What a metric is: a name that round-trips, the queries it is over, a formula, and how it adds up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
+from pytest_kebab_eval.errors import MetricError
+from pytest_kebab_eval.inert import printable
 from pytest_kebab_eval.matching import Ranking, Targets
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryResult
 
@@ -21,6 +25,12 @@ class Judged(NamedTuple):
     ranking: Ranking
     cutoff: int  # the query's own
     citations_resolve: bool | None = None  # None: no answer that cites was shipped
+    cites_only_hits: bool = False  # every citation is of a hit of this query
+    cites_correct_hit: bool = False  # a citation is of a correct hit
+    cites_target: bool = False  # a citation matches a target, retrieved or not
+    answer_rank: int | None = None  # the first hit whose text contains the expected answer
+    has_texts: bool = False  # some hit's text is at hand
+    target_paths: frozenset[str] = frozenset()  # where the targets are, as far as known
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -35,6 +45,22 @@ class Judged(NamedTuple):
 
 Domain = Callable[[Judged], bool]
 Formula = Callable[..., float | None]
+F = TypeVar("F", bound=Formula)
+Reduce = Callable[[Sequence[float]], float]
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean; the sum is exact, so that no order of the queries changes it."""
+    return math.fsum(values) / len(values)
+
+
+def percentile(percent: int) -> Reduce:
+    """The nearest-rank percentile."""
+
+    def nearest_rank(values: Sequence[float]) -> float:
+        return sorted(values)[math.ceil(percent / 100 * len(values)) - 1]
+
+    return nearest_rank
 
 
 class Family(NamedTuple):
@@ -44,12 +70,27 @@ class Family(NamedTuple):
     formula: Formula
     over: Domain
     means: str
-    lower_is_better: bool
+    lower_is_better: bool = False
+    alias: str | None = None
+    reduce: Reduce = mean
+    needs: Callable[[GoldenQuery], bool] | None = None  # not measured unless a golden query has this
+    needs_answers: bool = False  # not measured in a run without answers
+    volatile: bool = False  # time and cost, which differ between two equal runs
 
     @property
     def has_cutoff(self) -> bool:
         """Whether the name has an `@k`."""
         return "{k}" in self.pattern
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is averaged, so that its change can be tested query by query."""
+        return self.reduce is mean
+
+    @property
+    def is_yes_no(self) -> bool:
+        """Whether a query either has it or not: the formula says that it returns a bool."""
+        return self.formula.__annotations__.get("return") in (bool, "bool")
 
 
 class Metric(NamedTuple):
@@ -64,8 +105,8 @@ class Metric(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> Metric:
-        """The metric of that name; `KeyError` if there is none."""
-        return _BY_NAME[name]
+        """The metric of that name or alias; `KeyError` if there is none."""
+        return _BY_ALIAS.get(name) or _BY_NAME[name]
 
     @property
     def lower_is_better(self) -> bool:
@@ -74,36 +115,83 @@ class Metric(NamedTuple):
 
     def value(self, judged: Judged) -> float | None:
         """The metric of one query it is over."""
-        if not self.family.has_cutoff:
-            value = self.family.formula(judged)
-        else:
+        if self.family.has_cutoff:
             value = self.family.formula(judged, self.cutoff or judged.cutoff)
+        else:
+            value = self.family.formula(judged)
         return None if value is None else float(value)
 
 
 _BY_NAME: dict[str, Metric] = {}
+_BY_ALIAS: dict[str, Metric] = {}
 
 
 def metric(
-    pattern: str, *, over: Domain, means: str, lower_is_better: bool = False
-) -> Callable[[Formula], Formula]:
+    pattern: str,
+    *,
+    over: Domain,
+    means: str,
+    lower_is_better: bool = False,
+    alias: str | None = None,
+    reduce: Reduce = mean,
+    needs: Callable[[GoldenQuery], bool] | None = None,
+    needs_answers: bool = False,
+    volatile: bool = False,
+) -> Callable[[F], F]:
     """Register a formula under a name; one with `{k}` in it is there for every cutoff."""
 
-    def register(formula: Formula) -> Formula:
-        family = Family(pattern, formula, over, means, lower_is_better)
-        if family.has_cutoff:
-            found = [
-                *(Metric(pattern.format(k=k), family, k) for k in CUTOFFS),
-                Metric(pattern.format(k=OWN_CUTOFF), family),
-            ]
-        else:
-            found = [Metric(pattern, family)]
-        _BY_NAME.update((one.name, one) for one in found)
+    def register(formula: F) -> F:
+        family = Family(
+            pattern, formula, over, means, lower_is_better, alias, reduce, needs, needs_answers, volatile
+        )
+        cutoffs = [(str(k), k) for k in CUTOFFS] + [(OWN_CUTOFF, None)]
+        for text, cutoff in cutoffs if family.has_cutoff else [("", None)]:
+            one = Metric(pattern.format(k=text), family, cutoff)
+            _BY_NAME[one.name] = one
+            if alias:
+                _BY_ALIAS[alias.format(k=text)] = one
         return formula
 
     return register
 
 
+_OWN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:@-]*")
+
+
+def own_metric(name: str, function: Callable[[GoldenQuery, QueryResult], float | None]) -> Metric:
+    """A metric of a user's own: averaged over the golden queries for which it is not None."""
+    if not _OWN_NAME.fullmatch(name) or name in _BY_NAME or name in _BY_ALIAS:
+        problem = "is taken already" if _OWN_NAME.fullmatch(name) else "is no name for a metric"
+        raise MetricError(f"pytest_kebab_metrics: '{printable(name)}' {problem}")
+
+    def formula(judged: Judged) -> float | None:
+        try:
+            value = function(judged.query, judged.result)
+            number = None if value is None else float(value)
+        except Exception as error:
+            raise _own_failure(name, judged, f"{type(error).__name__}: {error}") from error
+        if number is not None and not math.isfinite(number):
+            raise _own_failure(name, judged, f"it returned {number}")
+        return number
+
+    means = (function.__doc__ or "a metric of your own").strip().splitlines()[0]
+    return Metric(name, Family(name, formula, _in_golden_file, means))
+
+
+def _own_failure(name: str, judged: Judged, what: str) -> MetricError:
+    query_id = printable(judged.query.id)
+    return MetricError(f"the metric '{name}' of pytest_kebab_metrics failed on query '{query_id}': {what}")
+
+
+def _in_golden_file(judged: Judged) -> bool:
+    return bool(judged.query.query)
+
+
 def all_metrics() -> Iterable[Metric]:
     """Every metric, in the order of registration."""
     return _BY_NAME.values()
+
+
+def all_names() -> list[str]:
+    """Every name that a metric goes by."""
+    return [*_BY_NAME, *_BY_ALIAS]

@@ -8,9 +8,14 @@ from typing import Any
 import msgspec
 
 from pytest_kebab_eval.comparison import CompareReport
+from pytest_kebab_eval.metrics import all_metrics
 
 # What differs between two runs with equal results.
-_OF_THE_RUNS = ("run_a", "run_b")
+_OF_THE_RUNS = ("run_a", "run_b", "warnings")
+_VOLATILE = {
+    "golden_sha256",
+    *(metric.name for metric in all_metrics() if metric.family.volatile),
+}
 
 
 def render_report_json(report: CompareReport) -> str:
@@ -19,9 +24,17 @@ def render_report_json(report: CompareReport) -> str:
 
 
 def snapshot_of(report: CompareReport) -> dict[str, Any]:
-    """The report without what belongs to the two runs alone."""
+    """The report without what belongs to the two runs alone: their ids, time and cost."""
     fields = msgspec.to_builtins(report)
-    return {key: value for key, value in fields.items() if key not in _OF_THE_RUNS}
+    fields["gates"] = [one for one in fields["gates"] if one["metric"] not in _VOLATILE]
+    return {key: _lasting(value) for key, value in fields.items() if key not in _OF_THE_RUNS}
+
+
+def _lasting(value: Any) -> Any:
+    """The value without anything under the name of a metric of time or cost, however deep."""
+    if isinstance(value, dict):
+        return {key: _lasting(one) for key, one in value.items() if key not in _VOLATILE}
+    return value
 
 
 def laid_out(fields: dict[str, Any]) -> str:

@@ -11,15 +11,28 @@ import jinja2
 from pytest_kebab_eval.comparison import CompareReport
 from pytest_kebab_eval.inert import brief, printable
 from pytest_kebab_eval.model import ComparisonKind
-from pytest_kebab_eval.reports.words import metric_rows, signed, valued, verdict
+from pytest_kebab_eval.reports.words import (
+    SLICE_METRICS,
+    kinds_counted,
+    metric_rows,
+    signed,
+    slice_rows,
+    valued,
+    verdict,
+)
 
 
 def render_report_md(report: CompareReport) -> str:
     """The report as Markdown."""
-    return _template().render(context(report))
+    return render_markdown(report_context(report))
 
 
-def context(report: CompareReport) -> dict[str, Any]:
+def render_markdown(context: dict[str, Any]) -> str:
+    """The report as Markdown, from what the templates are given."""
+    return _template().render(context)
+
+
+def report_context(report: CompareReport) -> dict[str, Any]:
     """What the templates are given."""
     by_kind = {kind.value: [one for one in report.per_query if one.kind is kind] for kind in ComparisonKind}
     failed_checks = [
@@ -31,7 +44,11 @@ def context(report: CompareReport) -> dict[str, Any]:
         "rows": metric_rows(report),
         "by_kind": by_kind,
         "failed_checks": failed_checks,
-        "paired": report.deltas.paired,
+        "paired": report.deltas.paired if report.deltas else None,
+        "kinds": kinds_counted(report),
+        "slices": slice_rows(report),
+        "slice_metrics": SLICE_METRICS,
+        "sections": [],
     }
 
 
@@ -45,7 +62,7 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701  Markdown: every foreign text goes through `code`
     )
-    environment.filters.update(code=code, codes=codes, valued=valued, signed=signed)
+    environment.filters.update(code=code, codes=codes, valued=valued, signed=signed, number=_number)
     return environment.get_template("report.md.jinja")
 
 
@@ -57,6 +74,10 @@ def code(text: Any, width: int = 200) -> str:
     fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
     pad = " " if shown[0] == "`" or shown[-1] == "`" else ""
     return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|")
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"
 
 
 def codes(texts: Any) -> str:

@@ -13,6 +13,7 @@ from pytest_kebab_eval.reports.words import (
     CAUSES,
     coverage,
     kinds_counted,
+    lost_queries,
     matched,
     metric_rows,
     signed,
@@ -69,7 +70,8 @@ def _explained(
         yield f"  golden    {where}"
         return
     yield f"  expected  {_expected(query, shown)}"
-    yield f"  run A     {_rank(comparison.a_hit_rank, shown.a)}"
+    if comparison.kind is not None:
+        yield f"  run A     {_rank(comparison.a_hit_rank, shown.a)}"
     yield f"  run B     {_rank(comparison.b_hit_rank, shown.b)}"
     if comparison.cause:
         yield f"  cause     {comparison.cause}: {CAUSES[comparison.cause]}"
@@ -144,19 +146,32 @@ def _hit(hit: Hit) -> str:
 
 def summary(report: CompareReport) -> Iterator[Line]:
     """The comparison in total."""
-    yield Line(f"{'metric':<22}{'A':>9}{'B':>9}{'B - A':>10}")
+    if report.deltas is None:
+        yield Line(f"{'metric':<22}{'value':>9}{'n':>7}")
+    else:
+        yield Line(f"{'metric':<22}{'A':>9}{'B':>9}{'B - A':>10}  what it is worth")
+    asked = {one.metric for one in report.gates}
     for row in metric_rows(report):
-        if row.metric.name in _IN_SUMMARY:
-            name = f"{row.metric}{' ↓' if row.metric.lower_is_better else ''}"
-            numbers = f"{valued(row.a):>9}{valued(row.b):>9}{signed(row.delta):>10}"
-            yield Line(f"{name:<22}{numbers}", row.direction)
-    lost = any(one.checks or one.cause == "absent" for one in report.per_query)
-    yield Line(f"{kinds_counted(report)} (matched {matched(report)})")
+        if row.name in _IN_SUMMARY or row.name in asked:
+            name = f"{row.name}{' ↓' if row.lower_is_better else ''}"
+            if report.deltas is None:
+                yield Line(f"{name:<22}{valued(row.b):>9}{row.n_b:>7}")
+            else:
+                numbers = f"{valued(row.a):>9}{valued(row.b):>9}{signed(row.delta):>10}"
+                yield Line(f"{name:<22}{numbers}  {row.says if row.delta else ''}".rstrip(), row.direction)
+    if report.deltas is not None:
+        yield Line(f"{kinds_counted(report)} (matched {matched(report)})")
     covered = coverage(report)
     if covered:
         yield Line(covered, -1)
+    for gate in report.gates:
+        yield Line(
+            f"gate {'holds ' if gate.passed else 'FAILED'}  {gate.gate}  ({gate.reason})",
+            1 if gate.passed else -1,
+        )
     if report.not_in_golden:
         names = ", ".join(map(printable, report.not_in_golden[:5]))
         more = len(report.not_in_golden) - 5
         yield Line(f"not in the golden file: {names}{f' and {more} more' if more > 0 else ''}")
-    yield Line(verdict(report), -1 if lost else 1)
+    bad = lost_queries(report) or any(not gate.passed for gate in report.gates)
+    yield Line(verdict(report), -1 if bad else 1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparison import CompareReport
-from pytest_kebab_eval.metrics import Metric, all_metrics
-from pytest_kebab_eval.model import ComparisonKind
+from pytest_kebab_eval.metrics import all_metrics
+from pytest_kebab_eval.model import ComparisonKind, QueryComparison
+from pytest_kebab_eval.significance import Significance
 
 CAUSES = {
     "absent": "run B has no result for this query",
@@ -23,43 +24,109 @@ CAUSES = {
 class MetricRow(NamedTuple):
     """One metric of a comparison."""
 
-    metric: Metric
+    name: str
+    means: str
+    lower_is_better: bool
     a: float | None
     b: float | None
     delta: float | None
     n_a: int
     n_b: int
+    significance: Significance | None
+    not_comparable: str | None
 
     @property
     def direction(self) -> int:
         """1 if B is better, -1 if it is worse, 0 if neither."""
-        if not self.delta:
+        if not self.delta or self.not_comparable:
             return 0
-        return 1 if (self.delta > 0) is not self.metric.lower_is_better else -1
+        return 1 if (self.delta > 0) is not self.lower_is_better else -1
+
+    @property
+    def says(self) -> str:
+        """What the delta is worth."""
+        if self.not_comparable:
+            return "not comparable"
+        return self.significance.verdict if self.significance else "–"
 
 
 def metric_rows(report: CompareReport) -> list[MetricRow]:
-    """The metrics that were measured in either run."""
-    a, b = report.aggregate_a.by_name(), report.aggregate_b.by_name()
-    deltas = report.deltas.by_name()
-    counts_a, counts_b = report.aggregate_a.counts, report.aggregate_b.counts
+    """The metrics that were measured in either run, those of a user's own last."""
+    b = report.aggregate_b.by_name()
+    a = report.aggregate_a.by_name() if report.aggregate_a else {}
+    deltas = report.deltas.by_name() if report.deltas else {}
+    counts_a = report.aggregate_a.counts if report.aggregate_a else {}
+    known = {metric.name: metric.family for metric in all_metrics()}
     return [
-        MetricRow(one, a[one.name], b[one.name], deltas[one.name], counts_a[one.name], counts_b[one.name])
-        for one in all_metrics()
-        if a[one.name] is not None or b[one.name] is not None
+        MetricRow(
+            name=name,
+            means=known[name].means if name in known else "a metric of your own",
+            lower_is_better=name in known and known[name].lower_is_better,
+            a=a.get(name),
+            b=b.get(name),
+            delta=deltas.get(name),
+            n_a=counts_a.get(name, 0),
+            n_b=report.aggregate_b.counts.get(name, 0),
+            significance=report.significance.get(name),
+            not_comparable=report.not_comparable.get(name),
+        )
+        for name in dict.fromkeys([*known, *b])
+        if a.get(name) is not None or b.get(name) is not None
     ]
+
+
+class SliceRow(NamedTuple):
+    """One slice of a comparison, by a few metrics that most people want."""
+
+    part: str
+    values: tuple[tuple[float | None, float | None, float | None], ...]  # A, B, B - A for each metric
+
+
+SLICE_METRICS = ("hit@5", "mrr", "recall@10_doc", "groundedness")
+
+
+def slice_rows(report: CompareReport) -> list[SliceRow]:
+    """The slices of either run."""
+    a, b, deltas = report.aggregate_a, report.aggregate_b, report.deltas
+    return [
+        SliceRow(
+            part,
+            tuple(
+                (
+                    a.value(name, part) if a else None,
+                    b.value(name, part),
+                    deltas.value(name, part) if deltas else None,
+                )
+                for name in SLICE_METRICS
+            ),
+        )
+        for part in sorted({*(a.slices if a else ()), *b.slices})
+    ]
+
+
+def lost_queries(report: CompareReport) -> list[QueryComparison]:
+    """The queries on which B lost something."""
+    return [one for one in report.per_query if one.checks or one.cause == "absent"]
 
 
 def verdict(report: CompareReport) -> str:
     """The comparison in one sentence."""
-    lost = [one for one in report.per_query if one.checks or one.cause == "absent"]
-    total = len(report.per_query)
-    if lost:
-        return f"B lost something on {_counted(len(lost), 'query')} of {total}."
+    total, lost = len(report.per_query), len(lost_queries(report))
+    failed = [one for one in report.gates if not one.passed]
+    gates = f" {_counted(len(failed), 'gate')} failed." if failed else ""
+    if report.run_a is None:
+        errors = (
+            f"{_counted(lost, 'query')} of {total} errored."
+            if lost
+            else f"{_counted(total, 'query')}, no errors."
+        )
+        return f"{errors}{gates}"
     losses = report.count(ComparisonKind.LOSS)
+    if lost:
+        return f"B lost something on {lost} of {_counted(total, 'query')}.{gates}"
     if losses:
-        return f"B lost nothing, but ranks {_counted(losses, 'query')} of {total} worse."
-    return f"B lost nothing that A had, over {_counted(total, 'query')}."
+        return f"B lost nothing, but ranks {losses} of {_counted(total, 'query')} worse.{gates}"
+    return f"B lost nothing that A had, over {_counted(total, 'query')}.{gates}"
 
 
 def kinds_counted(report: CompareReport) -> str:
@@ -69,6 +136,8 @@ def kinds_counted(report: CompareReport) -> str:
 
 def coverage(report: CompareReport) -> str | None:
     """What is not covered by both runs, if anything."""
+    if report.deltas is None:
+        return None
     paired = report.deltas.paired
     parts = [
         f"{name} lacks {absent} of the golden queries"
@@ -85,6 +154,8 @@ def coverage(report: CompareReport) -> str | None:
 
 def matched(report: CompareReport) -> str:
     """How the hits were matched, such as `exact: chunk 7, document 1`."""
+    if report.deltas is None:
+        return report.aggregate_b.match
     counts = ", ".join(f"{by} {n}" for by, n in report.deltas.matched_by.items() if n)
     return f"{report.deltas.chunker_version_match}: {counts or 'nothing to match'}"
 

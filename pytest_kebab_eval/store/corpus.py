@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import defaultdict
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.model import Span
+from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Extent, extent, extents, touches
 
 _span_lists = msgspec.json.Decoder(tuple[Span, ...])
@@ -21,6 +22,18 @@ class Chunk(NamedTuple):
     doc_id: str | None
     extents: tuple[Extent, ...]
     chunker_version: str | None = None
+
+
+class IndexCoverage(Value, frozen=True):
+    """How much the index holds; the tokens are those of a chunk."""
+
+    documents: int
+    documents_without_chunks: int
+    chunks: int
+    tokens_min: float | None
+    tokens_mean: float | None
+    tokens_p95: float | None
+    tokens_max: float | None
 
 
 class Corpus:
@@ -66,6 +79,46 @@ class Corpus:
         query = "SELECT text FROM chunks WHERE chunk_id = ?"
         row = self._connection.execute(query, (chunk_id,)).fetchone()
         return _text(row[0]) if row else None
+
+    def document_at(self, path: str) -> str | None:
+        """The document with that path."""
+        found = self._documents.get(path) if self.has_documents else None
+        return found[0] if found else None
+
+    def path_of(self, doc_id: str) -> str | None:
+        """The path of that document."""
+        if not self.has_documents:
+            return None
+        query = "SELECT workspace_path FROM documents WHERE doc_id = ?"
+        row = self._connection.execute(query, (doc_id,)).fetchone()
+        return _text(row[0]) if row else None
+
+    def coverage(self) -> IndexCoverage | None:
+        """What the index holds, in figures."""
+        if not self.has_documents:
+            return None
+        chunked = "SELECT doc_id FROM chunks WHERE doc_id IS NOT NULL"
+        empty = f"SELECT count(*) FROM documents WHERE doc_id NOT IN ({chunked})"
+        counted = "token_estimate" in self._columns("chunks")
+        tokens = sorted(
+            float(tokens)
+            for (tokens,) in self._connection.execute(
+                f"SELECT {'token_estimate' if counted else 'NULL'} FROM chunks"
+            )
+            if isinstance(tokens, (int, float))
+        )
+        return IndexCoverage(
+            documents=self._count("SELECT count(*) FROM documents"),
+            documents_without_chunks=self._count(empty),
+            chunks=self._count("SELECT count(*) FROM chunks"),
+            tokens_min=tokens[0] if tokens else None,
+            tokens_mean=round(math.fsum(tokens) / len(tokens), 1) if tokens else None,
+            tokens_p95=tokens[math.ceil(0.95 * len(tokens)) - 1] if tokens else None,
+            tokens_max=tokens[-1] if tokens else None,
+        )
+
+    def _count(self, query: str) -> int:
+        return int(self._connection.execute(query).fetchone()[0])
 
     def resolves(self, citation: Span) -> bool:
         """Whether a document has the cited path, and a chunk of it overlaps the cited span.

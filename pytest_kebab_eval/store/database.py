@@ -77,6 +77,15 @@ class Database:
             )
         return msgspec.structs.replace(run, config=config)
 
+    def stored_fingerprint(self, run: Run) -> str | None:
+        """The golden file that the run's stored aggregate was computed with, if it says."""
+        query = "SELECT aggregate_json FROM eval_runs WHERE run_id = ?"
+        row = self._connection.execute(query, (run.run_id,)).fetchone()
+        try:
+            return msgspec.json.decode(row[0], type=_StoredAggregate).golden_sha256
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
+            return None
+
     def results(self, run_id: str) -> Iterator[QueryResult | Unreadable]:
         """The run's results, one at a time."""
         rows = self._connection.execute(
@@ -92,6 +101,10 @@ class Database:
             (run_id, query_id),
         ).fetchone()
         return None if row is None else decode_result(query_id, row[0])
+
+
+class _StoredAggregate(msgspec.Struct):
+    golden_sha256: str | None = None
 
 
 _decoder = msgspec.json.Decoder(QueryResult)

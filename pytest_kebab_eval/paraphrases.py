@@ -1,0 +1,68 @@
+"""Queries of one group ask the same thing: how far apart are they answered?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_kebab_eval.model import GoldenQuery, Value
+from pytest_kebab_eval.scoring import QueryScore, Scorecard, rounded
+
+FOUND_WITHIN = 10
+LOOKED_WITHIN = 50
+_RECALL = "recall@10_doc"
+
+
+class Paraphrase(Value, frozen=True):
+    """One wording, and what became of the group's documents: found, ranked too low, or missing."""
+
+    query_id: str
+    state: str
+    rank: int | None
+
+
+class ParaphraseGroup(Value, frozen=True):
+    """A group in one run; the spread is best minus worst `recall@10_doc`."""
+
+    group: str
+    spread: float | None
+    worst: float | None
+    queries: tuple[Paraphrase, ...]
+    note: str | None = None
+
+
+def paraphrase_groups(queries: Iterable[GoldenQuery], scorecard: Scorecard) -> tuple[ParaphraseGroup, ...]:
+    """The groups of a golden set in a run, by name."""
+    members: dict[str, list[QueryScore]] = {}
+    for query in queries:
+        if query.group is not None and query.expected_doc_ids and query.id in scorecard.scores:
+            members.setdefault(query.group, []).append(scorecard.scores[query.id])
+    column = scorecard.column(_RECALL)
+    return tuple(_group(name, members[name], column) for name in sorted(members))
+
+
+def _group(name: str, scores: Sequence[QueryScore], column: int) -> ParaphraseGroup:
+    recalls = [value for score in scores if (value := score.values[column]) is not None]
+    return ParaphraseGroup(
+        group=name,
+        spread=rounded(max(recalls) - min(recalls)) if recalls else None,
+        worst=rounded(min(recalls)) if recalls else None,
+        queries=tuple(
+            Paraphrase(score.query_id, _state(score.doc_rank), score.doc_rank)
+            for score in sorted(scores, key=lambda score: score.query_id)
+        ),
+        note=_too_shallow(scores),
+    )
+
+
+def _state(rank: int | None) -> str:
+    if rank is None or rank > LOOKED_WITHIN:
+        return "missing"
+    return "found" if rank <= FOUND_WITHIN else "ranked too low"
+
+
+def _too_shallow(scores: Sequence[QueryScore]) -> str | None:
+    """A missing document may only be out of sight where fewer hits were stored than are looked at."""
+    shallow = [score.hits for score in scores if score.doc_rank is None and score.hits < LOOKED_WITHIN]
+    if not shallow:
+        return None
+    return f"only {min(shallow)} hits are stored, so 'missing' may be 'ranked too low'"
