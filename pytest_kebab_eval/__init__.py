@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from pytest_kebab_eval.reports.as_markdown import render_report_md
     from pytest_kebab_eval.scoring import AggregateMetrics
+    from pytest_kebab_eval.store import RunRecorder
 
 _HOMES = {
     "comparison": ("CompareReport",),
@@ -50,6 +51,7 @@ _HOMES = {
     "model": ("Answer", "ComparisonKind", "GoldenQuery", "Hit", "QueryComparison", "QueryResult"),
     "reports.as_markdown": ("render_report_md",),
     "scoring": ("AggregateMetrics",),
+    "store": ("RunRecorder",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -69,6 +71,7 @@ __all__ = [
     "QueryComparison",
     "QueryResult",
     "RunNameError",
+    "RunRecorder",
     "SettingsError",
     "StoreError",
     "compare_runs",

@@ -85,7 +85,7 @@ def _rounded(value: float | None) -> float | None:
 def _mid_p(up: int, down: int) -> float:
     """McNemar's test, mid-p: 2 P(X < k) + P(X = k), X binomial over the changes, k the rarer way.
 
-    In whole numbers up to 1,000 changes; in floats from there, to about 1e-8, leaving out terms too small to count.
+    In whole numbers up to 1,000 changes; beyond, in floats, good to 1e-6 up to a hundred million.
     """
     m, k = up + down, min(up, down)
     if up == down:
@@ -96,7 +96,7 @@ def _mid_p(up: int, down: int) -> float:
         for j in range(k, 0, -1):
             ways = ways * j // (m - j + 1)
             total += 2 * ways
-        return total / 2**m
+        return total / (1 << m)
     log_first = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1) - m * math.log(2)
     relative, term = 1.0, 1.0
     for j in range(k, 0, -1):
@@ -108,7 +108,7 @@ def _mid_p(up: int, down: int) -> float:
 
 
 def _bonett_price(up: int, down: int, n: int) -> tuple[float, float]:
-    """Wald's interval with one query added to each way of changing: honest for few queries, and for no change."""
+    """Bonett and Price's interval: Wald's with one more change each way, so that it holds for few queries."""
     gained, lost = (up + 1) / (n + 2), (down + 1) / (n + 2)
     middle = gained - lost
     half = _Z * math.sqrt((gained + lost - middle * middle) / (n + 2))
@@ -204,7 +204,7 @@ def _approximate_p(sizes: Sequence[int], observed: int) -> float:
     deviation = math.sqrt(2 * sum([size * size for size in sizes[_LARGEST:]]))
     edge = observed - math.gcd(*sizes)
     tails = math.fsum(count * math.erfc((edge - total) / deviation) for total, count in largest.items())
-    return min(tails / 2**_LARGEST, 1.0)
+    return min(tails / (1 << _LARGEST), 1.0)
 
 
 def _t_interval(changes: Sequence[float], mean: float, n: int) -> tuple[float, float]:
