@@ -28,9 +28,7 @@ def follow(
     correct = set(ranking.correct)
     cited_hits = [hits_cited(one, hits, passages) for one in answer.citations]
     return Leads(
-        all_resolve=all(
-            _resolves(one, found, passages) for one, found in zip(answer.citations, cited_hits, strict=True)
-        ),
+        all_resolve=all(each_resolves(answer, hits, passages)),
         only_to_hits=all(cited_hits),
         to_correct_hit=any(hit.rank in correct for found in cited_hits for hit in found),
         to_target=bool(targets.ids)
@@ -40,6 +38,11 @@ def follow(
             for place in (*found, _as_hit(one, passages))
         ),
     )
+
+
+def each_resolves(answer: Answer, hits: Sequence[Hit], passages: Passages) -> tuple[bool, ...]:
+    """For each citation, whether it leads to a chunk of the corpus, or else to a hit."""
+    return tuple(_resolves(one, hits_cited(one, hits, passages), passages) for one in answer.citations)
 
 
 def hits_cited(cited: Cited, hits: Sequence[Hit], passages: Passages) -> list[Hit]:

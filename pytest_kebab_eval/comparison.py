@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -120,16 +119,10 @@ class Sides(NamedTuple):
         return (("a", self.a), ("b", self.b)) if self.a else (("b", self.b),)
 
 
-def compare(
-    golden: GoldenSet,
-    sides: Sides,
-    targets_of: Callable[[GoldenQuery], Targets],
-    compare_k: int = COMPARE_K,
-) -> CompareReport:
+def compare(golden: GoldenSet, comparer: Comparer) -> CompareReport:
     """Compare two runs query by query and in total; or describe run B, if it is alone."""
+    sides = comparer.sides
     a, b = sides.a, sides.b
-    changes = tuple(config_changes(a.run.config, b.run.config)) if a else ()
-    comparer = _Comparer(sides, targets_of, compare_k, change_notes(changes))
     per_query = [
         comparer.compare(query)
         for query in golden.queries
@@ -145,7 +138,7 @@ def compare(
         if a and aggregate_a
         else None,
         per_query=tuple(sorted(per_query, key=lambda one: one.query_id)),
-        config_changes=changes,
+        config_changes=comparer.changes,
         significance=significances(a, b) if a else {},
         not_comparable=_judge_drift(a, b) if a else {},
         paraphrases_a=paraphrase_groups(golden.queries, a) if a else (),
@@ -162,27 +155,30 @@ def compare(
 # -- one query -----------------------------------------------------------------------------------
 
 
-class _Comparer:
+class Comparer:
+    """Compares query by query."""
+
     def __init__(
         self,
         sides: Sides,
         targets_of: Callable[[GoldenQuery], Targets],
-        compare_k: int,
-        changed: list[str],
+        compare_k: int = COMPARE_K,
     ) -> None:
-        self._sides = sides
+        self.sides = sides
+        self.changes = tuple(config_changes(sides.a.run.config, sides.b.run.config)) if sides.a else ()
+        self._changed = change_notes(self.changes)
         self._targets_of = targets_of
         self._k = compare_k
-        self._changed = changed
         self._answer_rules = sides.b.column("groundedness")
         self._citations = sides.b.column("citation_coverage")
         self.matched_by = Counter(dict.fromkeys(("chunk", "anchor", "span", "document"), 0))
 
     def compare(self, query: GoldenQuery) -> QueryComparison:
-        b = self._sides.b.scores.get(query.id)
-        if self._sides.a is None:
+        """One query of both runs."""
+        b = self.sides.b.scores.get(query.id)
+        if self.sides.a is None:
             return self._alone(query, b)
-        a = self._sides.a.scores.get(query.id)
+        a = self.sides.a.scores.get(query.id)
         targets = self._targets_of(query)
         a_rank, b_rank = self._rank(a), self._rank(b)
         kind = kind_of(a_rank, b_rank)
@@ -239,23 +235,26 @@ class _Comparer:
         if b.failed:
             yield "error"
             return
-        if a.values[self._answer_rules] == 1 and self._answer_fails(b):
+        passed = self.passed_checks(query, a)
+        if "answer" in passed and (b.answered is None or b.values[self._answer_rules] == 0):
             yield "answer"
-        wanted = query.can_be_answered
-        if wanted is not None and a.answered is wanted and b.answered is (not wanted):
+        if "refusal" in passed and b.answered is (not query.can_be_answered):
             yield "refusal"
-        if a.values[self._citations] == 1 and b.values[self._citations] == 0:
+        if "citation" in passed and b.values[self._citations] == 0:
             yield "citation"
 
-    def _answer_fails(self, b: QueryScore) -> bool:
-        """An answer that breaks its rules; or none at all, in a run that does answer."""
-        if b.answered is None:
-            return self._b_answers
-        return b.values[self._answer_rules] == 0
-
-    @cached_property
-    def _b_answers(self) -> bool:
-        return any(score.answered is not None for score in self._sides.b.scores.values())
+    def passed_checks(self, query: GoldenQuery, a: QueryScore) -> set[str]:
+        """What a query could lose: the checks, other than having no error, that it passes in A."""
+        passed = set()
+        if self._rank(a) is not None:
+            passed.add("retrieval")
+        if a.values[self._answer_rules] == 1 or (a.answered and a.values[self._answer_rules] is None):
+            passed.add("answer")
+        if a.answered is not None and a.answered is query.can_be_answered:
+            passed.add("refusal")
+        if a.values[self._citations] == 1:
+            passed.add("citation")
+        return passed
 
     def _cause(
         self,
@@ -281,10 +280,10 @@ class _Comparer:
 
     def _right_document(self, query: GoldenQuery, targets: Targets) -> bool:
         """Whether B found another part of a document that has a target, or that was right in A."""
-        a, b = self._sides.stored_a(query.id), self._sides.stored_b(query.id)
+        a, b = self.sides.stored_a(query.id), self.sides.stored_b(query.id)
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
             return False
-        right = self._sides.a.scores[query.id].first if self._sides.a else None
+        right = self.sides.a.scores[query.id].first if self.sides.a else None
         docs = {*targets.doc_ids, *(hit.doc_id for hit in a.hits if hit.rank == right)} - {None, ""}
         paths = {*targets.paths, *(hit.doc_path for hit in a.hits if hit.rank == right)} - {None, ""}
         return any(hit.doc_id in docs or hit.doc_path in paths for hit in b.hits)

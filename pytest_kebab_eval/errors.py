@@ -3,7 +3,9 @@
 KebabEvalError
 ├── InputError            wrong use: pytest exits with 4, the command with 2
 │   ├── DatabaseError     no database, not a database, locked, or without the eval tables
+│   │   └── NoDatabase    there is no such file
 │   ├── RunNameError      a name that fits no run, or more than one
+│   │   └── NoSuchRun     a name that fits no run
 │   ├── GoldenError       a golden or lock file that cannot be read as one
 │   ├── GateError         a gate that does not parse, or makes no sense here
 │   ├── MetricError       a metric of a user's own that fails
@@ -29,6 +31,14 @@ class DatabaseError(InputError):
 
 class RunNameError(InputError):
     """No run, or more than one, goes by the name."""
+
+
+class NoDatabase(DatabaseError):
+    """There is no such file."""
+
+
+class NoSuchRun(RunNameError):
+    """No run goes by the name."""
 
 
 class GoldenError(InputError):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparison import CompareReport, Sides, compare, significance_in
-from pytest_kebab_eval.errors import ChunkerError, GateError
+from pytest_kebab_eval.comparison import Comparer, CompareReport, Sides, compare, significance_in
+from pytest_kebab_eval.errors import ChunkerError, GateError, NoDatabase, NoSuchRun
 from pytest_kebab_eval.gates import Gate, judge_gates, parse_gate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inert import printable
@@ -27,13 +27,17 @@ from pytest_kebab_eval.verdicts import Outcome, Verdict, judge_query
 
 
 class Shown(Value, frozen=True):
-    """What a failing query's message needs of the stored results."""
+    """What a query's message needs of the stored results."""
 
     a: QueryResult | None
     b: QueryResult | None
     correct_a: tuple[int, ...]
     correct_b: tuple[int, ...]
     expected: tuple[str, ...]
+    readable_a: bool = True
+    readable_b: bool = True
+    cited_a: tuple[bool, ...] = ()  # for each citation of the answer, whether it leads to a chunk
+    cited_b: tuple[bool, ...] = ()
 
 
 class Evaluation(Value, frozen=True, kw_only=True):
@@ -67,15 +71,15 @@ def find_inputs(settings: Settings, own_metrics: OwnMetrics | None = None) -> In
     metrics = tuple(own_metric(name, function) for name, function in (own_metrics or {}).items())
     gates = _parsed_gates(settings, metrics)
     with ExitStack() as stack:
-        a, b = _open_both(stack, settings)
-        run_a = find_run(a, settings.run_a, settings.suite) if settings.run_a else None
+        b = stack.enter_context(open_database(settings.db_b))
         run_b = find_run(b, settings.run_b, settings.suite)
+        a, run_a, missing = _baseline(stack, settings, b)
         runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
-        version = _golden_version(golden, [database for database, _ in runs])
-        mode = _match_mode([run for _, run in runs if run], version)
+        versions = _golden_versions(golden, [database for database, _ in runs])
+        mode = _match_mode([run for _, run in runs if run], versions)
         if mode is MatchMode.FALLBACK and settings.strict_chunker_version:
-            raise ChunkerError(_strict_refusal(run_a, run_b, version))
-        warnings = dict.fromkeys([*a.warnings, *b.warnings, *_outdated(golden, runs)])
+            raise ChunkerError(_strict_refusal(run_a, run_b, versions))
+        warnings = dict.fromkeys([*missing, *a.warnings, *b.warnings, *_outdated(golden, runs)])
     return Inputs(golden, run_a, run_b, mode, gates, metrics, tuple(warnings))
 
 
@@ -86,27 +90,25 @@ def evaluate(
     inputs = inputs or find_inputs(settings)
     golden, run_a, run_b = inputs.golden, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
-        a, b = _open_both(stack, settings)
-        runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
-        matcher = Matcher(inputs.mode, _places(golden, inputs.mode, runs), settings.span_overlap)
-        scorer = Scorer(golden, matcher, settings.k, inputs.metrics)
+        judging = _Judging(stack, settings, inputs)
         sides = Sides(
-            _scorecard(scorer, a, run_a) if run_a else None,
-            _scorecard(scorer, b, run_b),
-            stored_a=lambda query_id: a.result(run_a.run_id, query_id) if run_a else None,
-            stored_b=lambda query_id: b.result(run_b.run_id, query_id),
+            judging.scorecard(judging.a, run_a) if run_a else None,
+            judging.scorecard(judging.b, run_b),
+            judging.stored_a,
+            judging.stored_b,
         )
-        report = compare(golden, sides, scorer.targets, settings.compare_k)
+        comparer = Comparer(sides, judging.scorer.targets, settings.compare_k)
+        report = compare(golden, comparer)
         report = msgspec.structs.replace(
             report,
             gates=judge_gates(inputs.gates, report, partial(significance_in, sides)),
-            index_a=a.corpus.coverage() if run_a else None,
-            index_b=b.corpus.coverage(),
+            index_a=judging.a.corpus.coverage() if run_a else None,
+            index_b=judging.b.corpus.coverage(),
             warnings=inputs.warnings,
         )
-        verdicts = _verdicts(golden, report, sides, settings, today or datetime.date.today())
+        verdicts = _verdicts(golden, report, comparer, settings, today or datetime.date.today())
         shown = {
-            query.id: _shown(query, sides, scorer, a, b)
+            query.id: judging.shown(query)
             for query in golden.queries
             if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)
         }
@@ -130,6 +132,14 @@ def store(settings: Settings, evaluation: Evaluation) -> None:
     )
 
 
+def all_shown(settings: Settings, inputs: Inputs) -> Iterator[tuple[GoldenQuery, Shown]]:
+    """Every golden query with its stored results, one at a time, in the order of their ids."""
+    with ExitStack() as stack:
+        judging = _Judging(stack, settings, inputs)
+        for query in sorted(inputs.golden.queries, key=lambda query: query.id):
+            yield query, judging.shown(query)
+
+
 class StoredResults(NamedTuple):
     """The results of both runs by query id; None for one that is absent or unreadable."""
 
@@ -139,8 +149,8 @@ class StoredResults(NamedTuple):
 
 def stored_results(stack: ExitStack, settings: Settings, evaluation: Evaluation) -> StoredResults:
     """Read single results for as long as the stack is open."""
-    a, b = _open_both(stack, settings)
     run_a = evaluation.run_a
+    a, b = _open_both(stack, settings, alone=run_a is None)
     return StoredResults(
         a=lambda query_id: _readable(a.result(run_a.run_id, query_id)) if run_a else None,
         b=lambda query_id: _readable(b.result(evaluation.run_b.run_id, query_id)),
@@ -161,9 +171,10 @@ def compute_aggregate(
     golden_set = load_golden_set(_golden_path(golden))
     with open_database(_database_path(db)) as database:
         run = find_run(database, run_id)
-        mode = _match_mode([run], _golden_version(golden_set, [database]))
+        mode = _match_mode([run], _golden_versions(golden_set, [database]))
         places = _places(golden_set, mode, [(database, run)])
-        scorecard = _scorecard(Scorer(golden_set, Matcher(mode, places)), database, run)
+        scorer = Scorer(golden_set, Matcher(mode, places))
+        scorecard = scorer.score(run, database.results(run.run_id), database.corpus)
     return aggregate(scorecard)
 
 
@@ -219,7 +230,7 @@ def _parsed_gates(settings: Settings, metrics: tuple[Metric, ...]) -> tuple[Gate
 def _outdated(golden: GoldenSet, runs: list[tuple[Database, Run]]) -> Iterator[str]:
     """Runs whose stored aggregate is of another golden file; it is computed anew, but trends break."""
     for database, run in runs:
-        stored = database.stored_fingerprint(run)
+        stored = database.stored_aggregate(run.run_id).get("golden_sha256")
         if stored is not None and stored != golden.fingerprint:
             yield (
                 f"the aggregate stored for run {printable(run.run_id)} was of another content of the golden"
@@ -227,42 +238,53 @@ def _outdated(golden: GoldenSet, runs: list[tuple[Database, Run]]) -> Iterator[s
             )
 
 
-def _open_both(stack: ExitStack, settings: Settings) -> tuple[Database, Database]:
-    a = stack.enter_context(open_database(settings.db_a))
-    if settings.db_b == settings.db_a:
-        return a, a
-    return a, stack.enter_context(open_database(settings.db_b))
+def _open_both(stack: ExitStack, settings: Settings, *, alone: bool) -> tuple[Database, Database]:
+    """The databases of A and B, which may be one; B's for both, where B is alone."""
+    b = stack.enter_context(open_database(settings.db_b))
+    if alone or settings.db_a == settings.db_b:
+        return b, b
+    return stack.enter_context(open_database(settings.db_a)), b
 
 
-def _match_mode(runs: list[Run], golden_version: str | None) -> MatchMode:
-    """Exact where all runs, and the golden set as far as it says, are of one chunker."""
+def _baseline(stack: ExitStack, settings: Settings, b: Database) -> tuple[Database, Run | None, list[str]]:
+    """Run A and its database; none, with a warning, where it is not there yet and need not be."""
+    if settings.run_a is None:
+        return b, None, []
+    try:
+        same = settings.db_a == settings.db_b
+        a = b if same else stack.enter_context(open_database(settings.db_a))
+        return a, find_run(a, settings.run_a, settings.suite), []
+    except (NoDatabase, NoSuchRun) as error:
+        if settings.if_no_baseline == "pass":
+            return b, None, ["there is no baseline yet, so run B is judged alone"]
+        hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
+        raise type(error)(f"run A: {error}\n{hint}") from None
+
+
+def _match_mode(runs: list[Run], golden_versions: set[str | None]) -> MatchMode:
+    """Exact where all runs are of one chunker, and of the golden set's, as far as it says."""
     versions = {run.chunker_version for run in runs}
-    if golden_version is not None and (versions != {None} or len(runs) == 1):
-        versions.add(golden_version)
-    return MatchMode.EXACT if len(versions) == 1 else MatchMode.FALLBACK
+    if len(versions) > 1:
+        return MatchMode.FALLBACK
+    undecided = not golden_versions or (versions == {None} and len(runs) > 1)
+    return MatchMode.EXACT if undecided or versions <= golden_versions else MatchMode.FALLBACK
 
 
-def _golden_version(golden: GoldenSet, databases: Iterable[Database]) -> str | None:
-    """The chunker of the expected ids: the lock file's word, else that of the index, if it has any."""
+def _golden_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[str | None]:
+    """The chunkers of the expected ids: the lock file's word, else those of the index, if it has any."""
     if golden.lock is not None and golden.lock.chunker_version is not None:
-        return golden.lock.chunker_version
-    for database in dict.fromkeys(databases):
-        if not database.corpus.has_chunks:
-            continue
-        for query in golden.queries:
-            for chunk_id in gains_of(query):
-                chunk = database.corpus.chunk(chunk_id)
-                if chunk is not None:
-                    return chunk.chunker_version
-    return None
+        return {golden.lock.chunker_version}
+    expected = {chunk_id for query in golden.queries for chunk_id in gains_of(query)}
+    found = (database.corpus.chunk(one) for database in dict.fromkeys(databases) for one in expected)
+    return {chunk.chunker_version for chunk in found if chunk is not None}
 
 
-def _strict_refusal(a: Run | None, b: Run, golden_version: str | None) -> str:
+def _strict_refusal(a: Run | None, b: Run, golden_versions: set[str | None]) -> str:
     versions = f"B {_version(b.chunker_version)}"
     if a is not None:
         versions = f"A {_version(a.chunker_version)}, {versions}"
     if a is None or a.chunker_version == b.chunker_version:
-        versions += f", the golden set {_version(golden_version)}"
+        versions += f", the golden set {' and '.join(sorted(map(_version, golden_versions)))}"
     return (
         f"the chunker versions differ ({versions}) and --strict-chunker-version is set;"
         " re-run one of them, or drop the option to match by document and span"
@@ -295,42 +317,73 @@ def _places_in_hits(wanted: set[str], runs: list[tuple[Database, Run]]) -> dict[
     for database, run in runs:
         for result in database.results(run.run_id):
             for hit in result.hits if isinstance(result, QueryResult) else ():
-                if hit.chunk_id in wanted and hit.chunk_id not in found:
-                    found[hit.chunk_id] = Located(hit.doc_id, citation_extents(hit))
-            if len(found) == len(wanted):
+                if hit.chunk_id in wanted:
+                    place = Located(hit.doc_id, citation_extents(hit))
+                    found.setdefault(hit.chunk_id, place)
+                    if place.extents:
+                        found[hit.chunk_id] = place
+                        wanted = wanted - {hit.chunk_id}
+            if not wanted:
                 return found
     return found
 
 
-def _scorecard(scorer: Scorer, database: Database, run: Run) -> Scorecard:
-    return scorer.score(run, database.results(run.run_id), database.corpus)
-
-
 def _verdicts(
-    golden: GoldenSet, report: CompareReport, sides: Sides, settings: Settings, today: datetime.date
+    golden: GoldenSet, report: CompareReport, comparer: Comparer, settings: Settings, today: datetime.date
 ) -> dict[str, Verdict]:
     comparisons = {one.query_id: one for one in report.per_query}
-    in_a = sides.a.scores if sides.a else {}
-    return {
-        query.id: judge_query(
+    a, b = comparer.sides.a, comparer.sides.b
+    verdicts = {}
+    for query in golden.queries:
+        score = a.scores.get(query.id) if a else None
+        verdicts[query.id] = judge_query(
             query,
             comparisons.get(query.id),
-            in_a.get(query.id),
-            sides.b.scores.get(query.id),
+            score,
+            b.scores.get(query.id),
             settings.fail_on,
             today,
-            compared=sides.a is not None,
+            compared=a is not None,
+            at_stake=comparer.passed_checks(query, score) if query.xfail and score else set(),
         )
-        for query in golden.queries
-    }
+    return verdicts
 
 
-def _shown(query: GoldenQuery, sides: Sides, scorer: Scorer, a: Database, b: Database) -> Shown:
-    result_a, result_b = _readable(sides.stored_a(query.id)), _readable(sides.stored_b(query.id))
-    return Shown(
-        a=result_a,
-        b=result_b,
-        correct_a=scorer.correct_ranks(query, result_a, a.corpus),
-        correct_b=scorer.correct_ranks(query, result_b, b.corpus),
-        expected=scorer.targets(query).ids,
-    )
+class _Judging:
+    """The open databases of a comparison and the scorer for both runs."""
+
+    def __init__(self, stack: ExitStack, settings: Settings, inputs: Inputs) -> None:
+        self._run_a, self._run_b = inputs.run_a, inputs.run_b
+        self.a, self.b = _open_both(stack, settings, alone=inputs.run_a is None)
+        runs = [(self.a, inputs.run_a)] if inputs.run_a else []
+        places = _places(inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
+        matcher = Matcher(inputs.mode, places, settings.span_overlap)
+        self.scorer = Scorer(inputs.golden, matcher, settings.k, inputs.metrics)
+
+    def scorecard(self, database: Database, run: Run) -> Scorecard:
+        """A run, scored."""
+        return self.scorer.score(run, database.results(run.run_id), database.corpus)
+
+    def stored_a(self, query_id: str) -> QueryResult | Unreadable | None:
+        """What run A stored for a query."""
+        return self.a.result(self._run_a.run_id, query_id) if self._run_a else None
+
+    def stored_b(self, query_id: str) -> QueryResult | Unreadable | None:
+        """What run B stored for a query."""
+        return self.b.result(self._run_b.run_id, query_id)
+
+    def shown(self, query: GoldenQuery) -> Shown:
+        """A query with its stored results, read again."""
+        stored_a, stored_b = self.stored_a(query.id), self.stored_b(query.id)
+        a, b = _readable(stored_a), _readable(stored_b)
+        return Shown(
+            a=a,
+            b=b,
+            correct_a=self.scorer.correct_ranks(query, a, self.a.corpus),
+            correct_b=self.scorer.correct_ranks(query, b, self.b.corpus),
+            expected=self.scorer.targets(query).ids,
+            readable_a=not isinstance(stored_a, Unreadable),
+            readable_b=not isinstance(stored_b, Unreadable),
+            cited_a=self.scorer.citations_resolve(a, self.a.corpus),
+            cited_b=self.scorer.citations_resolve(b, self.b.corpus),
+        )

@@ -161,6 +161,8 @@ def _judge(gate: Gate, report: CompareReport, significance_of: SignificanceOf) -
         value = report.deltas.value(gate.metric, gate.part) if report.deltas else None
         if gate.metric in report.not_comparable:
             return result(False, value, report.not_comparable[gate.metric])
+        if report.deltas is None:
+            return result(True, None, "there is no baseline yet")
     if value is None:
         return result(False, None, f"nothing was measured for {name}")
     limit = _limit(gate, values["a"])

@@ -11,13 +11,19 @@ from urllib.parse import quote
 # Controls, format characters (which include the bidirectional overrides), surrogates, private use
 # and the two line separators: whatever could move a cursor, hide text or break a line.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_CI_COMMAND = re.compile(r"##(?=\[|vso\[)")
 _PLAIN = re.compile(r"[ -~]*")
 _PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,119}")
 _RESERVED_FILE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
 def printable(text: str) -> str:
-    """The text on one line, with every character that is not printable written as an escape."""
+    """The text on one line, with every character that is not printable written as an escape.
+
+    What a CI service would take for a command in the middle of a line is broken up.
+    """
+    if "##" in text:
+        text = _CI_COMMAND.sub("# #", text)
     if _PLAIN.fullmatch(text):
         return text
     return "".join(
@@ -30,7 +36,8 @@ def printable(text: str) -> str:
 
 def brief(text: str, width: int = 72) -> str:
     """The text on one line, spaces folded, cut to a width."""
-    folded = printable(" ".join(text[: 20 * width].split()))
+    words = text.split(None, width)  # no more than can be shown, however long the text is
+    folded = printable(" ".join(words[:width])[: width + 1])
     return folded if len(folded) <= width else folded[: width - 1] + "…"
 
 
@@ -52,6 +59,8 @@ def file_name(text: str) -> str:
     ):
         return text
     encoded = quote(text.encode("utf-8", "surrogatepass"), safe="").replace(".", "%2E")
+    if encoded == text:  # plain, but empty or a name that some systems keep for themselves
+        encoded = f"%{ord(text[0]):02X}{text[1:]}" if text else "%"
     return encoded if len(encoded) <= 200 else encoded[:180] + "~" + _fingerprint(text)
 
 

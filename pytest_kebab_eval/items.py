@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_kebab_eval.inert import printable
 from pytest_kebab_eval.verdicts import Outcome
 
 if TYPE_CHECKING:
@@ -38,31 +36,6 @@ class FailureText:
         tw.line(first, red=True, bold=True)
         for line in rest:
             tw.line(line, green=line.startswith("  * "), red=line.startswith(("- ", "+ ")))
-
-
-class GoldenFile(pytest.File):
-    """The golden file, as a collector."""
-
-    kebab: KebabSession
-
-    def collect(self) -> Iterator[pytest.Item]:
-        """One item a golden query, one a gate, then the snapshot of the report."""
-        for query in self.kebab.golden.queries:
-            yield self._item(QueryItem, f"query[{printable(query.id)}]", query=query)
-        for number, text in enumerate(self.kebab.gates):
-            yield self._item(GateItem, f"gate[{printable(text)}]", number=number)
-        if self.kebab.snapshot_wanted:
-            from pytest_kebab_eval.snapshots import SnapshotItem
-
-            yield self._item(SnapshotItem, "snapshot[compare-report]")
-
-    def _item(self, kind: type[KebabItem], name: str, **more: Any) -> KebabItem:
-        # The node id is given outright: pytest would take the brackets for a part of the name, and
-        # then not find the item again by the id it had written down (--lf).
-        item: KebabItem = kind.from_parent(
-            self, name=name, nodeid=f"{self.nodeid}::{name}", kebab=self.kebab, **more
-        )
-        return item
 
 
 class KebabItem(pytest.Item):

@@ -12,17 +12,18 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.golden import Lock
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, Span, Support
-from pytest_kebab_eval.spans import Extent, extent, extents, overlap
+from pytest_kebab_eval.spans import Box, extent, extents, overlap
 from pytest_kebab_eval.store import Corpus
 
 SPAN_OVERLAP = 0.5
+_ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
 
 
 class Located(NamedTuple):
     """Where an expected chunk is, as far as anybody knows."""
 
     doc_id: str | None = None
-    extents: tuple[Extent, ...] = ()
+    extents: tuple[Box, ...] = ()
 
 
 class Passages:
@@ -31,7 +32,7 @@ class Passages:
     def __init__(self, corpus: Corpus | None = None) -> None:
         self._corpus = corpus if corpus and corpus.has_chunks else None
 
-    def extents(self, hit: Hit) -> tuple[Extent, ...]:
+    def extents(self, hit: Hit) -> tuple[Box, ...]:
         """The hit's span: that of its chunk, else that of its citation."""
         chunk = self._corpus.chunk(hit.chunk_id) if self._corpus and hit.chunk_id else None
         return (chunk.extents if chunk else ()) or citation_extents(hit)
@@ -187,7 +188,7 @@ class Matcher:
     def _located_targets(self, query: GoldenQuery, chunks: dict[str, float]) -> Targets:
         """Chunks by their place (by their id in exact mode), and spans that are targets of their own."""
         exact = self.mode is MatchMode.EXACT
-        places: list[tuple[frozenset[str], tuple[Extent, ...]]] = []
+        places: list[tuple[frozenset[str], tuple[Box, ...]]] = []
         index: dict[str, Match] = {}
         for number, chunk_id in enumerate(chunks):
             located = Located() if exact else self._places.locate(query, chunk_id)
@@ -205,9 +206,8 @@ class Matcher:
         first_place = len(chunks) if exact else 0
 
         def find(hit: Hit, passages: Passages) -> Sequence[Match]:
-            if exact and hit.chunk_id in index:
-                return (index[hit.chunk_id],)
-            return self._by_place(hit, passages, places, first_place)
+            found = self._by_place(hit, passages, places, first_place)
+            return [index[hit.chunk_id], *found] if hit.chunk_id in index else found
 
         unlocated = any(not found for _, found in places[first_place:])
         return Targets(
@@ -222,11 +222,11 @@ class Matcher:
         self,
         hit: Hit,
         passages: Passages,
-        places: list[tuple[frozenset[str], tuple[Extent, ...]]],
+        places: list[tuple[frozenset[str], tuple[Box, ...]]],
         start: int,
     ) -> list[Match]:
         matches = []
-        ours: tuple[Extent, ...] | None = None
+        ours: tuple[Box, ...] | None = None
         for number in range(start, len(places)):
             docs, theirs = places[number]
             if hit.doc_id not in docs:
@@ -236,7 +236,7 @@ class Matcher:
             share = overlap(ours, theirs)
             if share is None:
                 matches.append(Match(number, by_document=True))
-            elif share >= self._least_overlap:
+            elif share >= self._least_overlap - _ROUNDING:
                 matches.append(Match(number))
         return matches
 
@@ -248,7 +248,7 @@ def gains_of(query: GoldenQuery) -> dict[str, float]:
     return {chunk_id: gain for chunk_id, gain in gains.items() if gain > 0}
 
 
-def citation_extents(hit: Hit) -> tuple[Extent, ...]:
+def citation_extents(hit: Hit) -> tuple[Box, ...]:
     """Where a hit says that it is from."""
     place = extent(hit.citation) if hit.citation else None
     return (place,) if place else ()
@@ -318,11 +318,19 @@ def _anchor_targets(supports: Sequence[Support]) -> Targets:
         ]
 
     return Targets(
-        ids=tuple(f"{one.path} > {one.heading}" if one.heading else one.path for one in supports),
+        ids=_anchor_ids(supports),
         gains=(1.0,) * len(supports),
         by="anchor",
         find=find,
         paths=frozenset(support.path for support in supports),
+    )
+
+
+def _anchor_ids(supports: Sequence[Support]) -> tuple[str, ...]:
+    """Path and heading; numbered where that alone does not tell two supports apart."""
+    names = [f"{one.path} > {one.heading}" if one.heading else one.path for one in supports]
+    return tuple(
+        name if names.count(name) == 1 else f"{name} (support {number})" for number, name in enumerate(names)
     )
 
 

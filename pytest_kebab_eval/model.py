@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+Score = Annotated[float, msgspec.Meta(ge=0, le=5)]
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -60,8 +62,8 @@ class Cited(Value, frozen=True):
 class Usage(Value, frozen=True):
     """What an answer took."""
 
-    prompt_tokens: float | None = None
-    completion_tokens: float | None = None
+    prompt_tokens: Amount | None = None
+    completion_tokens: Amount | None = None
 
 
 class Answer(Value, frozen=True):
@@ -84,17 +86,17 @@ class Scope(Value, frozen=True):
 class Timings(Value, frozen=True):
     """Milliseconds of each stage."""
 
-    folder_selection: float | None = None
-    retrieval: float | None = None
-    generation: float | None = None
-    judge: float | None = None
+    folder_selection: Amount | None = None
+    retrieval: Amount | None = None
+    generation: Amount | None = None
+    judge: Amount | None = None
 
 
 class Judgment(Value, frozen=True):
     """The scores of one judge, 0 to 5."""
 
-    groundedness: float | None = None
-    correctness: float | None = None
+    groundedness: Score | None = None
+    correctness: Score | None = None
 
 
 class Judge(Judgment, frozen=True):
@@ -114,9 +116,9 @@ class QueryResult(Value, frozen=True, kw_only=True):
     hits: tuple[Hit, ...] = msgspec.field(name="hits_top_k")
     answer: Answer | None = None
     error: str | None = None
-    elapsed_ms: float | None = None
+    elapsed_ms: Amount | None = None
     timed_out: bool = False
-    cost_usd: float | None = None
+    cost_usd: Amount | None = None
     timings_ms: Timings | None = None
     scope: Scope | None = None
     judge: Judge | None = None
@@ -210,7 +212,7 @@ class GoldenQuery(Value, frozen=True):
             or self.expected_chunk_ids
             or self.must_contain
             or self.claims
-            or self.relevance
+            or any(gain > 0 for gain in self.relevance.values())
             or self.gold_supports
             or self.expected_spans
             or self.expected_answer

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparison import CompareReport
     from pytest_kebab_eval.golden import GoldenSet
     from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Run
+    from pytest_kebab_eval.recording import RecordingSession
     from pytest_kebab_eval.session import KebabSession
+    from pytest_kebab_eval.store import Recording
 
 SESSION = pytest.StashKey["KebabSession"]()
+RECORDING = pytest.StashKey["RecordingSession"]()
 NO_RUN = "no run is named: give --kebab-run-a and --kebab-run-b"
 
 
@@ -47,16 +50,33 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start a session if a run is named."""
+    """Start a session where a run is named, or is to be recorded."""
     sources = _sources(config)
-    if not names_a_run(sources) or config.option.help or config.option.version:
+    if config.option.help or config.option.version:
         return
+    record = sources.value("record")[0]
+    if record is not None:
+        _start_recording(config, sources, str(record))
+    if names_a_run(sources):
+        _start_judging(config, sources)
+
+
+def _start_judging(config: pytest.Config, sources: Sources) -> None:
     from pytest_kebab_eval.rootdir import refuse_a_lost_ini_file
     from pytest_kebab_eval.session import KebabSession
 
     refuse_a_lost_ini_file(config)
     config.stash[SESSION] = KebabSession(config, sources)
     config.pluginmanager.register(config.stash[SESSION], "kebab-eval-session")
+
+
+def _start_recording(config: pytest.Config, sources: Sources, run_id: str) -> None:
+    from pytest_kebab_eval.recording import RecordingSession
+    from pytest_kebab_eval.rootdir import refuse_a_lost_ini_file
+
+    refuse_a_lost_ini_file(config)
+    config.stash[RECORDING] = RecordingSession(config, run_id, sources)
+    config.pluginmanager.register(config.stash[RECORDING], "kebab-eval-recording")
 
 
 def _sources(config: pytest.Config) -> Sources:
@@ -141,3 +161,17 @@ def kebab_result_b(kebab_query: GoldenQuery, _kebab_results: Any) -> QueryResult
 def kebab_comparison(kebab_query: GoldenQuery, _kebab: KebabSession) -> QueryComparison | None:
     """What became of the query between the runs; None if it is in neither."""
     return _kebab.comparison(kebab_query)
+
+
+@pytest.fixture(scope="session")
+def kebab_recorder(pytestconfig: pytest.Config) -> Recording:
+    """Takes what a retriever returned, `kebab_recorder.record(query_id, hits=…, answer=…)`.
+
+    With `--kebab-record RUN_ID` it is stored as a run when the session ends; without, it is dropped.
+    """
+    session: RecordingSession | None = pytestconfig.stash.get(RECORDING, None)
+    if session is not None:
+        return session.recorder
+    from pytest_kebab_eval.store import Recording
+
+    return Recording()

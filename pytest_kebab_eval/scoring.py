@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.citations import follow
+from pytest_kebab_eval.citations import each_resolves, follow
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching import Matcher, Passages, Targets, judge
 from pytest_kebab_eval.metrics import CUTOFFS, Domain, Judged, Metric, all_metrics
@@ -122,6 +122,19 @@ def in_shape(values: dict[str, float | None]) -> dict[str, object]:
     return fields | {"extra": rest}
 
 
+def stored_values(aggregate_json: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics of a stored `aggregate_json` by name, also of an older or foreign one."""
+    found: dict[str, Any] = {}
+    for pattern, field in _TABLES.items():
+        table = aggregate_json.get(field)
+        if isinstance(table, dict):
+            found.update((pattern.format(k=k), value) for k, value in table.items())
+    found.update((name, aggregate_json.get(name)) for name in _SINGLES)
+    extra = aggregate_json.get("extra")
+    found.update(extra if isinstance(extra, dict) else {})
+    return {name: float(value) for name, value in found.items() if isinstance(value, (int, float))}
+
+
 def rounded(value: float) -> float:
     """A value as it is stored; never a negative zero."""
     return round(value, DECIMALS) + 0.0
@@ -160,6 +173,13 @@ class Scorer:
         """The ranks of a result's correct hits."""
         hits = result.hits if result else ()
         return judge(self.targets(query), hits, Passages(corpus)).correct
+
+    def citations_resolve(self, result: QueryResult | None, corpus: Corpus | None) -> tuple[bool, ...]:
+        """For each citation of a result's answer, whether it leads to a chunk."""
+        answer = result.answer if result else None
+        if result is None or answer is None:
+            return ()
+        return each_resolves(answer, result.hits, Passages(corpus))
 
     def score(
         self, run: Run, results: Iterable[QueryResult | Unreadable], corpus: Corpus | None

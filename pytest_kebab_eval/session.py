@@ -19,12 +19,13 @@ from pytest_kebab_eval import settings as settings_module
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluation import Evaluation, Inputs, evaluate, find_inputs, store
 from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.golden_file import GoldenFile
 from pytest_kebab_eval.inert import brief, file_name, printable, shown_path
-from pytest_kebab_eval.items import GoldenFile
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown, report_context
 from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.reports.words import counted
 from pytest_kebab_eval.settings import Settings, Sources
 
 WORKER_KEY = "kebab_eval"
@@ -53,7 +54,7 @@ class KebabSession:
 
     def _received(self) -> Shipment | None:
         data = getattr(self.config, "workerinput", {}).get(WORKER_KEY)
-        return msgspec.msgpack.decode(data, type=Shipment) if data is not None else None
+        return msgspec.json.decode(data, type=Shipment) if data is not None else None
 
     # -- what the items, fixtures and hooks ask for ----------------------------------------------
 
@@ -136,7 +137,8 @@ class KebabSession:
     @cached_property
     def snapshot_wanted(self) -> bool:
         """Whether there is a snapshot item."""
-        if self.settings.run_a is None or self.settings.snapshot == "off" or not self._has_syrupy:
+        compared = self._shipment.evaluation.run_a if self._shipment else self._inputs.run_a
+        if compared is None or self.settings.snapshot == "off" or not self._has_syrupy:
             return False
         updating = self.config.getoption("update_snapshots", False)
         return updating or self.settings.snapshot == "require" or self._snapshot_path.exists()
@@ -168,7 +170,7 @@ class KebabSession:
     def pytest_configure_node(self, node: Any) -> None:
         """Send a starting worker what it needs."""
         shipment = Shipment(self.golden.queries, self.evaluation)
-        node.workerinput[WORKER_KEY] = msgspec.msgpack.encode(shipment)
+        node.workerinput[WORKER_KEY] = msgspec.json.encode(shipment)
 
     def pytest_report_header(self) -> list[str]:
         """Name what is compared."""
@@ -177,9 +179,10 @@ class KebabSession:
         inputs = self._inputs
         b = printable(inputs.run_b.run_id)
         runs = f"A {printable(inputs.run_a.run_id)} → B {b}" if inputs.run_a else f"run {b} alone"
+        queries = counted(len(inputs.golden.queries), "query")
         lines = [
             f"kebab-eval: {runs} ({inputs.mode.value})",
-            f"kebab-eval: golden {shown_path(self.settings.golden)} ({len(inputs.golden.queries)} queries)",
+            f"kebab-eval: golden {shown_path(self.settings.golden)} ({queries})",
         ]
         return lines + [f"kebab-eval: warning: {warning}" for warning in inputs.warnings]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import SettingsError
+from pytest_kebab_eval.inert import brief
 
 DATABASE_NAME = "kebab.sqlite"
 DEFAULT_GOLDEN = Path("fixtures/golden_queries.yaml")
@@ -72,6 +73,11 @@ OPTIONS = (
         is_list=True,
         metavar="GATE",
     ),
+    Option(
+        "if_no_baseline",
+        "what to do where run A is not there yet: fail (the default), or pass, judging run B alone",
+        choices=("fail", "pass"),
+    ),
     Option("runs_dir", "where the reports go (default: runs)", is_path=True, metavar="DIR"),
     Option(
         "fail_on",
@@ -90,6 +96,12 @@ OPTIONS = (
         "span_overlap",
         "the part of the shorter span that must be shared by another chunker's (default: 0.5)",
         metavar="SHARE",
+    ),
+    Option(
+        "record",
+        "record what the tests give to the fixture kebab_recorder as a run of this id",
+        has_ini=False,
+        metavar="RUN_ID",
     ),
     Option("no_store", "do not write aggregate_json", is_flag=True),
     Option(
@@ -110,6 +122,7 @@ class Settings(NamedTuple):
     golden: Path
     suite: str | None = None
     gates: tuple[str, ...] = ()
+    if_no_baseline: str = "fail"
     runs_dir: Path = Path(DEFAULT_RUNS_DIR)
     fail_on: frozenset[str] = frozenset(DEFAULT_FAIL_ON.split(","))
     strict_chunker_version: bool = False
@@ -146,7 +159,10 @@ class Sources(NamedTuple):
 
     @staticmethod
     def _placed(option: Option, value: Any, directory: Path) -> Any:
-        return directory / Path(value).expanduser() if option.is_path else value
+        if not option.is_path:
+            return value
+        path = Path(value)
+        return directory / Path(os.path.expanduser(path))  # noqa: PTH111  leaves ~nobody as it is
 
 
 _BY_NAME = {option.name: option for option in OPTIONS}
@@ -159,17 +175,14 @@ def names_a_run(sources: Sources) -> bool:
 
 def resolve(sources: Sources) -> Settings:
     """One set of settings from all their sources; a value that makes no sense is a `SettingsError`."""
-    run_a, run_b = (sources.value(name)[0] or None for name in ("run_a", "run_b"))
+    run_a, run_b = (_run_name(sources, name) for name in ("run_a", "run_b"))
     if run_b is None:
         raise SettingsError(
             "--kebab-run-a is given without --kebab-run-b; a comparison takes both"
             " (and --kebab-run-b alone judges that run by its gates)"
         )
     directory = sources.invocation_dir
-    database = sources.value("db")[0] or default_database(directory, sources.environment)
-    snapshot, source = sources.value("snapshot")
-    if snapshot is not None and snapshot not in SNAPSHOT_MODES:
-        raise SettingsError(f"{source} takes {', '.join(SNAPSHOT_MODES)}, not '{snapshot}'")
+    database = database_of(sources)
     return Settings(
         run_a=run_a,
         run_b=run_b,
@@ -177,7 +190,8 @@ def resolve(sources: Sources) -> Settings:
         db_b=sources.value("db_b")[0] or database,
         golden=sources.value("golden")[0] or directory / DEFAULT_GOLDEN,
         suite=sources.value("suite")[0],
-        gates=tuple(filter(None, (str(gate).strip() for gate in sources.value("gate")[0] or ()))),
+        gates=_gates(sources),
+        if_no_baseline=_choice(sources, "if_no_baseline"),
         runs_dir=sources.value("runs_dir")[0] or directory / DEFAULT_RUNS_DIR,
         fail_on=_fail_on(sources),
         strict_chunker_version=_flag(sources, "strict_chunker_version"),
@@ -185,8 +199,14 @@ def resolve(sources: Sources) -> Settings:
         compare_k=_whole(sources, "compare_k", default=10),
         span_overlap=_share(sources, "span_overlap", default=0.5),
         store=not _flag(sources, "no_store"),
-        snapshot=snapshot or "auto",
+        snapshot=_choice(sources, "snapshot"),
     )
+
+
+def database_of(sources: Sources) -> Path:
+    """The database that `--kebab-db` and its like name, or the default one."""
+    path: Path | None = sources.value("db")[0]
+    return path or default_database(sources.invocation_dir, sources.environment)
 
 
 def default_database(directory: Path, environment: Mapping[str, str] | None = None) -> Path:
@@ -199,6 +219,30 @@ def default_database(directory: Path, environment: Mapping[str, str] | None = No
     data = Path(data_home) if data_home else Path("~/.local/share").expanduser()
     kebabs_own = data / "kebab" / DATABASE_NAME
     return kebabs_own if kebabs_own.exists() else here
+
+
+def _gates(sources: Sources) -> tuple[str, ...]:
+    value, source = sources.value("gate")
+    gates = [str(gate).strip() for gate in value or ()]
+    if source == _BY_NAME["gate"].flag and "" in gates:
+        raise SettingsError(f"{source} is empty; give a condition such as 'hit@5 >= 0.80'")
+    return tuple(filter(None, gates))
+
+
+def _run_name(sources: Sources, name: str) -> str | None:
+    value, source = sources.value(name)
+    if value is not None and not str(value).strip():
+        raise SettingsError(f"{source} is empty; name a run, or leave the option out")
+    return value if value is None else str(value)
+
+
+def _choice(sources: Sources, name: str) -> str:
+    """One of an option's choices; the first is the default."""
+    choices = _BY_NAME[name].choices or ("",)
+    value, source = sources.value(name)
+    if value is not None and value not in choices:
+        raise SettingsError(f"{source} takes {', '.join(choices)}, not '{brief(str(value))}'")
+    return str(value or choices[0])
 
 
 def _flag(sources: Sources, name: str) -> bool:
@@ -216,7 +260,7 @@ def _flag(sources: Sources, name: str) -> bool:
     if value is None or isinstance(value, bool):
         return bool(value)
     if str(value).lower() not in words:
-        raise SettingsError(f"{source} takes true or false, not '{value}'")
+        raise SettingsError(f"{source} takes true or false, not '{brief(str(value))}'")
     return words[str(value).lower()]
 
 
@@ -225,7 +269,7 @@ def _fail_on(sources: Sources) -> frozenset[str]:
     words = [word.strip() for word in str(DEFAULT_FAIL_ON if value is None else value).split(",")]
     for word in words:
         if word and word not in FAIL_ON_WORDS:
-            raise SettingsError(f"{source} knows no '{word}'; it takes {', '.join(FAIL_ON_WORDS)}")
+            raise SettingsError(f"{source} knows no '{brief(word)}'; it takes {', '.join(FAIL_ON_WORDS)}")
     return frozenset(filter(None, words))
 
 
@@ -233,9 +277,10 @@ def _whole(sources: Sources, name: str, default: int) -> int:
     value, source = sources.value(name)
     if value is None:
         return default
-    if not str(value).strip().isdecimal() or int(value) < 1:
-        raise SettingsError(f"{source} takes a whole number from 1 on, not '{value}'")
-    return int(value)
+    text = str(value).strip()
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) >= 1):
+        raise SettingsError(f"{source} takes a whole number from 1 on, not '{brief(str(value))}'")
+    return int(text)
 
 
 def _share(sources: Sources, name: str, default: float) -> float:
@@ -247,5 +292,5 @@ def _share(sources: Sources, name: str, default: float) -> float:
     except ValueError:
         share = -1.0
     if not 0 < share <= 1:
-        raise SettingsError(f"{source} takes a number above 0 and up to 1, not '{value}'")
+        raise SettingsError(f"{source} takes a number above 0 and up to 1, not '{brief(str(value))}'")
     return share

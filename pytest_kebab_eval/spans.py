@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_kebab_eval.model import Span
@@ -17,144 +18,130 @@ SPAN_FIELDS: dict[str, tuple[str, ...]] = {
     "time": ("start_ms", "end_ms"),
 }
 
-# A page that does not say where on it is the whole of it; pages lie end to end on one long axis.
+# Beyond this, adding 1 to a float does not change it; no document, image or recording is so large.
+_LARGEST = 2.0**50
+# A page that does not say where on it is the whole of it.
 _PAGE_LENGTH = 1e9
 
 
-class Interval(NamedTuple):
-    """A half-open stretch of lines, bytes, milliseconds, or characters of pages."""
-
-    axis: str
-    start: float
-    end: float
-
-
 class Box(NamedTuple):
-    """A rectangle on an image."""
+    """A half-open rectangle; of lines, bytes, milliseconds or characters of a page it is one unit high."""
 
+    axis: str  # line | byte | time | page | region
     left: float
-    top: float
     right: float
-    bottom: float
+    top: float = 0.0
+    bottom: float = 1.0
 
 
-Extent = Interval | Box
-
-
-def extent(span: Span) -> Extent | None:
+def extent(span: Span) -> Box | None:
     """The span as an extent; None if its kind has none, or its numbers make none."""
     match span.kind:
         case "line":
-            return _inclusive("line", span.start, span.end)
+            box = _stretch("line", span.start, span.end, inclusive=True)
         case "code":
-            return _inclusive("line", span.line_start, span.line_end)
+            box = _stretch("line", span.line_start, span.line_end, inclusive=True)
         case "byte":
-            return _half_open("byte", span.start, span.end)
+            box = _stretch("byte", span.start, span.end)
         case "time":
-            return _half_open("time", span.start_ms, span.end_ms)
+            box = _stretch("time", span.start_ms, span.end_ms)
         case "page":
-            return _on_page(span)
+            box = _on_page(span)
         case "region":
-            return _box(span)
+            box = _region(span)
         case _:
-            return None
+            box = None
+    return box if box and _is_sound(box) else None
 
 
-def extents(spans: Iterable[Span]) -> tuple[Extent, ...]:
+def extents(spans: Iterable[Span]) -> tuple[Box, ...]:
     """The extents of those spans that have one."""
     return tuple(found for span in spans if (found := extent(span)) is not None)
 
 
-def overlap(ours: Sequence[Extent], theirs: Sequence[Extent]) -> float | None:
+def overlap(ours: Sequence[Box], theirs: Sequence[Box]) -> float | None:
     """The part of the shorter side that both sides share, 0 to 1; None if they do not compare.
 
     A chunk may be several spans; each side counts as the whole of its spans on the axis in common.
     """
-    boxes = _boxes(ours), _boxes(theirs)
-    if all(boxes):
-        return _share(
-            sum(_shared_area(one, other) for one in boxes[0] for other in boxes[1]),
-            sum(map(_area, boxes[0])),
-            sum(map(_area, boxes[1])),
-        )
-    axes = {one.axis for one in ours if isinstance(one, Interval)}
-    common = sorted(axes & {one.axis for one in theirs if isinstance(one, Interval)})
+    common = {box.axis for box in ours} & {box.axis for box in theirs}
     if not common:
         return None
-    mine, others = _stretches(ours, common[0]), _stretches(theirs, common[0])
-    shared = sum(
-        max(0.0, min(a_end, b_end) - max(a_start, b_start))
-        for a_start, a_end in mine
-        for b_start, b_end in others
-    )
-    return _share(shared, _length(mine), _length(others))
+    axis = min(common)
+    mine = [box for box in ours if box.axis == axis]
+    others = [box for box in theirs if box.axis == axis]
+    if len(mine) == len(others) == 1:
+        return _area(_shared(mine[0], others[0])) / min(_area(mine[0]), _area(others[0]))
+    shared = one = other = 0.0
+    for cell in _cells([*mine, *others]):
+        in_mine, in_others = (any(_covers(box, cell) for box in side) for side in (mine, others))
+        shared += _area(cell) if in_mine and in_others else 0.0
+        one += _area(cell) if in_mine else 0.0
+        other += _area(cell) if in_others else 0.0
+    return shared / min(one, other)
 
 
-def touches(one: Extent | None, others: Sequence[Extent]) -> bool:
+def touches(one: Box | None, others: Sequence[Box]) -> bool:
     """Whether they overlap at all; where they do not compare, nothing speaks against it."""
     share = overlap([one], others) if one else None
     return share is None or share > 0
 
 
-def _share(shared: float, one: float, other: float) -> float:
-    return shared / min(one, other)
-
-
-def _inclusive(axis: str, start: float | None, end: float | None) -> Interval | None:
+def _stretch(axis: str, start: float | None, end: float | None, *, inclusive: bool = False) -> Box | None:
     if start is None or end is None or end < start:
         return None
-    return Interval(axis, start, end + 1)
+    return Box(axis, start, end + 1 if inclusive else max(end, start + 1))  # a point still has a place
 
 
-def _half_open(axis: str, start: float | None, end: float | None) -> Interval | None:
-    if start is None or end is None or end < start:
-        return None
-    return Interval(axis, start, max(end, start + 1))  # a point still has a place
-
-
-def _on_page(span: Span) -> Interval | None:
+def _on_page(span: Span) -> Box | None:
     if span.page is None:
         return None
-    origin = span.page * _PAGE_LENGTH
-    if span.char_start is None or span.char_end is None:
-        return Interval("page", origin, origin + _PAGE_LENGTH)
-    return _half_open("page", origin + span.char_start, origin + span.char_end)
+    start, end = span.char_start, span.char_end
+    if start is None or end is None:
+        start, end = 0.0, _PAGE_LENGTH
+    if not 0 <= start <= end <= _PAGE_LENGTH or abs(span.page) > _LARGEST:
+        return None
+    return Box("page", start, max(end, start + 1), float(span.page), span.page + 1.0)
 
 
-def _box(span: Span) -> Box | None:
+def _region(span: Span) -> Box | None:
     if span.x is None or span.y is None or span.w is None or span.h is None:
         return None
-    if span.w <= 0 or span.h <= 0:
-        return None
-    return Box(span.x, span.y, span.x + span.w, span.y + span.h)
+    return Box("region", span.x, span.x + span.w, span.y, span.y + span.h)
 
 
-def _boxes(found: Sequence[Extent]) -> list[Box]:
-    return [one for one in found if isinstance(one, Box)]
+def _is_sound(box: Box) -> bool:
+    numbers = box[1:]
+    return all(-_LARGEST <= number <= _LARGEST for number in numbers) and _area(box) > 0
 
 
 def _area(box: Box) -> float:
-    return (box.right - box.left) * (box.bottom - box.top)
+    return max(0.0, box.right - box.left) * max(0.0, box.bottom - box.top)
 
 
-def _shared_area(one: Box, other: Box) -> float:
-    width = min(one.right, other.right) - max(one.left, other.left)
-    height = min(one.bottom, other.bottom) - max(one.top, other.top)
-    return max(0.0, width) * max(0.0, height)
+def _shared(one: Box, other: Box) -> Box:
+    return Box(
+        one.axis,
+        max(one.left, other.left),
+        min(one.right, other.right),
+        max(one.top, other.top),
+        min(one.bottom, other.bottom),
+    )
 
 
-def _stretches(found: Sequence[Extent], axis: str) -> list[tuple[float, float]]:
-    """The intervals on one axis, those that touch or overlap made one, so that nothing counts twice."""
-    merged: list[tuple[float, float]] = []
-    for start, end in sorted(
-        (one.start, one.end) for one in found if isinstance(one, Interval) and one.axis == axis
-    ):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
+def _covers(box: Box, cell: Box) -> bool:
+    return (
+        box.left <= cell.left
+        and cell.right <= box.right
+        and box.top <= cell.top
+        and cell.bottom <= box.bottom
+    )
 
 
-def _length(stretches: Iterable[tuple[float, float]]) -> float:
-    return sum(end - start for start, end in stretches)
+def _cells(boxes: Sequence[Box]) -> Iterator[Box]:
+    """The grid that the edges of all boxes make; no cell is cut by an edge, so none counts twice."""
+    across = sorted({edge for box in boxes for edge in (box.left, box.right)})
+    down = sorted({edge for box in boxes for edge in (box.top, box.bottom)})
+    for left, right in pairwise(across):
+        for top, bottom in pairwise(down):
+            yield Box("", left, right, top, bottom)

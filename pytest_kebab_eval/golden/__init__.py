@@ -30,7 +30,7 @@ class GoldenSet(Value, frozen=True):
     def fingerprint(self) -> str:
         """A hash of what the queries say; order, layout and comments of the file are no part of it."""
         bare = [msgspec.structs.replace(query, line=0) for query in self.queries]
-        content = msgspec.json.encode(sorted(bare, key=lambda query: query.id))
+        content = msgspec.json.encode(sorted(bare, key=lambda query: query.id), order="sorted")
         return hashlib.sha256(content).hexdigest()
 
     def by_id(self) -> dict[str, GoldenQuery]:

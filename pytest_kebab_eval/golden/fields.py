@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import difflib
-import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
@@ -16,6 +16,10 @@ from pytest_kebab_eval.spans import SPAN_FIELDS, extent
 
 T = TypeVar("T")
 Check = Callable[[Any], Any]
+
+
+LARGEST_NUMBER = 10**15
+_SPAN_TEXTS = ("path", "section", "symbol", "lang")
 
 
 class _Wrong(Exception):
@@ -32,8 +36,12 @@ def _wrong(text: str) -> NoReturn:
 def _named(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if value is None:
+        return "nothing"
     kinds = {dict: "a mapping", list: "a list", str: "text", datetime.date: "a date"}
-    return kinds.get(type(value)) or f"the number {value}"
+    if type(value) in kinds:
+        return kinds[type(value)]
+    return "a number" if isinstance(value, int) and abs(value) > 10**15 else f"the number {value}"
 
 
 def _text(value: Any) -> str:
@@ -55,14 +63,16 @@ def _flag(value: Any) -> bool:
 
 
 def _cutoff(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_NUMBER:
         _wrong("must be a whole number from 1 on")
     return value
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         _wrong(f"must be a number, not {_named(value)}")
+    if not abs(value) <= LARGEST_NUMBER:  # also true of NaN
+        _wrong("must be a number of a sensible size")
     return float(value)
 
 
@@ -122,8 +132,8 @@ def _support(value: Any) -> Support:
     heading = fields.get("heading", "")
     if isinstance(heading, list):
         heading = " > ".join(_texts(heading))
-    if not isinstance(heading, str):
-        _wrong(f"has a heading that must be text, not {_named(heading)}")
+    if heading != "":
+        heading = _text(heading)
     return Support(path=_text(fields["path"]), heading=heading, snippets=_texts(fields.get("snippets", [])))
 
 
@@ -137,10 +147,13 @@ def _group(value: Any) -> tuple[int, ...]:
 
 def _span(value: Any) -> ExpectedSpan:
     kind = value.get("kind") if isinstance(value, dict) else None
-    if kind is not None and kind not in SPAN_FIELDS:
+    if kind is not None and not (isinstance(kind, str) and kind in SPAN_FIELDS):
         _wrong(f"has {_unknown(kind, SPAN_FIELDS, 'kind')}")
     extent_fields = SPAN_FIELDS.get(str(kind), ())
-    fields = _mapping(value, ["doc_id", "kind"], ["chunk_id", "path", "section", *extent_fields])
+    fields = _mapping(value, ["doc_id", "kind"], ["chunk_id", *_SPAN_TEXTS, *extent_fields])
+    for name in _SPAN_TEXTS:
+        if name in fields:
+            _text(fields[name])
     numbers: dict[str, Any] = {
         name: _cutoff(fields[name]) if name == "page" else _number(fields[name])
         for name in SPAN_FIELDS[fields["kind"]]
@@ -148,7 +161,8 @@ def _span(value: Any) -> ExpectedSpan:
     }
     span = Span(kind=fields["kind"], **numbers)
     if extent(span) is None:
-        _wrong(f"has a {kind} span without a valid extent; it needs {_listed(extent_fields)}")
+        needed = [name for name in extent_fields if not name.startswith("char_")]
+        _wrong(f"has a {kind} span without a valid extent; it needs {_listed(needed)}")
     chunk_id = fields.get("chunk_id")
     return ExpectedSpan(
         doc_id=_text(fields["doc_id"]),
@@ -160,7 +174,7 @@ def _span(value: Any) -> ExpectedSpan:
 def _xfail(value: Any) -> Xfail:
     fields = _mapping(value, ["reason"], ["until"])
     until = fields.get("until")
-    if isinstance(until, str):
+    if isinstance(until, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", until, re.ASCII):
         with contextlib.suppress(ValueError):
             until = datetime.date.fromisoformat(until)
     if until is not None and not isinstance(until, datetime.date):
@@ -200,14 +214,15 @@ def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> list[Gol
     queries = []
     first_line: dict[str, int] = {}
     for number, entry in enumerate(entries, start=1):
+        query_id = entry.value.get("id") if isinstance(entry.value, dict) else None
+        if isinstance(query_id, str):
+            if query_id in first_line:
+                text = f"the id '{printable(query_id)}' is taken already, at line {first_line[query_id]}"
+                problems.append(Problem(entry.line, text))
+            first_line.setdefault(query_id, entry.line)
         query = _check_entry(number, entry, problems)
-        if query is None:
-            continue
-        if query.id in first_line:
-            text = f"the id '{printable(query.id)}' is taken already, at line {first_line[query.id]}"
-            problems.append(Problem(entry.line, text))
-        first_line.setdefault(query.id, entry.line)
-        queries.append(query)
+        if query is not None:
+            queries.append(query)
     _check_groups(queries, problems)
     return queries
 
@@ -251,6 +266,13 @@ def _contradictions(query: GoldenQuery) -> Iterable[str]:
             "says 'should refuse' (expected_doc_ids: []) and yet expects something;"
             " drop the empty list, or say answerable: true or false"
         )
+    expected = {*query.expected_chunk_ids, *query.relevance}
+    for one in query.expected_spans:
+        if one.chunk_id is not None and one.chunk_id not in expected:
+            yield (
+                f"gives the span of the chunk '{brief(one.chunk_id, 40)}', which is not among its"
+                " expected_chunk_ids; add it there, or leave the span's chunk_id out"
+            )
     supports = len(query.gold_supports)
     for group in query.required_support_groups:
         beyond = [number for number in group if not 0 <= number < supports]
@@ -267,12 +289,16 @@ def _check_groups(queries: Iterable[GoldenQuery], problems: list[Problem]) -> No
         if query.group is None:
             continue
         leader = leaders.setdefault(query.group, query)
-        if set(leader.expected_doc_ids or ()) != set(query.expected_doc_ids or ()):
+        if _as_set(leader.expected_doc_ids) != _as_set(query.expected_doc_ids):
             text = (
                 f"query '{printable(query.id)}' is in the group '{printable(query.group)}' but does not"
                 f" share the expected_doc_ids of '{printable(leader.id)}' (line {leader.line})"
             )
             problems.append(Problem(query.line, text))
+
+
+def _as_set(doc_ids: tuple[str, ...] | None) -> set[str] | None:
+    return None if doc_ids is None else set(doc_ids)
 
 
 def _unknown(key: Any, known: Iterable[str], what: str = "field") -> str:

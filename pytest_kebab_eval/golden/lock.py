@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -45,3 +46,26 @@ def read_lock(path: Path) -> Lock | None:
             f"{shown_path(path)}: this is not a lock file: {brief(str(error), 120)};"
             " mend it, or delete it to go without"
         ) from None
+
+
+def render_lock(lock: Lock) -> str:
+    """A lock file's text: one chunk a line, in the order of their ids, so that its diff can be reviewed."""
+    chunks = [
+        f"    {_json(chunk_id)}: {_json(msgspec.to_builtins(chunk))}"
+        for chunk_id, chunk in sorted(lock.chunks.items())
+    ]
+    body = ",\n".join(chunks)
+    return f'{{\n  "chunker_version": {_json(lock.chunker_version)},\n  "chunks": {{\n{body}\n  }}\n}}\n'
+
+
+def _json(value: object) -> str:
+    return json.dumps(_whole(value), ensure_ascii=False)
+
+
+def _whole(value: object) -> object:
+    """Numbers that are whole as whole numbers: a line is 12, not 12.0."""
+    if isinstance(value, dict):
+        return {key: _whole(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -71,8 +71,8 @@ def _explained(
         return
     yield f"  expected  {_expected(query, shown)}"
     if comparison.kind is not None:
-        yield f"  run A     {_rank(comparison.a_hit_rank, shown.a)}"
-    yield f"  run B     {_rank(comparison.b_hit_rank, shown.b)}"
+        yield f"  run A     {_rank(comparison.a_hit_rank, shown.a, shown.readable_a)}"
+    yield f"  run B     {_rank(comparison.b_hit_rank, shown.b, shown.readable_b)}"
     if comparison.cause:
         yield f"  cause     {comparison.cause}: {CAUSES[comparison.cause]}"
     yield from _lost(comparison, shown)
@@ -94,9 +94,9 @@ def _expected(query: GoldenQuery, shown: Shown) -> str:
     return ", ".join([*map(printable, shown.expected), *rules]) or "nothing in particular"
 
 
-def _rank(rank: int | None, result: QueryResult | None) -> str:
+def _rank(rank: int | None, result: QueryResult | None, readable: bool) -> str:
     if result is None:
-        return "no result"
+        return "no result" if readable else "cannot be read"
     if result.error is not None:
         return f"error: {brief(result.error)}"
     return "not found" if rank is None else f"rank {rank}"
@@ -173,5 +173,7 @@ def summary(report: CompareReport) -> Iterator[Line]:
         names = ", ".join(map(printable, report.not_in_golden[:5]))
         more = len(report.not_in_golden) - 5
         yield Line(f"not in the golden file: {names}{f' and {more} more' if more > 0 else ''}")
+    for warning in report.warnings:
+        yield Line(f"warning: {warning}", -1)
     bad = lost_queries(report) or any(not gate.passed for gate in report.gates)
     yield Line(verdict(report), -1 if bad else 1)

@@ -113,25 +113,25 @@ def verdict(report: CompareReport) -> str:
     """The comparison in one sentence."""
     total, lost = len(report.per_query), len(lost_queries(report))
     failed = [one for one in report.gates if not one.passed]
-    gates = f" {_counted(len(failed), 'gate')} failed." if failed else ""
+    gates = f" {counted(len(failed), 'gate')} failed." if failed else ""
     if report.run_a is None:
         errors = (
-            f"{_counted(lost, 'query')} of {total} errored."
+            f"{counted(lost, 'query')} of {total} errored."
             if lost
-            else f"{_counted(total, 'query')}, no errors."
+            else f"{counted(total, 'query')}, no errors."
         )
         return f"{errors}{gates}"
     losses = report.count(ComparisonKind.LOSS)
     if lost:
-        return f"B lost something on {lost} of {_counted(total, 'query')}.{gates}"
+        return f"B lost something on {lost} of {counted(total, 'query')}.{gates}"
     if losses:
-        return f"B lost nothing, but ranks {losses} of {_counted(total, 'query')} worse.{gates}"
-    return f"B lost nothing that A had, over {_counted(total, 'query')}.{gates}"
+        return f"B lost nothing, but ranks {losses} of {counted(total, 'query')} worse.{gates}"
+    return f"B lost nothing that A had, over {counted(total, 'query')}.{gates}"
 
 
 def kinds_counted(report: CompareReport) -> str:
     """`2 wins, 1 loss, 4 draws, 1 regression`."""
-    return ", ".join(_counted(report.count(kind), kind.value) for kind in ComparisonKind)
+    return ", ".join(counted(report.count(kind), kind.value) for kind in ComparisonKind)
 
 
 def coverage(report: CompareReport) -> str | None:
@@ -149,7 +149,7 @@ def coverage(report: CompareReport) -> str | None:
         for name, errored in (("A", paired.errored_a), ("B", paired.errored_b))
         if errored
     ]
-    return f"{paired.queries} queries are in both runs; {', '.join(parts)}" if parts else None
+    return f"{counted(paired.queries, 'query')} in both runs; {', '.join(parts)}" if parts else None
 
 
 def matched(report: CompareReport) -> str:
@@ -172,6 +172,7 @@ def signed(delta: float | None) -> str:
     return "0" if delta == 0 else f"{delta:+.4f}"
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """`1 query`, `2 queries`."""
     plural = {"query": "queries", "loss": "losses"}.get(noun, f"{noun}s")
     return f"{number} {noun if number == 1 else plural}"

@@ -2,8 +2,8 @@
 
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import Database, open_database
-from pytest_kebab_eval.store.naming import find_run
-from pytest_kebab_eval.store.recording import RunRecorder, new_run_id
+from pytest_kebab_eval.store.naming import find_run, in_order
+from pytest_kebab_eval.store.recording import Recording, RunRecorder, check_recordable, new_run_id
 from pytest_kebab_eval.store.writing import write_aggregates
 
 __all__ = [
@@ -11,8 +11,11 @@ __all__ = [
     "Corpus",
     "Database",
     "IndexCoverage",
+    "Recording",
     "RunRecorder",
+    "check_recordable",
     "find_run",
+    "in_order",
     "new_run_id",
     "open_database",
     "write_aggregates",

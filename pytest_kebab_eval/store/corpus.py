@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.model import Span, Value
-from pytest_kebab_eval.spans import Extent, extent, extents, touches
+from pytest_kebab_eval.spans import Box, extent, extents, touches
 
 _span_lists = msgspec.json.Decoder(tuple[Span, ...])
 
@@ -20,7 +20,7 @@ class Chunk(NamedTuple):
     """A chunk as the index has it."""
 
     doc_id: str | None
-    extents: tuple[Extent, ...]
+    extents: tuple[Box, ...]
     chunker_version: str | None = None
 
 
@@ -43,7 +43,7 @@ class Corpus:
         self._connection = connection
         self._columns_of: dict[str, set[str]] = {}
         self._chunks: dict[str, Chunk | None] = {}
-        self._extents_of: dict[str, list[tuple[Extent, ...]]] = {}
+        self._extents_of: dict[str, list[tuple[Box, ...]]] = {}
 
     @cached_property
     def has_chunks(self) -> bool:
@@ -71,6 +71,11 @@ class Corpus:
                 chunker_version=_text(row[2]),
             )
         return self._chunks[chunk_id]
+
+    def spans(self, chunk_id: str) -> tuple[Span, ...]:
+        """The source spans of the chunk of that id."""
+        row = self._connection.execute(self._chunk_query, (chunk_id,)).fetchone() if self.has_chunks else None
+        return _spans(row[1]) if row else ()
 
     def text(self, chunk_id: str) -> str | None:
         """The text of the chunk of that id."""
@@ -144,7 +149,7 @@ class Corpus:
             found[_text(path) or ""].append(_text(doc_id) or "")
         return found
 
-    def _chunks_of(self, doc_id: str) -> list[tuple[Extent, ...]]:
+    def _chunks_of(self, doc_id: str) -> list[tuple[Box, ...]]:
         if doc_id not in self._extents_of:
             if self._indexed_by_document:
                 rows = self._connection.execute(

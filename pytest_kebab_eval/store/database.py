@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.errors import DatabaseError
+from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.inert import brief, printable, shown_path
 from pytest_kebab_eval.model import Hit, QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.corpus import Corpus
@@ -61,6 +61,7 @@ class Database:
                 created_at=_text(created_at),
             )
             for run_id, suite, commit_hash, created_at in rows
+            if run_id is not None
         ]
 
     def with_config(self, run: Run) -> Run:
@@ -69,7 +70,7 @@ class Database:
             "SELECT config_snapshot_json FROM eval_runs WHERE run_id = ?", (run.run_id,)
         ).fetchone()
         try:
-            config = msgspec.json.decode(row[0] if row and row[0] else b"{}", type=dict[str, Any])
+            config = msgspec.json.decode(row[0] if row else b"{}", type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
             config = {}
             self.warnings.append(
@@ -77,14 +78,14 @@ class Database:
             )
         return msgspec.structs.replace(run, config=config)
 
-    def stored_fingerprint(self, run: Run) -> str | None:
-        """The golden file that the run's stored aggregate was computed with, if it says."""
+    def stored_aggregate(self, run_id: str) -> dict[str, Any]:
+        """The run's `aggregate_json`; one that does not parse, or is not there, counts as empty."""
         query = "SELECT aggregate_json FROM eval_runs WHERE run_id = ?"
-        row = self._connection.execute(query, (run.run_id,)).fetchone()
+        row = self._connection.execute(query, (run_id,)).fetchone()
         try:
-            return msgspec.json.decode(row[0], type=_StoredAggregate).golden_sha256
+            return msgspec.json.decode(row[0] if row else b"{}", type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
-            return None
+            return {}
 
     def results(self, run_id: str) -> Iterator[QueryResult | Unreadable]:
         """The run's results, one at a time."""
@@ -92,7 +93,10 @@ class Database:
             "SELECT query_id, result_json FROM eval_query_results WHERE run_id = ?", (run_id,)
         )
         for query_id, result_json in rows:
-            yield decode_result(_text(query_id), result_json)
+            if query_id is None:
+                yield Unreadable("NULL", "the row has no query_id")
+            else:
+                yield decode_result(_text(query_id), result_json)
 
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """One result of a run, if it is there."""
@@ -103,17 +107,14 @@ class Database:
         return None if row is None else decode_result(query_id, row[0])
 
 
-class _StoredAggregate(msgspec.Struct):
-    golden_sha256: str | None = None
-
-
 _decoder = msgspec.json.Decoder(QueryResult)
 
 
 def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:
     """A stored result; the row's own query id stands, and the hits are put in rank order."""
     if not isinstance(result_json, bytes):
-        return Unreadable(query_id, f"result_json is not text but {type(result_json).__name__}")
+        what = "NULL" if result_json is None else f"a {type(result_json).__name__}"
+        return Unreadable(query_id, f"result_json is not text but {what}")
     try:
         result = _decoder.decode(result_json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -145,23 +146,30 @@ def _in_rank_order(hits: tuple[Hit, ...]) -> tuple[Hit, ...] | None:
 
 def _connect(path: Path) -> sqlite3.Connection:
     if not path.exists():
-        raise DatabaseError(f"there is no database {shown_path(path)}; name yours with --kebab-db=FILE")
-    if path.is_dir():
-        raise DatabaseError(f"{shown_path(path)} is a directory, not a database file")
+        raise NoDatabase(f"there is no database {shown_path(path)}; name yours with --kebab-db=FILE")
+    if not path.is_file():
+        kind = "directory" if path.is_dir() else "special file"
+        raise DatabaseError(f"{shown_path(path)} is a {kind}, not a database file")
+    path = path.resolve()  # SQLite keeps its log beside the file itself, not beside a link to it
     try:
         return _connect_with(path, "mode=ro")
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
         # SQLite reads a WAL database only where it can make its -shm file, unless told that nobody
         # writes. That is true of a read-only directory, and safe if no log is left to be read.
-        log = path.with_name(f"{path.name}-wal")
-        if not _uses_wal(path) or (log.exists() and log.stat().st_size > 0):
+        if "locked" in str(error) or not _uses_wal(path):
             raise
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size > 0:
+            raise DatabaseError(
+                f"{shown_path(path)} has changes in {log.name} that can only be read where its directory"
+                " can be written to; copy the files somewhere else, or close the program that wrote them"
+            ) from None
         return _connect_with(path, "mode=ro&immutable=1")
 
 
 def _connect_with(path: Path, parameters: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{path.resolve().as_uri()}?{parameters}",
+        f"{path.as_uri()}?{parameters}",
         uri=True,
         timeout=READ_TIMEOUT_S,
         isolation_level=None,
@@ -198,7 +206,9 @@ def _explained(path: Path) -> Iterator[None]:
             raise DatabaseError(
                 f"{name} is locked by another program, also for reading; try again when it is done"
             ) from None
-        raise DatabaseError(f"cannot read the database {name}: {error}") from None
+        hint = "; another program left it unfinished: open it once where it can be written to"
+        advice = hint if "readonly" in str(error) else ""
+        raise DatabaseError(f"cannot read the database {name}: {error}{advice}") from None
     except sqlite3.Error as error:
         raise DatabaseError(f"{name} cannot be read as an SQLite database: {error}") from None
     except OSError as error:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pytest_kebab_eval.errors import RunNameError
+from pytest_kebab_eval.errors import NoSuchRun, RunNameError
 from pytest_kebab_eval.inert import brief, printable, shown_path
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
@@ -20,10 +20,15 @@ _RFC_3339 = re.compile(
 
 def find_run(database: Database, name: str, suite: str | None = None) -> Run:
     """The one run that the name means; `suite` narrows `latest` and `commit:` down."""
-    runs = sorted(database.runs(), key=_moment, reverse=True)
+    runs = in_order(database.runs())
     in_suite = [run for run in runs if suite is None or run.suite == suite]
     found = [run for run in runs if run.run_id == name] or _by_rule(name, runs, in_suite)
     return database.with_config(_only(found, name, in_suite or runs, database, suite))
+
+
+def in_order(runs: Iterable[Run]) -> list[Run]:
+    """The runs, the newest first."""
+    return sorted(runs, key=_moment, reverse=True)
 
 
 def _by_rule(name: str, runs: Sequence[Run], in_suite: Sequence[Run]) -> Sequence[Run]:
@@ -49,13 +54,13 @@ def _only(
         )
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     if not known:
-        raise RunNameError(f"there is no run '{brief(name)}': {where}{within} holds no runs yet")
-    raise RunNameError(f"there is no run '{brief(name)}' in {where}{within}; it has:{_listed(known)}")
+        raise NoSuchRun(f"there is no run '{brief(name)}': {where}{within} holds no runs yet")
+    raise NoSuchRun(f"there is no run '{brief(name)}' in {where}{within}; it has:{_listed(known)}")
 
 
 def _listed(runs: Sequence[Run]) -> str:
     rows = [
-        f"\n  {printable(run.run_id)}  {printable(run.created_at)}"
+        f"\n  - {printable(run.run_id)}  {printable(run.created_at)}"
         + (f"  suite {printable(run.suite)}" if run.suite else "")
         + (f"  commit {printable(run.commit_hash[:12])}" if run.commit_hash else "")
         for run in runs[:MOST_CANDIDATES_SHOWN]

@@ -43,7 +43,49 @@ HitLike = str | tuple[str, "float | str"] | Mapping[str, Any] | Hit
 AnswerLike = str | Mapping[str, Any] | Answer
 
 
-class RunRecorder:
+class Recording:
+    """The results of a run that is being recorded, in memory; `config` is its configuration."""
+
+    def __init__(self) -> None:
+        self.config: dict[str, Any] = {}
+        self.rows: list[tuple[str, bytes]] = []
+
+    def record(
+        self,
+        query_id: str,
+        hits: Iterable[HitLike] = (),
+        answer: AnswerLike | None = None,
+        *,
+        query: str = "",
+        error: str | None = None,
+        elapsed_ms: float | None = None,
+        **more: Any,
+    ) -> None:
+        """Record what one query gave; further fields of `result_json` may be given by their names."""
+        result = {
+            "query_id": query_id,
+            "query": query,
+            "mode": "hybrid",
+            "hits_top_k": _ranked(hits),
+            "answer": _answer(answer),
+            "elapsed_ms": elapsed_ms,
+            "error": error,
+            **more,
+        }
+        self.record_json(query_id, _encoded(query_id, result))
+
+    def record_json(self, query_id: str, result_json: bytes) -> None:
+        """Record a `result_json` as it is, if it can be read back."""
+        readable = decode_result(query_id, result_json)
+        if isinstance(readable, Unreadable):
+            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {readable.reason}")
+        self._keep(query_id, result_json)
+
+    def _keep(self, query_id: str, result_json: bytes) -> None:
+        self.rows.append((query_id, result_json))
+
+
+class RunRecorder(Recording):
     """Records a run as a context manager; nothing of it is in the database until it ends well.
 
         with RunRecorder("eval.sqlite", suite="docs", config={"chunker_version": "v2"}) as run:
@@ -61,69 +103,48 @@ class RunRecorder:
         run_id: str | None = None,
         commit_hash: str | None = None,
     ) -> None:
+        super().__init__()
         self.db = Path(db)
         self.suite = suite
         self.config = dict(config or {})
         self.run_id = run_id or new_run_id()
         self.commit_hash = commit_hash if commit_hash is not None else _commit_here()
-        self._rows: IO[bytes] | None = None
+        self._spool: IO[bytes] | None = None
         self._ids: set[str] = set()
 
     def __enter__(self) -> Self:
-        if self.db.exists():
-            with _explained(self.db), closing(_connect(self.db)) as connection:
-                _refuse_existing(connection, self.run_id, self.db)
-        self._rows = tempfile.TemporaryFile()
+        check_recordable(self.db, self.run_id)
+        self._spool = tempfile.TemporaryFile()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        rows, self._rows = self._rows, None
-        if rows is not None:
-            with rows:
+        spool, self._spool = self._spool, None
+        if spool is not None:
+            with spool:
                 if kind is None:
-                    rows.seek(0)
-                    write_run(self, _read_rows(rows))
+                    spool.seek(0)
+                    write_run(self, _read_rows(spool))
 
-    def record(
-        self,
-        query_id: str,
-        hits: Iterable[HitLike] = (),
-        answer: AnswerLike | None = None,
-        *,
-        query: str = "",
-        error: str | None = None,
-        elapsed_ms: float | None = None,
-        **more: Any,
-    ) -> None:
-        """Record what one query gave; further fields of `result_json` may be given by their names."""
+    def _keep(self, query_id: str, result_json: bytes) -> None:
+        """To a file without a name, which is gone when the process is, however it ends."""
+        if self._spool is None:
+            raise InputError("a RunRecorder records inside its with block")
         if query_id in self._ids:
             raise InputError(
                 f"query '{printable(query_id)}' is recorded twice in run {printable(self.run_id)}"
             )
-        result = {
-            "query_id": query_id,
-            "query": query,
-            "mode": "hybrid",
-            "hits_top_k": _ranked(hits),
-            "answer": _answer(answer),
-            "elapsed_ms": elapsed_ms,
-            "error": error,
-            **more,
-        }
-        self.record_json(query_id, _encoded(query_id, result))
-
-    def record_json(self, query_id: str, result_json: bytes) -> None:
-        """Record a `result_json` as it is, if it can be read back."""
-        if self._rows is None:
-            raise InputError("a RunRecorder records inside its with block")
-        readable = decode_result(query_id, result_json)
-        if isinstance(readable, Unreadable):
-            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {readable.reason}")
         self._ids.add(query_id)
         name = query_id.encode("utf-8")
-        self._rows.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
+        self._spool.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
+
+
+def check_recordable(db: Path, run_id: str) -> None:
+    """Find out early whether a run of that id could be recorded; an `InputError` if not."""
+    if db.exists():
+        with _explained(db), closing(_connect(db)) as connection:
+            _refuse_existing(connection, run_id, db)
 
 
 def write_run(recorder: RunRecorder, rows: Iterable[tuple[str, bytes]]) -> None:
@@ -159,10 +180,9 @@ def new_run_id() -> str:
     """`run_` and a UUID of version 7, so that ids sort by time."""
     milliseconds = time.time_ns() // 1_000_000
     noise = int.from_bytes(os.urandom(10), "big")
-    number = (
-        (milliseconds << 80) | (0x7 << 76) | ((noise >> 68) << 64) | (0b10 << 62) | (noise & ((1 << 62) - 1))
-    )
-    return f"run_{number & ((1 << 128) - 1):032x}"
+    high = (milliseconds << 16) | 0x7000 | (noise >> 68)  # the moment, the version, 12 bits of noise
+    low = (0b10 << 62) | (noise & ((1 << 62) - 1))  # the variant, 62 bits of noise
+    return f"run_{high:016x}{low:016x}"
 
 
 # -- shapes of input -----------------------------------------------------------------------------

@@ -23,7 +23,8 @@ def write_aggregates(aggregates: Mapping[tuple[Path, str], bytes]) -> None:
         with closing(_connect(paths)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             for (path, run_id), aggregate in aggregates.items():
-                schema = f"db{paths.index(path.resolve())}"
+                number = paths.index(path.resolve())
+                schema = f"db{number}" if number else "main"
                 updated = connection.execute(
                     f"UPDATE {schema}.eval_runs SET aggregate_json = ? WHERE run_id = ?",
                     (aggregate.decode(), run_id),
@@ -45,13 +46,16 @@ def write_aggregates(aggregates: Mapping[tuple[Path, str], bytes]) -> None:
 
 
 def _connect(paths: list[Path]) -> sqlite3.Connection:
-    """One connection with every database attached, so that one transaction spans them."""
-    connection = sqlite3.connect(
-        "file::memory:?cache=private", uri=True, timeout=WRITE_TIMEOUT_S, isolation_level=None
-    )
+    """One connection with every database attached, so that one transaction spans them.
+
+    The main database is a file, for only then does SQLite keep a transaction whole over several files
+    when the machine stops in the middle of it (unless they are in WAL mode, where nothing can).
+    """
+    uris = [f"{path.as_uri()}?mode=rw" for path in paths]
+    connection = sqlite3.connect(uris[0], uri=True, timeout=WRITE_TIMEOUT_S, isolation_level=None)
     try:
-        for number, path in enumerate(paths):
-            connection.execute(f"ATTACH ? AS db{number}", (f"{path.as_uri()}?mode=rw",))
+        for number, uri in enumerate(uris[1:], start=1):
+            connection.execute(f"ATTACH ? AS db{number}", (uri,))
     except BaseException:
         connection.close()
         raise

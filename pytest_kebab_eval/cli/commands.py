@@ -1,0 +1,296 @@
+"""The command `kebab-eval`: the same logic as the plugin, for scripts and for people."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import msgspec
+
+from pytest_kebab_eval.cli.importing import import_group
+from pytest_kebab_eval.cli.options import COMPARING, options, settings_from
+from pytest_kebab_eval.errors import InputError, KebabEvalError
+from pytest_kebab_eval.evaluation import Evaluation, compute_aggregate, evaluate, store_aggregate
+from pytest_kebab_eval.golden import load_golden_set, lock_path
+from pytest_kebab_eval.golden.lock import render_lock
+from pytest_kebab_eval.inert import printable, shown_path
+from pytest_kebab_eval.reports.as_json import render_report_json
+from pytest_kebab_eval.reports.as_markdown import render_report_md
+from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.scoring import stored_values
+from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.store import find_run, in_order, open_database
+from pytest_kebab_eval.validation import make_lock, validate
+from pytest_kebab_eval.verdicts import Outcome
+
+REGRESSION = 1
+WRONG_USE = 2
+
+
+class Group(click.Group):
+    """Turns errors meant for the user into one message and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KebabEvalError as error:
+            click.echo(f"kebab-eval: {error}", err=True)
+            ctx.exit(WRONG_USE)
+
+
+def _exit(code: int) -> NoReturn:
+    click.get_current_context().exit(code)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="pytest-kebab-eval")
+def main() -> None:
+    """Tell whether a change to a retrieval or RAG system made it worse.
+
+    Runs are named by an id, a unique prefix of one, latest, latest~1, or commit:HASH. Data goes to standard
+    output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
+    2 for wrong use.
+    """
+
+
+@main.command()
+@options("db", "suite", "json")
+def runs(db: str | None, suite: str | None, as_json: bool) -> None:
+    """List the stored runs, the newest first."""
+    with open_database(settings_from(run_b="-", db=db).db_b) as database:
+        found = [run for run in in_order(database.runs()) if suite is None or run.suite == suite]
+    if as_json:
+        rows = [
+            {
+                "run_id": one.run_id,
+                "suite": one.suite,
+                "commit_hash": one.commit_hash,
+                "created_at": one.created_at,
+            }
+            for one in found
+        ]
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    width = max((len(printable(run.run_id)) for run in found), default=0)
+    for run in found:
+        commit = f"  {printable(run.commit_hash[:12])}" if run.commit_hash else ""
+        click.echo(
+            f"{printable(run.run_id):<{width}}  {printable(run.created_at)}  {printable(run.suite)}{commit}"
+        )
+    if not found:
+        _say("there are no runs yet")
+
+
+@main.command()
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@options(*COMPARING, "json")
+@click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
+def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
+    """Compare run B, the candidate, with run A, the baseline.
+
+    Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
+    """
+    settings = settings_from(run_a=a, run_b=b, **given)
+    evaluation = _evaluated(settings)
+    failing = [one for one, verdict in evaluation.verdicts.items() if verdict.outcome is Outcome.FAILED]
+    if as_json:
+        click.echo(render_report_json(evaluation.report), nl=False)
+    else:
+        _print_comparison(settings, evaluation, failing, verbose)
+    report = evaluation.report
+    if failing or report.unreadable or any(not gate.passed for gate in report.gates):
+        _exit(REGRESSION)
+
+
+def _evaluated(settings: Settings) -> Evaluation:
+    evaluation = evaluate(settings)
+    for warning in evaluation.report.warnings:
+        _say(f"warning: {warning}")
+    return evaluation
+
+
+def _print_comparison(settings: Settings, evaluation: Evaluation, failing: list[str], verbose: bool) -> None:
+    queries = load_golden_set(settings.golden).by_id() if verbose else {}
+    comparisons = {one.query_id: one for one in evaluation.report.per_query}
+    for query_id in failing:
+        verdict = evaluation.verdicts[query_id]
+        click.secho(f"FAILED {printable(query_id)}: {verdict.reason}", fg="red")
+        if verbose:
+            query = queries[query_id]
+            where = f"{shown_path(settings.golden)}:{query.line}"
+            text = explain(query, verdict, comparisons.get(query_id), evaluation.shown.get(query_id), where)
+            click.echo("\n".join(text.splitlines()[1:]))
+    for line in summary(evaluation.report):
+        click.secho(line.text, fg={1: "green", -1: "red"}.get(line.mood))
+
+
+@main.command()
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All runs (of the suite, if one is named).")
+@options("db", "golden", "suite", "json")
+def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) -> None:
+    """Compute the aggregates of runs anew and store them; says which metrics changed.
+
+    For when formulas or the golden file have changed: every run is scored again from its stored results.
+    """
+    if bool(names) == every:
+        raise InputError("name the runs to aggregate, or say --all")
+    settings = settings_from(run_b="-", **given)
+    with open_database(settings.db_b) as database:
+        found = (
+            in_order(database.runs()) if every else [find_run(database, one, settings.suite) for one in names]
+        )
+    chosen = [run.run_id for run in found if not every or settings.suite in (None, run.suite)]
+    changes = {}
+    with _progress(chosen, "aggregating") as steps:
+        for run_id in steps:
+            changes[run_id] = _aggregate_anew(run_id, settings)
+    if as_json:
+        click.echo(json.dumps(changes, indent=2, ensure_ascii=False))
+        return
+    for run_id, changed in changes.items():
+        click.echo(
+            f"{printable(run_id)}: {len(changed)} metrics changed"
+            if changed
+            else f"{printable(run_id)}: as it was"
+        )
+        for name, (before, after) in changed.items():
+            click.echo(f"  {name}: {_shown(before)} → {_shown(after)}")
+
+
+def _aggregate_anew(run_id: str, settings: Settings) -> dict[str, tuple[Any, Any]]:
+    with open_database(settings.db_b) as database:
+        before = stored_values(database.stored_aggregate(run_id))
+    values = compute_aggregate(run_id, db=settings.db_b, golden=settings.golden)
+    store_aggregate(run_id, values, db=settings.db_b)
+    after = {name: value for name, value in values.by_name().items() if value is not None}
+    return {
+        name: (before.get(name), after.get(name))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    }
+
+
+def _shown(value: Any) -> str:
+    return "–" if value is None else f"{value:g}"
+
+
+@main.command()
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@options(*COMPARING)
+@click.option(
+    "--format", "form", type=click.Choice(["md", "json"]), default="md", show_default=True, help="The format."
+)
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
+)
+def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
+    """Print the report of B against A; exits with 0 whatever it says."""
+    evaluation = _evaluated(settings_from(run_a=a, run_b=b, **given))
+    render = {"md": render_report_md, "json": render_report_json}[form]
+    text = render(evaluation.report)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"cannot write {shown_path(output)}: {error.strerror}") from None
+
+
+@main.command("validate")
+@options("db", "golden", "json")
+def validate_command(as_json: bool, **given: Any) -> None:
+    """Check the golden file against the database; exits with 1 if something is off."""
+    settings = settings_from(run_b="-", **given)
+    golden = load_golden_set(settings.golden)
+    with open_database(settings.db_b) as database:
+        findings = validate(golden, database)
+        known = database.corpus.has_chunks
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(findings), indent=2, ensure_ascii=False))
+    else:
+        name = shown_path(settings.golden)
+        for one in findings:
+            click.echo(f"{name}:{one.line}: query '{printable(one.query_id)}' {one.text}")
+    if not known:
+        _say("the database has no chunks, so expected ids were not looked up")
+    _say(f"{len(golden.queries)} queries, {len(findings)} findings")
+    if findings:
+        _exit(REGRESSION)
+
+
+@main.command()
+@options("db", "golden")
+def lock(**given: Any) -> None:
+    """Write the lock file: where the expected chunks are, by the chunker that made them.
+
+    With it the runs of other chunkers can still be judged when the index no longer has these chunks. Commit
+    it beside the golden file, and lock again when the golden file changes.
+    """
+    settings = settings_from(run_b="-", **given)
+    golden = load_golden_set(settings.golden)
+    with open_database(settings.db_b) as database:
+        made = make_lock(golden, database)
+    if made.other_versions:
+        raise InputError(
+            f"the expected chunks are of several chunkers ({made.lock.chunker_version},"
+            f" {', '.join(made.other_versions)}); a lock file is for one: see kebab-eval validate"
+        )
+    if not made.lock.chunks:
+        raise InputError(
+            "none of the expected chunks is in the database; is it the one they were taken from?"
+        )
+    path = lock_path(settings.golden)
+    text = render_lock(made.lock)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    for chunk_id in made.unknown:
+        _say(f"warning: the chunk '{printable(chunk_id)}' is not in the database, nor now in the lock file")
+    _say(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {made.lock.chunker_version}")
+
+
+main.add_command(import_group)
+
+
+@main.command()
+@click.argument(
+    "directory", metavar="[DIRECTORY]", default="kebab-demo", type=click.Path(file_okay=False, path_type=Path)
+)
+def demo(directory: Path) -> None:
+    """Build the bundled example in a directory and catch its regressions."""
+    script = _quickstart() / "demo.py"
+    command = [sys.executable, str(script), str(directory)]
+    _exit(subprocess.run(command, check=False).returncode)  # noqa: S603  our own script
+
+
+def _quickstart() -> Path:
+    """The bundled example: in the package where it is installed, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / "quickstart"
+    return inside if inside.exists() else package.parent / "examples" / "quickstart"
+
+
+# -- progress, on a terminal only ----------------------------------------------------------------
+
+
+@contextmanager
+def _progress(steps: list[str], label: str) -> Iterator[Any]:
+    if len(steps) > 1 and sys.stderr.isatty():
+        with click.progressbar(steps, label=label, file=sys.stderr) as bar:
+            yield bar
+    else:
+        yield steps

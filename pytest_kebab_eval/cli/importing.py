@@ -1,0 +1,76 @@
+"""`kebab-eval import FORMAT`: one subcommand an importer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, import_run
+from pytest_kebab_eval.inert import shown_path
+
+
+@contextmanager
+def _bytes_read(paths: list[str]) -> Iterator[Callable[[int], None] | None]:
+    """A bar over the bytes of all files; none without a terminal, or where one is standard input."""
+    if "-" in paths or not sys.stderr.isatty():
+        yield None
+        return
+    total = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
+    with click.progressbar(length=total, label="importing", file=sys.stderr) as bar:
+        yield lambda done: bar.update(done - bar.pos) if done > bar.pos else None
+
+
+@click.group("import")
+def import_group() -> None:
+    """Bring a run from another system, all of it or, if a line is bad, nothing.
+
+    Files may be plain, gzip-compressed (.gz) or '-' for standard input.
+    """
+
+
+def _add_importer(importer: Importer) -> None:
+    names = [option.name.replace("-", "_") for option in importer.options]
+
+    def command(
+        db: str, run_id: str | None, suite: str, golden_out: Path | None, **paths: str | None
+    ) -> None:
+        given = {name: path for name in names if (path := paths[name]) is not None}
+        with _bytes_read(list(given.values())) as on_progress:
+            sources = {name.replace("_", "-"): Source(path, on_progress) for name, path in given.items()}
+            made = import_run(
+                importer, sources, db=Path(db), run_id=run_id, suite=suite, golden_out=golden_out
+            )
+        click.echo(made.run_id)
+        golden = f", {made.golden} golden queries in {shown_path(golden_out)}" if golden_out else ""
+        click.echo(f"imported {made.queries} queries into {shown_path(Path(db))}{golden}", err=True)
+
+    decorated: Any = command
+    decorated = click.option(
+        "--golden-out",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the golden queries there (.yaml, .json or .jsonl).",
+    )(decorated)
+    decorated = click.option(
+        "--suite", default="default", show_default=True, metavar="NAME", help="The suite of the run."
+    )(decorated)
+    decorated = click.option("--run-id", metavar="ID", help="The id of the run (default: a new one).")(
+        decorated
+    )
+    decorated = click.option(
+        "--db", required=True, metavar="FILE", help="The database to import into; made if it is not there."
+    )(decorated)
+    for option in reversed(importer.options):
+        decorated = click.option(
+            f"--{option.name}", required=option.required, metavar="FILE", help=option.help
+        )(decorated)
+    import_group.command(importer.name, help=importer.help)(decorated)
+
+
+for _importer in IMPORTERS:
+    _add_importer(_importer)

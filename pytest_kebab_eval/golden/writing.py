@@ -1,0 +1,103 @@
+"""Golden entries -> a YAML, JSON or JSONL file, which replaces the one that was there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.golden.fields import FIELDS
+from pytest_kebab_eval.inert import shown_path
+
+HEADER = """\
+# Golden queries.
+#
+# Should-refuse convention: `expected_doc_ids: []`, written out, means that the corpus does not hold the
+# answer and the system should refuse. Leaving `expected_doc_ids` out means that the documents of this
+# query are not judged. `answerable`, where it is given, wins over both. (kebab itself takes a missing
+# list for an empty one; here it is not the same.)
+"""
+
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_LINE_LENGTH = 100
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside `path`, to be written to; it takes the path's place if all went well."""
+    target = Path(os.path.realpath(path))  # a link stays one
+    if target.is_dir():
+        raise InputError(f"{shown_path(path)} is a directory; name a file to write the golden queries to")
+    if not target.parent.is_dir():
+        raise InputError(f"there is no directory {shown_path(target.parent)} to write the golden file to")
+    beside = target.with_name(f".{os.getpid()}-{target.name}")
+    try:
+        yield beside
+        try:
+            beside.replace(target)
+        except OSError as error:
+            raise _not_written(path, error) from None
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def write_golden(path: Path, entries: Iterable[Mapping[str, Any]]) -> int:
+    """Write the entries, as they come, in the format of the file's ending; how many there were."""
+    layout = _LAYOUTS.get(path.suffix.lower(), _YAML)
+    count = 0
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(layout.start)
+            for entry in entries:
+                file.write((layout.between if count else "") + layout.render(_in_order(entry)))
+                count += 1
+            file.write(layout.end)
+    except OSError as error:
+        raise _not_written(path, error) from None
+    return count
+
+
+def _not_written(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"the golden file {shown_path(path)} was not written: {error.strerror or error}")
+
+
+def _in_order(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: entry[field] for field in FIELDS if field in entry}
+
+
+def _as_yaml(entry: dict[str, Any]) -> str:
+    return str(
+        yaml.dump(
+            [entry],
+            Dumper=_Dumper,
+            default_flow_style=None,  # the innermost lists and mappings on one line
+            sort_keys=False,
+            allow_unicode=True,
+            width=_LINE_LENGTH,
+        )
+    )
+
+
+def _as_json(entry: dict[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=False)
+
+
+class _Layout(NamedTuple):
+    start: str
+    render: Callable[[dict[str, Any]], str]
+    between: str
+    end: str
+
+
+_YAML = _Layout(f"{HEADER}\n", _as_yaml, between="\n", end="")
+_LAYOUTS = {
+    ".json": _Layout("[\n", _as_json, between=",\n", end="\n]\n"),
+    ".jsonl": _Layout("", _as_json, between="\n", end="\n"),
+}

@@ -1,0 +1,89 @@
+"""One file per foreign format -> a recorded run, and perhaps the golden file that it is judged by."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.golden.writing import replacing, write_golden
+from pytest_kebab_eval.importers.eval_harness import EVAL_HARNESS
+from pytest_kebab_eval.importers.helloworld import HELLOWORLD
+from pytest_kebab_eval.importers.kebab import KEBAB
+from pytest_kebab_eval.importers.sources import STDIN, Imported, Importer, ImportOption, Source
+from pytest_kebab_eval.importers.trec import TREC
+from pytest_kebab_eval.importers.wfgy import WFGY
+from pytest_kebab_eval.inert import shown_path
+from pytest_kebab_eval.store import RunRecorder
+
+__all__ = [
+    "IMPORTERS",
+    "ImportOption",
+    "Imported",
+    "Importer",
+    "Source",
+    "Summary",
+    "import_run",
+]
+
+IMPORTERS: tuple[Importer, ...] = (KEBAB, TREC, WFGY, EVAL_HARNESS, HELLOWORLD)
+
+
+class Summary(NamedTuple):
+    """What was imported; `golden` is None where no golden file was asked for."""
+
+    run_id: str
+    queries: int
+    golden: int | None
+
+
+def import_run(
+    importer: Importer,
+    sources: Mapping[str, Source],
+    *,
+    db: Path,
+    run_id: str | None,
+    suite: str,
+    golden_out: Path | None,
+    commit_hash: str | None = None,
+) -> Summary:
+    """Import a run, and its golden file if one is asked for: both or, if anything is wrong, neither.
+
+    Files do not say which commit they are of, so the run has none unless it is given.
+    """
+    _check_use(importer, sources, db, golden_out)
+    recorder = RunRecorder(db, suite=suite, run_id=run_id, commit_hash=commit_hash or "")
+    recorder.commit_hash = commit_hash
+    queries, golden = 0, None
+    try:
+        with replacing(golden_out) if golden_out else nullcontext() as new_golden, recorder:
+            imported = importer.read(sources)
+            if golden_out and imported.golden is None:
+                raise InputError(f"the format {importer.name} has no golden queries; leave --golden-out out")
+            for query_id, result in imported.results:
+                recorder.record_json(query_id, result)
+                queries += 1
+            recorder.config.update(imported.config)
+            if new_golden and imported.golden:
+                golden = write_golden(new_golden, imported.golden())
+    except OSError as error:  # of a temporary file
+        raise StoreError(f"nothing was imported: {error.strerror or error}") from None
+    return Summary(recorder.run_id, queries, golden)
+
+
+def _check_use(importer: Importer, sources: Mapping[str, Source], db: Path, golden_out: Path | None) -> None:
+    missing = [one.name for one in importer.options if one.required and one.name not in sources]
+    if missing:
+        raise InputError(f"the format {importer.name} needs --{missing[0]}")
+    piped = [f"--{name}" for name, source in sources.items() if source.path == STDIN]
+    if len(piped) > 1:
+        raise InputError(f"only one of {' and '.join(piped)} can be standard input")
+    if not db.parent.is_dir():
+        raise InputError(f"there is no directory {shown_path(db.parent)} to make the database in")
+    if golden_out is not None:
+        read = [Path(source.path) for source in sources.values() if source.path != STDIN]
+        if any(os.path.realpath(golden_out) == os.path.realpath(path) for path in (db, *read)):
+            raise InputError(f"{shown_path(golden_out)} is read here; name another file for --golden-out")

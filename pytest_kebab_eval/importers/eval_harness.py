@@ -1,0 +1,178 @@
+"""A dataset of the Laravel package eval-harness, and the saved outputs of a system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.golden.loading_any import Member, read_members
+from pytest_kebab_eval.importers.sources import (
+    Imported,
+    Importer,
+    ImportOption,
+    Json,
+    Source,
+    bare_hit,
+    golden_entry,
+    named,
+    result_json,
+    unique,
+)
+from pytest_kebab_eval.inert import brief, printable
+
+_QUESTION_KEYS = ("question", "query", "input", "text", "prompt")
+
+
+def _read(sources: Mapping[str, Source]) -> Imported:
+    dataset = sources["dataset"]
+    golden = [_sample(dataset, member) for member in _members(dataset, "samples", "id")]
+    queries = {entry["id"]: entry["query"] for entry in golden}
+    return Imported(_results(sources["outputs"], queries), lambda: golden, {})
+
+
+def _members(source: Source, name: str, id_field: str) -> Iterator[Member]:
+    """The members under that name, each with its id as the key."""
+    members = read_members(source.read(), name, source.ending, source.error)
+    if not members:
+        raise source.error(None, f"there are no {name} in this file")
+    lines: dict[str, int] = {}
+    for number, member in enumerate(members, start=1):
+        given = member.key
+        if given is None:
+            if not isinstance(member.value, dict):
+                raise source.error(member.line, f"number {number} of the {name} must be a mapping with an id")
+            given = _id(source, member.line, member.value.get(id_field), id_field)
+        key = named(source, member.line, given, id_field)
+        if key in lines and lines[key] == member.line:
+            raise source.error(member.line, f"the id '{printable(key)}' is there twice")
+        unique(source, member.line, key, lines)
+        yield member._replace(key=key)
+
+
+def _id(source: Source, line: int, given: Any, field: str) -> str | None:
+    if given is None or (isinstance(given, (str, int)) and not isinstance(given, bool)):
+        return None if given is None else str(given)
+    raise source.error(line, f"'{field}' must be text, not {brief(str(given), 40)}")
+
+
+# -- the dataset ---------------------------------------------------------------------------------
+
+
+def _sample(source: Source, member: Member) -> Json:
+    value = member.value
+    if not isinstance(value, dict):
+        raise source.error(
+            member.line, f"'{printable(member.key or '')}' is no sample; the samples belong under 'samples'"
+        )
+    metadata = value.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return golden_entry(
+        source,
+        member.line,
+        {
+            "id": member.key,
+            "query": _question(value.get("input")) or member.key,
+            **_expected(source, member.line, value.get("expected_output")),
+            "k": metadata.get("k"),
+            "tags": metadata.get("tags"),
+        },
+    )
+
+
+def _question(given: Any) -> str | None:
+    """The text of an input, or of its question; an input of another shape is shown as JSON."""
+    if isinstance(given, dict):
+        found = [given[key] for key in _QUESTION_KEYS if isinstance(given.get(key), str)]
+        given = found[0] if found else given
+    if not given or isinstance(given, str):
+        return given or None
+    return msgspec.json.encode(given).decode()
+
+
+def _expected(source: Source, line: int, expected: Any) -> Json:
+    """Relevant ids, gains by id, or the text that a retrieved passage should contain."""
+    if isinstance(expected, str):
+        held = _held_json(expected)
+        if not isinstance(held, (list, dict)):
+            return {"expected_answer": expected}
+        expected = held
+    if expected is None:
+        return {}
+    if isinstance(expected, list):
+        return {"expected_chunk_ids": [_id(source, line, one, "expected_output") for one in expected]}
+    if isinstance(expected, dict):
+        gains = {str(key): gain for key, gain in expected.items()}
+        return {"relevance": gains}
+    raise source.error(line, "'expected_output' must be a list of ids, a mapping of ids to gains, or text")
+
+
+# -- the outputs ---------------------------------------------------------------------------------
+
+
+def _results(source: Source, queries: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    for member in _members(source, "outputs", "id"):
+        query_id = member.key or ""
+        value = member.value
+        if isinstance(value, dict) and "actual_output" in value:
+            value = value["actual_output"]
+        yield query_id, _result(source, member.line, query_id, queries.get(query_id, ""), value)
+
+
+def _result(source: Source, line: int, query_id: str, query: str, output: Any) -> bytes:
+    ranked = _ranked_list(_held_json(output) if isinstance(output, str) else output)
+    hits: Iterable[Json] = ()
+    answer = None
+    if ranked is not None:
+        hits = _hits(source, line, ranked)
+    elif isinstance(output, str):
+        answer = {"answer": output, "grounded": True, "citations": []}
+    elif output is not None:
+        raise source.error(
+            line,
+            f"the output of '{printable(query_id)}' must be a ranked list, {{\"retrieved\": […]}} or text",
+        )
+    try:
+        return result_json(query_id, query, hits, answer)
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
+        raise source.error(line, "this has a character that is not Unicode text") from None
+
+
+def _held_json(text: str) -> Any:
+    """What the text holds as JSON; None if it holds none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+
+
+def _ranked_list(output: Any) -> list[Any] | None:
+    if isinstance(output, dict):
+        output = output.get("retrieved")
+    return output if isinstance(output, list) else None
+
+
+def _hits(source: Source, line: int, ranked: list[Any]) -> list[Json]:
+    """The hits, best first; a repeated id keeps its first rank, and the gap closes."""
+    found: dict[str, Json] = {}
+    for number, one in enumerate(ranked, start=1):
+        given = one if isinstance(one, dict) else {"id": one}
+        name = _id(source, line, given.get("id"), "id")
+        if name is None or not name.strip():
+            raise source.error(line, f"number {number} of the retrieved has no id")
+        text = given.get("text")
+        if name not in found:
+            found[name] = {"text": text} if text and isinstance(text, str) else {}
+    return [bare_hit(rank, name, **more) for rank, (name, more) in enumerate(found.items(), start=1)]
+
+
+EVAL_HARNESS = Importer(
+    name="eval-harness",
+    help="An eval-harness dataset and saved outputs, each YAML or JSON.",
+    options=(
+        ImportOption("dataset", "The dataset: samples with id, input, expected_output, metadata."),
+        ImportOption("outputs", "The outputs: a mapping, or a list of id and actual_output."),
+    ),
+    read=_read,
+)

@@ -1,0 +1,304 @@
+"""The evaluation set, results and configuration of helloworld, which asks questions of Markdown notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.importers.sources import (
+    Id,
+    Imported,
+    Importer,
+    ImportOption,
+    Json,
+    Source,
+    decoded,
+    golden_entry,
+    json_lines,
+    named,
+    result_json,
+    texts,
+    unique,
+)
+
+Heading = str | tuple[str, ...]
+_STAGES = ("folder_selection", "retrieval", "generation", "judge")
+
+
+class _Support(msgspec.Struct):
+    rel_path: str
+    heading_path: Heading | None = None
+    snippets: tuple[str, ...] | None = None
+
+
+class _Case(msgspec.Struct):
+    id: Id | None = None
+    question: str | None = None
+    answerable: bool | None = None
+    expected_key_facts: tuple[str, ...] | None = None
+    gold_supports: tuple[_Support, ...] | None = None
+    required_support_groups: tuple[tuple[int, ...], ...] | None = None
+    tags: tuple[str, ...] | None = None
+    category: str | None = None
+    difficulty: str | None = None
+
+
+class _Chunk(msgspec.Struct):
+    chunk_id: Id | None = None
+    rel_path: str | None = None
+    heading_path: Heading | None = None
+    rank: int | None = None
+    text: str | None = None
+    score_final: float | None = None
+
+
+class _Reference(msgspec.Struct):
+    rel_path: str | None = None
+    heading_path: Heading | None = None
+    chunk_id: Id | None = None
+
+
+class _Abstention(msgspec.Struct):
+    abstained: bool | None = None
+
+
+class _Judged(msgspec.Struct):
+    score: float | None = None
+    unsupported_claims: tuple[str, ...] | None = None
+
+
+class _Cost(msgspec.Struct):
+    judge_cost_usd: float | None = None
+
+
+class _Latency(msgspec.Struct):
+    total_ms: float | None = None
+    folder_selection_ms: float | None = None
+    retrieval_ms: float | None = None
+    generation_ms: float | None = None
+    judge_ms: float | None = None
+
+
+class _Coverage(msgspec.Struct):
+    chunker_version: str | None = None
+    index_version: str | None = None
+
+
+class _Result(msgspec.Struct):
+    test_case_id: Id | None = None
+    question: str | None = None
+    answer: str | None = None
+    references: tuple[_Reference | str, ...] | None = None
+    retrieved_chunks: tuple[_Chunk, ...] | None = None
+    abstention: _Abstention | None = None
+    groundedness: _Judged | None = None
+    correctness: _Judged | None = None
+    cost: _Cost | None = None
+    latency: _Latency | None = None
+    config: Json | None = None
+    indexing_coverage: _Coverage | None = None
+    error: str | None = None
+
+
+def _read(sources: Mapping[str, Source]) -> Imported:
+    golden = {entry["id"]: entry for entry in _golden(sources["eval-set"])}
+    given = _config(sources["config"]) if "config" in sources else None
+    config: Json = {}
+    return Imported(_results(sources["results"], golden, given, config), golden.values, config)
+
+
+# -- the evaluation set --------------------------------------------------------------------------
+
+
+def _golden(source: Source) -> Iterator[Json]:
+    lines: dict[str, int] = {}
+    for line, case in json_lines(source, _Case, "test case"):
+        query_id = named(source, line, case.id, "id")
+        unique(source, line, query_id, lines)
+        yield golden_entry(
+            source,
+            line,
+            {
+                "id": query_id,
+                "query": case.question or query_id,
+                "answerable": case.answerable,
+                "claims": texts(case.expected_key_facts),
+                "gold_supports": [_support(one) for one in case.gold_supports or ()],
+                "required_support_groups": [list(group) for group in case.required_support_groups or ()],
+                "category": case.category,
+                "difficulty": case.difficulty,
+                "tags": texts(case.tags),
+            },
+        )
+
+
+def _support(given: _Support) -> Json:
+    heading = " > ".join(_headings(given.heading_path))
+    snippets = texts(given.snippets)
+    return {
+        "path": given.rel_path,
+        **({"heading": heading} if heading else {}),
+        **({"snippets": snippets} if snippets else {}),
+    }
+
+
+def _headings(given: Heading | None) -> list[str]:
+    """`# Setup > ## Linux` as its levels."""
+    levels = given.split(">") if isinstance(given, str) else given or ()
+    return [level.strip() for level in levels if level.strip()]
+
+
+# -- the results ---------------------------------------------------------------------------------
+
+
+def _results(
+    source: Source, golden: Mapping[str, Json], given: Json | None, config: Json
+) -> Iterator[tuple[str, bytes]]:
+    lines: dict[str, int] = {}
+    for line, result in json_lines(source, _Result, "result"):
+        query_id = named(source, line, result.test_case_id, "test_case_id")
+        unique(source, line, query_id, lines)
+        own = given or result.config or {}
+        if len(lines) == 1:
+            config.update(_snapshot(own, result.indexing_coverage or _Coverage()))
+        query = result.question or golden.get(query_id, {}).get("query", "")
+        latency = result.latency or _Latency()
+        yield (
+            query_id,
+            result_json(
+                query_id,
+                query,
+                _hits(source, line, result.retrieved_chunks or ()),
+                _answer(result),
+                elapsed_ms=latency.total_ms,
+                error=result.error,
+                **_if_any("timings_ms", {stage: getattr(latency, f"{stage}_ms") for stage in _STAGES}),
+                **_if_any("judge", _judge(result, own)),
+                cost_usd=result.cost.judge_cost_usd if result.cost else None,
+            ),
+        )
+
+
+def _if_any(field: str, values: Json) -> Json:
+    known = {name: value for name, value in values.items() if value is not None}
+    return {field: known} if known else {}
+
+
+def _hits(source: Source, line: int, chunks: Sequence[_Chunk]) -> list[Json]:
+    """The hits by rank; where no chunk has one, their order in the list is the ranking."""
+    ranks = [chunk.rank or 0 for chunk in chunks]
+    if not any(ranks):
+        ranks = list(range(1, len(chunks) + 1))
+    if min(ranks, default=1) < 1 or len(set(ranks)) < len(ranks):
+        raise source.error(line, "a rank in 'retrieved_chunks' is missing, below 1 or there twice")
+    return [
+        {
+            "rank": rank,
+            "chunk_id": None if chunk.chunk_id is None else str(chunk.chunk_id),
+            "doc_id": chunk.rel_path,
+            "doc_path": chunk.rel_path,
+            "heading_path": _headings(chunk.heading_path),
+            "text": chunk.text or None,
+            **({} if chunk.score_final is None else {"retrieval": {"fusion_score": chunk.score_final}}),
+        }
+        for rank, chunk in sorted(zip(ranks, chunks, strict=True), key=lambda pair: pair[0])
+    ]
+
+
+def _answer(result: _Result) -> Json | None:
+    abstained = bool(result.abstention and result.abstention.abstained)
+    if result.answer is None and not abstained:
+        return None
+    chunk_ids = {str(chunk.chunk_id) for chunk in result.retrieved_chunks or () if chunk.chunk_id is not None}
+    return {
+        "answer": result.answer or "",
+        "grounded": not abstained,
+        "citations": [
+            {"marker": f"[{number}]", **_cited(one, chunk_ids)}
+            for number, one in enumerate(result.references or (), start=1)
+        ],
+    }
+
+
+def _cited(reference: _Reference | str, chunk_ids: set[str]) -> Json:
+    """A citation of a chunk, a path or both; plain text is the id of a retrieved chunk, else a path."""
+    if isinstance(reference, str):
+        is_chunk = reference in chunk_ids
+        reference = _Reference(chunk_id=reference) if is_chunk else _Reference(rel_path=reference)
+    section = " > ".join(_headings(reference.heading_path)) or None
+    citation = {"kind": "line", "path": reference.rel_path, "section": section}
+    return {
+        "citation": citation if reference.rel_path else None,
+        "chunk_id": None if reference.chunk_id is None else str(reference.chunk_id),
+    }
+
+
+# -- the configuration ---------------------------------------------------------------------------
+
+_config_decoder = msgspec.json.Decoder(dict[str, Any])
+
+
+def _config(source: Source) -> Json:
+    data = source.read()
+    if not data.strip():
+        raise source.error(None, "there is no configuration in this file")
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise source.error(None, "this is not UTF-8 text") from None
+    return decoded(source, 1, data, _config_decoder, "configuration")
+
+
+def _snapshot(config: Json, coverage: _Coverage) -> Json:
+    """The configuration in the shape of a stored snapshot, with all of it as given under `config`."""
+    known = {
+        "chunker_version": _text(config.get("chunker_version")) or coverage.chunker_version,
+        "index_version": _text(config.get("index_version") or config.get("index_build_version"))
+        or coverage.index_version,
+        "embedding": _model(config.get("embedding_model"), "model"),
+        "llm": _model(config.get("llm_model"), "model_id"),
+        "prompt_template_version": _text(config.get("prompt_version")),
+        "config": config or None,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _model(given: Any, field: str) -> Json | None:
+    name = _text(given)
+    return None if name is None else {field: name}
+
+
+def _judge(result: _Result, config: Json) -> Json:
+    """The judge's scores, and who judged, if there are scores at all."""
+    groundedness, correctness = result.groundedness or _Judged(), result.correctness or _Judged()
+    if groundedness.score is None and correctness.score is None:
+        return {}
+    nested = config.get("judge")
+    by = nested if isinstance(nested, dict) else {}
+    temperature = config.get("judge_temperature", by.get("temperature"))
+    return {
+        "groundedness": groundedness.score,
+        "correctness": correctness.score,
+        "model": _text(config.get("judge_model", by.get("model"))),
+        "prompt_version": _text(config.get("judge_prompt_version", by.get("prompt_version"))),
+        "temperature": temperature if isinstance(temperature, (int, float)) else None,
+        "unsupported_claims": list(groundedness.unsupported_claims or ()) or None,
+    }
+
+
+def _text(given: Any) -> str | None:
+    return None if given is None or isinstance(given, (dict, list)) else str(given)
+
+
+HELLOWORLD = Importer(
+    name="helloworld",
+    help="A helloworld evaluation set, and the results and configuration of a run over it.",
+    options=(
+        ImportOption("eval-set", "The eval_set.jsonl."),
+        ImportOption("results", "The results.jsonl of the run."),
+        ImportOption("config", "The config.json of the run.", required=False),
+    ),
+    read=_read,
+)

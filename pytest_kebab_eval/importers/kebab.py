@@ -1,0 +1,65 @@
+"""kebab's own `per_query.jsonl`: one `result_json` a line, stored as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.importers.sources import (
+    Imported,
+    Importer,
+    ImportOption,
+    Json,
+    Source,
+    decoded,
+    named,
+    unique,
+)
+from pytest_kebab_eval.model import Unreadable
+from pytest_kebab_eval.store.database import decode_result
+
+
+class _Hit(msgspec.Struct):
+    chunker_version: Any = None
+
+
+class _Result(msgspec.Struct):
+    query_id: str | None = None
+    hits_top_k: tuple[_Hit, ...] = ()
+
+
+_decoder = msgspec.json.Decoder(_Result)
+
+
+def _read(sources: Mapping[str, Source]) -> Imported:
+    config: Json = {}
+    return Imported(_results(sources["results"], config), None, config)
+
+
+def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
+    lines: dict[str, int] = {}
+    versions = set()
+    for number, line in source.lines():
+        line = line.strip()
+        result = decoded(source, number, line, _decoder, "result")
+        query_id = named(source, number, result.query_id, "query_id")
+        unique(source, number, query_id, lines)
+        readable = decode_result(query_id, line)
+        if isinstance(readable, Unreadable):
+            raise source.error(number, f"this is not a result: {readable.reason}")
+        versions |= {hit.chunker_version for hit in result.hits_top_k if isinstance(hit.chunker_version, str)}
+        yield query_id, line
+    if not lines:
+        raise source.error(None, "there is no result in this file")
+    if len(versions) == 1:  # else, which chunker it was cannot be said
+        config["chunker_version"] = versions.pop()
+
+
+KEBAB = Importer(
+    name="kebab",
+    help="The results of kebab: one result_json a line.",
+    options=(ImportOption("results", "The per_query.jsonl of the run."),),
+    read=_read,
+)

@@ -1,0 +1,235 @@
+"""A TREC run and its qrels; both the chunk and the document of a hit are the docno.
+
+A topic's results are ordered as trec_eval orders them: by score, equal ones by docno, both descending;
+the rank column is ignored. The lines of a topic need not be together, so they are gathered first, on disk
+once they are many.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pytest_kebab_eval.importers.sources import (
+    Imported,
+    Importer,
+    ImportOption,
+    Json,
+    Source,
+    golden_entry,
+    result_json,
+)
+from pytest_kebab_eval.inert import brief, printable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MOST_HELD = 32 << 20  # bytes
+_MOST_TAGS = 10
+
+
+class _Columns(NamedTuple):
+    """What the columns of a file are."""
+
+    names: tuple[str, ...]
+    value: int  # the column of the number
+
+    @property
+    def value_name(self) -> str:
+        return self.names[self.value]
+
+
+_RUN = _Columns(("topic", "Q0", "docno", "rank", "score", "tag"), value=4)
+_QRELS = _Columns(("topic", "0", "docno", "relevance"), value=3)
+_TOPIC, _DOCNO, _TAG = 0, 2, 5
+
+
+_Row = tuple[float, bytes, bytes]  # the number, the docno, the line; plain, for there are millions
+
+
+class _Score(msgspec.Struct, gc=False):
+    fusion_score: float
+
+
+class _Hit(msgspec.Struct, gc=False):
+    rank: int
+    chunk_id: str
+    doc_id: str
+    retrieval: _Score
+
+
+class _Topic(NamedTuple):
+    line: int  # the first of it
+    relevant: dict[str, float]
+
+
+def _read(sources: Mapping[str, Source]) -> Imported:
+    qrels = sources["qrels"]
+    topics = {
+        topic: _Topic(
+            line=min(int(line) for _, _, line in rows),
+            relevant={docno.decode(): value for value, docno, _ in rows if value > 0},
+        )
+        for topic, rows in _by_topic(qrels, _QRELS)
+    }
+    config: Json = {}
+    return Imported(
+        results=_results(sources["run"], topics, config),
+        golden=lambda: (_golden(qrels, topic, topics[topic]) for topic in topics),
+        config=config,
+    )
+
+
+def _results(run: Source, topics: Mapping[str, _Topic], config: Json) -> Iterator[tuple[str, bytes]]:
+    found = set()
+    tags: dict[bytes, None] = {}
+    for topic, rows in _by_topic(run, _RUN, tags):
+        found.add(topic)
+        rows.sort(reverse=True)
+        yield topic, _result(topic, rows)
+    for topic, judged in topics.items():
+        if judged.relevant and topic not in found:
+            yield topic, _result(topic, [])
+    names = [tag.decode() for tag in tags]
+    config["config"] = {"tag": names[0] if len(names) == 1 else names}
+
+
+def _result(topic: str, rows: list[_Row]) -> bytes:
+    hits = [
+        _Hit(rank, docno.decode(), docno.decode(), _Score(score))
+        for rank, (score, docno, _) in enumerate(rows, start=1)
+    ]
+    return result_json(topic, topic, hits, None)
+
+
+def _golden(qrels: Source, topic: str, judged: _Topic) -> Json:
+    """A topic without relevant documents expects nothing, so that it is not judged."""
+    gains = {docno: int(gain) if gain.is_integer() else gain for docno, gain in judged.relevant.items()}
+    graded = any(gain != 1 for gain in gains.values())
+    return golden_entry(
+        qrels,
+        judged.line,
+        {
+            "id": topic,
+            "query": topic,
+            "expected_chunk_ids": list(gains),
+            "relevance": gains if graded else None,
+        },
+    )
+
+
+# -- lines by topic ------------------------------------------------------------------------------
+
+
+def _by_topic(
+    source: Source, columns: _Columns, tags: dict[bytes, None] | None = None
+) -> Iterator[tuple[str, list[_Row]]]:
+    """The rows of each topic, topics in the order in which they appear."""
+    width, value_at = len(columns.names), columns.value
+    with _Spool() as spool:
+        add, tag = spool.add, None
+        for number, line in source.lines():
+            fields = line.split()
+            if len(fields) != width:
+                raise source.error(
+                    number, f"there are {len(fields)} columns instead of {width} ({' '.join(columns.names)})"
+                )
+            value = fields[value_at]
+            if not _is_number(value):
+                raise source.error(
+                    number, f"the {columns.value_name} '{brief(value.decode(), 40)}' is not a finite number"
+                )
+            add(fields[_TOPIC], b"%b %b %d\n" % (value, fields[_DOCNO], number))
+            if tags is not None and fields[_TAG] != tag and len(tags) < _MOST_TAGS:
+                tag = fields[_TAG]
+                tags[tag] = None
+        for topic, text in spool.topics():
+            words = text.split()
+            rows = list(zip(map(float, words[::3]), words[1::3], words[2::3], strict=True))
+            _check_unique(source, topic.decode(), rows)
+            yield topic.decode(), rows
+    if spool.is_empty:
+        raise source.error(None, "there are no lines in this file")
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        return isfinite(float(text)) and b"_" not in text
+    except ValueError:
+        return False
+
+
+def _check_unique(source: Source, topic: str, rows: list[_Row]) -> None:
+    if len({docno for _, docno, _ in rows}) == len(rows):
+        return
+    first: dict[bytes, bytes] = {}
+    for _, docno, line in rows:
+        if docno in first:
+            raise source.error(
+                int(line),
+                f"topic '{printable(topic)}' has the docno '{printable(docno.decode())}' already,"
+                f" at line {int(first[docno])}",
+            )
+        first[docno] = line
+
+
+class _Spool:
+    """Lines by topic: in memory up to a limit, and then in a temporary file."""
+
+    def __init__(self) -> None:
+        self._held: dict[bytes, bytearray] = {}
+        self._size = 0
+        self._spilled: dict[bytes, list[tuple[int, int]]] = {}  # where in the file a topic's lines are
+        self._file: IO[bytes]
+
+    def __enter__(self) -> Self:
+        self._file = tempfile.TemporaryFile()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._spilled
+
+    def add(self, topic: bytes, line: bytes) -> None:
+        try:
+            self._held[topic] += line
+        except KeyError:
+            self._held[topic] = bytearray(line)
+            self._spilled.setdefault(topic, [])
+        self._size += len(line)
+        if self._size > MOST_HELD:
+            self._spill()
+
+    def topics(self) -> Iterator[tuple[bytes, bytes]]:
+        for topic, places in self._spilled.items():
+            parts = [self._at(*place) for place in places]
+            yield topic, b"".join([*parts, self._held.get(topic, b"")])
+
+    def _spill(self) -> None:
+        for topic, lines in self._held.items():
+            self._spilled[topic].append((self._file.tell(), len(lines)))
+            self._file.write(lines)
+        self._held.clear()
+        self._size = 0
+
+    def _at(self, start: int, length: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(length)
+
+
+TREC = Importer(
+    name="trec",
+    help="A TREC run and its relevance judgments.",
+    options=(
+        ImportOption("run", "The run: topic, Q0, docno, rank, score, tag."),
+        ImportOption("qrels", "The judgments: topic, 0, docno, relevance."),
+    ),
+    read=_read,
+)

@@ -1,0 +1,101 @@
+"""A directory with a database and a golden file, and pytest called in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pytest_kebab_eval.session
+import pytest_kebab_eval.snapshots  # noqa: F401  with these here, no inner pytest imports them anew
+from tests.builders import Json, make_database, result, write_golden
+
+RunResult = pytest.RunResult  # within `Project`, `pytest` is the method
+
+GOLDEN = "fixtures/golden_queries.yaml"
+# Hypothesis's plugin is of no use to the inner pytest and takes seconds to import.
+LEAN = ("-p", "no:hypothesispytest")
+
+
+class Project:
+    """A user's directory: `pytester.path` with `kebab.sqlite` and `fixtures/golden_queries.yaml`."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.path = pytester.path
+        self.database = self.path / "kebab.sqlite"
+        self.golden = self.path / GOLDEN
+
+    def write_golden(self, *entries: Json, at: str = GOLDEN) -> Path:
+        """A golden file; an entry's query defaults to "?"."""
+        return write_golden(self.path / at, [{"query": "?", **entry} for entry in entries])
+
+    def make_database(
+        self, at: str = "kebab.sqlite", *, configs: Mapping[str, Json | str] | None = None, **runs: Any
+    ) -> Path:
+        """A database with runs, as `builders.make_database` takes them; it replaces one that is there."""
+        path = self.path / at
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        return make_database(path, configs=configs, **runs)
+
+    def pytest(self, *args: str, a: str = "A", b: str = "B") -> RunResult:
+        """Call pytest in this process, naming both runs."""
+        return self.pytester.runpytest_inprocess(*LEAN, f"--kebab-run-a={a}", f"--kebab-run-b={b}", *args)
+
+    def pytest_without_runs(self, *args: str) -> RunResult:
+        """Call pytest in this process, naming no run."""
+        return self.pytester.runpytest_inprocess(*LEAN, *args)
+
+    def pytest_subprocess(self, *args: str, a: str = "A", b: str = "B") -> RunResult:
+        """Call pytest in a process of its own, naming both runs."""
+        return self.pytester.runpytest_subprocess(*LEAN, f"--kebab-run-a={a}", f"--kebab-run-b={b}", *args)
+
+    def reports(self) -> list[str]:
+        """The report files that were written, relative to the project."""
+        found = self.path.glob("runs/**/*")
+        return sorted(path.relative_to(self.path).as_posix() for path in found if path.is_file())
+
+    def report(self, run_b: str = "B") -> Any:
+        """The `report.json` of a run."""
+        return json.loads((self.path / "runs" / run_b / "report.json").read_text("utf-8"))
+
+    def node_ids(self, *args: str, **runs: str) -> list[str]:
+        """What `--collect-only -q` lists."""
+        outcome = self.pytest("--collect-only", "-q", *args, **runs)
+        return [line for line in outcome.outlines if "::" in line]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The inner pytest sees neither the outer one's workers nor the developer's environment."""
+    for name in list(os.environ):
+        if name.startswith(("KEBAB_EVAL_", "PYTEST_XDIST_", "PYTEST_ADDOPTS")) or name in (
+            "CI",
+            "BUILD_NUMBER",
+        ):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    """Two queries, of which B lost the second; run A2 is A again.
+
+    q-001 finds c1 in both runs; q-002 finds c2 at rank 1 in A and not at all in B.
+    """
+    project = Project(pytester)
+    project.write_golden(
+        {"id": "q-001", "query": "what is kept?", "expected_chunk_ids": ["c1"]},
+        {"id": "q-002", "query": "what is lost?", "expected_chunk_ids": ["c2"]},
+    )
+    found = {"q-001": result("c1"), "q-002": result("c2")}
+    project.make_database(A=found, A2=found, B={"q-001": result("c1"), "q-002": result("c8", "c9")})
+    return project

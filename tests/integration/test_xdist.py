@@ -1,0 +1,116 @@
+"""The same verdicts, reports and ids where the items are spread over workers."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.builders import dump, result
+from tests.integration.conftest import Project
+
+pytest.importorskip("xdist")
+
+
+def test_verdicts_and_their_wording_are_those_of_a_single_process(project: Project) -> None:
+    outcome = project.pytest("-n", "2")
+    outcome.assert_outcomes(passed=1, failed=1)
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+    outcome.stdout.fnmatch_lines(
+        [
+            "lost c2, at rank 1 in A",
+            "  query     what is lost?",
+            "  run A     rank 1",
+            "FAILED *::query[[]q-002] - lost c2, at rank 1 in A",
+        ]
+    )
+    outcome.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_aggregates_reports_and_summary_are_those_of_a_single_process_and_come_once(project: Project) -> None:
+    project.pytest()
+    alone = {name: (project.path / name).read_bytes() for name in project.reports()}
+    stored = dump(project.database)
+    project.make_database(
+        A={"q-001": result("c1"), "q-002": result("c2")},
+        A2={"q-001": result("c1"), "q-002": result("c2")},
+        B={"q-001": result("c1"), "q-002": result("c8", "c9")},
+    )
+    outcome = project.pytest("-n", "2")
+    assert {name: (project.path / name).read_bytes() for name in project.reports()} == alone
+    assert dump(project.database) == stored
+    assert outcome.outlines.count("report: runs/B/report.md") == 1
+    assert sum("kebab-eval: A → B" in line for line in outcome.outlines) == 1
+
+
+@pytest.mark.xfail(reason="defect: xdist ends -x as an interruption, and nothing is written", strict=True)
+def test_x_still_writes_complete_reports(project: Project) -> None:
+    project.pytest("-n", "2", "-x")
+    assert [one["query_id"] for one in project.report()["per_query"]] == ["q-001", "q-002"]
+
+
+def test_odd_ids_and_hostile_text_survive_the_way_to_the_workers(project: Project) -> None:
+    ids = ["a::b", "a[b]", "größe", "x/y", "a b"]
+    project.write_golden(*({"id": one, "query": "\x1b[31m", "expected_chunk_ids": ["c1"]} for one in ids))
+    project.make_database(A={one: result("c1") for one in ids}, B={one: result("c9") for one in ids})
+    outcome = project.pytest("-n", "2")
+    outcome.assert_outcomes(failed=5)
+    project.pytest("-n", "2", "--lf").assert_outcomes(failed=5)
+
+
+def test_skips_and_xfails_are_those_of_a_single_process(project: Project) -> None:
+    project.write_golden(
+        {"id": "neither"},
+        {"id": "known", "expected_chunk_ids": ["c1"], "xfail": {"reason": "issue 7", "until": "9999-12-31"}},
+    )
+    project.make_database(A={"known": result("c1")}, B={"known": result("c9")})
+    outcome = project.pytest("-n", "2", "-rxs")
+    outcome.assert_outcomes(skipped=1, xfailed=1)
+    outcome.stdout.fnmatch_lines(["SKIPPED*in neither run"])
+    outcome.stdout.fnmatch_lines(["XFAIL*issue 7*"])
+
+
+def test_gates_are_judged(project: Project) -> None:
+    outcome = project.pytest("-n", "2", "--kebab-gate=hit@5 >= 0.9", "-k", "gate")
+    outcome.assert_outcomes(failed=1)
+
+
+def test_wrong_use_is_one_error_and_exit_4(project: Project) -> None:
+    outcome = project.pytest("-n", "2", b="nope")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    assert (outcome.stdout.str() + outcome.stderr.str()).count("ERROR: there is no run 'nope'") == 1
+    assert "Traceback" not in outcome.stdout.str() + outcome.stderr.str()
+
+
+def test_collect_only_evaluates_and_writes_nothing(project: Project) -> None:
+    before = dump(project.database)
+    outcome = project.pytest("-n", "2", "--collect-only", "-q")
+    outcome.stdout.fnmatch_lines(["*::query[[]q-001]", "*::query[[]q-002]"])
+    assert not project.reports()
+    assert dump(project.database) == before
+
+
+def test_junit_has_the_properties(project: Project) -> None:
+    project.pytest("-n", "2", "--junitxml=junit.xml")
+    root = ElementTree.parse(project.path / "junit.xml").getroot()
+    kinds = {one.get("value") for one in root.iter("property") if one.get("name") == "kebab_kind"}
+    assert kinds == {"draw", "regression"}
+
+
+def test_hooks_are_called_on_the_controller_alone(project: Project) -> None:
+    project.pytester.makeconftest(
+        """
+        def pytest_kebab_compared(report):
+            with open("compared.txt", "a") as file:
+                file.write("once\\n")
+        """
+    )
+    project.pytest("-n", "2")
+    assert (project.path / "compared.txt").read_text() == "once\n"
+
+
+def test_without_a_run_nothing_happens(project: Project) -> None:
+    project.pytester.makepyfile("def test_own(): pass")
+    outcome = project.pytest_without_runs("-n", "2")
+    outcome.assert_outcomes(passed=1)
+    assert not project.reports()

@@ -1,0 +1,133 @@
+"""Reading files to import from."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_kebab_eval import InputError
+from pytest_kebab_eval.importers import Source
+
+
+def source(directory: Path, name: str, content: bytes) -> Source:
+    (directory / name).write_bytes(content)
+    return Source(str(directory / name))
+
+
+def test_lines_are_numbered_and_blank_ones_left_out(tmp_path: Path) -> None:
+    found = source(tmp_path, "x", b"one\n\n \t\r\nfour\r\nfive").lines()
+    assert list(found) == [(1, b"one\n"), (4, b"four\r\n"), (5, b"five")]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    marked = "\ufeffone\n".encode()
+    assert list(source(tmp_path, "x", marked).lines()) == [(1, b"one\n")]
+    assert source(tmp_path, "x", marked).read() == b"one\n"
+
+
+@pytest.mark.parametrize("name", ["x.gz", "x.TXT.GZ"])
+def test_compressed_files_are_known_by_their_ending(tmp_path: Path, name: str) -> None:
+    packed = gzip.compress(b"one\ntwo\n")
+    assert list(source(tmp_path, name, packed).lines()) == [(1, b"one\n"), (2, b"two\n")]
+    assert source(tmp_path, name, packed).read() == b"one\ntwo\n"
+
+
+def test_compressed_files_may_have_several_parts(tmp_path: Path) -> None:
+    assert source(tmp_path, "x.gz", gzip.compress(b"one\n") + gzip.compress(b"two\n")).read() == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "ending"),
+    [("a/x.json", ".json"), ("x.YML", ".yml"), ("x.json.gz", ".json"), ("x", ""), ("-", ""), ("x.gz", "")],
+)
+def test_the_ending_is_that_of_what_was_compressed(path: str, ending: str) -> None:
+    assert Source(path).ending == ending
+
+
+def test_standard_input_is_read_and_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.BytesIO(b"one\n")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
+    assert list(Source("-").lines()) == [(1, b"one\n")]
+    assert not stdin.closed
+    assert Source("-").name == "standard input"
+
+
+def test_progress_counts_the_bytes_of_the_file_not_of_its_content(tmp_path: Path) -> None:
+    packed = gzip.compress(b"a line\n" * 100_000)
+    (tmp_path / "x.gz").write_bytes(packed)
+    seen: list[int] = []
+    for _ in Source(str(tmp_path / "x.gz"), seen.append).lines():
+        pass
+    assert seen[-1] == len(packed)
+    assert len(packed) < 700_000
+
+
+def test_progress_grows_while_a_large_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"0123456789\n" * 300_000)
+    seen: list[int] = []
+    for _ in Source(str(tmp_path / "x"), seen.append).lines():
+        pass
+    assert seen == sorted(seen)
+    assert len(seen) > 2
+    assert seen[-1] == 3_300_000
+
+
+# -- what goes wrong -----------------------------------------------------------------------------
+
+
+def message(broken: Source) -> str:
+    with pytest.raises(InputError) as caught:
+        list(broken.lines())
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_the_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    assert message(source(tmp_path, "x", b"one\ncaf\xe9\n")).endswith("x:2: this is not UTF-8 text")
+
+
+def test_utf16_is_not_utf8(tmp_path: Path) -> None:
+    assert message(source(tmp_path, "x", "one\n".encode("utf-16"))).endswith("x:1: this is not UTF-8 text")
+
+
+def test_compressed_data_without_the_ending_is_recognised(tmp_path: Path) -> None:
+    found = message(source(tmp_path, "x", gzip.compress(b"one\n")))
+    assert found.endswith("x:1: this is gzip data; the file's name must end in .gz")
+
+
+def test_a_compressed_file_that_was_cut_off_says_where(tmp_path: Path) -> None:
+    import random
+
+    noise = random.Random(1)
+    lines = b"".join(b"%d\n" % noise.randrange(10**9) for _ in range(100_000))
+    packed = gzip.compress(lines)
+    found = message(source(tmp_path, "x.gz", packed[: len(packed) // 2]))
+    assert found.endswith("the gzip data ends too early; the file was cut off")
+    line = int(found.split(":")[-2])
+    assert 10_000 < line < 90_000  # about half of the lines can be read
+
+
+def test_damaged_compressed_data_is_an_error(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(bytes(range(256)) * 100))
+    packed[20:40] = b"\xff" * 20
+    assert "x.gz:1: " in message(source(tmp_path, "x.gz", bytes(packed)))
+
+
+def test_a_compressed_file_with_a_wrong_checksum_is_an_error(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(b"one\n"))
+    packed[-8] ^= 1
+    assert "this is not gzip data: CRC check failed" in message(source(tmp_path, "x.gz", bytes(packed)))
+
+
+def test_a_path_that_no_file_can_have_is_an_error() -> None:
+    assert "null" in message(Source("a\0b"))
+
+
+def test_control_characters_of_a_path_are_shown_inert() -> None:
+    assert message(Source("no\x1bfile")) == "there is no file no\\x1bfile to import from"
