@@ -139,7 +139,7 @@ def compare(golden: GoldenSet, comparer: Comparer) -> CompareReport:
         else None,
         per_query=tuple(sorted(per_query, key=lambda one: one.query_id)),
         config_changes=comparer.changes,
-        significance=significances(a, b) if a else {},
+        significance=significances(a, b, aggregate_a, aggregate_b) if a and aggregate_a else {},
         not_comparable=_judge_drift(a, b) if a else {},
         paraphrases_a=paraphrase_groups(golden.queries, a) if a else (),
         paraphrases_b=paraphrase_groups(golden.queries, b),
@@ -377,12 +377,16 @@ def difference(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else rounded(b - a)
 
 
-def significances(a: Scorecard, b: Scorecard) -> dict[str, Significance]:
+def significances(
+    a: Scorecard, b: Scorecard, aggregate_a: AggregateMetrics, aggregate_b: AggregateMetrics
+) -> dict[str, Significance]:
     """Of every metric that is averaged and was measured on a query in both runs."""
+    values_a, values_b = aggregate_a.by_name(), aggregate_b.by_name()
     pairs = [(a.scores[query_id], score) for query_id, score in b.scores.items() if query_id in a.scores]
     found = {}
     for column, metric in enumerate(b.metrics):
-        if metric.family.is_mean:
+        measured = values_a.get(metric.name) is not None and values_b.get(metric.name) is not None
+        if metric.family.is_mean and measured:
             one = _tested(metric, column, pairs)
             if one.n:
                 found[metric.name] = one
@@ -412,9 +416,13 @@ def _tested(metric: Metric, column: int, pairs: list[tuple[QueryScore, QueryScor
             n += 1
             if before != after:
                 changes.append(after - before)
-    return paired_significance(
+    found = paired_significance(
         changes, n, yes_no=metric.family.is_yes_no, lower_is_better=metric.lower_is_better
     )
+    most = metric.family.most
+    if most is None or found.low is None or found.high is None:
+        return found
+    return msgspec.structs.replace(found, low=max(-most, found.low), high=min(most, found.high))
 
 
 _JUDGED = ("judge_groundedness", "judge_correctness")

@@ -22,9 +22,9 @@ class GoldenFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """One item a golden query, one a gate, then the snapshot of the report."""
         for query in self.kebab.golden.queries:
-            yield self._item(QueryItem, f"query[{printable(query.id)}]", query=query)
+            yield self._item(QueryItem, f"query[{_escaped(query.id)}]", query=query)
         for number, text in enumerate(self.kebab.gates):
-            yield self._item(GateItem, f"gate[{printable(text)}]", number=number)
+            yield self._item(GateItem, f"gate[{_escaped(text)}]", number=number)
         if self.kebab.snapshot_wanted:
             from pytest_kebab_eval.snapshots import SnapshotItem
 
@@ -37,3 +37,8 @@ class GoldenFile(pytest.File):
             self, name=name, nodeid=f"{self.nodeid}::{name}", kebab=self.kebab, **more
         )
         return item
+
+
+def _escaped(text: str) -> str:
+    """Printable, and two texts that differ stay different."""
+    return printable(text.replace("\\", "\\\\"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -19,13 +19,23 @@ class Failure(Exception):
     """A verdict against B; the text is all that is shown."""
 
 
+class Crash(NamedTuple):
+    """Where and what, for pytest's one-line styles."""
+
+    message: str
+    path: str
+    lineno: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.lineno}: {self.message}"
+
+
 class FailureText:
     """How a failure is shown: without a traceback, and by its first line where there is little room."""
 
     def __init__(self, text: str, path: str, line: int) -> None:
         self._text = text
-        message = text.splitlines()[0] if text else ""
-        self.reprcrash = SimpleNamespace(message=message, path=path, lineno=line)
+        self.reprcrash = Crash(text.splitlines()[0] if text else "", path, line)
 
     def __str__(self) -> str:
         return self._text
@@ -46,6 +56,11 @@ class KebabItem(pytest.Item):
         self.kebab = kebab
 
     line = 1
+
+    def say(self, properties: Iterable[tuple[str, object]]) -> None:
+        """Set the item's properties, once also where it is run again."""
+        others = [one for one in self.user_properties if not one[0].startswith("kebab_")]
+        self.user_properties[:] = [*others, *properties]
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Where the item is, for pytest's reports: its line in the golden file, counted from 0."""
@@ -68,10 +83,8 @@ class QueryItem(KebabItem):
 
     def runtest(self) -> None:
         """Report the verdict, which the evaluation has reached already."""
-        self.user_properties.extend(self.kebab.properties(self.query))
+        self.say(self.kebab.properties(self.query))
         verdict = self.kebab.evaluation.verdicts[self.query.id]
-        if verdict.outcome is Outcome.SKIPPED:
-            pytest.skip(verdict.reason)
         if verdict.outcome is Outcome.XFAILED:
             pytest.xfail(verdict.reason)
         if verdict.outcome is not Outcome.PASSED:
@@ -88,7 +101,7 @@ class GateItem(KebabItem):
     def runtest(self) -> None:
         """Report whether the gate holds."""
         result = self.kebab.evaluation.report.gates[self._number]
-        self.user_properties.append(("kebab_value", "none" if result.value is None else result.value))
-        self.user_properties.append(("kebab_reason", result.reason))
+        value = "none" if result.value is None else result.value
+        self.say([("kebab_value", value), ("kebab_reason", result.reason)])
         if not result.passed:
             raise Failure(f"{result.gate}: {result.reason}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SESSION = pytest.StashKey["KebabSession"]()
 RECORDING = pytest.StashKey["RecordingSession"]()
+_HAS_NUMBERS = tuple(map(int, pytest.__version__.split(".")[:2])) >= (8, 4)
 NO_RUN = "no run is named: give --kebab-run-a and --kebab-run-b"
 
 
@@ -38,8 +39,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             option.flag, *option.more_flags, dest=option.ini, default=None, help=help_text, **shape
         )
         if option.has_ini:
-            kind: Any = "linelist" if option.is_list else None
+            kind: Any = "linelist" if option.is_list else _ini_type(option)
             parser.addini(option.ini, option.help.replace("%%", "%"), type=kind, default=None)
+
+
+def _ini_type(option: Option) -> Any:
+    """The type by which pytest's own TOML table may give the value without quotes."""
+    if option.is_flag:
+        return "bool"
+    return option.number if _HAS_NUMBERS else None
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -54,6 +62,10 @@ def pytest_configure(config: pytest.Config) -> None:
     sources = _sources(config)
     if config.option.help or config.option.version:
         return
+    if config.pluginmanager.hasplugin("syrupy"):
+        from pytest_kebab_eval.shield import shield_the_snapshot
+
+        shield_the_snapshot(config)
     record = sources.value("record")[0]
     if record is not None:
         _start_recording(config, sources, str(record))
@@ -84,7 +96,10 @@ def _sources(config: pytest.Config) -> Sources:
         return config.getoption(option.ini)
 
     def in_ini(option: Option) -> Any:
-        return config.getini(option.ini)
+        try:
+            return config.getini(option.ini)
+        except (ValueError, TypeError, pytest.UsageError) as error:
+            raise pytest.UsageError(f"{option.ini}: {error}") from None
 
     return Sources(on_command_line, in_ini, os.environ, Path(config.invocation_params.dir), config.rootpath)
 
@@ -94,7 +109,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kebab_query" not in metafunc.fixturenames:
         return
     session = metafunc.config.stash.get(SESSION, None)
-    queries = session.golden.queries if session else ()
+    if session is None:
+        nothing = pytest.param(None, id="no-run", marks=pytest.mark.skip(reason=NO_RUN))
+        metafunc.parametrize("kebab_query", [nothing], scope="session")
+        return
+    queries = session.golden.queries
     metafunc.parametrize("kebab_query", queries, ids=[query.id for query in queries], scope="session")
 
 

@@ -6,6 +6,9 @@ pytest looks for its ini file before it knows this plugin's options, and so take
 
 from __future__ import annotations
 
+import os
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,14 +26,30 @@ def refuse_a_lost_ini_file(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.getoption("inifilename") or config.getoption("rootdir"):
         return
     paths = {option.flag for option in OPTIONS if option.is_path}
-    for flag, value in zip(params.args, params.args[1:], strict=False):
+    words = [*_words(os.environ.get("PYTEST_ADDOPTS", "")), *params.args]
+    for flag, value in pairwise(words):
         if flag in paths and (params.dir / value).exists():
-            ini_file = _ini_file(params.dir)
+            ini_file = _ini_file(_start(config))
             if ini_file is not None and ini_file != config.inipath:
                 raise pytest.UsageError(
                     f"pytest took its root directory from the value of {flag} and did not read"
                     f" {shown_path(ini_file)}; write {flag}={printable(value)} in one word"
                 )
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
+def _start(config: pytest.Config) -> Path:
+    """Where pytest would look for its ini file: at the test paths it was given, else here."""
+    here = Path(config.invocation_params.dir)
+    given = [here / str(arg).split("::")[0] for arg in config.option.file_or_dir]
+    found = [path if path.is_dir() else path.parent for path in given if path.exists()]
+    return Path(os.path.commonpath(found)) if found else here
 
 
 def _ini_file(directory: Path) -> Path | None:

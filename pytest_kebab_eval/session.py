@@ -16,17 +16,19 @@ import msgspec
 import pytest
 
 from pytest_kebab_eval import settings as settings_module
-from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.evaluation import Evaluation, Inputs, evaluate, find_inputs, store
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.evaluation import Evaluation, Inputs, evaluate, find_inputs
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden_file import GoldenFile
-from pytest_kebab_eval.inert import brief, file_name, printable, shown_path
+from pytest_kebab_eval.inert import brief, printable, shown_path
+from pytest_kebab_eval.items import QueryItem
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
-from pytest_kebab_eval.reports.as_json import render_report_json
-from pytest_kebab_eval.reports.as_markdown import render_markdown, report_context
+from pytest_kebab_eval.publishing import Published, publish
+from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.reports.words import counted
 from pytest_kebab_eval.settings import Settings, Sources
+from pytest_kebab_eval.verdicts import Outcome
 
 WORKER_KEY = "kebab_eval"
 
@@ -48,9 +50,9 @@ class KebabSession:
         except InputError as error:
             raise pytest.UsageError(str(error)) from None
         self._shipment = self._received()
-        self._done: list[str] = []
-        self._errors: list[str] = []
+        self._published = Published([], [])
         self._evaluated = False
+        self._stopped = False
 
     def _received(self) -> Shipment | None:
         data = getattr(self.config, "workerinput", {}).get(WORKER_KEY)
@@ -200,66 +202,41 @@ class KebabSession:
             items.extend(session.genitems(self._golden_file(session, path)))
 
     def _golden_file(self, parent: pytest.Collector, path: Path) -> GoldenFile:
-        file: GoldenFile = GoldenFile.from_parent(parent, path=path)
+        # The same node id however pytest came to the file, and one that can be pasted back.
+        nodeid = Path(os.path.relpath(path, self.config.rootpath)).as_posix()
+        file: GoldenFile = GoldenFile.from_parent(parent, path=path, nodeid=nodeid)
         file.kebab = self
         return file
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Reach the verdicts before the first item asks for its own."""
-        if not session.config.option.collectonly:
-            _ = self.evaluation
+        options = session.config.option
+        if options.collectonly or (session.testsfailed and not options.continue_on_collection_errors):
+            return
+        verdicts = self.evaluation.verdicts
+        for item in session.items:
+            if isinstance(item, QueryItem):
+                verdict = verdicts[item.query.id]
+                if verdict.outcome is Outcome.SKIPPED:
+                    item.add_marker(pytest.mark.skip(reason=verdict.reason))
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Remember that somebody stopped the session; xdist ends `-x` by a kind of this itself."""
+        self._stopped = excinfo.type in (KeyboardInterrupt, pytest.exit.Exception)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Store the aggregates and write the reports; a failure there fails the session."""
-        if self.is_worker or not self._evaluated:
-            return
-        if exitstatus not in (
-            pytest.ExitCode.OK,
-            pytest.ExitCode.TESTS_FAILED,
-            pytest.ExitCode.NO_TESTS_COLLECTED,
-        ):
-            return
-        self._store()
-        self._write_reports()
-        if (self._errors or self.evaluation.report.unreadable) and exitstatus != pytest.ExitCode.TESTS_FAILED:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    def _store(self) -> None:
-        if not self.settings.store:
-            self._done.append("aggregates: not stored (--kebab-no-store)")
-            return
-        try:
-            store(self.settings, self.evaluation)
-        except StoreError as error:
-            self._errors.append(str(error))
+        broken = exitstatus in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
+        if self.is_worker or not self._evaluated or self._stopped or broken:
             return
         report = self.evaluation.report
-        sides = (
-            {"A": self.settings.db_a, "B": self.settings.db_b} if report.run_a else {"B": self.settings.db_b}
-        )
-        paths = dict.fromkeys(shown_path(path) for path in sides.values())
-        broken = {one.side.upper() for one in report.unreadable}
-        names = [name for name in sides if name not in broken]
-        if names:
-            self._done.append(f"aggregates: of {' and '.join(names)} stored in {' and '.join(paths)}")
-        for name in sorted(broken):
-            self._errors.append(f"the aggregate of run {name} was not stored: it has unreadable results")
-
-    def _write_reports(self) -> None:
-        report = self.evaluation.report
-        directory = self.settings.runs_dir / file_name(report.run_b)
         context = report_context(report)
         self.config.hook.pytest_kebab_report_context(report=report, context=context)
-        texts = {"report.md": render_markdown(context), "report.json": render_report_json(report)}
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            for name, text in texts.items():
-                _write_whole(directory / name, text)
-                self._done.append(f"report: {shown_path(directory / name)}")
-        except OSError as error:
-            reason = error.strerror or error
-            self._errors.append(f"cannot write the reports to {shown_path(directory)}: {reason}")
+        self._published = publish(self.settings, self.evaluation, context)
+        fine = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if (self._published.errors or report.unreadable) and exitstatus in fine:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The comparison in total, what was written, and what could not be."""
@@ -273,7 +250,7 @@ class KebabSession:
         colours: dict[int, dict[str, bool]] = {1: {"green": True}, -1: {"red": True}}
         for line in summary(report):
             terminalreporter.write_line(line.text, **colours.get(line.mood, {}))
-        for text in self._done:
+        for text in self._published.done:
             terminalreporter.write_line(text)
         if (
             report.run_a
@@ -285,7 +262,7 @@ class KebabSession:
         for one in report.unreadable:
             text = f"unreadable: query {printable(one.query_id)} in run {one.side.upper()}: {one.reason}"
             terminalreporter.write_line(text, red=True)
-        for text in self._errors:
+        for text in self._published.errors:
             terminalreporter.write_line(f"ERROR: {text}", red=True, bold=True)
 
 
@@ -298,13 +275,3 @@ def _same_file(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:
         return False
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """The whole file or none of it, also when something stops us midway."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -28,6 +28,7 @@ class Option(NamedTuple):
     is_flag: bool = False
     is_path: bool = False
     is_list: bool = False
+    number: str | None = None  # int | float
     ini_name: str | None = None
     metavar: str | None = None
     choices: tuple[str, ...] | None = None
@@ -90,11 +91,22 @@ OPTIONS = (
         is_flag=True,
         more_flags=("--strict-chunker-version",),
     ),
-    Option("k", "the cutoff of the @k metrics for queries without their own (default: 5)", metavar="K"),
-    Option("compare_k", "how deep the comparison looks for a correct hit (default: 10)", metavar="K"),
+    Option(
+        "k",
+        "the cutoff of the @k metrics for queries without their own (default: 5)",
+        number="int",
+        metavar="K",
+    ),
+    Option(
+        "compare_k",
+        "how deep the comparison looks for a correct hit (default: 10)",
+        number="int",
+        metavar="K",
+    ),
     Option(
         "span_overlap",
         "the part of the shorter span that must be shared by another chunker's (default: 0.5)",
+        number="float",
         metavar="SHARE",
     ),
     Option(
@@ -161,8 +173,8 @@ class Sources(NamedTuple):
     def _placed(option: Option, value: Any, directory: Path) -> Any:
         if not option.is_path:
             return value
-        path = Path(value)
-        return directory / Path(os.path.expanduser(path))  # noqa: PTH111  leaves ~nobody as it is
+        path = directory / os.path.expanduser(value)  # noqa: PTH111  leaves ~nobody as it is
+        return Path(os.path.normpath(path))
 
 
 _BY_NAME = {option.name: option for option in OPTIONS}
@@ -226,7 +238,7 @@ def _gates(sources: Sources) -> tuple[str, ...]:
     gates = [str(gate).strip() for gate in value or ()]
     if source == _BY_NAME["gate"].flag and "" in gates:
         raise SettingsError(f"{source} is empty; give a condition such as 'hit@5 >= 0.80'")
-    return tuple(filter(None, gates))
+    return tuple(dict.fromkeys(filter(None, gates)))
 
 
 def _run_name(sources: Sources, name: str) -> str | None:
@@ -292,5 +304,9 @@ def _share(sources: Sources, name: str, default: float) -> float:
     except ValueError:
         share = -1.0
     if not 0 < share <= 1:
-        raise SettingsError(f"{source} takes a number above 0 and up to 1, not '{brief(str(value))}'")
+        raise SettingsError(f"{source} takes a number above 0 and up to 1, not '{brief(_plain(value))}'")
     return share
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -16,7 +16,17 @@ PACKAGE = "pytest_kebab_eval"
 HOME = Path(pytest_kebab_eval.__file__).parent
 
 # Data flows one way. A package counts as one module: its submodules may import each other.
-PYTEST_SIDE = ("hookspecs", "rootdir", "items", "snapshots", "golden_file", "session", "recording", "plugin")
+PYTEST_SIDE = (
+    "hookspecs",
+    "rootdir",
+    "shield",
+    "items",
+    "snapshots",
+    "golden_file",
+    "session",
+    "recording",
+    "plugin",
+)
 ORDER = (
     "errors",
     "model",
@@ -39,13 +49,14 @@ ORDER = (
     "evaluation",
     "validation",
     "reports",
+    "publishing",
     "cli",
     *PYTEST_SIDE,
 )
 ONLY_IN = {
     "pytest": set(PYTEST_SIDE),
     "_pytest": set(PYTEST_SIDE),
-    "syrupy": {"snapshots"},
+    "syrupy": {"snapshots", "shield"},
     "sqlite3": {"store"},
     "yaml": {"golden"},
     "jinja2": {"reports"},

@@ -24,7 +24,6 @@ HEADER = """\
 # list for an empty one; here it is not the same.)
 """
 
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _LINE_LENGTH = 100
 
 
@@ -70,6 +69,20 @@ def _not_written(path: Path, error: OSError) -> StoreError:
 
 def _in_order(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {field: entry[field] for field in FIELDS if field in entry}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Not the faster one of libyaml, which is not everywhere and writes other bytes."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = None if data.isprintable() else '"'  # other styles lose some kinds of line breaks
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def _as_yaml(entry: dict[str, Any]) -> str:

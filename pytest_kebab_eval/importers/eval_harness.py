@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -88,7 +89,7 @@ def _question(given: Any) -> str | None:
         given = found[0] if found else given
     if not given or isinstance(given, str):
         return given or None
-    return msgspec.json.encode(given).decode()
+    return json.dumps(given, ensure_ascii=False, default=str, skipkeys=True)
 
 
 def _expected(source: Source, line: int, expected: Any) -> Json:

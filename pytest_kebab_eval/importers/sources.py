@@ -55,13 +55,13 @@ class Source:
 
     def read(self) -> bytes:
         """The whole content."""
-        with self._opened() as stream, self._explained(lambda: None):
+        with self._opened() as stream, self._explained():
             return self._checked_start(stream.read())
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines that are not blank, as UTF-8, with their numbers."""
         number = 0
-        with self._opened() as stream, self._explained(lambda: number + 1):
+        with self._opened() as stream, self._explained():
             for line in stream:
                 number += 1
                 if number == 1:
@@ -91,18 +91,18 @@ class Source:
             yield stream
 
     @contextmanager
-    def _explained(self, line: Callable[[], int | None]) -> Iterator[None]:
-        """Words for what goes wrong while reading; `line` is where that is."""
+    def _explained(self) -> Iterator[None]:
+        """Words for what goes wrong while reading; that is no matter of a line."""
         try:
             yield
         except EOFError:
-            raise self.error(line(), "the gzip data ends too early; the file was cut off") from None
+            raise self.error(None, "the gzip data ends too early; the file was cut off") from None
         except gzip.BadGzipFile as error:
-            raise self.error(line(), f"this is not gzip data: {brief(str(error), 80)}") from None
+            raise self.error(None, f"this is not gzip data: {brief(str(error), 80)}") from None
         except zlib.error:
-            raise self.error(line(), "the gzip data is damaged") from None
+            raise self.error(None, "the gzip data is damaged") from None
         except OSError as error:
-            raise self.error(line(), f"cannot be read: {_reason(error)}") from None
+            raise self.error(None, f"cannot be read: {_reason(error)}") from None
 
     def _checked_start(self, data: bytes) -> bytes:
         if data.startswith(_GZIP_MAGIC):

@@ -114,12 +114,12 @@ def empty_answer(judged: Judged) -> bool:
     return judged.answer is not None and not judged.answer.text.strip()
 
 
-@metric("judge_groundedness", over=judged_queries, means="the judge's groundedness, 0 to 5")
+@metric("judge_groundedness", over=judged_queries, means="the judge's groundedness, 0 to 5", most=5)
 def judge_groundedness(judged: Judged) -> float | None:
     return judged.result.judge.groundedness if judged.result.judge else None
 
 
-@metric("judge_correctness", over=judged_queries, means="the judge's correctness, 0 to 5")
+@metric("judge_correctness", over=judged_queries, means="the judge's correctness, 0 to 5", most=5)
 def judge_correctness(judged: Judged) -> float | None:
     return judged.result.judge.correctness if judged.result.judge else None
 

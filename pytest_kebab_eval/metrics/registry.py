@@ -76,6 +76,7 @@ class Family(NamedTuple):
     needs: Callable[[GoldenQuery], bool] | None = None  # not measured unless a golden query has this
     needs_answers: bool = False  # not measured in a run without answers
     volatile: bool = False  # time and cost, which differ between two equal runs
+    most: float | None = 1.0  # the largest value of a mean, so that no interval goes beyond it
 
     @property
     def has_cutoff(self) -> bool:
@@ -137,12 +138,23 @@ def metric(
     needs: Callable[[GoldenQuery], bool] | None = None,
     needs_answers: bool = False,
     volatile: bool = False,
+    most: float = 1.0,
 ) -> Callable[[F], F]:
     """Register a formula under a name; one with `{k}` in it is there for every cutoff."""
 
     def register(formula: F) -> F:
         family = Family(
-            pattern, formula, over, means, lower_is_better, alias, reduce, needs, needs_answers, volatile
+            pattern,
+            formula,
+            over,
+            means,
+            lower_is_better,
+            alias,
+            reduce,
+            needs,
+            needs_answers,
+            volatile,
+            most,
         )
         cutoffs = [(str(k), k) for k in CUTOFFS] + [(OWN_CUTOFF, None)]
         for text, cutoff in cutoffs if family.has_cutoff else [("", None)]:
@@ -175,7 +187,7 @@ def own_metric(name: str, function: Callable[[GoldenQuery, QueryResult], float |
         return number
 
     means = (function.__doc__ or "a metric of your own").strip().splitlines()[0]
-    return Metric(name, Family(name, formula, _in_golden_file, means))
+    return Metric(name, Family(name, formula, _in_golden_file, means, most=None))
 
 
 def _own_failure(name: str, judged: Judged, what: str) -> MetricError:

@@ -213,7 +213,6 @@ def test_the_queries_are_collected_from_another_directory(
     project.pytest(*args).assert_outcomes(passed=1, failed=1)
 
 
-@pytest.mark.xfail(reason="defect: the node id is sub/../fixtures/golden_queries.yaml::…", strict=True)
 def test_a_node_id_is_the_same_from_every_directory(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +237,6 @@ def test_a_golden_file_outside_the_rootdir_is_collected(project: Project, outsid
     project.pytest(f"--kebab-golden={outside}", f"{outside}::query[q-001]").assert_outcomes(passed=1)
 
 
-@pytest.mark.xfail(reason="defect: the node id is ::golden.yaml::query[q-001]", strict=True)
 def test_a_query_outside_the_rootdir_is_run_by_the_node_id_that_is_shown(
     project: Project, outside: Path
 ) -> None:
@@ -264,7 +262,6 @@ def test_a_query_with_an_odd_id_is_run_by_its_node_id_and_by_lf(project: Project
     project.pytest("--lf").assert_outcomes(failed=1)
 
 
-@pytest.mark.xfail(reason="defect: both are query[a\\tb]", strict=True)
 def test_ids_that_differ_only_in_how_a_control_character_is_written_are_two_items(project: Project) -> None:
     project.write_golden({"id": "a\tb"}, {"id": "a\\tb"})
     assert len(set(project.node_ids())) == 2
@@ -311,7 +308,6 @@ def test_two_words_are_fine_within_the_project(project: Project) -> None:
     project.pytest("--kebab-db", "kebab.sqlite").assert_outcomes(passed=2)
 
 
-@pytest.mark.xfail(reason="defect: two words in PYTEST_ADDOPTS cost the ini file silently", strict=True)
 def test_two_words_in_addopts_do_not_cost_the_ini_file(
     project: Project, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,9 +317,6 @@ def test_two_words_in_addopts_do_not_cost_the_ini_file(
     outcome.stderr.fnmatch_lines([f"ERROR: *tox.ini*--kebab-db={elsewhere}*"])
 
 
-@pytest.mark.xfail(
-    reason="defect: refused though pytest read the ini file that it would have read anyway", strict=True
-)
 def test_two_words_are_fine_where_the_test_path_decides_on_the_ini_file(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

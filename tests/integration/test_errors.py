@@ -582,15 +582,11 @@ def test_a_full_disk_leaves_the_report_of_before(project: Project, monkeypatch: 
     old = project.path / "runs/A2/report.md"
     old.parent.mkdir(parents=True)
     old.write_text("of before")
-    write_text = Path.write_text
 
-    def failing(path: Path, text: str, **more: Any) -> int:
-        if "runs" in path.parts:
-            write_text(path, text[:10], **more)
-            raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        return write_text(path, text, **more)
+    def full(context: dict[str, Any]) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", failing)
+    monkeypatch.setattr("pytest_kebab_eval.publishing.render_markdown", full)
     outcome = project.pytest(b="A2")
     assert "ERROR: cannot write the reports to runs/A2: No space left on device" in printed(outcome)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED

@@ -125,10 +125,6 @@ def test_without_a_run_a_test_of_each_query_is_skipped(project: Project, fixture
     assert outcome.ret == pytest.ExitCode.OK
 
 
-@pytest.mark.xfail(
-    reason="defect: without a run pytest says 'got empty parameter set', not that no run is named",
-    strict=True,
-)
 @pytest.mark.parametrize("fixture", QUERY_FIXTURES)
 def test_without_a_run_a_test_of_each_query_is_told_the_reason(project: Project, fixture: str) -> None:
     project.pytester.makepyfile(f"def test_own({fixture}): assert 0")
@@ -136,7 +132,6 @@ def test_without_a_run_a_test_of_each_query_is_told_the_reason(project: Project,
     outcome.stdout.fnmatch_lines(["SKIPPED*no run is named*--kebab-run-a*"])
 
 
-@pytest.mark.xfail(reason="defect: without a run the empty parameter set breaks the collection", strict=True)
 def test_without_a_run_a_test_of_each_query_is_skipped_where_empty_parameters_are_errors(
     project: Project,
 ) -> None:

@@ -45,7 +45,6 @@ def test_pytest_rerunfailures_reruns_our_items(project: Project) -> None:
     outcome.stdout.fnmatch_lines([f"FAILED {GOLDEN}::query[[]q-002] - lost c2*"])
 
 
-@pytest.mark.xfail(reason="defect: each rerun adds the properties once more", strict=True)
 def test_a_rerun_item_has_each_property_once(project: Project) -> None:
     pytest.importorskip("pytest_rerunfailures")
     project.pytest("--reruns=2", "--junitxml=junit.xml")

@@ -242,7 +242,6 @@ def test_a_snapshot_test_beside_the_golden_file_keeps_its_snapshot(project: Proj
 BESIDE = "defect: a syrupy test beside the golden file takes the report's snapshot for an unused one"
 
 
-@pytest.mark.xfail(reason=BESIDE, strict=True)
 def test_without_a_run_a_snapshot_test_beside_the_golden_file_passes(project: Project) -> None:
     add_own_snapshot_test(project, "fixtures")
     record(project)
@@ -251,7 +250,6 @@ def test_without_a_run_a_snapshot_test_beside_the_golden_file_passes(project: Pr
     assert outcome.ret == pytest.ExitCode.OK
 
 
-@pytest.mark.xfail(reason=BESIDE + ", and deletes it", strict=True)
 @pytest.mark.parametrize("named", [[], ["--kebab-run-a=A", "--kebab-run-b=B", "--kebab-snapshot=off"]])
 def test_a_snapshot_test_beside_the_golden_file_does_not_delete_the_report_s(
     project: Project, named: list[str]

@@ -43,7 +43,6 @@ def test_aggregates_reports_and_summary_are_those_of_a_single_process_and_come_o
     assert sum("kebab-eval: A → B" in line for line in outcome.outlines) == 1
 
 
-@pytest.mark.xfail(reason="defect: xdist ends -x as an interruption, and nothing is written", strict=True)
 def test_x_still_writes_complete_reports(project: Project) -> None:
     project.pytest("-n", "2", "-x")
     assert [one["query_id"] for one in project.report()["per_query"]] == ["q-001", "q-002"]

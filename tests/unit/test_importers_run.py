@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import sqlite3
 import sys
@@ -70,10 +71,14 @@ def bring(
     return Brought(db, out, summary)
 
 
+def golden_for(importer: str) -> str | None:
+    return None if importer == "kebab" else "g.yaml"
+
+
 def refusal(directory: Path, importer: str, files: Mapping[str, str | bytes]) -> str:
     """The message of an import that fails and leaves nothing behind; paths in it are bare file names."""
     with pytest.raises(InputError) as caught:
-        bring(directory, importer, files)
+        bring(directory, importer, files, golden_for(importer))
     assert sorted(path.name for path in directory.iterdir()) == sorted(files)
     message = str(caught.value)
     for name in files:
@@ -230,9 +235,9 @@ def test_the_golden_file_does_not_take_the_place_of_what_is_read(tmp_path: Path)
 def test_a_directory_that_is_not_there_is_named_before_any_work(tmp_path: Path) -> None:
     sources = write_sources(tmp_path, TREC)
     nowhere = tmp_path / "nowhere"
-    with pytest.raises(InputError, match="there is no directory .*nowhere to make the database in"):
+    with pytest.raises(InputError, match=r"there is no directory .*nowhere to make the database in"):
         attempt(tmp_path, FORMATS["trec"], sources, db=nowhere / "db")
-    with pytest.raises(InputError, match="there is no directory .*nowhere to write the golden file to"):
+    with pytest.raises(InputError, match=r"there is no directory .*nowhere to write the golden file to"):
         attempt(tmp_path, FORMATS["trec"], sources, golden_out=nowhere / "g.yaml")
     assert not (tmp_path / "db.sqlite").exists()
 
@@ -274,8 +279,7 @@ every_file = pytest.mark.parametrize(("importer", "name"), EVERY_FILE)
 
 @pytest.mark.parametrize("importer", GOOD)
 def test_the_samples_that_are_spoilt_below_are_good(tmp_path: Path, importer: str) -> None:
-    golden = None if importer == "kebab" else "g.yaml"
-    assert bring(tmp_path, importer, GOOD[importer], golden).summary.queries >= 1
+    assert bring(tmp_path, importer, GOOD[importer], golden_for(importer)).summary.queries >= 1
 
 
 @every_file
@@ -318,12 +322,9 @@ def test_a_directory_is_an_error(tmp_path: Path, importer: str, name: str) -> No
 def test_a_file_may_be_compressed_and_start_with_a_byte_order_mark(
     tmp_path: Path, importer: str, name: str
 ) -> None:
-    import gzip
-
     files: dict[str, str | bytes] = {**GOOD[importer]}
     files[f"{name}.gz"] = gzip.compress(("\ufeff" + str(files.pop(name))).encode())
-    golden = None if importer == "kebab" else "g.yaml"
-    assert bring(tmp_path, importer, files, golden).summary.queries >= 1
+    assert bring(tmp_path, importer, files, golden_for(importer)).summary.queries >= 1
 
 
 @every_file
@@ -331,8 +332,6 @@ def test_a_file_may_be_compressed_and_start_with_a_byte_order_mark(
 def test_compressed_data_that_is_cut_off_or_none_at_all_is_an_error(
     tmp_path: Path, importer: str, name: str, spoil: str
 ) -> None:
-    import gzip
-
     files: dict[str, str | bytes] = {**GOOD[importer]}
     plain = str(files.pop(name)).encode()
     packed = gzip.compress(plain)

@@ -101,22 +101,17 @@ def test_compressed_data_without_the_ending_is_recognised(tmp_path: Path) -> Non
     assert found.endswith("x:1: this is gzip data; the file's name must end in .gz")
 
 
-def test_a_compressed_file_that_was_cut_off_says_where(tmp_path: Path) -> None:
-    import random
-
-    noise = random.Random(1)
-    lines = b"".join(b"%d\n" % noise.randrange(10**9) for _ in range(100_000))
-    packed = gzip.compress(lines)
-    found = message(source(tmp_path, "x.gz", packed[: len(packed) // 2]))
-    assert found.endswith("the gzip data ends too early; the file was cut off")
-    line = int(found.split(":")[-2])
-    assert 10_000 < line < 90_000  # about half of the lines can be read
+@pytest.mark.parametrize("missing", [1, 8, 9, 20])
+def test_a_compressed_file_that_was_cut_off_is_an_error(tmp_path: Path, missing: int) -> None:
+    packed = gzip.compress(b"one\n" * 5 + b"two\n")
+    cut = message(source(tmp_path, "x.gz", packed[:-missing]))
+    assert cut.endswith("x.gz: the gzip data ends too early; the file was cut off")
 
 
 def test_damaged_compressed_data_is_an_error(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(bytes(range(256)) * 100))
     packed[20:40] = b"\xff" * 20
-    assert "x.gz:1: " in message(source(tmp_path, "x.gz", bytes(packed)))
+    assert "x.gz: " in message(source(tmp_path, "x.gz", bytes(packed)))
 
 
 def test_a_compressed_file_with_a_wrong_checksum_is_an_error(tmp_path: Path) -> None:

@@ -1,0 +1,30 @@
+"""From nothing to a caught regression, with your own retriever: python regression.py."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from pytest_kebab_eval import RunRecorder, load_golden_set
+
+NOTES = {"vacation": "Vacation is planned two weeks ahead", "vpn": "The VPN asks for your badge number"}
+CHANGES = {"baseline": str.lower, "candidate": str}  # the candidate forgot to ignore case
+
+
+def search(question, normal):
+    """Your retriever: the ids of what it found, best first."""
+    words = set(normal(question).split())
+    shared = {note: len(words & set(normal(text).split())) for note, text in NOTES.items()}
+    return sorted(filter(shared.get, shared), key=shared.get, reverse=True)
+
+
+Path("golden.yaml").write_text("""
+- {id: days-off, query: how do I enter my vacation, expected_chunk_ids: [vacation]}
+- {id: vpn-login, query: what number does the VPN want, expected_chunk_ids: [vpn]}
+""")
+Path("kebab.sqlite").unlink(missing_ok=True)
+for run_id, normal in CHANGES.items():
+    with RunRecorder("kebab.sqlite", run_id=run_id) as run:
+        for query in load_golden_set("golden.yaml").queries:
+            run.record(query.id, hits=search(query.query, normal))
+gate = "golden.yaml --kebab-golden=golden.yaml --kebab-run-a=baseline --kebab-run-b=candidate"
+sys.exit(subprocess.call([sys.executable, "-m", "pytest", *gate.split()]))

@@ -1,0 +1,82 @@
+"""An evaluation -> the database and the report files; what fails is said, and the rest is still done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_kebab_eval.errors import StoreError
+from pytest_kebab_eval.evaluation import Evaluation, store
+from pytest_kebab_eval.inert import file_name, shown_path
+from pytest_kebab_eval.reports.as_json import render_report_json
+from pytest_kebab_eval.reports.as_markdown import render_markdown
+from pytest_kebab_eval.settings import Settings
+
+
+class Published(NamedTuple):
+    """What was done and what went wrong, each a line for the summary."""
+
+    done: list[str]
+    errors: list[str]
+
+
+def publish(settings: Settings, evaluation: Evaluation, context: dict[str, Any]) -> Published:
+    """Store both aggregates and write the reports; `context` is what the templates are given."""
+    published = Published([], [])
+    _store(settings, evaluation, published)
+    _write_reports(settings, evaluation, context, published)
+    return published
+
+
+def _store(settings: Settings, evaluation: Evaluation, published: Published) -> None:
+    if not settings.store:
+        published.done.append("aggregates: not stored (--kebab-no-store)")
+        return
+    report = evaluation.report
+    try:
+        store(settings, evaluation)
+    except StoreError as error:
+        published.errors.append(str(error))
+        return
+    sides = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
+    broken = sorted({one.side.upper() for one in report.unreadable})
+    stored = {name: path for name, path in sides.items() if name not in broken}
+    if stored:
+        paths = dict.fromkeys(shown_path(path) for path in stored.values())
+        published.done.append(f"aggregates: of {' and '.join(stored)} stored in {' and '.join(paths)}")
+    published.errors.extend(
+        f"the aggregate of run {name} was not stored: it has unreadable results" for name in broken
+    )
+
+
+def _write_reports(
+    settings: Settings, evaluation: Evaluation, context: dict[str, Any], published: Published
+) -> None:
+    report = evaluation.report
+    directory = settings.runs_dir / file_name(report.run_b)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in _reports(report, context):
+            write_whole(directory / name, text)
+            published.done.append(f"report: {shown_path(directory / name)}")
+    except OSError as error:
+        reason = error.strerror or error
+        published.errors.append(f"cannot write the reports to {shown_path(directory)}: {reason}")
+
+
+def _reports(report: Any, context: dict[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
+    yield "report.md", [render_markdown(context)]
+    yield "report.json", [render_report_json(report)]
+
+
+def write_whole(path: Path, parts: Iterable[str]) -> None:
+    """The whole file or none of it, also when something stops us midway."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(parts)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
