@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types coverage check clean
+.PHONY: help demo test lint types coverage check docs clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -34,6 +34,9 @@ coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
 	$(BIN)/coverage report
 
 check: lint types coverage ## all that CI checks
+
+docs: $(VENV)/.installed ## write the parts of the docs that the code knows
+	$(BIN)/python docs/generate.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from pytest_kebab_eval import RunRecorder, load_golden_set
 
-NOTES = {"vacation": "Vacation is planned two weeks ahead", "vpn": "The VPN asks for your badge number"}
-CHANGES = {"baseline": str.lower, "candidate": str}  # the candidate forgot to ignore case
+NOTES = {"vacation": "Vacation is planned two weeks ahead", "vpn": "The VPN is entered by badge number"}
 
 
 def search(question, normal):
@@ -18,11 +17,11 @@ def search(question, normal):
 
 
 Path("golden.yaml").write_text("""
-- {id: days-off, query: how do I enter my vacation, expected_chunk_ids: [vacation]}
-- {id: vpn-login, query: what number does the VPN want, expected_chunk_ids: [vpn]}
+- {id: days-off, query: how are vacation days entered, expected_chunk_ids: [vacation]}
+- {id: vpn-login, query: which number opens the VPN, expected_chunk_ids: [vpn]}
 """)
 Path("kebab.sqlite").unlink(missing_ok=True)
-for run_id, normal in CHANGES.items():
+for run_id, normal in (("baseline", str.lower), ("candidate", str)):  # the candidate no longer ignores case
     with RunRecorder("kebab.sqlite", run_id=run_id) as run:
         for query in load_golden_set("golden.yaml").queries:
             run.record(query.id, hits=search(query.query, normal))

@@ -1,0 +1,81 @@
+"""Writes the parts of the docs that the code knows: the tables of the README, and docs/cli.md.
+
+python docs/generate.py            # `make docs`; a test checks that nothing would change
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from pytest_kebab_eval.cli import main
+from pytest_kebab_eval.metrics import Family, all_metrics
+from pytest_kebab_eval.settings import OPTIONS, Option
+
+ROOT = Path(__file__).parents[1]
+
+
+def metric_table() -> str:
+    """Every metric family: name, meaning, and the queries it is over."""
+    families = dict.fromkeys(metric.family for metric in all_metrics())
+    rows = ["| name | is | over |", "| --- | --- | --- |"]
+    return "\n".join([*rows, *map(_metric_row, _without_stages(families))])
+
+
+def _without_stages(families: dict[Family, None]) -> Iterator[Family]:
+    """The latency of a stage goes without saying once the latency of all is described."""
+    return (family for family in families if ":" not in family.pattern)
+
+
+def _metric_row(family: Family) -> str:
+    names = [f"`{name.format(k='k')}`" for name in (family.pattern, family.alias) if name]
+    arrow = " ↓" if family.lower_is_better else ""
+    over = (family.over.__doc__ or "").rstrip(".")
+    return f"| {' = '.join(names)}{arrow} | {family.means} | {over[0].lower()}{over[1:]} |"
+
+
+def option_table() -> str:
+    """Every option with its ini value and environment variable."""
+    rows = ["| option | ini | environment | |", "| --- | --- | --- | --- |"]
+    return "\n".join([*rows, *map(_option_row, OPTIONS)])
+
+
+def _option_row(option: Option) -> str:
+    flags = " or ".join(f"`{flag}`" for flag in (option.flag, *option.more_flags))
+    ini = f"`{option.ini}`" if option.has_ini else ""
+    env = f"`{option.env}`" if option.env else ""
+    return f"| {flags} | {ini} | {env} | {option.help.replace('%%', '%').replace('<', '&lt;')} |"
+
+
+def readme(text: str) -> str:
+    """The README with its tables as the code has them."""
+    for name, table in (("metrics", metric_table()), ("options", option_table())):
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        text = pattern.sub(lambda match, table=table: f"{match[1]}{table}\n{match[2]}", text)  # type: ignore[misc]
+    return text
+
+
+def command_page() -> str:
+    """The help of `kebab-eval` and of each of its commands."""
+    parts = ["# kebab-eval", ""]
+    for path, command in _commands(["kebab-eval"], main):
+        context = click.Context(command, info_name=" ".join(path), terminal_width=100, max_content_width=100)
+        title = [f"## {' '.join(path)}", ""] if len(path) > 1 else []
+        parts += [*title, "```text", command.get_help(context), "```", ""]
+    return "\n".join(parts)
+
+
+def _commands(path: list[str], command: click.Command) -> Iterator[tuple[list[str], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name in sorted(command.commands):
+            yield from _commands([*path, name], command.commands[name])
+
+
+if __name__ == "__main__":
+    page = ROOT / "README.md"
+    page.write_text(readme(page.read_text(encoding="utf-8")), encoding="utf-8")
+    (ROOT / "docs" / "cli.md").write_text(command_page(), encoding="utf-8")
