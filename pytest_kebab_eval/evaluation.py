@@ -170,12 +170,14 @@ def compute_aggregate(
     """The metrics of one stored run."""
     golden_set = load_golden_set(_golden_path(golden))
     with open_database(_database_path(db)) as database:
-        run = find_run(database, run_id)
-        mode = _match_mode([run], _golden_versions(golden_set, [database]))
-        places = _places(golden_set, mode, [(database, run)])
-        scorer = Scorer(golden_set, Matcher(mode, places))
-        scorecard = scorer.score(run, database.results(run.run_id), database.corpus)
-    return aggregate(scorecard)
+        return aggregate_run(database, find_run(database, run_id), golden_set)
+
+
+def aggregate_run(database: Database, run: Run, golden: GoldenSet) -> AggregateMetrics:
+    """The metrics of a run of an open database."""
+    mode = _match_mode([run], _golden_versions(golden, [database]))
+    scorer = Scorer(golden, Matcher(mode, _places(golden, mode, [(database, run)])))
+    return aggregate(scorer.score(run, database.results(run.run_id), database.corpus))
 
 
 def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Path | None = None) -> None:

@@ -226,8 +226,10 @@ class MatchMode(enum.Enum):
     FALLBACK = "fallback_doc_span"
 
 
-class ComparisonKind(enum.Enum):
+class ComparisonKind(str, enum.Enum):
     """What became of a query between run A and run B."""
+
+    __str__ = str.__str__  # `win`, as in the reports
 
     WIN = "win"
     LOSS = "loss"

@@ -33,6 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         shape: dict[str, Any] = {"action": "store_true"} if option.is_flag else {"metavar": option.metavar}
         if option.choices:
             shape = {"choices": option.choices}
+        if option.bare:
+            shape |= {"nargs": "?", "const": option.bare}
         if option.is_list:
             shape["action"] = "append"
         group.addoption(

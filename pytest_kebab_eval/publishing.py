@@ -56,6 +56,9 @@ def _write_reports(
 ) -> None:
     report = evaluation.report
     directory = settings.runs_dir / file_name(report.run_b)
+    summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary_file:
+        _append(Path(summary_file), render_markdown(context), published)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in _reports(report, context):
@@ -69,6 +72,17 @@ def _write_reports(
 def _reports(report: Any, context: dict[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
     yield "report.md", [render_markdown(context)]
     yield "report.json", [render_report_json(report)]
+
+
+def _append(path: Path, text: str, published: Published) -> None:
+    """To the summary of a GitHub Actions step."""
+    try:
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(f"{text}\n")
+    except OSError as error:
+        published.errors.append(
+            f"cannot add to the step summary {shown_path(path)}: {error.strerror or error}"
+        )
 
 
 def write_whole(path: Path, parts: Iterable[str]) -> None:

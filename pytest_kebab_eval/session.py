@@ -17,20 +17,22 @@ import pytest
 
 from pytest_kebab_eval import settings as settings_module
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import Evaluation, Inputs, evaluate, find_inputs
+from pytest_kebab_eval.evaluation import Evaluation, Inputs, all_shown, evaluate, find_inputs
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden_file import GoldenFile
 from pytest_kebab_eval.inert import brief, printable, shown_path
 from pytest_kebab_eval.items import QueryItem
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.publishing import Published, publish
+from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_markdown import report_context
-from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.reports.as_text import Line, explain, query_lines, summary
 from pytest_kebab_eval.reports.words import counted
 from pytest_kebab_eval.settings import Settings, Sources
 from pytest_kebab_eval.verdicts import Outcome
 
 WORKER_KEY = "kebab_eval"
+WITH_QUERIES, WITH_HITS = 1, 2  # verbosities
 
 
 class Shipment(Value, frozen=True):
@@ -243,27 +245,39 @@ class KebabSession:
         if self.is_worker or not self._evaluated:
             return
         report = self.evaluation.report
-        title = (
-            f"kebab-eval: {f'{brief(report.run_a, 30)} → ' if report.run_a else ''}{brief(report.run_b, 30)}"
-        )
-        terminalreporter.section(title, sep="-")
-        colours: dict[int, dict[str, bool]] = {1: {"green": True}, -1: {"red": True}}
-        for line in summary(report):
-            terminalreporter.write_line(line.text, **colours.get(line.mood, {}))
-        for text in self._published.done:
-            terminalreporter.write_line(text)
-        if (
-            report.run_a
-            and self.settings.snapshot == "auto"
-            and self._has_syrupy
-            and not self.snapshot_wanted
-        ):
-            terminalreporter.write_line("snapshot: none yet; record one with --snapshot-update")
-        for one in report.unreadable:
-            text = f"unreadable: query {printable(one.query_id)} in run {one.side.upper()}: {one.reason}"
-            terminalreporter.write_line(text, red=True)
+        runs = [brief(run_id, 30) for run_id in (report.run_a, report.run_b) if run_id]
+        terminalreporter.section(f"kebab-eval: {' → '.join(runs)}", sep="-")
+        for line in self._summary(self.config.get_verbosity()):
+            markup = {1: {"green": True}, -1: {"red": True}}.get(line.mood, {})
+            terminalreporter.write_line(line.text, **markup)
         for text in self._published.errors:
             terminalreporter.write_line(f"ERROR: {text}", red=True, bold=True)
+        if self.settings.annotations:
+            workspace = Path(os.environ.get("GITHUB_WORKSPACE") or self.config.invocation_params.dir)
+            verdicts = self.evaluation.verdicts
+            for text in annotate(self.settings.golden, self.golden.queries, verdicts, workspace):
+                terminalreporter.write_line(text)
+
+    def _summary(self, verbosity: int) -> Iterator[Line]:
+        report = self.evaluation.report
+        if verbosity >= WITH_HITS:
+            for query, shown in all_shown(self.settings, self._inputs):
+                comparison = self.comparison(query)
+                if comparison is not None:
+                    yield from query_lines(comparison, shown)
+        elif verbosity >= WITH_QUERIES:
+            for comparison in report.per_query:
+                yield from query_lines(comparison)
+        lines = list(summary(report))
+        yield from lines if verbosity >= -1 else lines[-1:]
+        for one in report.unreadable:
+            where = f"query {printable(one.query_id)} in run {one.side.upper()}"
+            yield Line(f"unreadable: {where}: {one.reason}", -1)
+        for text in self._published.done:
+            yield Line(text)
+        wanted = report.run_a and self.settings.snapshot == "auto" and self._has_syrupy
+        if wanted and not self.snapshot_wanted:
+            yield Line("snapshot: none yet; record one with --snapshot-update")
 
 
 def _or_none(rank: int | None) -> int | str:

@@ -29,6 +29,7 @@ class Option(NamedTuple):
     is_path: bool = False
     is_list: bool = False
     number: str | None = None  # int | float
+    bare: str | None = None  # the value where the option is given without one
     ini_name: str | None = None
     metavar: str | None = None
     choices: tuple[str, ...] | None = None
@@ -115,6 +116,13 @@ OPTIONS = (
         has_ini=False,
         metavar="RUN_ID",
     ),
+    Option(
+        "annotations",
+        "annotate failing queries for GitHub: auto (the default: under GitHub Actions), on, off",
+        choices=("auto", "on", "off"),
+        bare="on",
+    ),
+    Option("no_html", "do not write report.html", is_flag=True),
     Option("no_store", "do not write aggregate_json", is_flag=True),
     Option(
         "snapshot",
@@ -142,6 +150,8 @@ class Settings(NamedTuple):
     compare_k: int = 10
     span_overlap: float = 0.5
     store: bool = True
+    html: bool = True
+    annotations: bool = False
     snapshot: str = "auto"
 
 
@@ -211,6 +221,8 @@ def resolve(sources: Sources) -> Settings:
         compare_k=_whole(sources, "compare_k", default=10),
         span_overlap=_share(sources, "span_overlap", default=0.5),
         store=not _flag(sources, "no_store"),
+        html=not _flag(sources, "no_html"),
+        annotations=_annotations(sources),
         snapshot=_choice(sources, "snapshot"),
     )
 
@@ -255,6 +267,11 @@ def _choice(sources: Sources, name: str) -> str:
     if value is not None and value not in choices:
         raise SettingsError(f"{source} takes {', '.join(choices)}, not '{brief(str(value))}'")
     return str(value or choices[0])
+
+
+def _annotations(sources: Sources) -> bool:
+    wanted = _choice(sources, "annotations")
+    return wanted == "on" or (wanted == "auto" and sources.environment.get("GITHUB_ACTIONS") == "true")
 
 
 def _flag(sources: Sources, name: str) -> bool:

@@ -48,6 +48,7 @@ ORDER = (
     "settings",
     "evaluation",
     "validation",
+    "history",
     "reports",
     "publishing",
     "cli",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -182,14 +183,9 @@ def main() -> int:
         record(database, run_id)
     store_chunks(database)
     print(f"recorded {' and '.join(CHUNKERS)} in {database}; to gate them:")
-    command = [
-        "pytest",
-        str(GOLDEN),
-        f"--kebab-golden={GOLDEN}",
-        "--kebab-run-a=by-heading",
-        "--kebab-run-b=by-window",
-    ]
-    print(f"cd {given.directory.resolve()} && {' '.join(command)}", flush=True)
+    command = ["pytest", str(GOLDEN), f"--kebab-golden={GOLDEN}"]
+    command += ["--kebab-run-a=by-heading", "--kebab-run-b=by-window", "--kebab-gate=delta hit@5 >= -0.02"]
+    print(f"cd {given.directory.resolve()} && {shlex.join(command)}", flush=True)
     if not given.gate:
         return 0
     return subprocess.run([sys.executable, "-m", *command], cwd=given.directory, check=False).returncode

@@ -1,6 +1,6 @@
 """Runs the gate on the quickstart's two runs and says in words what it caught.
 
-    python demo.py [DIRECTORY]
+python demo.py [DIRECTORY]
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def main(directory: Path) -> int:
     code = subprocess.run([sys.executable, "-m", *command], cwd=directory, check=False).returncode
     report = directory / "runs" / "candidate" / "report.md"
     caught = [one for one in _read(report.with_suffix(".json"))["per_query"] if one["checks"]]
-    print(f"\nThe candidate made {len(caught)} queries worse, and pytest failed the build (exit code {code}):")
+    print(
+        f"\nThe candidate made {len(caught)} queries worse, and pytest failed the build (exit code {code}):"
+    )
     for one in caught:
         print(f"  - {one['query_id']}: {_in_words(one)}")
     print(f"Read the whole comparison in {report}")

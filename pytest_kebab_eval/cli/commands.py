@@ -19,16 +19,20 @@ from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.evaluation import Evaluation, compute_aggregate, evaluate, store_aggregate
 from pytest_kebab_eval.golden import load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
+from pytest_kebab_eval.history import history as runs_so_far
 from pytest_kebab_eval.inert import printable, shown_path
+from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_markdown import render_report_md
 from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.reports.words import valued
 from pytest_kebab_eval.scoring import stored_values
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import find_run, in_order, open_database
 from pytest_kebab_eval.validation import make_lock, validate
 from pytest_kebab_eval.verdicts import Outcome
 
+_IN_HISTORY = ("hit@5", "mrr", "groundedness", "error_rate")
 REGRESSION = 1
 WRONG_USE = 2
 
@@ -209,6 +213,39 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
         output.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise InputError(f"cannot write {shown_path(output)}: {error.strerror}") from None
+
+
+@main.command()
+@click.argument("metrics", metavar="[METRIC]...", nargs=-1)
+@options("db", "golden", "suite", "json")
+@click.option("--last", type=click.IntRange(1), default=30, show_default=True, help="How many runs.")
+def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) -> None:
+    """Show how metrics went over the stored runs, the oldest first.
+
+    From the stored aggregates; those that are missing are computed, but not stored.
+    """
+    settings = settings_from(run_b="-", **given)
+    known = all_names()
+    unknown = [name for name in metrics if name not in known]
+    points = runs_so_far(settings.db_b, load_golden_set(settings.golden), settings.suite, last=last)
+    measured = {name for point in points for name in point.values}
+    unknown = [name for name in unknown if name not in measured]
+    if unknown:
+        raise InputError(f"there is no metric '{printable(unknown[0])}'; see the README's table")
+    names = [Metric.parse(name).name if name in known else name for name in metrics or _IN_HISTORY]
+    if as_json:
+        rows = [{"run_id": one.run_id, "created_at": one.created_at, "values": one.values} for one in points]
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    width = max((len(printable(point.run_id)) for point in points), default=3)
+    click.echo(f"{'run':<{width}}  {'created at':<20}" + "".join(f"{name:>{_wide(name)}}" for name in names))
+    for point in points:
+        values = "".join(f"{valued(point.values.get(name)):>{_wide(name)}}" for name in names)
+        click.echo(f"{printable(point.run_id):<{width}}  {printable(point.created_at)[:19]:<20}{values}")
+
+
+def _wide(name: str) -> int:
+    return max(10, len(name) + 2)
 
 
 @main.command("validate")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,27 @@ import click
 
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, import_run
 from pytest_kebab_eval.inert import shown_path
+from pytest_kebab_eval.reports.words import counted
 
 
 @contextmanager
-def _bytes_read(paths: list[str]) -> Iterator[Callable[[int], None] | None]:
-    """A bar over the bytes of all files; none without a terminal, or where one is standard input."""
-    if "-" in paths or not sys.stderr.isatty():
-        yield None
+def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
+    """The files, with a bar over all their bytes; without one if there is no terminal, or standard input."""
+    if "-" in paths.values() or not sys.stderr.isatty():
+        yield {name: Source(path) for name, path in paths.items()}
         return
-    total = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
+    total = sum(Path(path).stat().st_size for path in paths.values() if Path(path).is_file())
+    read = dict.fromkeys(paths, 0)
     with click.progressbar(length=total, label="importing", file=sys.stderr) as bar:
-        yield lambda done: bar.update(done - bar.pos) if done > bar.pos else None
+
+        def watched(name: str) -> Callable[[int], None]:
+            def on_progress(done: int) -> None:
+                bar.update(done - read[name])
+                read[name] = done
+
+            return on_progress
+
+        yield {name: Source(path, watched(name)) for name, path in paths.items()}
 
 
 @click.group("import")
@@ -39,15 +49,14 @@ def _add_importer(importer: Importer) -> None:
     def command(
         db: str, run_id: str | None, suite: str, golden_out: Path | None, **paths: str | None
     ) -> None:
-        given = {name: path for name in names if (path := paths[name]) is not None}
-        with _bytes_read(list(given.values())) as on_progress:
-            sources = {name.replace("_", "-"): Source(path, on_progress) for name, path in given.items()}
+        given = {name.replace("_", "-"): path for name in names if (path := paths[name]) is not None}
+        with _sources(given) as sources:
             made = import_run(
                 importer, sources, db=Path(db), run_id=run_id, suite=suite, golden_out=golden_out
             )
         click.echo(made.run_id)
         golden = f", {made.golden} golden queries in {shown_path(golden_out)}" if golden_out else ""
-        click.echo(f"imported {made.queries} queries into {shown_path(Path(db))}{golden}", err=True)
+        click.echo(f"imported {counted(made.queries, 'query')} into {shown_path(Path(db))}{golden}", err=True)
 
     decorated: Any = command
     decorated = click.option(

@@ -170,7 +170,7 @@ def _hits(source: Source, line: int, ranked: list[Any]) -> list[Json]:
 
 EVAL_HARNESS = Importer(
     name="eval-harness",
-    help="An eval-harness dataset and saved outputs, each YAML or JSON.",
+    help="An eval-harness dataset and saved outputs.",
     options=(
         ImportOption("dataset", "The dataset: samples with id, input, expected_output, metadata."),
         ImportOption("outputs", "The outputs: a mapping, or a list of id and actual_output."),

@@ -294,7 +294,7 @@ def _text(given: Any) -> str | None:
 
 HELLOWORLD = Importer(
     name="helloworld",
-    help="A helloworld evaluation set, and the results and configuration of a run over it.",
+    help="A helloworld evaluation set and a run over it.",
     options=(
         ImportOption("eval-set", "The eval_set.jsonl."),
         ImportOption("results", "The results.jsonl of the run."),

@@ -9,6 +9,7 @@ from pytest_kebab_eval.metrics.domains import (
     judged_queries,
     ruled_answers,
     shipped_answers,
+    shipped_to_golden,
     should_refuse,
     twice_judged,
     unanswerable,
@@ -58,7 +59,7 @@ def hallucinated(judged: Judged) -> bool:
 
 @metric(
     "precision_answered",
-    over=shipped_answers,
+    over=shipped_to_golden,
     means="a claim contained, and a citation hit",
     needs=lambda query: bool(query.claims),
 )
@@ -68,7 +69,7 @@ def answered_well(judged: Judged) -> bool:
 
 @metric(
     "citation_hit_rate",
-    over=shipped_answers,
+    over=shipped_to_golden,
     means="it cites a target, and only retrieved chunks",
     needs=lambda query: bool(query.expected_chunk_ids or query.relevance or query.gold_supports),
 )

@@ -48,6 +48,11 @@ def shipped_answers(judged: Judged) -> bool:
     return judged.answer is not None and judged.answer.grounded
 
 
+def shipped_to_golden(judged: Judged) -> bool:
+    """Shipped answers to golden queries."""
+    return shipped_answers(judged) and bool(judged.query.query)
+
+
 def should_refuse(judged: Judged) -> bool:
     """Should-refuse queries that have an answer."""
     return judged.query.can_be_answered is False and judged.answer is not None

@@ -21,6 +21,10 @@ from pytest_kebab_eval.reports.words import (
     verdict,
 )
 
+LONGEST = 65_536  # characters that GitHub takes as a comment
+_ROWS_SHOWN = (1_000, 300, 100, 30, 10, 3)
+_CUT = "\n\n… cut here; report.json has all of it.\n"
+
 
 def render_report_md(report: CompareReport) -> str:
     """The report as Markdown."""
@@ -28,8 +32,13 @@ def render_report_md(report: CompareReport) -> str:
 
 
 def render_markdown(context: dict[str, Any]) -> str:
-    """The report as Markdown, from what the templates are given."""
-    return _template().render(context)
+    """The report as Markdown, from what the templates are given; never longer than GitHub takes."""
+    text = ""
+    for most in _ROWS_SHOWN:
+        text = _template().render(context, most=most)
+        if len(text) <= LONGEST:
+            return text
+    return text[: LONGEST - len(_CUT)] + _CUT
 
 
 def report_context(report: CompareReport) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparison import CompareReport
 from pytest_kebab_eval.evaluation import Shown
 from pytest_kebab_eval.inert import brief, printable
-from pytest_kebab_eval.model import GoldenQuery, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.words import (
     CAUSES,
     coverage,
@@ -145,7 +145,28 @@ def _hit(hit: Hit) -> str:
 
 
 def summary(report: CompareReport) -> Iterator[Line]:
-    """The comparison in total."""
+    """The comparison in total, in 80 columns."""
+    yield from _metric_lines(report)
+    if report.deltas is not None:
+        yield Line(kinds_counted(report))
+        yield Line(f"matched {matched(report)}")
+    covered = coverage(report)
+    if covered:
+        yield Line(covered, -1)
+    for gate in report.gates:
+        yield Line(f"gate {'holds' if gate.passed else 'FAILED'}: {gate.gate}", 1 if gate.passed else -1)
+        yield Line(f"     {gate.reason}")
+    if report.not_in_golden:
+        names = ", ".join(map(printable, report.not_in_golden[:5]))
+        more = len(report.not_in_golden) - 5
+        yield Line(f"not in the golden file: {names}{f' and {more} more' if more > 0 else ''}")
+    for warning in report.warnings:
+        yield Line(f"warning: {warning}", -1)
+    bad = lost_queries(report) or any(not gate.passed for gate in report.gates)
+    yield Line(verdict(report), -1 if bad else 1)
+
+
+def _metric_lines(report: CompareReport) -> Iterator[Line]:
     if report.deltas is None:
         yield Line(f"{'metric':<22}{'value':>9}{'n':>7}")
     else:
@@ -159,21 +180,17 @@ def summary(report: CompareReport) -> Iterator[Line]:
             else:
                 numbers = f"{valued(row.a):>9}{valued(row.b):>9}{signed(row.delta):>10}"
                 yield Line(f"{name:<22}{numbers}  {row.says if row.delta else ''}".rstrip(), row.direction)
-    if report.deltas is not None:
-        yield Line(f"{kinds_counted(report)} (matched {matched(report)})")
-    covered = coverage(report)
-    if covered:
-        yield Line(covered, -1)
-    for gate in report.gates:
-        yield Line(
-            f"gate {'holds ' if gate.passed else 'FAILED'}  {gate.gate}  ({gate.reason})",
-            1 if gate.passed else -1,
-        )
-    if report.not_in_golden:
-        names = ", ".join(map(printable, report.not_in_golden[:5]))
-        more = len(report.not_in_golden) - 5
-        yield Line(f"not in the golden file: {names}{f' and {more} more' if more > 0 else ''}")
-    for warning in report.warnings:
-        yield Line(f"warning: {warning}", -1)
-    bad = lost_queries(report) or any(not gate.passed for gate in report.gates)
-    yield Line(verdict(report), -1 if bad else 1)
+
+
+_MOODS = {ComparisonKind.WIN: 1, ComparisonKind.LOSS: -1, ComparisonKind.REGRESSION: -1}
+
+
+def query_lines(comparison: QueryComparison, shown: Shown | None = None) -> Iterator[Line]:
+    """A query on one line; with its stored results, the hits of run B below it."""
+    kind = comparison.kind.value if comparison.kind else "query"
+    ranks = f"{comparison.a_hit_rank or '–'}→{comparison.b_hit_rank or '–'}"
+    note = f"  {printable(comparison.note)}" if comparison.note else ""
+    mood = -1 if comparison.checks else _MOODS.get(comparison.kind, 0) if comparison.kind else 0
+    yield Line(f"{kind:<11}{ranks:>6}  {printable(comparison.query_id)}{note}", mood)
+    for hit in (shown.b.hits[:HITS_SHOWN] if shown and shown.b else ()):
+        yield Line(f"  {'*' if shown and hit.rank in shown.correct_b else ' '} {hit.rank:>3}  {_hit(hit)}")

@@ -98,6 +98,11 @@ class Database:
             else:
                 yield decode_result(_text(query_id), result_json)
 
+    def result_count(self, run_id: str) -> int:
+        """How many results the run has."""
+        query = "SELECT count(*) FROM eval_query_results WHERE run_id = ?"
+        return int(self._connection.execute(query, (run_id,)).fetchone()[0])
+
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """One result of a run, if it is there."""
         row = self._connection.execute(

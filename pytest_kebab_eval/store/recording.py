@@ -77,8 +77,9 @@ class Recording:
     def record_json(self, query_id: str, result_json: bytes) -> None:
         """Record a `result_json` as it is, if it can be read back."""
         readable = decode_result(query_id, result_json)
-        if isinstance(readable, Unreadable):
-            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {readable.reason}")
+        reason = readable.reason if isinstance(readable, Unreadable) else _not_text(result_json)
+        if reason:
+            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {reason}")
         self._keep(query_id, result_json)
 
     def _keep(self, query_id: str, result_json: bytes) -> None:
@@ -236,6 +237,15 @@ def _encoded(name: str, value: Any) -> bytes:
         raise InputError(
             f"'{printable(name)}' cannot be recorded as JSON: {brief(str(error), 120)}"
         ) from None
+
+
+def _not_text(data: bytes) -> str:
+    """Why bytes are not text, also in fields that nobody reads; empty if they are."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return f"it is not UTF-8 at byte {error.start}"
+    return ""
 
 
 def _read_rows(rows: IO[bytes]) -> Iterator[tuple[str, bytes]]:

@@ -128,7 +128,7 @@ def test_the_summary_has_the_metrics_with_deltas_and_the_kinds(project: Project)
             "*kebab-eval: A → B*",
             "metric * A * B *",
             "mrr * 1.0000 * 0.5000 * -0.5000*",
-            "0 wins, 0 losses, 1 draw, 1 regression *",
+            "0 wins, 0 losses, 1 draw, 1 regression",
             "aggregates: of A and B stored in kebab.sqlite",
         ]
     )
@@ -139,9 +139,20 @@ def test_the_summary_says_when_the_runs_cover_different_queries(project: Project
     project.pytest().stdout.fnmatch_lines(["*B lacks 1 of the golden queries*"])
 
 
-@pytest.mark.parametrize("flag", ["-q", "-qq", "-v", "-vv"])
+@pytest.mark.parametrize("flag", ["-q", "-v", "-vv"])
 def test_the_summary_is_shown_at_any_verbosity(project: Project, flag: str) -> None:
     project.pytest(flag).stdout.fnmatch_lines(["*kebab-eval: A → B*", "mrr *", "report: runs/B/report.md"])
+
+
+def test_very_quiet_shows_the_verdict_alone(project: Project) -> None:
+    outcome = project.pytest("-qq")
+    outcome.stdout.fnmatch_lines(["B lost something on 1 of 2 queries.", "report: runs/B/report.md"])
+    outcome.stdout.no_fnmatch_line("mrr *")
+
+
+def test_v_lists_every_query_and_vv_their_hits(project: Project) -> None:
+    project.pytest("-v").stdout.fnmatch_lines(["draw *1→1  q-001", "regression *1→–  q-002  hit→miss"])
+    project.pytest("-vv").stdout.fnmatch_lines(["regression *1→–  q-002*", "      1  c8  c8.md"])
 
 
 def test_without_a_terminal_the_reports_are_still_written(project: Project) -> None:

@@ -151,6 +151,12 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_that_cannot_take_its_place_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="was not written"), replacing(tmp_path / "g.yaml"):
+        pass  # nothing was written, so there is nothing to put in place
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_new_file_has_the_ending_of_the_old_one(tmp_path: Path) -> None:
     with replacing(tmp_path / "g.jsonl") as new:
         assert new.suffix == ".jsonl"

@@ -211,6 +211,7 @@ OUTPUTS = '{"outputs": {"q-1": ["a"]}}'
         ("samples:\n  - id: a\n    id: b\n", 3, "the key 'id' is there twice"),
         ("name: x\nsamples: many\n", 2, "'samples' must be a list or a mapping"),
         ("name: x\n", 1, "'name' is no sample; the samples belong under 'samples'"),
+        ("? [a]\n: x\n", 1, "a key must be plain text"),
         ("just text\n", 1, "the top level must be a mapping with 'samples', or a list"),
         ("samples: [{id: a}]\n---\nmore: x\n", 2, "a second YAML document"),
         ("samples:\n  - id: !!python/object:os.system a\n", 2, "is not allowed here"),

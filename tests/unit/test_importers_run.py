@@ -183,6 +183,18 @@ def test_a_run_that_cannot_be_stored_leaves_the_golden_file_alone(tmp_path: Path
     assert (tmp_path / "g.yaml").read_text(encoding="utf-8") == "# old\n"
 
 
+def test_a_full_disk_is_an_error_that_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space() -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", no_space)
+    with pytest.raises(StoreError, match="No space left on device"):
+        bring(tmp_path, "trec", TREC)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(TREC)
+
+
 @pytest.mark.parametrize("name", ["g.yaml", "g.yml", "g.json", "g.jsonl"])
 def test_the_golden_file_is_of_the_format_that_its_ending_says(tmp_path: Path, name: str) -> None:
     queries = bring(tmp_path, "trec", TREC, golden=name).queries().queries

@@ -126,3 +126,13 @@ def test_a_path_that_no_file_can_have_is_an_error() -> None:
 
 def test_control_characters_of_a_path_are_shown_inert() -> None:
     assert message(Source("no\x1bfile")) == "there is no file no\\x1bfile to import from"
+
+
+class Unreadable(io.BytesIO):
+    def read(self, size: int | None = -1) -> bytes:
+        raise OSError(5, "Input/output error")
+
+
+def test_a_failure_while_reading_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Unreadable()))
+    assert message(Source("-")) == "standard input: cannot be read: Input/output error"

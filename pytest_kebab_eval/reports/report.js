@@ -1,0 +1,218 @@
+"use strict";
+(() => {
+  const PAGE = 50;
+  const parse = (id) => JSON.parse(document.getElementById(id).textContent);
+  const data = parse("index");
+  const form = document.getElementById("filters");
+  const list = document.getElementById("rows");
+  const more = document.getElementById("more");
+  const status = document.getElementById("status");
+  const blocks = new Map();
+  let found = [];
+  let drawn = 0;
+  let flow = null;
+
+  // Everything foreign becomes a text node: strings are appended, never parsed.
+  function el(tag, className, ...children) {
+    const node = document.createElement(tag);
+    if (className) node.className = className;
+    node.append(...children.filter((one) => one !== null && one !== undefined && one !== ""));
+    return node;
+  }
+  const number = (value) => value.toLocaleString("en-US");
+  const queries = (count) => `${number(count)} ${count === 1 ? "query" : "queries"}`;
+  const cutNote = (length) => (length ? el("span", "muted", ` … cut; ${number(length)} characters in all`) : null);
+
+  function details(n) {
+    const block = Math.floor(n / data.block);
+    if (!blocks.has(block)) blocks.set(block, parse(`details-${block}`));
+    return blocks.get(block)[n % data.block];
+  }
+
+  // -- filtering
+
+  function wanted() {
+    const fields = new FormData(form);
+    const kind = fields.get("kind");
+    const cause = fields.get("cause");
+    const slice = fields.get("slice");
+    const words = fields.get("text").toLowerCase().split(/\s+/).filter(Boolean);
+    return data.rows.filter((row) => {
+      if (kind && (kind === "lost" ? !row.lost : row.kind !== kind)) return false;
+      if (cause && row.cause !== cause) return false;
+      if (slice && !row.slices.includes(Number(slice))) return false;
+      if (flow && !(row.flow && row.flow[0] === flow[0] && row.flow[1] === flow[1])) return false;
+      if (!words.length) return true;
+      row.hay ??= `${row.id}\n${row.query}\n${row.note ?? ""}\n${row.cause ?? ""}`.toLowerCase();
+      return words.every((word) => row.hay.includes(word));
+    });
+  }
+
+  function update() {
+    found = wanted();
+    drawn = 0;
+    list.replaceChildren();
+    draw();
+  }
+
+  function draw() {
+    const next = found.slice(drawn, drawn + PAGE);
+    list.append(...next.map(row));
+    drawn += next.length;
+    const left = found.length - drawn;
+    more.hidden = left === 0;
+    more.textContent = `Show ${number(Math.min(PAGE, left))} more of ${number(left)}`;
+    const moved = flow ? `, moved ${data.levels[flow[0]]} → ${data.levels[flow[1]]}` : "";
+    status.textContent = found.length === data.rows.length
+      ? `${queries(found.length)}, the worst first`
+      : `${number(found.length)} of ${queries(data.rows.length)}${moved}`;
+  }
+
+  // -- a query
+
+  function row(one) {
+    const [name, , glyph, mood] = data.kinds[one.kind];
+    const text = el("bdi", "text", one.query);
+    const chips = el("span", "chips", ...(one.checks ?? []).map((check) => el("span", "chip bad", `✗ ${check}`)));
+    if (one.cause) {
+      const cause = el("span", "chip", one.cause);
+      cause.title = data.causes[one.cause];
+      chips.append(cause);
+    }
+    const ranks = data.alone ? (/^\d+$/.test(one.b) ? `rank ${one.b}` : one.b) : `${one.a} → ${one.b}`;
+    const node = el("details", `q ${one.lost ? "lost" : mood}`, el("summary", "",
+      el("span", `badge ${mood}`, `${glyph} ${name}`), el("code", "name", one.id), text, chips,
+      el("span", "ranks", ranks)));
+    node.addEventListener("toggle", () => {
+      if (node.open && !node.querySelector(".body")) node.append(body(one));
+    });
+    return node;
+  }
+
+  function body(one) {
+    const all = details(one.n);
+    const facts = el("dl", "facts");
+    const fact = (name, ...value) => facts.append(el("dt", "", name), el("dd", "", ...value));
+    fact("query", all.query ? all.query[0] : one.query, all.query && cutNote(all.query[1]));
+    if (all.refuse) fact("expected", "a refusal");
+    if (all.expected.length) fact("expected", expected(all));
+    if (all.expected_answer) fact("expected answer", all.expected_answer[0], cutNote(all.expected_answer[1]));
+    if (one.cause) fact("cause", `${one.cause}: ${data.causes[one.cause]}`);
+    if (one.note) fact("note", one.note);
+    if (all.xfail) fact("xfail", all.xfail);
+    if (one.slices.length) fact("slices", el("span", "chips", ...one.slices.map((part) => el("span", "chip", data.slices[part]))));
+    const sides = el("div", "sides");
+    if (all.a) sides.append(side("a", all, one));
+    sides.append(side("b", all, one));
+    return el("div", "body", facts, sides);
+  }
+
+  function expected(all) {
+    const lost = new Set(all.lost);
+    const gained = new Set(all.gained);
+    const chips = all.expected.map((id) => {
+      if (lost.has(id)) return el("span", "chip bad", "✗ lost ", el("code", "", id));
+      if (gained.has(id)) return el("span", "chip good", "✓ gained ", el("code", "", id));
+      return el("span", "chip", el("code", "", id));
+    });
+    if (all.expected_more) chips.push(`and ${number(all.expected_more)} more`);
+    return el("span", "chips", ...chips);
+  }
+
+  function side(letter, all, one) {
+    const it = all[letter];
+    const title = el("h3", "", el("span", `letter ${letter}`, letter.toUpperCase()));
+    const node = el("div", "side", title);
+    if (it.gone) {
+      node.append(el("p", "no-ok", it.gone));
+      return node;
+    }
+    title.append(it.hits.length ? "hits" : "no hits");
+    if (it.ms !== undefined) title.append(el("span", "muted", `${number(it.ms)} ms`));
+    if (it.timed_out) title.append(el("span", "no-ok", "timed out"));
+    if (it.judge) title.append(el("span", "muted", `judge: groundedness ${it.judge[0] ?? "–"}, correctness ${it.judge[1] ?? "–"}`));
+    if (it.error) node.append(el("p", "no-ok", `✗ ${it.error[0]}`, cutNote(it.error[1])));
+    node.append(hits(letter, all, one));
+    if (it.more > 0) node.append(el("p", "muted small", `${number(it.more)} more not shown`));
+    if (it.answer) node.append(answer(it.answer));
+    return node;
+  }
+
+  function hits(letter, all, one) {
+    const other = all[letter === "a" ? "b" : "a"];
+    const elsewhere = new Map((other?.hits ?? []).map(([rank, which]) => [all.hits[which][0] || which, rank]));
+    const lost = new Set(all.lost);
+    const gained = new Set(all.gained);
+    return el("ol", "hits", ...all[letter].hits.map(([rank, which, right]) => {
+      const [chunk, path, heading, text, length] = all.hits[which];
+      const there = elsewhere.get(chunk || which);
+      const head = el("div", "", el("code", "", chunk || path));
+      let gone = false;
+      if (right) {
+        gone = letter === "a" && (lost.has(chunk) || one.kind === "regression");
+        const isNew = letter === "b" && (gained.has(chunk) || (all.a && one.kind === "win" && one.a === "miss"));
+        head.append(" ", el("span", gone ? "no-ok" : "ok", gone ? "✓ expected, lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
+      }
+      if (all.a && !other.gone) {
+        if (there === undefined) head.append(" ", el("span", "muted small", letter === "a" ? "not shown in B" : "not shown in A"));
+        else if (there !== rank) head.append(" ", el("span", "muted small", letter === "a" ? `rank ${there} in B` : `rank ${there} in A`));
+      }
+      const where = [chunk ? path : "", heading].filter(Boolean).join(" > ");
+      const cell = el("div", "", head, where && el("div", "where", where), text && el("div", "snippet", text, cutNote(length)));
+      return el("li", right ? `right${gone ? " gone" : ""}` : "", el("span", "no", String(rank)), cell);
+    }));
+  }
+
+  function answer(it) {
+    const node = el("div", "", el("h3", "", it.grounded ? "Answer" : `Refused${it.why ? `: ${it.why}` : ""}`));
+    const text = it.text.map((part) => (typeof part === "string" ? part : el("mark", part[1], part[0])));
+    node.append(el("div", "answer", ...(text.length ? text : [el("span", "muted", "(blank)")]), cutNote(it.cut)));
+    const lines = it.rules.map(([rule, what, kept]) =>
+      el("li", "", el("span", kept ? "ok" : "no-ok", kept ? "✓ " : "✗ "), `${rule}: `, el("code", "", what)));
+    for (const [marker, where, resolves] of it.cites) {
+      lines.push(el("li", "", el("span", resolves ? "ok" : "no-ok", resolves ? "✓ " : "✗ "), `cites ${marker} `, el("code", "", where), resolves ? "" : " which leads nowhere"));
+    }
+    if (it.cites_more) lines.push(el("li", "muted", `and ${number(it.cites_more)} more citations`));
+    node.append(el("ul", "rules", ...lines));
+    return node;
+  }
+
+  // -- events
+
+  let pending = 0;
+  form.addEventListener("input", (event) => {
+    clearTimeout(pending);
+    if (event.target.name === "text") pending = setTimeout(update, 60);
+    else update();
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => {
+    flow = null;
+    setTimeout(update);
+  });
+  more.addEventListener("click", () => {
+    const first = drawn;
+    draw();
+    list.children[first]?.querySelector("summary").focus({ preventScroll: true });
+  });
+  function only(kind, ranks) {
+    form.reset();
+    flow = ranks;
+    const pill = [...form.elements.kind].find((one) => one.value === kind);
+    if (pill) pill.checked = true;
+    update();
+    document.getElementById("queries").scrollIntoView();
+  }
+  for (const link of document.querySelectorAll("a[data-kind]")) {
+    link.addEventListener("click", () => only(link.dataset.kind, null));
+  }
+  for (const move of document.querySelectorAll("[data-a][data-b]")) {
+    move.addEventListener("click", () => only("", [Number(move.dataset.a), Number(move.dataset.b)]));
+  }
+  addEventListener("beforeprint", () => {
+    for (const one of document.querySelectorAll("details.all")) one.open = true;
+  });
+
+  form.hidden = false;
+  update();
+})();

@@ -1,0 +1,434 @@
+"""The examples do what they say: the one with a retriever of its own, the minimal one, the CI recipe."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pytest_kebab_eval import (
+    ChunkerError,
+    CompareReport,
+    ComparisonKind,
+    GoldenQuery,
+    Hit,
+    QueryResult,
+    compare_runs,
+    load_golden_set,
+)
+from pytest_kebab_eval.cli import main as kebab_eval
+from pytest_kebab_eval.settings import OPTIONS
+from pytest_kebab_eval.store import open_database
+from tests.builders import result
+from tests.integration.conftest import LEAN, Project
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+OWN = EXAMPLES / "own_retriever"
+GOLDEN = OWN / "golden_queries.yaml"
+RUNS = ("by-heading", "by-window")
+WIN, LOSS, DRAW, REGRESSION = (
+    ComparisonKind.WIN,
+    ComparisonKind.LOSS,
+    ComparisonKind.DRAW,
+    ComparisonKind.REGRESSION,
+)
+
+
+def run_script(script: Path, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(script), *args],
+        cwd=cwd,
+        env={**os.environ, "PYTEST_ADDOPTS": shlex.join(LEAN), "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+# -- a retriever of one's own ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database that the script makes; tests only read it."""
+    directory = tmp_path_factory.mktemp("own_retriever")
+    outcome = run_script(OWN / "run.py", "made", cwd=directory)
+    assert outcome.returncode == 0, outcome.stderr
+    return directory / "made" / "kebab.sqlite"
+
+
+@pytest.fixture(scope="module")
+def report(recorded: Path) -> CompareReport:
+    return compare_runs(*RUNS, db=recorded, golden=GOLDEN)
+
+
+def gate(pytester: pytest.Pytester, recorded: Path, a: str, b: str, *args: str) -> pytest.RunResult:
+    return pytester.runpytest_inprocess(
+        *LEAN,
+        f"--kebab-db={recorded}",
+        f"--kebab-golden={GOLDEN}",
+        f"--kebab-run-a={a}",
+        f"--kebab-run-b={b}",
+        "--kebab-no-store",
+        *args,
+    )
+
+
+# Checked by reading the hits. Where a window ends in the middle of a section, heading and words part company:
+# "## Probation" is the last line of one window, and "It lasts six months" is in the next, without that word.
+CHANGED = {
+    "backup-retention": (WIN, 5, 4),
+    "laptop-ready": (WIN, 2, 1),
+    "oncall-handover": (WIN, 2, 1),
+    "postmortem-who": (WIN, 9, 5),
+    "status-page": (WIN, 3, 2),
+    "two-approvals": (WIN, 2, 1),
+    "lost-laptop": (LOSS, 3, 5),
+    "oncall-pay": (LOSS, 1, 3),
+    "salary-review": (LOSS, 1, 4),
+    "probation-length": (REGRESSION, 2, None),
+}
+
+
+def test_exactly_the_queries_whose_passage_moved_are_said_to_have_changed(report: CompareReport) -> None:
+    kinds = {one.query_id: (one.kind, one.a_hit_rank, one.b_hit_rank) for one in report.per_query}
+    assert {query_id: kind for query_id, kind in kinds.items() if kind[0] is not DRAW} == CHANGED
+
+
+def test_the_averages_alone_would_not_have_told(report: CompareReport) -> None:
+    # 32 queries have targets. In the top 5, A misses postmortem-who and B probation-length: 31 / 32.
+    hit_at_5 = [one.value("hit@5") for one in (report.aggregate_a, report.aggregate_b) if one]
+    assert hit_at_5 == [0.9688, 0.9688]
+
+
+def test_the_readme_of_the_example_gives_the_figures_of_the_report(report: CompareReport) -> None:
+    text = " ".join((OWN / "README.md").read_text("utf-8").split())
+    counts = {kind: report.count(kind) for kind in ComparisonKind}
+    assert f"{counts[WIN]} wins, {counts[LOSS]} losses and {counts[DRAW]} draws" in text
+    assert "`hit@5` is 0.9688 before and after" in text
+    assert f"{len(report.per_query)} questions" in text
+
+
+def test_ranks_are_those_of_the_first_hit_that_holds_the_answer(
+    recorded: Path, report: CompareReport
+) -> None:
+    """Matching by lines, held against the texts themselves, for every query and both runs."""
+    judged = {one.query_id: (one.a_hit_rank, one.b_hit_rank) for one in report.per_query}
+    stored = [results_of(recorded, run_id) for run_id in RUNS]
+    by_text = {
+        query.id: tuple(first_with_answer(query, results[query.id].hits) for results in stored)
+        for query in load_golden_set(GOLDEN).queries
+    }
+    assert by_text == judged
+
+
+def results_of(database: Path, run_id: str) -> dict[str, QueryResult]:
+    with open_database(database) as opened:
+        return {one.query_id: one for one in opened.results(run_id) if isinstance(one, QueryResult)}
+
+
+def first_with_answer(query: GoldenQuery, hits: tuple[Hit, ...]) -> int | None:
+    answer = plain(query.expected_answer) if query.expected_answer else None
+    ranks = [hit.rank for hit in hits if answer and hit.text and answer in plain(hit.text)]
+    return min(ranks, default=None)
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def test_passages_are_matched_by_place_or_anchor_and_none_by_document_alone(report: CompareReport) -> None:
+    assert report.deltas is not None
+    assert report.deltas.chunker_version_match == "fallback_doc_span"
+    assert report.deltas.matched_by == {"chunk": 0, "anchor": 3, "span": 29, "document": 0}
+
+
+def test_the_lock_file_is_what_kebab_eval_lock_writes(recorded: Path, tmp_path: Path) -> None:
+    copied = tmp_path / GOLDEN.name
+    shutil.copy(GOLDEN, copied)
+    outcome = CliRunner().invoke(kebab_eval, ["lock", "--db", str(recorded), "--golden", str(copied)])
+    assert outcome.exit_code == 0, outcome.output
+    made = copied.with_name("golden_queries.lock.json").read_text("utf-8")
+    assert made == (OWN / "golden_queries.lock.json").read_text("utf-8")
+
+
+def test_the_lock_file_suffices_once_the_chunks_are_gone(
+    recorded: Path, report: CompareReport, tmp_path: Path
+) -> None:
+    copied = Path(shutil.copy(recorded, tmp_path))
+    with closing(sqlite3.connect(copied)) as connection:
+        connection.executescript("DROP TABLE chunks; DROP TABLE documents")
+    assert compare_runs(*RUNS, db=copied, golden=GOLDEN).per_query == report.per_query
+
+
+def test_every_expected_chunk_holds_its_answer(recorded: Path) -> None:
+    with open_database(recorded) as opened:
+        without = [
+            (query.id, chunk_id)
+            for query in load_golden_set(GOLDEN).queries
+            for chunk_id in query.expected_chunk_ids
+            if plain(query.expected_answer or "?") not in plain(opened.corpus.text(chunk_id) or "")
+        ]
+    assert without == []
+
+
+def test_the_golden_file_is_found_in_order(recorded: Path) -> None:
+    outcome = CliRunner().invoke(kebab_eval, ["validate", "--db", str(recorded), "--golden", str(GOLDEN)])
+    assert outcome.exit_code == 0, outcome.output
+
+
+def test_a_second_recording_gives_the_same_results(recorded: Path, tmp_path: Path) -> None:
+    run_script(OWN / "run.py", str(tmp_path), cwd=tmp_path)
+    again = [results_of(tmp_path / "kebab.sqlite", run_id) for run_id in RUNS]
+    assert again == [results_of(recorded, run_id) for run_id in RUNS]
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_a_run_held_against_itself_passes(pytester: pytest.Pytester, recorded: Path, run_id: str) -> None:
+    outcome = gate(pytester, recorded, run_id, run_id)
+    outcome.assert_outcomes(passed=33)
+    assert outcome.ret == pytest.ExitCode.OK
+
+
+def test_the_way_back_turns_the_regression_into_a_win(recorded: Path) -> None:
+    back = compare_runs("by-window", "by-heading", db=recorded, golden=GOLDEN)
+    # the 3 losses and the regression are wins, the 6 wins losses
+    assert Counter(one.kind for one in back.per_query) == {WIN: 4, LOSS: 6, DRAW: 23}
+
+
+def test_strict_refuses_to_compare_the_two_chunkers(pytester: pytest.Pytester, recorded: Path) -> None:
+    outcome = gate(pytester, recorded, *RUNS, "--strict-chunker-version")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["*chunker versions differ (A by-heading-1, B by-window-1)*"])
+    with pytest.raises(ChunkerError):
+        compare_runs(*RUNS, db=recorded, golden=GOLDEN, strict_chunker_version=True)
+
+
+def test_the_script_gates_the_runs_itself(tmp_path: Path) -> None:
+    outcome = run_script(OWN / "run.py", str(tmp_path), "--gate", cwd=tmp_path)
+    assert outcome.returncode == pytest.ExitCode.TESTS_FAILED
+    # 33 queries and one gate, on an average, which holds
+    assert "1 failed, 33 passed" in outcome.stdout
+    assert "lost notes/onboarding.md:24-27, at rank 2 in A" in outcome.stdout
+    assert (tmp_path / "runs" / "by-window" / "report.md").is_file()
+
+
+def test_the_script_prints_how_to_gate_the_runs(
+    tmp_path: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = run_script(OWN / "run.py", cwd=tmp_path)
+    where, command = outcome.stdout.splitlines()[-1].split(" && ")
+    assert shlex.split(where) == ["cd", str(tmp_path.resolve())]
+    program, *args = shlex.split(command)
+    assert program == "pytest"
+    monkeypatch.chdir(tmp_path)
+    assert pytester.runpytest_inprocess(*LEAN, *args, "--collect-only").ret == pytest.ExitCode.OK
+
+
+# -- the minimal example ---------------------------------------------------------------------------
+
+MINIMAL = EXAMPLES / "minimal" / "regression.py"
+
+
+def test_the_minimal_example_catches_its_regression_each_time_it_is_run(tmp_path: Path) -> None:
+    for _ in range(2):
+        outcome = run_script(MINIMAL, cwd=tmp_path)
+        assert outcome.returncode == pytest.ExitCode.TESTS_FAILED
+        assert "1 failed, 1 passed" in outcome.stdout
+        # "vacation" is not "Vacation" to the candidate, which finds the other note, by the word "entered"
+        assert "FAILED golden.yaml::query[days-off]" in outcome.stdout
+
+
+def test_the_minimal_example_has_under_30_lines() -> None:
+    assert len(MINIMAL.read_text("utf-8").splitlines()) < 30
+
+
+# -- the CI recipe ---------------------------------------------------------------------------------
+
+WORKFLOW = EXAMPLES / "github-actions" / "gate.yml"
+
+
+def workflow() -> Any:
+    return yaml.safe_load(WORKFLOW.read_text("utf-8"))
+
+
+def steps(job: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = workflow()["jobs"][job]["steps"]
+    return found
+
+
+def command(name: str) -> str:
+    """What the step of that name of the gate runs."""
+    (found,) = (step["run"] for step in steps("gate") if step.get("name") == name)
+    return str(found)
+
+
+def scripts() -> Iterator[str]:
+    for job in workflow()["jobs"]:
+        yield from (step["run"] for step in steps(job) if "run" in step)
+
+
+@pytest.fixture
+def pull_request(project: Project) -> Project:
+    """A checkout with two golden queries, and main's run in baseline/; the candidate's is yet to come."""
+    project.write_golden(
+        {"id": "kept", "expected_chunk_ids": ["c1"]},
+        {"id": "lost", "expected_chunk_ids": ["c2"]},
+        at="evals/golden_queries.yaml",
+    )
+    project.make_database("baseline/kebab.sqlite", main={"kept": result("c1"), "lost": result("c2")})
+    return project
+
+
+def run_gate(project: Project) -> pytest.RunResult:
+    """The gate's own words."""
+    program, *args = shlex.split(command("Gate"))
+    assert program == "pytest"
+    return project.pytester.runpytest_inprocess(*LEAN, *args)
+
+
+def test_pushes_to_main_are_recorded_and_pull_requests_gated() -> None:
+    on = workflow()[True]  # YAML 1.1 takes the key `on` for a truth value
+    assert on["push"] == {"branches": ["main"]}
+    assert "pull_request" in on
+    conditions = {name: job["if"] for name, job in workflow()["jobs"].items()}
+    assert conditions == {
+        "baseline": "github.event_name == 'push'",
+        "gate": "github.event_name == 'pull_request'",
+    }
+
+
+def test_every_option_of_the_recipe_exists() -> None:
+    used = set(re.findall(r"--kebab-[a-z-]+", WORKFLOW.read_text("utf-8")))
+    assert "--kebab-run-b" in used
+    assert used <= {option.flag for option in OPTIONS}
+
+
+def test_the_gate_fails_a_pull_request_that_lost_a_query(pull_request: Project) -> None:
+    pull_request.make_database(pr={"kept": result("c1"), "lost": result("c9")})
+    outcome = run_gate(pull_request)
+    # hit@5 is 0.5, so that gate fails, too; of two queries, one changed, and no p value is that small
+    outcome.assert_outcomes(failed=2, passed=2)
+    outcome.stdout.fnmatch_lines(["FAILED *::query[[]lost]*", "FAILED *::gate[[]hit@5 >= 0.80]*"])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_the_gate_lets_a_pull_request_pass_that_lost_nothing(pull_request: Project) -> None:
+    pull_request.make_database(pr={"kept": result("c1"), "lost": result("c2")})
+    outcome = run_gate(pull_request)
+    outcome.assert_outcomes(passed=4)
+    assert outcome.ret == pytest.ExitCode.OK
+
+
+def test_the_gate_lets_the_first_pull_request_pass_for_want_of_a_baseline(pull_request: Project) -> None:
+    shutil.rmtree(pull_request.path / "baseline")
+    pull_request.make_database(pr={"kept": result("c1"), "lost": result("c2")})
+    outcome = run_gate(pull_request)
+    assert outcome.ret == pytest.ExitCode.OK
+    outcome.stdout.fnmatch_lines(["*there is no baseline yet, so run B is judged alone"])
+
+
+def test_what_main_uploads_is_what_a_pull_request_downloads() -> None:
+    (upload,) = (step["with"] for step in steps("baseline") if "upload-artifact" in step.get("uses", ""))
+    assert upload["path"] == "kebab.sqlite"
+    fetch = command("Fetch the latest run of main")
+    assert f"artifacts?name={upload['name']}&" in fetch
+    assert f"--name {upload['name']} --dir baseline" in fetch
+    assert "--kebab-db-a=baseline/kebab.sqlite" in shlex.split(command("Gate"))
+
+
+def test_main_keeps_the_history_of_its_runs_in_a_cache() -> None:
+    (cache,) = (step["with"] for step in steps("baseline") if "actions/cache@" in step.get("uses", ""))
+    assert cache["path"] == "kebab.sqlite"
+    assert cache["key"].startswith(cache["restore-keys"])
+
+
+def test_the_report_is_shown_and_kept_also_when_the_gate_failed() -> None:
+    names = [step.get("name") for step in steps("gate")]
+    after = steps("gate")[names.index("Gate") + 1 :]
+    assert [step["if"] for step in after] == ["${{ !cancelled() }}"] * 2
+    assert "GITHUB_STEP_SUMMARY" in after[0]["run"]
+    assert after[1]["with"]["path"] == "runs/"
+
+
+bash = pytest.mark.skipif(
+    sys.platform == "win32" or shutil.which("bash") is None, reason="the recipe's scripts are for bash"
+)
+
+
+def run_bash(script: str, cwd: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """As GitHub does: stop at the first command that fails."""
+    return subprocess.run(
+        ["bash", "-e", *options, "-c", script],
+        cwd=cwd,
+        env={"PATH": f"{cwd}:/usr/local/bin:/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@bash
+def test_the_scripts_of_the_recipe_parse(tmp_path: Path) -> None:
+    errors = [run_bash(script, tmp_path, "-n").stderr for script in scripts()]
+    assert len(errors) == 7
+    assert set(errors) == {""}
+
+
+@bash
+def test_the_report_goes_to_the_summary(pull_request: Project) -> None:
+    pull_request.make_database(pr={"kept": result("c1"), "lost": result("c9")})
+    run_gate(pull_request)
+    summary = pull_request.path / "summary.md"
+    outcome = run_bash(command("Show the report"), pull_request.path, GITHUB_STEP_SUMMARY=str(summary))
+    assert outcome.returncode == 0
+    assert summary.read_bytes() == (pull_request.path / "runs/pr/report.md").read_bytes()
+
+
+@bash
+def test_without_a_report_the_summary_is_left_alone(tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    outcome = run_bash(command("Show the report"), tmp_path, GITHUB_STEP_SUMMARY=str(summary))
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert not summary.exists()
+
+
+def fake_gh(directory: Path, run_id: str, download: str) -> None:
+    """A `gh` that knows one run, or none, and downloads by the given command."""
+    program = directory / "gh"
+    program.write_text(f'#!/bin/sh\ncase "$1" in api) echo "{run_id}" ;; run) {download} ;; esac\n')
+    program.chmod(0o755)
+
+
+@bash
+def test_the_baseline_is_fetched_from_the_run_that_has_it(tmp_path: Path) -> None:
+    fake_gh(tmp_path, "4711", 'echo "$@" > called')
+    assert run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r").returncode == 0
+    assert (tmp_path / "called").read_text() == "run download 4711 --name kebab-baseline --dir baseline\n"
+
+
+@bash
+def test_no_baseline_on_main_does_not_stop_the_job(tmp_path: Path) -> None:
+    fake_gh(tmp_path, "", "exit 1")
+    outcome = run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r")
+    assert (outcome.returncode, outcome.stdout) == (0, "::notice::main has no recorded run yet\n")
+
+
+@bash
+def test_a_download_that_fails_does_not_pass_for_no_baseline(tmp_path: Path) -> None:
+    fake_gh(tmp_path, "4711", "exit 1")
+    assert run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r").returncode != 0
