@@ -8,13 +8,17 @@ BIN := $(VENV)/bin
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-demo: $(VENV)/.installed ## catch a regression in the bundled example
+$(VENV)/.installed: $(VENV)/.package
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	@touch $@
+
+demo: $(VENV)/.package ## catch a regression in the bundled example
 	@$(BIN)/python examples/quickstart/demo.py build/demo
 
 test: $(VENV)/.installed ## run the tests

@@ -19,24 +19,31 @@ class Leads(NamedTuple):
     to_target: bool = False  # also one that was not retrieved
 
 
+NOWHERE = Leads()
+
+
 def follow(
     answer: Answer, hits: Sequence[Hit], targets: Targets, ranking: Ranking, passages: Passages
 ) -> Leads:
     """Follow every citation of the answer."""
     if not answer.citations:
-        return Leads()
-    correct = set(ranking.correct)
-    cited_hits = [hits_cited(one, hits, passages) for one in answer.citations]
+        return NOWHERE
+    cited = [(one, hits_cited(one, hits, passages)) for one in answer.citations]
+    correct = ranking.correct
+    to_correct_hit = any(hit.rank in correct for _, found in cited for hit in found)
     return Leads(
-        all_resolve=all(each_resolves(answer, hits, passages)),
-        only_to_hits=all(cited_hits),
-        to_correct_hit=any(hit.rank in correct for found in cited_hits for hit in found),
-        to_target=bool(targets.ids)
-        and any(
-            targets.find(place, passages.without_texts)
-            for one, found in zip(answer.citations, cited_hits, strict=True)
-            for place in (*found, _as_hit(one, passages))
-        ),
+        all_resolve=all(_resolves(one, found, passages) for one, found in cited),
+        only_to_hits=all(found for _, found in cited),
+        to_correct_hit=to_correct_hit,
+        to_target=bool(targets.ids) and (to_correct_hit or _to_target(cited, targets, passages)),
+    )
+
+
+def _to_target(cited: list[tuple[Cited, list[Hit]]], targets: Targets, passages: Passages) -> bool:
+    return any(
+        targets.find(place, passages.without_texts)
+        for one, found in cited
+        for place in (*found, _as_hit(one, passages))
     )
 
 
@@ -50,15 +57,14 @@ def hits_cited(cited: Cited, hits: Sequence[Hit], passages: Passages) -> list[Hi
     if cited.chunk_id:
         return [hit for hit in hits if hit.chunk_id == cited.chunk_id]
     citation = cited.citation
-    if citation is None or not citation.path:
+    path = citation.path if citation else None
+    if citation is None or not path:
         return []
+    there = [hit for hit in hits if hit.doc_path == path or (hit.citation and hit.citation.path == path)]
+    if not there:
+        return there
     place = extent(citation)
-    return [
-        hit
-        for hit in hits
-        if citation.path in (hit.doc_path, hit.citation and hit.citation.path)
-        and touches(place, passages.extents(hit))
-    ]
+    return [hit for hit in there if hit.citation == citation or touches(place, passages.extents(hit))]
 
 
 def _resolves(cited: Cited, found: list[Hit], passages: Passages) -> bool:

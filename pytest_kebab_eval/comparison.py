@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -74,6 +74,7 @@ class GateResult(Value, frozen=True):
     passed: bool
     value: float | None
     reason: str
+    skipped: bool = False  # it could not be judged, and need not be
 
 
 class CompareReport(Value, frozen=True, kw_only=True):
@@ -93,8 +94,11 @@ class CompareReport(Value, frozen=True, kw_only=True):
     paraphrases_b: tuple[ParaphraseGroup, ...] = ()
     index_a: IndexCoverage | None = None
     index_b: IndexCoverage | None = None
+    missed: tuple[str, ...] = ()  # queries whose targets no run found
+    accepted: tuple[str, ...] = ()  # queries that fail as their xfail says
     not_in_golden: tuple[str, ...] = ()
     unreadable: tuple[BrokenResult, ...] = ()
+    problems: tuple[str, ...] = ()  # why the comparison is not to be relied on, which fails it
     warnings: tuple[str, ...] = ()
 
     def count(self, kind: ComparisonKind) -> int:
@@ -143,6 +147,7 @@ def compare(golden: GoldenSet, comparer: Comparer) -> CompareReport:
         not_comparable=_judge_drift(a, b) if a else {},
         paraphrases_a=paraphrase_groups(golden.queries, a) if a else (),
         paraphrases_b=paraphrase_groups(golden.queries, b),
+        missed=tuple(sorted(comparer.missed)),
         not_in_golden=tuple(sorted({stray for _, card in sides.both for stray in card.strays})),
         unreadable=tuple(
             BrokenResult(side, score.query_id, score.unreadable or "")
@@ -171,6 +176,7 @@ class Comparer:
         self._k = compare_k
         self._answer_rules = sides.b.column("groundedness")
         self._citations = sides.b.column("citation_coverage")
+        self.missed: list[str] = []
         self.matched_by = Counter(dict.fromkeys(("chunk", "anchor", "span", "document"), 0))
 
     def compare(self, query: GoldenQuery) -> QueryComparison:
@@ -182,26 +188,27 @@ class Comparer:
         targets = self._targets_of(query)
         a_rank, b_rank = self._rank(a), self._rank(b)
         kind = kind_of(a_rank, b_rank)
-        by_document = any(side is not None and side.by_document for side in (a, b))
+        if targets.ids and a_rank is None and b_rank is None:
+            self.missed.append(query.id)
+        by_document = (a is not None and a.by_document) or (b is not None and b.by_document)
         if targets.ids:
             self.matched_by["document" if by_document else targets.by] += 1
         checks = tuple(self._failed_checks(query, kind, a, b))
         cause = self._cause(query, targets, checks, b)
-        a_found, b_found = self._found(targets, a), self._found(targets, b)
-        return QueryComparison(
-            query_id=query.id,
-            kind=kind,
-            a_hit_rank=a_rank,
-            b_hit_rank=b_rank,
-            note="; ".join(self._notes(kind, a, b, a_rank, b_rank, by_document, cause)) or None,
-            cause=cause,
-            checks=checks,
-            lost=tuple(sorted(a_found - b_found)),
-            gained=tuple(sorted(b_found - a_found)),
-        )
+        note = None
+        if kind is not ComparisonKind.DRAW or by_document:
+            note = "; ".join(self._notes(kind, a, b, a_rank, b_rank, by_document, cause)) or None
+        lost: tuple[str, ...] = ()
+        gained: tuple[str, ...] = ()
+        if a is None or b is None or a.found != b.found:
+            in_a, in_b = self._found(targets, a), self._found(targets, b)
+            lost, gained = tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a))
+        return QueryComparison(query.id, kind, a_rank, b_rank, note, cause, checks, lost, gained)
 
     def _alone(self, query: GoldenQuery, b: QueryScore | None) -> QueryComparison:
         errored = b is not None and b.failed
+        if self._targets_of(query).ids and self._rank(b) is None:
+            self.missed.append(query.id)
         return QueryComparison(
             query_id=query.id,
             kind=None,
@@ -382,12 +389,11 @@ def significances(
 ) -> dict[str, Significance]:
     """Of every metric that is averaged and was measured on a query in both runs."""
     values_a, values_b = aggregate_a.by_name(), aggregate_b.by_name()
-    pairs = [(a.scores[query_id], score) for query_id, score in b.scores.items() if query_id in a.scores]
     found = {}
-    for column, metric in enumerate(b.metrics):
+    for metric, before, after in _paired_columns(a, b, None):
         measured = values_a.get(metric.name) is not None and values_b.get(metric.name) is not None
         if metric.family.is_mean and measured:
-            one = _tested(metric, column, pairs)
+            one = _tested(metric, before, after)
             if one.n:
                 found[metric.name] = one
     return found
@@ -395,27 +401,42 @@ def significances(
 
 def significance_in(sides: Sides, metric: str, part: str | None) -> Significance | None:
     """Of one metric, over all queries or one slice; None if there is no test of it."""
-    a, b = sides.a, sides.b
-    column = b.column(metric)
-    if a is None or not b.metrics[column].family.is_mean:
+    if sides.a is None:
         return None
+    for one, before, after in _paired_columns(sides.a, sides.b, part):
+        if one.name == metric and one.family.is_mean:
+            return _tested(one, before, after)
+    return None
+
+
+_Column = Sequence["float | None"]
+
+
+def _paired_columns(
+    a: Scorecard, b: Scorecard, part: str | None
+) -> Iterator[tuple[Metric, _Column, _Column]]:
+    """Each metric's values in A and in B, over the queries that both have."""
     pairs = [
-        (a.scores[query_id], score)
+        (a.scores[query_id].values, score.values)
         for query_id, score in b.scores.items()
         if query_id in a.scores and (part is None or part in score.slices)
     ]
-    return _tested(b.metrics[column], column, pairs)
+    if pairs:
+        before, after = (
+            zip(*(one for one, _ in pairs), strict=True),
+            zip(*(one for _, one in pairs), strict=True),
+        )
+        yield from zip(b.metrics, before, after, strict=True)
 
 
-def _tested(metric: Metric, column: int, pairs: list[tuple[QueryScore, QueryScore]]) -> Significance:
-    n = 0
+def _tested(metric: Metric, before: _Column, after: _Column) -> Significance:
     changes = []
-    for one, other in pairs:
-        before, after = one.values[column], other.values[column]
-        if before is not None and after is not None:
-            n += 1
-            if before != after:
-                changes.append(after - before)
+    n = len(before)
+    for one, other in zip(before, after, strict=True):
+        if one is None or other is None:
+            n -= 1
+        elif one != other:
+            changes.append(other - one)
     found = paired_significance(
         changes, n, yes_no=metric.family.is_yes_no, lower_is_better=metric.lower_is_better
     )
@@ -445,5 +466,7 @@ def _named(judges: frozenset[JudgeIdentity]) -> str:
     )
 
 
-def _or_unknown(temperature: float | None) -> str:
-    return "unknown" if temperature is None else f"{temperature:g}"
+def _or_unknown(temperature: float | str | None) -> str:
+    if isinstance(temperature, float):
+        return f"{temperature:g}"
+    return temperature or "unknown"

@@ -16,13 +16,14 @@ from pytest_kebab_eval.comparison import Comparer, CompareReport, Sides, compare
 from pytest_kebab_eval.errors import ChunkerError, GateError, NoDatabase, NoSuchRun
 from pytest_kebab_eval.gates import Gate, judge_gates, parse_gate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.inert import printable
-from pytest_kebab_eval.matching import Located, Matcher, Places, citation_extents, gains_of
+from pytest_kebab_eval.inert import printable, shown_path
+from pytest_kebab_eval.matching import Located, Matcher, Passages, Places, citation_extents, gains_of
 from pytest_kebab_eval.metrics import Metric, all_names, own_metric
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value
+from pytest_kebab_eval.pausing import collection_paused
 from pytest_kebab_eval.scoring import AggregateMetrics, Scorecard, Scorer, aggregate
 from pytest_kebab_eval.settings import DEFAULT_GOLDEN, Settings, default_database
-from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
+from pytest_kebab_eval.store import Database, find_run, in_order, open_database, write_aggregates
 from pytest_kebab_eval.verdicts import Outcome, Verdict, judge_query
 
 
@@ -75,11 +76,19 @@ def find_inputs(settings: Settings, own_metrics: OwnMetrics | None = None) -> In
         run_b = find_run(b, settings.run_b, settings.suite)
         a, run_a, missing = _baseline(stack, settings, b)
         runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
-        versions = _golden_versions(golden, [database for database, _ in runs])
-        mode = _match_mode([run for _, run in runs if run], versions)
+        mode = _match_mode(runs, golden)
         if mode is MatchMode.FALLBACK and settings.strict_chunker_version:
+            versions = _golden_versions(golden, [database for database, _ in runs])
             raise ChunkerError(_strict_refusal(run_a, run_b, versions))
-        warnings = dict.fromkeys([*missing, *a.warnings, *b.warnings, *_outdated(golden, runs)])
+        warnings = dict.fromkeys(
+            [
+                *missing,
+                *a.warnings,
+                *b.warnings,
+                *_suspicious(settings, run_a, run_b, mode),
+                *_outdated(golden, runs),
+            ]
+        )
     return Inputs(golden, run_a, run_b, mode, gates, metrics, tuple(warnings))
 
 
@@ -89,7 +98,7 @@ def evaluate(
     """Compare the two runs that the settings name, or judge run B alone."""
     inputs = inputs or find_inputs(settings)
     golden, run_a, run_b = inputs.golden, inputs.run_a, inputs.run_b
-    with ExitStack() as stack:
+    with ExitStack() as stack, collection_paused():
         judging = _Judging(stack, settings, inputs)
         sides = Sides(
             judging.scorecard(judging.a, run_a) if run_a else None,
@@ -104,9 +113,12 @@ def evaluate(
             gates=judge_gates(inputs.gates, report, partial(significance_in, sides)),
             index_a=judging.a.corpus.coverage() if run_a else None,
             index_b=judging.b.corpus.coverage(),
+            problems=tuple(_strangers(golden, sides)),
             warnings=inputs.warnings,
         )
         verdicts = _verdicts(golden, report, comparer, settings, today or datetime.date.today())
+        accepted = [one for one, verdict in verdicts.items() if verdict.outcome is Outcome.XFAILED]
+        report = msgspec.structs.replace(report, accepted=tuple(sorted(accepted)))
         shown = {
             query.id: judging.shown(query)
             for query in golden.queries
@@ -175,9 +187,14 @@ def compute_aggregate(
 
 def aggregate_run(database: Database, run: Run, golden: GoldenSet) -> AggregateMetrics:
     """The metrics of a run of an open database."""
-    mode = _match_mode([run], _golden_versions(golden, [database]))
+    return aggregate(scored_run(database, run, golden))
+
+
+def scored_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:
+    """A run of an open database, scored."""
+    mode = _match_mode([(database, run)], golden)
     scorer = Scorer(golden, Matcher(mode, _places(golden, mode, [(database, run)])))
-    return aggregate(scorer.score(run, database.results(run.run_id), database.corpus))
+    return scorer.score(run, database.results(run.run_id), database.corpus)
 
 
 def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Path | None = None) -> None:
@@ -230,14 +247,25 @@ def _parsed_gates(settings: Settings, metrics: tuple[Metric, ...]) -> tuple[Gate
 
 
 def _outdated(golden: GoldenSet, runs: list[tuple[Database, Run]]) -> Iterator[str]:
-    """Runs whose stored aggregate is of another golden file; it is computed anew, but trends break."""
-    for database, run in runs:
-        stored = database.stored_aggregate(run.run_id).get("golden_sha256")
-        if stored is not None and stored != golden.fingerprint:
-            yield (
-                f"the aggregate stored for run {printable(run.run_id)} was of another content of the golden"
-                " file; it is computed anew, and not comparable with what was reported then"
-            )
+    """Stored aggregates of another golden file are computed anew, but a trend over them would lie."""
+    stored = {
+        printable(run.run_id): database.stored_aggregate(run.run_id).get("golden_sha256")
+        for database, run in runs
+    }
+    changed = [name for name, sha in stored.items() if sha is not None and sha != golden.fingerprint]
+    if changed:
+        yield f"the golden file has changed since the aggregate of {' and '.join(changed)} was stored"
+
+
+def _suspicious(settings: Settings, a: Run | None, b: Run, mode: MatchMode) -> Iterator[str]:
+    if a is None:
+        return
+    if mode is MatchMode.FALLBACK and a.chunker_version == b.chunker_version:
+        yield "the golden file's chunk ids are of another chunker than both runs, so places are compared"
+    if (a.run_id, settings.db_a) == (b.run_id, settings.db_b):
+        yield "A and B are the same run"
+    elif in_order([a, b])[0] is a and a.created_at != b.created_at:
+        yield "A is newer than B; are the two swapped?"
 
 
 def _open_both(stack: ExitStack, settings: Settings, *, alone: bool) -> tuple[Database, Database]:
@@ -246,6 +274,18 @@ def _open_both(stack: ExitStack, settings: Settings, *, alone: bool) -> tuple[Da
     if alone or settings.db_a == settings.db_b:
         return b, b
     return stack.enter_context(open_database(settings.db_a)), b
+
+
+def _strangers(golden: GoldenSet, sides: Sides) -> Iterator[str]:
+    """A comparison of nothing must not pass for one in which nothing was lost."""
+    wanted = {query.id for query in golden.queries}
+    strange = [card for _, card in sides.both if wanted.isdisjoint(card.scores)]
+    if strange and (len(strange) == len(sides.both) or strange[0] is sides.a):
+        runs = " and ".join(printable(card.run.run_id) for card in strange)
+        yield (
+            f"none of the {len(wanted)} golden queries in {shown_path(golden.path)} has a result in run"
+            f" {runs}; is it the golden file of these runs?"
+        )
 
 
 def _baseline(stack: ExitStack, settings: Settings, b: Database) -> tuple[Database, Run | None, list[str]]:
@@ -257,26 +297,60 @@ def _baseline(stack: ExitStack, settings: Settings, b: Database) -> tuple[Databa
         a = b if same else stack.enter_context(open_database(settings.db_a))
         return a, find_run(a, settings.run_a, settings.suite), []
     except (NoDatabase, NoSuchRun) as error:
-        if settings.if_no_baseline == "pass":
-            return b, None, ["there is no baseline yet, so run B is judged alone"]
+        if settings.if_no_baseline == "pass" and _is_first(settings, error, b):
+            name = printable(settings.run_a)
+            return b, None, [f"there is no baseline '{name}' yet, so run B is judged alone"]
         hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
-        raise type(error)(f"run A: {error}\n{hint}") from None
+        advice = "" if settings.if_no_baseline == "pass" else f"\n{hint}"
+        raise type(error)(f"run A: {error}{advice}") from None
 
 
-def _match_mode(runs: list[Run], golden_versions: set[str | None]) -> MatchMode:
-    """Exact where all runs are of one chunker, and of the golden set's, as far as it says."""
-    versions = {run.chunker_version for run in runs}
+def _is_first(settings: Settings, error: Exception, b: Database) -> bool:
+    """Whether A is not there because nothing is: no file, or a database with no run but B."""
+    if isinstance(error, NoDatabase):
+        return True
+    with open_database(settings.db_a) as a:
+        same = settings.db_a == settings.db_b
+        others = [run for run in a.runs() if settings.suite in (None, run.suite)]
+        return len(others) <= (1 if same else 0)
+
+
+def _match_mode(runs: list[tuple[Database, Run]], golden: GoldenSet) -> MatchMode:
+    """Exact where the runs are of one chunker; unless the golden file's ids are plainly of another.
+
+    A run alone is held against the golden set's version. Two runs of one version are matched exactly, but
+    where the golden set is of another and neither run returned any of its ids, ids mean nothing.
+    """
+    versions = {run.chunker_version for _, run in runs}
     if len(versions) > 1:
         return MatchMode.FALLBACK
-    undecided = not golden_versions or (versions == {None} and len(runs) > 1)
-    return MatchMode.EXACT if undecided or versions <= golden_versions else MatchMode.FALLBACK
+    of_golden = _golden_versions(golden, [database for database, _ in runs])
+    if not of_golden or versions <= of_golden:
+        return MatchMode.EXACT
+    if len(runs) > 1 and (versions == {None} or _returned_any(_expected_ids(golden), runs)):
+        return MatchMode.EXACT
+    return MatchMode.FALLBACK
+
+
+def _expected_ids(golden: GoldenSet) -> set[str]:
+    return {chunk_id for query in golden.queries for chunk_id in gains_of(query)}
+
+
+def _returned_any(ids: set[str], runs: list[tuple[Database, Run]]) -> bool:
+    return any(
+        hit.chunk_id in ids
+        for database, run in runs
+        for result in database.results(run.run_id)
+        if isinstance(result, QueryResult)
+        for hit in result.hits
+    )
 
 
 def _golden_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[str | None]:
     """The chunkers of the expected ids: the lock file's word, else those of the index, if it has any."""
     if golden.lock is not None and golden.lock.chunker_version is not None:
         return {golden.lock.chunker_version}
-    expected = {chunk_id for query in golden.queries for chunk_id in gains_of(query)}
+    expected = _expected_ids(golden)
     found = (database.corpus.chunk(one) for database in dict.fromkeys(databases) for one in expected)
     return {chunk.chunker_version for chunk in found if chunk is not None}
 
@@ -302,15 +376,18 @@ def _places(golden: GoldenSet, mode: MatchMode, runs: list[tuple[Database, Run]]
     if mode is MatchMode.EXACT:
         return Places()
     corpora = [database.corpus for database in dict.fromkeys(database for database, _ in runs)]
-    known = Places(golden.lock, corpora)
+    version = runs[0][1].chunker_version
+    known = Places(golden.lock, corpora, version=version)
     unlocated = {
         chunk_id
         for query in golden.queries
         if not query.gold_supports
         for chunk_id in gains_of(query)
-        if not known.locate(query, chunk_id).extents
+        if not known.is_certain(query, chunk_id)
     }
-    return Places(golden.lock, corpora, _places_in_hits(unlocated, runs)) if unlocated else known
+    if not unlocated:
+        return known
+    return Places(golden.lock, corpora, _places_in_hits(unlocated, runs), version=version)
 
 
 def _places_in_hits(wanted: set[str], runs: list[tuple[Database, Run]]) -> dict[str, Located]:
@@ -361,6 +438,9 @@ class _Judging:
         places = _places(inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
         matcher = Matcher(inputs.mode, places, settings.span_overlap)
         self.scorer = Scorer(inputs.golden, matcher, settings.k, inputs.metrics)
+        version_a = inputs.run_a.chunker_version if inputs.run_a else None
+        self._passages_a = Passages(self.a.corpus, version_a)
+        self._passages_b = Passages(self.b.corpus, inputs.run_b.chunker_version)
 
     def scorecard(self, database: Database, run: Run) -> Scorecard:
         """A run, scored."""
@@ -378,14 +458,15 @@ class _Judging:
         """A query with its stored results, read again."""
         stored_a, stored_b = self.stored_a(query.id), self.stored_b(query.id)
         a, b = _readable(stored_a), _readable(stored_b)
+        right_a, right_b = (None if one and one.error is not None else one for one in (a, b))
         return Shown(
             a=a,
             b=b,
-            correct_a=self.scorer.correct_ranks(query, a, self.a.corpus),
-            correct_b=self.scorer.correct_ranks(query, b, self.b.corpus),
+            correct_a=self.scorer.correct_ranks(query, right_a, self._passages_a),
+            correct_b=self.scorer.correct_ranks(query, right_b, self._passages_b),
             expected=self.scorer.targets(query).ids,
             readable_a=not isinstance(stored_a, Unreadable),
             readable_b=not isinstance(stored_b, Unreadable),
-            cited_a=self.scorer.citations_resolve(a, self.a.corpus),
-            cited_b=self.scorer.citations_resolve(b, self.b.corpus),
+            cited_a=self.scorer.citations_resolve(a, self._passages_a),
+            cited_b=self.scorer.citations_resolve(b, self._passages_b),
         )

@@ -64,8 +64,11 @@ class _Parser:
         metric = self._metric()
         part = self._slice()
         op = self._expect("|".join(_OPERATORS), "one of >=, >, <=, <, ==")
+        start = self._skip_space()
         number = Decimal(self._expect(r"[+-]?(\d+(\.\d*)?|\.\d+)", "a number"))
         percent = self._take("%") is not None
+        if not percent:
+            self._check_size(metric, number, delta, start)
         unless = self._unless(delta)
         if self._skip_space() < len(self._text):
             self._fail("the gate to end here" if unless or not delta else "'unless p > …' or the gate's end")
@@ -80,10 +83,23 @@ class _Parser:
             pass
         if name not in self._known:
             self._at = start
-            near = difflib.get_close_matches(name, list(self._known), n=1)
+            near = difflib.get_close_matches(name.lower(), list(self._known), n=1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
+            if re.sub(r"@\d+", "@k", name) in self._known:
+                hint = "; k is 1, 3, 5 or 10, or the letter k for the query's own"
             self._fail(f"the name of a metric, and there is no '{printable(name)}'{hint}")
         return name
+
+    def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:
+        """A share is between 0 and 1; who writes 5 means 5 %."""
+        try:
+            family = Metric.parse(metric).family
+        except KeyError:
+            return
+        if family.is_mean and family.most == 1 and abs(number) > 1:
+            self._at = start
+            what = f"a change of {metric}" if delta else metric
+            self._fail(f"a number up to 1, which is the most that {what} can be; did you mean {number}%?")
 
     def _slice(self) -> str | None:
         if self._take(r"\{") is None:
@@ -128,7 +144,7 @@ class _Parser:
 
     def _fail(self, expected: str) -> NoReturn:
         shown = "".join(printable(char) if char != "\t" else " " for char in self._text)
-        pointer = len("".join(printable(char) for char in self._text[: self._at]))
+        pointer = sum(len(printable(char)) if char != "\t" else 1 for char in self._text[: self._at])
         raise GateError(f"bad gate: at the mark, expected {expected}\n  {shown}\n  {' ' * pointer}^")
 
 
@@ -162,11 +178,11 @@ def _judge(gate: Gate, report: CompareReport, significance_of: SignificanceOf) -
         if gate.metric in report.not_comparable:
             return result(False, value, report.not_comparable[gate.metric])
         if report.deltas is None:
-            return result(True, None, "there is no baseline yet")
+            return GateResult(str(gate), gate.metric, True, None, "there is no baseline yet", skipped=True)
     if value is None:
-        return result(False, None, f"nothing was measured for {name}")
+        return result(False, None, f"nothing was measured for {name}{_parts_there(gate, report)}")
     limit = _limit(gate, values["a"])
-    said = f"{name} is {value:g}{_as_share(gate, value, values['a'])}"
+    said = f"{name} is {_plain(value)}{_as_share(gate, value, values['a'])}"
     if _OPERATORS[gate.op](Decimal(str(value)), limit):
         return result(True, value, said)
     said = f"{said}, not {gate.op} {gate.number}{'%' if gate.percent else ''}"
@@ -180,6 +196,15 @@ def _judge(gate: Gate, report: CompareReport, significance_of: SignificanceOf) -
     return result(False, value, said)
 
 
+def _parts_there(gate: Gate, report: CompareReport) -> str:
+    """The values that the gate's slice does have, if its own is none of them."""
+    if gate.part is None or gate.part in report.aggregate_b.slices:
+        return ""
+    key = gate.part.partition("=")[0]
+    there = [part.partition("=")[2] for part in report.aggregate_b.slices if part.startswith(f"{key}=")]
+    return f"; {key} is {', '.join(map(printable, there[:8])) or 'not given by any query'}"
+
+
 def _limit(gate: Gate, a: float | None) -> Decimal:
     """The number to compare with: `%` on a delta is relative to A, elsewhere a hundredth."""
     if not gate.percent:
@@ -188,7 +213,13 @@ def _limit(gate: Gate, a: float | None) -> Decimal:
     return gate.number / 100 * whole
 
 
+def _plain(value: float) -> str:
+    """The stored value as it is, without an exponent or needless zeros."""
+    text = f"{value:.4f}".rstrip("0").rstrip(".")
+    return text if text not in ("", "-0") else "0"
+
+
 def _as_share(gate: Gate, delta: float, a: float | None) -> str:
     if not (gate.delta and gate.percent and a):
         return ""
-    return f" ({100 * delta / abs(a):+.2f}% of A's {a:g})"
+    return f" ({100 * delta / abs(a):+.2f}% of A's {_plain(a)})"

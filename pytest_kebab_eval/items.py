@@ -103,5 +103,7 @@ class GateItem(KebabItem):
         result = self.kebab.evaluation.report.gates[self._number]
         value = "none" if result.value is None else result.value
         self.say([("kebab_value", value), ("kebab_reason", result.reason)])
+        if result.skipped:
+            pytest.skip(result.reason)
         if not result.passed:
-            raise Failure(f"{result.gate}: {result.reason}")
+            raise Failure(result.reason)

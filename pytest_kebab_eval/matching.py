@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.golden import Lock
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, Span, Support
 from pytest_kebab_eval.spans import Box, extent, extents, overlap
-from pytest_kebab_eval.store import Corpus
+from pytest_kebab_eval.store import Chunk, Corpus
 
 SPAN_OVERLAP = 0.5
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
@@ -29,19 +29,28 @@ class Located(NamedTuple):
 class Passages:
     """Where a run's hits are from, and what they say: the run's own corpus knows, else the hit itself."""
 
-    def __init__(self, corpus: Corpus | None = None) -> None:
+    def __init__(self, corpus: Corpus | None = None, version: str | None = None) -> None:
         self._corpus = corpus if corpus and corpus.has_chunks else None
+        self._version = version
+
+    def _chunk(self, chunk_id: str | None) -> Chunk | None:
+        """The chunk of that id, unless the index was rebuilt since and gave the id to another one."""
+        chunk = self._corpus.chunk(chunk_id) if self._corpus and chunk_id else None
+        if chunk and None not in (self._version, chunk.chunker_version):
+            return chunk if chunk.chunker_version == self._version else None
+        return chunk
 
     def extents(self, hit: Hit) -> tuple[Box, ...]:
         """The hit's span: that of its chunk, else that of its citation."""
-        chunk = self._corpus.chunk(hit.chunk_id) if self._corpus and hit.chunk_id else None
+        chunk = self._chunk(hit.chunk_id)
         return (chunk.extents if chunk else ()) or citation_extents(hit)
 
     def text(self, hit: Hit) -> str | None:
         """The hit's whole text, where it is at hand."""
         if hit.text is not None:
             return hit.text
-        return self._corpus.text(hit.chunk_id) if self._corpus and hit.chunk_id else None
+        known = self._corpus and hit.chunk_id and self._chunk(hit.chunk_id)
+        return self._corpus.text(hit.chunk_id) if self._corpus and hit.chunk_id and known else None
 
     def resolves(self, citation: Span) -> bool | None:
         """Whether the corpus has what is cited; None if there is no corpus to ask."""
@@ -51,7 +60,7 @@ class Passages:
 
     def has_chunk(self, chunk_id: str) -> bool:
         """Whether the corpus has the chunk."""
-        return self._corpus is not None and self._corpus.chunk(chunk_id) is not None
+        return self._chunk(chunk_id) is not None
 
     def document_at(self, path: str) -> str | None:
         """The document of a path, as far as the corpus knows."""
@@ -68,7 +77,7 @@ class Passages:
     @cached_property
     def without_texts(self) -> Passages:
         """The same, for what has no text of its own to be asked about."""
-        return _WithoutTexts(self._corpus)
+        return _WithoutTexts(self._corpus, self._version)
 
 
 class _WithoutTexts(Passages):
@@ -84,7 +93,9 @@ class Places:
         lock: Lock | None = None,
         corpora: Sequence[Corpus] = (),
         stored: Mapping[str, Located] | None = None,
+        version: str | None = None,
     ) -> None:
+        self._version = version  # of run A
         self._lock = lock
         self._corpora = corpora
         self._stored = stored or {}
@@ -105,12 +116,28 @@ class Places:
         if self._lock and chunk_id in self._lock.chunks:
             locked = self._lock.chunks[chunk_id]
             yield Located(locked.doc_id, extents(locked.spans))
-        for corpus in self._corpora:
-            chunk = corpus.chunk(chunk_id)
-            if chunk:
-                yield Located(chunk.doc_id, chunk.extents)
+        chunks = [chunk for corpus in self._corpora if (chunk := corpus.chunk(chunk_id))]
+        # After re-indexing, an id may be that of another chunk; a hit of run A then knows better.
+        chunks.sort(key=self._is_anothers)
+        if chunk_id in self._stored and chunks and self._is_anothers(chunks[0]):
+            yield self._stored[chunk_id]
+        for chunk in chunks:
+            yield Located(chunk.doc_id, chunk.extents)
         if chunk_id in self._stored:
             yield self._stored[chunk_id]
+
+    def _is_anothers(self, chunk: Chunk) -> bool:
+        versions = (self._version, chunk.chunker_version)
+        return None not in versions and versions[0] != versions[1]
+
+    def is_certain(self, query: GoldenQuery, chunk_id: str) -> bool:
+        """Whether the chunk's place is known without asking stored hits."""
+        if any(one.chunk_id == chunk_id for one in query.expected_spans):
+            return True
+        if self._lock and chunk_id in self._lock.chunks:
+            return bool(self._lock.chunks[chunk_id].spans)
+        found = (corpus.chunk(chunk_id) for corpus in self._corpora)
+        return any(chunk and chunk.extents and not self._is_anothers(chunk) for chunk in found)
 
 
 class Match(NamedTuple):
@@ -206,7 +233,7 @@ class Matcher:
         first_place = len(chunks) if exact else 0
 
         def find(hit: Hit, passages: Passages) -> Sequence[Match]:
-            found = self._by_place(hit, passages, places, first_place)
+            found = self._by_place(hit, passages, ids, places, first_place)
             return [index[hit.chunk_id], *found] if hit.chunk_id in index else found
 
         unlocated = any(not found for _, found in places[first_place:])
@@ -222,6 +249,7 @@ class Matcher:
         self,
         hit: Hit,
         passages: Passages,
+        ids: Sequence[str],
         places: list[tuple[frozenset[str], tuple[Box, ...]]],
         start: int,
     ) -> list[Match]:
@@ -229,6 +257,8 @@ class Matcher:
         ours: tuple[Box, ...] | None = None
         for number in range(start, len(places)):
             docs, theirs = places[number]
+            if not docs and not theirs and hit.chunk_id == ids[number]:
+                matches.append(Match(number))  # nobody knows where it is, but this is it
             if hit.doc_id not in docs:
                 continue
             if ours is None:
@@ -255,7 +285,7 @@ def citation_extents(hit: Hit) -> tuple[Box, ...]:
 
 
 def describe(span: Span) -> str:
-    """A span in a few characters, such as `line 3-9`."""
+    """A span in a few characters, such as `line 3-9`; it must have an extent."""
     match span.kind:
         case "code":
             return f"line {span.line_start:g}-{span.line_end:g}"

@@ -55,8 +55,8 @@ class Cited(Value, frozen=True):
     """One citation of an answer."""
 
     citation: Span | None = None
-    marker: str | None = None
     chunk_id: str | None = None
+    marker: Any = None  # shown, not judged
 
 
 class Usage(Value, frozen=True):
@@ -71,8 +71,8 @@ class Answer(Value, frozen=True):
 
     grounded: bool
     text: str = msgspec.field(default="", name="answer")
-    refusal_reason: str | None = None
     citations: tuple[Cited, ...] = ()
+    refusal_reason: Any = None  # shown, not judged
     usage: Usage | None = None
 
 
@@ -104,7 +104,7 @@ class Judge(Judgment, frozen=True):
 
     model: str | None = None
     prompt_version: str | None = None
-    temperature: float | None = None
+    temperature: float | str | None = None
     second: Judgment | None = None
 
 
@@ -117,7 +117,7 @@ class QueryResult(Value, frozen=True, kw_only=True):
     answer: Answer | None = None
     error: str | None = None
     elapsed_ms: Amount | None = None
-    timed_out: bool = False
+    timed_out: bool | None = None
     cost_usd: Amount | None = None
     timings_ms: Timings | None = None
     scope: Scope | None = None

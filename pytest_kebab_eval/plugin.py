@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SESSION = pytest.StashKey["KebabSession"]()
 RECORDING = pytest.StashKey["RecordingSession"]()
 _HAS_NUMBERS = tuple(map(int, pytest.__version__.split(".")[:2])) >= (8, 4)
-NO_RUN = "no run is named: give --kebab-run-a and --kebab-run-b"
+NO_RUN = "no run is named: give --kebab-run-a and --kebab-run-b (or --kebab-record)"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -89,6 +89,8 @@ def _start_recording(config: pytest.Config, sources: Sources, run_id: str) -> No
     from pytest_kebab_eval.rootdir import refuse_a_lost_ini_file
 
     refuse_a_lost_ini_file(config)
+    if not run_id.strip():
+        raise pytest.UsageError("--kebab-record is empty; give the new run an id")
     config.stash[RECORDING] = RecordingSession(config, run_id, sources)
     config.pluginmanager.register(config.stash[RECORDING], "kebab-eval-recording")
 
@@ -110,13 +112,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes `kebab_query` is run for each golden query."""
     if "kebab_query" not in metafunc.fixturenames:
         return
-    session = metafunc.config.stash.get(SESSION, None)
-    if session is None:
+    golden = _golden(metafunc.config)
+    if golden is None:
         nothing = pytest.param(None, id="no-run", marks=pytest.mark.skip(reason=NO_RUN))
         metafunc.parametrize("kebab_query", [nothing], scope="session")
         return
-    queries = session.golden.queries
+    queries = golden.queries
     metafunc.parametrize("kebab_query", queries, ids=[query.id for query in queries], scope="session")
+
+
+def _golden(config: pytest.Config) -> GoldenSet | None:
+    """The golden queries of a session that judges or records a run."""
+    judging, recording = config.stash.get(SESSION, None), config.stash.get(RECORDING, None)
+    if judging is not None:
+        return judging.golden
+    return recording.golden if recording is not None else None
 
 
 # -- fixtures ------------------------------------------------------------------------------------
@@ -131,9 +141,12 @@ def _kebab(pytestconfig: pytest.Config) -> KebabSession:
 
 
 @pytest.fixture(scope="session")
-def kebab_golden(_kebab: KebabSession) -> GoldenSet:
+def kebab_golden(pytestconfig: pytest.Config) -> GoldenSet:
     """The golden queries."""
-    return _kebab.golden
+    golden = _golden(pytestconfig)
+    if golden is None:
+        pytest.skip(NO_RUN)
+    return golden
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_kebab_eval.comparison import CompareReport
 from pytest_kebab_eval.errors import StoreError
-from pytest_kebab_eval.evaluation import Evaluation, store
+from pytest_kebab_eval.evaluation import Evaluation, Inputs, all_shown, store
+from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inert import file_name, shown_path
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.settings import Settings
+
+MOST_SCORED_FOR_TREND = 20_000  # results of runs whose aggregate is missing
 
 
 class Published(NamedTuple):
@@ -22,11 +26,11 @@ class Published(NamedTuple):
     errors: list[str]
 
 
-def publish(settings: Settings, evaluation: Evaluation, context: dict[str, Any]) -> Published:
+def publish(settings: Settings, inputs: Inputs, evaluation: Evaluation, context: dict[str, Any]) -> Published:
     """Store both aggregates and write the reports; `context` is what the templates are given."""
     published = Published([], [])
     _store(settings, evaluation, published)
-    _write_reports(settings, evaluation, context, published)
+    _write_reports(settings, inputs, evaluation, context, published)
     return published
 
 
@@ -52,7 +56,11 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
 
 
 def _write_reports(
-    settings: Settings, evaluation: Evaluation, context: dict[str, Any], published: Published
+    settings: Settings,
+    inputs: Inputs,
+    evaluation: Evaluation,
+    context: dict[str, Any],
+    published: Published,
 ) -> None:
     report = evaluation.report
     directory = settings.runs_dir / file_name(report.run_b)
@@ -61,17 +69,31 @@ def _write_reports(
         _append(Path(summary_file), render_markdown(context), published)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name, text in _reports(report, context):
-            write_whole(directory / name, text)
+        for name, parts in _reports(settings, inputs, report, context):
+            write_whole(directory / name, parts)
             published.done.append(f"report: {shown_path(directory / name)}")
     except OSError as error:
         reason = error.strerror or error
         published.errors.append(f"cannot write the reports to {shown_path(directory)}: {reason}")
 
 
-def _reports(report: Any, context: dict[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
+def _reports(
+    settings: Settings, inputs: Inputs, report: CompareReport, context: dict[str, Any]
+) -> Iterator[tuple[str, Iterable[str]]]:
     yield "report.md", [render_markdown(context)]
     yield "report.json", [render_report_json(report)]
+    if settings.html:
+        yield "report.html", html_of(settings, inputs, report, context)
+
+
+def html_of(
+    settings: Settings, inputs: Inputs, report: CompareReport, context: dict[str, Any]
+) -> Iterator[str]:
+    """`report.html` in parts; every stored result is read again for it, one at a time."""
+    from pytest_kebab_eval.reports.as_html import render_report_html
+
+    points = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MOST_SCORED_FOR_TREND)
+    yield from render_report_html(report, all_shown(settings, inputs), points, context)
 
 
 def _append(path: Path, text: str, published: Published) -> None:

@@ -6,16 +6,22 @@ stores the run as a whole when the session ends.
 
 from __future__ import annotations
 
+import json
+from functools import cached_property
 from typing import Any
 
+import msgspec
 import pytest
 
-from pytest_kebab_eval.errors import KebabEvalError
+from pytest_kebab_eval.errors import KebabEvalError, StoreError
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inert import printable, shown_path
-from pytest_kebab_eval.settings import Sources, database_of
+from pytest_kebab_eval.reports.words import counted
+from pytest_kebab_eval.settings import Sources, database_of, golden_of
 from pytest_kebab_eval.store import Recording, RunRecorder, check_recordable
 
 WORKER_KEY = "kebab_recorded"
+NOTHING_RAN = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 class RecordingSession:
@@ -26,8 +32,18 @@ class RecordingSession:
         self._config = config
         self._run_id = run_id
         self._database = database_of(sources)
+        self._golden = golden_of(sources)
         self._suite = str(sources.value("suite")[0] or "default")
         self._said: list[tuple[str, bool]] = []
+        self._crashed = False
+
+    @cached_property
+    def golden(self) -> GoldenSet:
+        """The golden queries, for tests that ask a retriever about each of them."""
+        try:
+            return load_golden_set(self._golden)
+        except KebabEvalError as error:
+            raise pytest.UsageError(str(error)) from None
 
     @property
     def _is_worker(self) -> bool:
@@ -43,26 +59,34 @@ class RecordingSession:
                 raise pytest.UsageError(str(error)) from None
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker recorded."""
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Take over what a worker recorded; one that crashed has lost it."""
         recorded = getattr(node, "workeroutput", {}).get(WORKER_KEY)
-        if recorded is not None:
-            config, rows = recorded
-            self.recorder.config.update(config)
-            self.recorder.rows.extend((query_id, data) for query_id, data in rows)
+        if error is not None or recorded is None:
+            self._crashed = True
+            return
+        config, rows = recorded
+        self.recorder.config.update(msgspec.json.decode(config))
+        self.recorder.rows.extend((query_id, data) for query_id, data in rows)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Store the run, unless the session was cut short."""
         if self._is_worker:
             output = getattr(self._config, "workeroutput")  # noqa: B009  it is set by xdist
-            output[WORKER_KEY] = (self.recorder.config, [list(row) for row in self.recorder.rows])
+            config = json.dumps(self.recorder.config, default=str).encode()
+            output[WORKER_KEY] = (config, [list(row) for row in self.recorder.rows])
             return
-        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        if self._config.option.collectonly:
+            return
+        stopped = session.shouldfail or session.shouldstop or self._crashed
+        if stopped or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, NOTHING_RAN):
             self._said.append(
                 (f"run {printable(self._run_id)} was not recorded: the session did not finish", True)
             )
             return
         try:
+            if not self.recorder.rows:
+                raise StoreError(f"run {printable(self._run_id)} was not recorded: no test recorded anything")
             self._store()
         except KebabEvalError as error:
             self._said.append((str(error), True))
@@ -73,10 +97,8 @@ class RecordingSession:
         with RunRecorder(path, suite=self._suite, config=config, run_id=self._run_id) as run:
             for query_id, data in self.recorder.rows:
                 run.record_json(query_id, data)
-        count = len(self.recorder.rows)
-        self._said.append(
-            (f"run {printable(self._run_id)}: {count} queries recorded in {shown_path(path)}", False)
-        )
+        count = counted(len(self.recorder.rows), "query")
+        self._said.append((f"run {printable(self._run_id)}: {count} recorded in {shown_path(path)}", False))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say what became of the run."""

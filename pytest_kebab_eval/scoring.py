@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.citations import each_resolves, follow
+from pytest_kebab_eval.citations import NOWHERE, each_resolves, follow
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching import Matcher, Passages, Targets, judge
-from pytest_kebab_eval.metrics import CUTOFFS, Domain, Judged, Metric, all_metrics
+from pytest_kebab_eval.metrics import CUTOFFS, Domain, Facts, Judged, Metric, all_metrics
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Run, Unreadable
 from pytest_kebab_eval.store import Corpus
 
@@ -40,7 +40,7 @@ class QueryScore(NamedTuple):
         return self.error is not None
 
 
-JudgeIdentity = tuple[str | None, str | None, float | None]
+JudgeIdentity = tuple[str | None, str | None, float | str | None]
 
 
 class Scorecard(NamedTuple):
@@ -100,6 +100,7 @@ class MetricValues(msgspec.Struct, frozen=True, kw_only=True):
 class AggregateMetrics(MetricValues, frozen=True, kw_only=True):
     """The metrics of a run over all its queries; None where no query was applicable."""
 
+    slice_counts: dict[str, int] = msgspec.field(default_factory=dict)  # the queries of each slice
     match: str
     golden_sha256: str
 
@@ -159,7 +160,9 @@ class Scorer:
         self._cutoff = cutoff
         self._targets: dict[str, Targets] = {}
         self.metrics = (*all_metrics(), *more_metrics)
-        self._by_domain = _grouped(self.metrics, golden)
+        self._values = _Values(self.metrics, golden)
+        self._slices = {query.id: slices_of(query) for query in golden.queries}
+        self._answerable = {query.id: query.can_be_answered for query in golden.queries}
 
     def targets(self, query: GoldenQuery) -> Targets:
         """The query's targets."""
@@ -168,24 +171,24 @@ class Scorer:
         return self._targets[query.id]
 
     def correct_ranks(
-        self, query: GoldenQuery, result: QueryResult | None, corpus: Corpus | None
+        self, query: GoldenQuery, result: QueryResult | None, passages: Passages
     ) -> tuple[int, ...]:
         """The ranks of a result's correct hits."""
         hits = result.hits if result else ()
-        return judge(self.targets(query), hits, Passages(corpus)).correct
+        return judge(self.targets(query), hits, passages).correct
 
-    def citations_resolve(self, result: QueryResult | None, corpus: Corpus | None) -> tuple[bool, ...]:
+    def citations_resolve(self, result: QueryResult | None, passages: Passages) -> tuple[bool, ...]:
         """For each citation of a result's answer, whether it leads to a chunk."""
         answer = result.answer if result else None
         if result is None or answer is None:
             return ()
-        return each_resolves(answer, result.hits, Passages(corpus))
+        return each_resolves(answer, result.hits, passages)
 
     def score(
         self, run: Run, results: Iterable[QueryResult | Unreadable], corpus: Corpus | None
     ) -> Scorecard:
         """A scorecard of the run; each result is dropped as soon as it is scored."""
-        passages = Passages(corpus)
+        passages = Passages(corpus, run.chunker_version)
         scores: dict[str, QueryScore] = {}
         strays = []
         judges = set()
@@ -219,44 +222,57 @@ class Scorer:
             unreadable = result.reason
             result = QueryResult(query_id=query.id, hits=(), error=unreadable)
         judged = self._judge(query, result, passages)
-        values: list[float | None] = [None] * len(self.metrics)
-        for over, group in self._by_domain:
-            if over(judged):
-                for column, metric in group:
-                    values[column] = metric.value(judged)
-        wanted = query.expected_doc_ids or ()
+        facts = judged.facts
+        doc_ranks = [rank for rank in facts.doc_ranks if rank is not None]
         return QueryScore(
             query_id=query.id,
-            found=judged.ranking.found,
-            first=judged.ranking.first,
-            by_document=judged.targets.by == "document" or judged.ranking.by_document,
-            values=tuple(values),
+            found=facts.ranking.found,
+            first=facts.ranking.first,
+            by_document=facts.by == "document" or facts.ranking.by_document,
+            values=self._values.of(judged),
             hits=len(judged.hits),
-            answered=judged.answer.grounded if judged.answer else None,
-            doc_rank=next((hit.rank for hit in judged.hits if hit.doc_id in wanted), None),
-            slices=slices_of(query),
+            answered=facts.answered,
+            doc_rank=min(doc_ranks) if doc_ranks else None,
+            slices=self._slices.get(query.id, ()),
             error=result.error,
             unreadable=unreadable,
         )
 
     def _judge(self, query: GoldenQuery, result: QueryResult, passages: Passages) -> Judged:
         targets = self.targets(query)
-        hits = () if result.error is not None else result.hits
+        errored = result.error is not None
+        hits = () if errored else result.hits
+        answer = None if errored else result.answer
         ranking = judge(targets, hits, passages)
-        judged = Judged(query, result, targets, ranking, cutoff=query.k or self._cutoff)
-        if query.expected_answer is not None:
-            judged = judged._replace(**_contained(query.expected_answer, hits, passages))
-        if result.scope is not None:
-            judged = judged._replace(target_paths=_target_paths(targets, hits, passages))
-        if judged.answer is not None:
-            leads = follow(judged.answer, hits, targets, ranking, passages)
-            judged = judged._replace(
-                citations_resolve=leads.all_resolve,
-                cites_only_hits=leads.only_to_hits,
-                cites_correct_hit=leads.to_correct_hit,
-                cites_target=leads.to_target,
-            )
-        return judged
+        leads = follow(answer, hits, targets, ranking, passages) if answer else NOWHERE
+        expected = query.expected_answer
+        answer_rank, has_texts = (
+            _contained(expected, hits, passages) if expected is not None else (None, False)
+        )
+        facts = Facts(
+            targets.gains,
+            targets.by,
+            targets.for_metrics,
+            ranking,
+            query.required_support_groups,
+            query.k or self._cutoff,
+            _first_ranks(query.expected_doc_ids, hits) if query.expected_doc_ids else (),
+            expected is not None,
+            answer_rank,
+            has_texts,
+            not hits,
+            errored,
+            bool(result.timed_out),
+            query.id in self._queries,
+            self._answerable.get(query.id),
+            answer.grounded if answer else None,
+            leads.all_resolve,
+            leads.only_to_hits,
+            leads.to_correct_hit,
+            leads.to_target,
+        )
+        paths = passages.paths_of(targets) if result.scope else frozenset()
+        return Judged(query, result, hits, answer, facts, paths)
 
 
 def slices_of(query: GoldenQuery) -> tuple[str, ...]:
@@ -268,18 +284,57 @@ def slices_of(query: GoldenQuery) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _grouped(metrics: Sequence[Metric], golden: GoldenSet) -> list[tuple[Domain, list[tuple[int, Metric]]]]:
-    """The metrics that this golden set can measure, by the queries they are over."""
-    groups: dict[Domain, list[tuple[int, Metric]]] = {}
-    for column, metric in enumerate(metrics):
-        needs = metric.family.needs
-        if needs is None or any(needs(query) for query in golden.queries):
-            groups.setdefault(metric.family.over, []).append((column, metric))
-    return list(groups.items())
+_Computation = tuple[Callable[[Judged], bool], list[tuple[int, Callable[[Judged], "float | None"]]]]
 
 
-def _contained(expected: str, hits: Iterable[Hit], passages: Passages) -> dict[str, Any]:
-    """The first hit whose text has the expected answer, case and spacing aside."""
+class _Values:
+    """The metrics that a golden set can measure, computed for a judged query.
+
+    Those over domains of facts are computed once for all queries that are alike in their facts.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], golden: GoldenSet) -> None:
+        self._none: list[float | None] = [None] * len(metrics)
+        self._known: dict[Facts, list[float | None]] = {}
+        of_facts: dict[Domain, _Computation] = {}
+        others: dict[Domain, _Computation] = {}
+        for column, metric in enumerate(metrics):
+            needs, over = metric.family.needs, metric.family.over
+            if needs is None or any(needs(query) for query in golden.queries):
+                chosen = of_facts if over.of_facts else others
+                chosen.setdefault(over, (over.applies, []))[1].append((column, metric.compute))
+        self._of_facts, self._others = list(of_facts.values()), list(others.values())
+
+    def of(self, judged: Judged) -> tuple[float | None, ...]:
+        """The values, in the order of the metrics; None where a metric is not over the query."""
+        known = self._known.get(judged.facts)
+        if known is None:
+            known = self._known[judged.facts] = self._none.copy()
+            _compute(self._of_facts, judged, known)
+        values = known.copy()
+        _compute(self._others, judged, values)
+        return tuple(values)
+
+
+def _compute(computations: list[_Computation], judged: Judged, values: list[float | None]) -> None:
+    for applies, columns in computations:
+        if applies(judged):
+            for column, compute in columns:
+                value = compute(judged)
+                values[column] = None if value is None else float(value)
+
+
+def _first_ranks(doc_ids: Sequence[str], hits: Iterable[Hit]) -> tuple[int | None, ...]:
+    found: dict[str, int] = {}
+    for hit in hits:
+        doc_id = hit.doc_id
+        if doc_id is not None and doc_id in doc_ids and doc_id not in found:
+            found[doc_id] = hit.rank
+    return tuple(found.get(doc_id) for doc_id in doc_ids)
+
+
+def _contained(expected: str, hits: Iterable[Hit], passages: Passages) -> tuple[int | None, bool]:
+    """The rank of the first hit whose text has the expected answer, and whether any text is at hand."""
     wanted = _folded(expected)
     has_texts = False
     for hit in hits:
@@ -287,17 +342,12 @@ def _contained(expected: str, hits: Iterable[Hit], passages: Passages) -> dict[s
         if text:
             has_texts = True
             if wanted in _folded(text):
-                return {"answer_rank": hit.rank, "has_texts": True}
-    return {"has_texts": has_texts}
+                return hit.rank, True
+    return None, has_texts
 
 
 def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _target_paths(targets: Targets, hits: Iterable[Hit], passages: Passages) -> frozenset[str]:
-    known = passages.paths_of(targets)
-    return known or frozenset(hit.doc_path for hit in hits if hit.doc_path and hit.doc_id in targets.doc_ids)
 
 
 # -- aggregation ---------------------------------------------------------------------------------
@@ -316,19 +366,23 @@ def aggregate(scorecard: Scorecard, only: Collection[str] | None = None) -> Aggr
         counts=counts,
         total_queries=len(rows),
         failed_queries=sum(row.failed for row in rows),
-        slices={part: _measured(scorecard.metrics, parts[part]) for part in sorted(parts)},
+        slices={part: _measured(scorecard.metrics, parts[part], counts) for part in sorted(parts)},
+        slice_counts={part: len(parts[part]) for part in sorted(parts)},
         match=scorecard.match,
         golden_sha256=scorecard.golden_sha256,
     )
 
 
-def _measured(metrics: Sequence[Metric], rows: Sequence[QueryScore]) -> dict[str, float | None]:
-    values, _ = _reduced(metrics, rows)
+def _measured(
+    metrics: Sequence[Metric], rows: Sequence[QueryScore], counts: Mapping[str, int]
+) -> dict[str, float | None]:
+    """The metrics of a slice; what was not measured anywhere need not be looked for there."""
+    values, _ = _reduced(metrics, rows, counts)
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _reduced(
-    metrics: Sequence[Metric], rows: Sequence[QueryScore]
+    metrics: Sequence[Metric], rows: Sequence[QueryScore], known: Mapping[str, int] | None = None
 ) -> tuple[dict[str, float | None], dict[str, int]]:
     """Each metric's value, None (not 0) over no query, and the number of queries it is over."""
     values: dict[str, float | None] = {}
@@ -336,9 +390,10 @@ def _reduced(
     has_answers = any(row.answered is not None for row in rows)
     columns = zip(*(row.values for row in rows), strict=True) if rows else ((),) * len(metrics)
     for metric, column in zip(metrics, columns, strict=True):
-        found = [value for value in column if value is not None]
-        if metric.family.needs_answers and not has_answers:
-            found = []
+        found: Sequence[float] = ()
+        skipped = known is not None and not known[metric.name]
+        if not skipped and (has_answers or not metric.family.needs_answers):
+            found = [value for value in column if value is not None]
         values[metric.name] = rounded(metric.family.reduce(found)) if found else None
         counts[metric.name] = len(found)
     return values, counts

@@ -25,10 +25,11 @@ from pytest_kebab_eval.items import QueryItem
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.publishing import Published, publish
 from pytest_kebab_eval.reports.as_github import annotate
-from pytest_kebab_eval.reports.as_markdown import report_context
+from pytest_kebab_eval.reports.as_markdown import check_sections, report_context
 from pytest_kebab_eval.reports.as_text import Line, explain, query_lines, summary
 from pytest_kebab_eval.reports.words import counted
 from pytest_kebab_eval.settings import Settings, Sources
+from pytest_kebab_eval.shortcut import is_open, log_passed
 from pytest_kebab_eval.verdicts import Outcome
 
 WORKER_KEY = "kebab_eval"
@@ -55,6 +56,7 @@ class KebabSession:
         self._published = Published([], [])
         self._evaluated = False
         self._stopped = False
+        self._shortcut = False
 
     def _received(self) -> Shipment | None:
         data = getattr(self.config, "workerinput", {}).get(WORKER_KEY)
@@ -96,7 +98,14 @@ class KebabSession:
 
     def _own_metrics(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for metrics in self.config.hook.pytest_kebab_metrics():
+        try:
+            given = self.config.hook.pytest_kebab_metrics()
+        except Exception as error:
+            text = brief(f"{type(error).__name__}: {error}", 200)
+            raise pytest.UsageError(f"pytest_kebab_metrics failed: {text}") from error
+        for metrics in given:
+            if not isinstance(metrics, dict):
+                raise pytest.UsageError("pytest_kebab_metrics must return a dict of functions by name")
             twice = found.keys() & metrics.keys()
             if twice:
                 raise pytest.UsageError(f"pytest_kebab_metrics: two hooks define '{printable(min(twice))}'")
@@ -217,11 +226,26 @@ class KebabSession:
         if options.collectonly or (session.testsfailed and not options.continue_on_collection_errors):
             return
         verdicts = self.evaluation.verdicts
+        self._shortcut = is_open(session.config)
         for item in session.items:
             if isinstance(item, QueryItem):
                 verdict = verdicts[item.query.id]
                 if verdict.outcome is Outcome.SKIPPED:
                     item.add_marker(pytest.mark.skip(reason=verdict.reason))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """The short path for a query that passes.
+
+        The last item of the golden file takes pytest's own, which also tears down what others set up.
+        """
+        if not isinstance(item, QueryItem) or nextitem is None or nextitem.parent is not item.parent:
+            return None
+        if not self._shortcut or self.evaluation.verdicts[item.query.id].outcome is not Outcome.PASSED:
+            return None
+        item.say(self.properties(item.query))
+        log_passed(item)
+        return True
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Remember that somebody stopped the session; xdist ends `-x` by a kind of this itself."""
@@ -234,10 +258,17 @@ class KebabSession:
             return
         report = self.evaluation.report
         context = report_context(report)
-        self.config.hook.pytest_kebab_report_context(report=report, context=context)
-        self._published = publish(self.settings, self.evaluation, context)
+        failure = None
+        try:
+            self.config.hook.pytest_kebab_report_context(report=report, context=context)
+            check_sections(context)
+        except Exception as error:  # noqa: BLE001  a user's hook must not cost the reports
+            context, failure = report_context(report), f"{type(error).__name__}: {error}"
+        self._published = publish(self.settings, self._inputs, self.evaluation, context)
+        if failure:
+            self._published.errors.append(f"pytest_kebab_report_context failed: {brief(failure, 200)}")
         fine = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        if (self._published.errors or report.unreadable) and exitstatus in fine:
+        if (self._published.errors or report.unreadable or report.problems) and exitstatus in fine:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -210,7 +210,7 @@ def resolve(sources: Sources) -> Settings:
         run_b=run_b,
         db_a=sources.value("db_a")[0] or database,
         db_b=sources.value("db_b")[0] or database,
-        golden=sources.value("golden")[0] or directory / DEFAULT_GOLDEN,
+        golden=golden_of(sources),
         suite=sources.value("suite")[0],
         gates=_gates(sources),
         if_no_baseline=_choice(sources, "if_no_baseline"),
@@ -233,6 +233,12 @@ def database_of(sources: Sources) -> Path:
     return path or default_database(sources.invocation_dir, sources.environment)
 
 
+def golden_of(sources: Sources) -> Path:
+    """The golden file that `--kebab-golden` and its like name, or the default one."""
+    path: Path | None = sources.value("golden")[0]
+    return path or sources.invocation_dir / DEFAULT_GOLDEN
+
+
 def default_database(directory: Path, environment: Mapping[str, str] | None = None) -> Path:
     """`kebab.sqlite` here, else in kebab's own data directory."""
     here = directory / DATABASE_NAME
@@ -247,7 +253,7 @@ def default_database(directory: Path, environment: Mapping[str, str] | None = No
 
 def _gates(sources: Sources) -> tuple[str, ...]:
     value, source = sources.value("gate")
-    gates = [str(gate).strip() for gate in value or ()]
+    gates = [" ".join(str(gate).split()) for gate in value or ()]
     if source == _BY_NAME["gate"].flag and "" in gates:
         raise SettingsError(f"{source} is empty; give a condition such as 'hit@5 >= 0.80'")
     return tuple(dict.fromkeys(filter(None, gates)))

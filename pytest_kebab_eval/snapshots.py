@@ -98,11 +98,18 @@ def _explained(result: Any) -> str:
 
 def _changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     """What differs, the queries first, each by its id."""
-    yield from _query_changes(before.pop("per_query", []), after.pop("per_query", []))
+    queries = list(_query_changes(before.pop("per_query", []), after.pop("per_query", [])))
+    yield from queries
     flat_before, flat_after = dict(_flat(before)), dict(_flat(after))
-    for key in sorted(flat_before.keys() | flat_after.keys()):
-        if flat_before.get(key) != flat_after.get(key):
-            yield f"{key}: {_json(flat_before.get(key))} → {_json(flat_after.get(key))}"
+    keys = [
+        key
+        for key in sorted(flat_before.keys() | flat_after.keys())
+        if flat_before.get(key) != flat_after.get(key)
+    ]
+    for key in keys[: 0 if queries else MOST_CHANGES_SHOWN]:
+        yield f"{key}: {_json(flat_before.get(key))} → {_json(flat_after.get(key))}"
+    if queries and keys:
+        yield f"and {len(keys)} figures that follow from it"
 
 
 def _query_changes(before: Any, after: Any) -> Iterator[str]:

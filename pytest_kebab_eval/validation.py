@@ -9,7 +9,7 @@ from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import LockedChunk
 from pytest_kebab_eval.inert import brief, printable
 from pytest_kebab_eval.matching import gains_of
-from pytest_kebab_eval.model import GoldenQuery, Value
+from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value
 from pytest_kebab_eval.store import Corpus, Database
 
 
@@ -25,11 +25,30 @@ def validate(golden: GoldenSet, database: Database) -> list[Finding]:
     """Everything that is off, in the order of the file."""
     corpus = database.corpus
     version = _usual_version(golden, corpus)
+    unseen = set() if corpus.has_chunks else _never_found(golden, database)
     return [
         Finding(query.id, query.line, text)
         for query in golden.queries
-        for text in _findings(query, corpus, golden.lock, version)
+        for text in (*_findings(query, corpus, golden.lock, version), *_unseen_findings(query, unseen))
     ]
+
+
+def _never_found(golden: GoldenSet, database: Database) -> set[str]:
+    """The expected chunks that no hit of any stored run is: without an index, all that can be said."""
+    unseen = {chunk_id for query in golden.queries for chunk_id in gains_of(query)}
+    for run in database.runs():
+        for result in database.results(run.run_id):
+            if not unseen:
+                return unseen
+            if isinstance(result, QueryResult):
+                unseen.difference_update(hit.chunk_id for hit in result.hits if hit.chunk_id)
+    return unseen
+
+
+def _unseen_findings(query: GoldenQuery, unseen: set[str]) -> Iterator[str]:
+    for chunk_id in gains_of(query):
+        if chunk_id in unseen:
+            yield f"expects the chunk '{brief(chunk_id)}', which no stored run has ever found"
 
 
 def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: str | None) -> Iterator[str]:
@@ -53,8 +72,8 @@ def _chunk_findings(
         chunk = corpus.chunk(chunk_id)
         if chunk is not None:
             if chunk.chunker_version != version:
-                other = printable(str(chunk.chunker_version))
-                yield f"expects the chunk '{brief(chunk_id)}' of the chunker {other}; most are of {version}"
+                other, most = printable(str(chunk.chunker_version)), printable(str(version))
+                yield f"expects the chunk '{brief(chunk_id)}' of the chunker {other}; most are of {most}"
         elif lock is not None and chunk_id in lock.chunks:
             yield f"expects the chunk '{brief(chunk_id)}', which only the lock file still knows"
         else:

@@ -63,6 +63,8 @@ def _failures(comparison: QueryComparison, b: QueryScore | None, fail_on: frozen
     """What B lost and must not lose, in words; empty if nothing."""
     if b is None:
         return "run B has no result for it (lost coverage)"
+    if not comparison.checks and comparison.kind is not ComparisonKind.LOSS:
+        return ""
     words = {
         "retrieval": f"lost {_named(comparison.lost)}, at rank {comparison.a_hit_rank} in A",
         "answer": "the answer kept its rules in A and does not in B",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,17 +16,19 @@ import msgspec
 
 from pytest_kebab_eval.cli.importing import import_group
 from pytest_kebab_eval.cli.options import COMPARING, options, settings_from
-from pytest_kebab_eval.errors import InputError, KebabEvalError
-from pytest_kebab_eval.evaluation import Evaluation, compute_aggregate, evaluate, store_aggregate
+from pytest_kebab_eval.errors import InputError, KebabEvalError, StoreError
+from pytest_kebab_eval.evaluation import Evaluation, evaluate, find_inputs, scored_run, store_aggregate
 from pytest_kebab_eval.golden import load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.history import history as runs_so_far
 from pytest_kebab_eval.inert import printable, shown_path
 from pytest_kebab_eval.metrics import Metric, all_names
+from pytest_kebab_eval.publishing import html_of, write_whole
 from pytest_kebab_eval.reports.as_json import render_report_json
-from pytest_kebab_eval.reports.as_markdown import render_report_md
+from pytest_kebab_eval.reports.as_markdown import render_report_md, report_context
 from pytest_kebab_eval.reports.as_text import explain, summary
-from pytest_kebab_eval.reports.words import valued
+from pytest_kebab_eval.reports.words import counted, valued
+from pytest_kebab_eval.scoring import aggregate as total
 from pytest_kebab_eval.scoring import stored_values
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import find_run, in_order, open_database
@@ -42,11 +45,15 @@ class Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # → and ↓ are not in every encoding
         try:
             return super().invoke(ctx)
         except KebabEvalError as error:
-            click.echo(f"kebab-eval: {error}", err=True)
-            ctx.exit(WRONG_USE)
+            text = str(error).replace("--kebab-", "--")  # the same options, without their prefix
+            click.echo(f"kebab-eval: {text}", err=True)
+            ctx.exit(REGRESSION if isinstance(error, StoreError) else WRONG_USE)
 
 
 def _exit(code: int) -> NoReturn:
@@ -74,6 +81,7 @@ def runs(db: str | None, suite: str | None, as_json: bool) -> None:
     """List the stored runs, the newest first."""
     with open_database(settings_from(run_b="-", db=db).db_b) as database:
         found = [run for run in in_order(database.runs()) if suite is None or run.suite == suite]
+        counts = {run.run_id: database.result_count(run.run_id) for run in found}
     if as_json:
         rows = [
             {
@@ -81,6 +89,7 @@ def runs(db: str | None, suite: str | None, as_json: bool) -> None:
                 "suite": one.suite,
                 "commit_hash": one.commit_hash,
                 "created_at": one.created_at,
+                "queries": counts[one.run_id],
             }
             for one in found
         ]
@@ -89,11 +98,11 @@ def runs(db: str | None, suite: str | None, as_json: bool) -> None:
     width = max((len(printable(run.run_id)) for run in found), default=0)
     for run in found:
         commit = f"  {printable(run.commit_hash[:12])}" if run.commit_hash else ""
-        click.echo(
-            f"{printable(run.run_id):<{width}}  {printable(run.created_at)}  {printable(run.suite)}{commit}"
-        )
+        count = counted(counts[run.run_id], "query")
+        when, of = printable(run.created_at), printable(run.suite)
+        click.echo(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {of}{commit}")
     if not found:
-        _say("there are no runs yet")
+        _say("there are no runs" + (f" of the suite '{printable(suite)}'" if suite else " yet"))
 
 
 @main.command()
@@ -114,7 +123,7 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     else:
         _print_comparison(settings, evaluation, failing, verbose)
     report = evaluation.report
-    if failing or report.unreadable or any(not gate.passed for gate in report.gates):
+    if failing or report.unreadable or report.problems or any(not gate.passed for gate in report.gates):
         _exit(REGRESSION)
 
 
@@ -156,28 +165,41 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
         found = (
             in_order(database.runs()) if every else [find_run(database, one, settings.suite) for one in names]
         )
-    chosen = [run.run_id for run in found if not every or settings.suite in (None, run.suite)]
-    changes = {}
+    chosen = [run.run_id for run in dict.fromkeys(found) if not every or settings.suite in (None, run.suite)]
+    changes, broken = {}, False
     with _progress(chosen, "aggregating") as steps:
         for run_id in steps:
-            changes[run_id] = _aggregate_anew(run_id, settings)
+            changed = _aggregate_anew(run_id, settings)
+            broken = broken or changed is None
+            changes[run_id] = changed or {}
     if as_json:
         click.echo(json.dumps(changes, indent=2, ensure_ascii=False))
-        return
-    for run_id, changed in changes.items():
+    for run_id, changed in () if as_json else changes.items():
         click.echo(
-            f"{printable(run_id)}: {len(changed)} metrics changed"
+            f"{printable(run_id)}: {counted(len(changed), 'metric')} changed"
             if changed
             else f"{printable(run_id)}: as it was"
         )
         for name, (before, after) in changed.items():
             click.echo(f"  {name}: {_shown(before)} → {_shown(after)}")
+    if broken:
+        _exit(REGRESSION)
 
 
-def _aggregate_anew(run_id: str, settings: Settings) -> dict[str, tuple[Any, Any]]:
+def _aggregate_anew(run_id: str, settings: Settings) -> dict[str, tuple[Any, Any]] | None:
+    """What changed; None, and nothing is stored, if the run has results that cannot be read."""
+    golden = load_golden_set(settings.golden)
     with open_database(settings.db_b) as database:
         before = stored_values(database.stored_aggregate(run_id))
-    values = compute_aggregate(run_id, db=settings.db_b, golden=settings.golden)
+        scorecard = scored_run(database, find_run(database, run_id), golden)
+    if scorecard.unreadable:
+        one = scorecard.unreadable[0]
+        _say(
+            f"run {printable(run_id)}: not stored, since the result of query '{printable(one.query_id)}'"
+            f" cannot be read: {one.unreadable}"
+        )
+        return None
+    values = total(scorecard)
     store_aggregate(run_id, values, db=settings.db_b)
     after = {name: value for name, value in values.by_name().items() if value is not None}
     return {
@@ -188,7 +210,7 @@ def _aggregate_anew(run_id: str, settings: Settings) -> dict[str, tuple[Any, Any
 
 
 def _shown(value: Any) -> str:
-    return "–" if value is None else f"{value:g}"
+    return "–" if value is None else repr(round(value, 4))
 
 
 @main.command()
@@ -196,23 +218,40 @@ def _shown(value: Any) -> str:
 @click.argument("b", metavar="B")
 @options(*COMPARING)
 @click.option(
-    "--format", "form", type=click.Choice(["md", "json"]), default="md", show_default=True, help="The format."
+    "--format",
+    "form",
+    type=click.Choice(["md", "html", "json"]),
+    default="md",
+    show_default=True,
+    help="The format.",
 )
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
 )
 def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
     """Print the report of B against A; exits with 0 whatever it says."""
-    evaluation = _evaluated(settings_from(run_a=a, run_b=b, **given))
-    render = {"md": render_report_md, "json": render_report_json}[form]
-    text = render(evaluation.report)
-    if output is None:
-        click.echo(text, nl=False)
+    settings = settings_from(run_a=a, run_b=b, **given)
+    inputs = find_inputs(settings)
+    made = evaluate(settings, inputs).report
+    for warning in made.warnings:
+        _say(f"warning: {warning}")
+    parts: Iterable[str]
+    if form == "html":
+        parts = html_of(settings, inputs, made, report_context(made))
+    else:
+        parts = [render_report_md(made) if form == "md" else render_report_json(made)]
+    if output is not None:
+        _write(output, parts)
         return
+    for part in parts:
+        click.echo(part, nl=False)
+
+
+def _write(path: Path, parts: Iterable[str]) -> None:
     try:
-        output.write_text(text, encoding="utf-8", newline="\n")
+        write_whole(path, parts)
     except OSError as error:
-        raise InputError(f"cannot write {shown_path(output)}: {error.strerror}") from None
+        raise StoreError(f"cannot write {shown_path(path)}: {error.strerror or error}") from None
 
 
 @main.command()
@@ -234,7 +273,10 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
         raise InputError(f"there is no metric '{printable(unknown[0])}'; see the README's table")
     names = [Metric.parse(name).name if name in known else name for name in metrics or _IN_HISTORY]
     if as_json:
-        rows = [{"run_id": one.run_id, "created_at": one.created_at, "values": one.values} for one in points]
+        rows = [
+            {"run_id": one.run_id, "created_at": one.created_at, "values": _only(one.values, metrics, names)}
+            for one in points
+        ]
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     width = max((len(printable(point.run_id)) for point in points), default=3)
@@ -242,6 +284,11 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
     for point in points:
         values = "".join(f"{valued(point.values.get(name)):>{_wide(name)}}" for name in names)
         click.echo(f"{printable(point.run_id):<{width}}  {printable(point.created_at)[:19]:<20}{values}")
+
+
+def _only(values: dict[str, float], asked: tuple[str, ...], names: list[str]) -> dict[str, float]:
+    """All values, or those that were asked for."""
+    return {name: value for name, value in values.items() if not asked or name in names}
 
 
 def _wide(name: str) -> int:
@@ -264,15 +311,16 @@ def validate_command(as_json: bool, **given: Any) -> None:
         for one in findings:
             click.echo(f"{name}:{one.line}: query '{printable(one.query_id)}' {one.text}")
     if not known:
-        _say("the database has no chunks, so expected ids were not looked up")
-    _say(f"{len(golden.queries)} queries, {len(findings)} findings")
+        _say("the database has no chunks, so expected ids were looked for among the stored hits alone")
+    _say(f"{counted(len(golden.queries), 'query')}, {counted(len(findings), 'finding')}")
     if findings:
         _exit(REGRESSION)
 
 
 @main.command()
 @options("db", "golden")
-def lock(**given: Any) -> None:
+@click.option("--force", is_flag=True, help="Replace a lock file of another chunker.")
+def lock(force: bool, **given: Any) -> None:
     """Write the lock file: where the expected chunks are, by the chunker that made them.
 
     With it the runs of other chunkers can still be judged when the index no longer has these chunks. Commit
@@ -282,10 +330,11 @@ def lock(**given: Any) -> None:
     golden = load_golden_set(settings.golden)
     with open_database(settings.db_b) as database:
         made = make_lock(golden, database)
+    version = printable(str(made.lock.chunker_version))
     if made.other_versions:
         raise InputError(
-            f"the expected chunks are of several chunkers ({made.lock.chunker_version},"
-            f" {', '.join(made.other_versions)}); a lock file is for one: see kebab-eval validate"
+            f"the expected chunks are of several chunkers ({version},"
+            f" {', '.join(map(printable, made.other_versions))}); a lock file is for one: see kebab-eval validate"
         )
     if not made.lock.chunks:
         raise InputError(
@@ -294,10 +343,12 @@ def lock(**given: Any) -> None:
     path = lock_path(settings.golden)
     text = render_lock(made.lock)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8", newline="\n")
+        _write(path, [text])
     for chunk_id in made.unknown:
         _say(f"warning: the chunk '{printable(chunk_id)}' is not in the database, nor now in the lock file")
-    _say(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {made.lock.chunker_version}")
+    _say(
+        f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {printable(str(made.lock.chunker_version))}"
+    )
 
 
 main.add_command(import_group)

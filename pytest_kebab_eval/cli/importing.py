@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, import_run
 from pytest_kebab_eval.inert import shown_path
 from pytest_kebab_eval.reports.words import counted
@@ -47,8 +48,15 @@ def _add_importer(importer: Importer) -> None:
     names = [option.name.replace("-", "_") for option in importer.options]
 
     def command(
-        db: str, run_id: str | None, suite: str, golden_out: Path | None, **paths: str | None
+        db: str,
+        run_id: str | None,
+        suite: str,
+        golden_out: Path | None,
+        overwrite: bool,
+        **paths: str | None,
     ) -> None:
+        if golden_out is not None and golden_out.exists() and not overwrite:
+            raise InputError(f"{shown_path(golden_out)} is there already; say --overwrite to replace it")
         given = {name.replace("_", "-"): path for name in names if (path := paths[name]) is not None}
         with _sources(given) as sources:
             made = import_run(
@@ -59,6 +67,9 @@ def _add_importer(importer: Importer) -> None:
         click.echo(f"imported {counted(made.queries, 'query')} into {shown_path(Path(db))}{golden}", err=True)
 
     decorated: Any = command
+    decorated = click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there.")(
+        decorated
+    )
     decorated = click.option(
         "--golden-out",
         metavar="FILE",

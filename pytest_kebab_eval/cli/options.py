@@ -53,6 +53,11 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         default=None,
         help="Refuse to compare runs of different chunker versions.",
     ),
+    "if_no_baseline": click.option(
+        "--if-no-baseline",
+        type=click.Choice(["fail", "pass"]),
+        help="What to do where run A is not there yet (default: fail).",
+    ),
     "k": click.option(
         "--k", metavar="K", help="The cutoff of the @k metrics for queries without their own (default: 5)."
     ),
@@ -70,6 +75,7 @@ COMPARING = (
     "gate",
     "fail_on",
     "strict_chunker_version",
+    "if_no_baseline",
     "k",
     "compare_k",
 )
@@ -79,6 +85,7 @@ def settings_from(**given: Any) -> Settings:
     """Settings by the same rules as in pytest, from the command line and the environment."""
 
     def on_command_line(option: Option) -> Any:
-        return given.get(option.name) or None
+        value = given.get(option.name)
+        return None if value in ((), None) else value
 
     return resolve(Sources(on_command_line, environment=os.environ, invocation_dir=Path()))

@@ -13,6 +13,7 @@ from pytest_kebab_eval.golden.lock import Lock, lock_path, read_lock
 from pytest_kebab_eval.golden.reading import Problem, read_entries
 from pytest_kebab_eval.inert import shown_path
 from pytest_kebab_eval.model import GoldenQuery, Value
+from pytest_kebab_eval.pausing import collection_paused
 
 __all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
 
@@ -28,8 +29,8 @@ class GoldenSet(Value, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what the queries say; order, layout and comments of the file are no part of it."""
-        bare = [msgspec.structs.replace(query, line=0) for query in self.queries]
+        """A hash of what the queries say; order, layout, comments and xfail are no part of it."""
+        bare = [msgspec.structs.replace(query, line=0, xfail=None) for query in self.queries]
         content = msgspec.json.encode(sorted(bare, key=lambda query: query.id), order="sorted")
         return hashlib.sha256(content).hexdigest()
 
@@ -42,8 +43,9 @@ def load_golden_set(path: str | Path) -> GoldenSet:
     """Read and check a golden file; one `GoldenError` lists everything that is wrong with it."""
     path = Path(path)
     problems: list[Problem] = []
-    entries = read_entries(path, problems)
-    queries = check_entries(entries, problems)
+    with collection_paused():
+        entries = read_entries(path, problems)
+        queries = check_entries(entries, problems)
     if problems:
         raise GoldenError(_describe(path, problems))
     return GoldenSet(path=path, queries=tuple(queries), lock=read_lock(lock_path(path)))

@@ -232,11 +232,11 @@ def _check_entry(number: int, entry: Entry, problems: list[Problem]) -> GoldenQu
         text = f"entry {number} must be a mapping with id and query, not {_named(entry.value)}"
         problems.append(Problem(entry.line, text))
         return None
-    given_id = entry.value.get("id")
-    name = f"query '{brief(given_id, 60)}'" if isinstance(given_id, str) else f"entry {number}"
     before = len(problems)
 
     def report(text: str, key: Any = None) -> None:
+        given_id = entry.value.get("id")
+        name = f"query '{brief(given_id, 60)}'" if isinstance(given_id, str) else f"entry {number}"
         problems.append(Problem(entry.key_lines.get(key, entry.line), f"{name} {text}"))
 
     values: dict[str, Any] = {}
@@ -261,7 +261,9 @@ def _check_entry(number: int, entry: Entry, problems: list[Problem]) -> GoldenQu
 
 
 def _contradictions(query: GoldenQuery) -> Iterable[str]:
-    if query.answerable is None and query.expected_doc_ids == () and query.expects_anything:
+    targets = query.expected_chunk_ids or query.relevance or query.gold_supports or query.expected_spans
+    wanted = targets or query.claims or query.expected_answer
+    if query.answerable is None and query.expected_doc_ids == () and wanted:
         yield (
             "says 'should refuse' (expected_doc_ids: []) and yet expects something;"
             " drop the empty list, or say answerable: true or false"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import gc
 import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +13,7 @@ import yaml
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.inert import brief, printable, shown_path
+from pytest_kebab_eval.pausing import collection_paused
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -34,6 +33,8 @@ _CONSTRUCTORS = {
 }
 
 
+# A plain scalar that begins with none of these can only be text.
+_FIRST_OF_OTHERS = frozenset(_Loader.yaml_implicit_resolvers)
 _COLLECTION_TAGS = (None, "!", f"{_TAG}seq", f"{_TAG}map")
 
 
@@ -57,7 +58,7 @@ def read_entries(path: Path, problems: list[Problem]) -> list[Entry]:
     data = _read_bytes(path)
     suffix = path.suffix.lower()
     try:
-        with _collection_paused():
+        with collection_paused():
             if suffix == ".jsonl":
                 entries = list(_jsonl_entries(_decoded(data), problems))
             elif suffix == ".json":
@@ -89,18 +90,6 @@ def _read_bytes(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise GoldenError(f"cannot read the golden file {shown_path(path)}: {reason}") from None
-
-
-@contextmanager
-def _collection_paused() -> Iterator[None]:
-    """Parsing makes many objects and no cycles; the collector would only walk them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _decoded(data: bytes) -> str:
@@ -274,10 +263,14 @@ class _YamlReader:
         return value
 
     def _sequence(self, depth: int) -> list[Any]:
-        next_event = self._loader.get_event
+        next_event, scalar = self._loader.get_event, self._scalar
         found = []
-        while type(event := next_event()) is not yaml.SequenceEndEvent:
-            found.append(self._value(event, depth + 1))
+        while (kind := type(event := next_event())) is not yaml.SequenceEndEvent:
+            if kind is yaml.ScalarEvent and event.anchor is None:
+                self._values += 1
+                found.append(scalar(event))
+            else:
+                found.append(self._value(event, depth + 1))
         return found
 
     def _mapping(self, depth: int, key_lines: dict[str, int] | None) -> dict[Any, Any]:
@@ -289,7 +282,11 @@ class _YamlReader:
                 raise _Broken(_line(event), "a key must be plain text")
             key = self._value(event, depth + 1)
             value_event = next_event()
-            value = self._value(value_event, depth + 1)
+            if type(value_event) is yaml.ScalarEvent and value_event.anchor is None:
+                self._values += 1
+                value = self._scalar(value_event)
+            else:
+                value = self._value(value_event, depth + 1)
             if key == "<<" and type(event) is yaml.ScalarEvent and event.implicit[0]:
                 merged += self._to_merge(value_event, value)
             elif isinstance(key, (list, dict)):
@@ -328,6 +325,8 @@ class _YamlReader:
         text = event.value
         tag = event.tag
         if event.implicit[0] and (tag is None or tag == "!"):
+            if text[:1] not in _FIRST_OF_OTHERS:
+                return text
             if text in self._plain:
                 return self._plain[text]
             tag = self._loader.resolve(yaml.ScalarNode, text, (True, False))

@@ -55,7 +55,7 @@ def _read(sources: Mapping[str, Source]) -> Imported:
 def _golden(source: Source) -> Iterator[Json]:
     lines: dict[str, int] = {}
     for line, gold in json_lines(source, _Gold, "gold item"):
-        query_id = named(source, line, gold.qid or gold.q_id, "qid")
+        query_id = named(source, line, gold.q_id if gold.qid is None else gold.qid, "qid")
         unique(source, line, query_id, lines)
         yield golden_entry(
             source,
@@ -74,7 +74,7 @@ def _results(source: Source, gold: Mapping[str, Json]) -> Iterator[tuple[str, by
     """A result for each gold item, traced or not, and for each further trace; the last one of an id wins."""
     results = {query_id: result_json(query_id, entry["query"], (), None) for query_id, entry in gold.items()}
     for line, trace in json_lines(source, _Trace, "trace"):
-        query_id = named(source, line, trace.qid or trace.q_id, "qid")
+        query_id = named(source, line, trace.q_id if trace.qid is None else trace.qid, "qid")
         query = trace.q or gold.get(query_id, {}).get("query", "")
         hits = [bare_hit(rank, str(one)) for rank, one in enumerate(trace.retrieved_ids or (), start=1)]
         results[query_id] = result_json(query_id, query, hits, _answer(trace.answer_json))

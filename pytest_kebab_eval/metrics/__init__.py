@@ -6,6 +6,7 @@ from pytest_kebab_eval.metrics import operation  # isort: skip
 from pytest_kebab_eval.metrics.registry import (
     CUTOFFS,
     Domain,
+    Facts,
     Family,
     Judged,
     Metric,
@@ -18,6 +19,7 @@ from pytest_kebab_eval.metrics.registry import (
 __all__ = [
     "CUTOFFS",
     "Domain",
+    "Facts",
     "Family",
     "Judged",
     "Metric",

@@ -10,6 +10,7 @@ from pytest_kebab_eval.metrics.domains import (
     ruled_answers,
     shipped_answers,
     shipped_to_golden,
+    shipped_words,
     should_refuse,
     twice_judged,
     unanswerable,
@@ -34,7 +35,7 @@ def keeps_its_rules(judged: Judged) -> bool:
     means="at least one citation, and every one resolves to a chunk",
 )
 def citations_resolve(judged: Judged) -> bool:
-    return judged.citations_resolve is True
+    return judged.facts.citations_resolve
 
 
 @metric(
@@ -44,7 +45,7 @@ def citations_resolve(judged: Judged) -> bool:
     means="a query that should be refused was refused",
 )
 def refused(judged: Judged) -> bool:
-    return judged.answer is not None and not judged.answer.grounded
+    return judged.facts.answered is False
 
 
 @metric(
@@ -59,22 +60,28 @@ def hallucinated(judged: Judged) -> bool:
 
 @metric(
     "precision_answered",
-    over=shipped_to_golden,
+    over=shipped_words,
     means="a claim contained, and a citation hit",
     needs=lambda query: bool(query.claims),
 )
 def answered_well(judged: Judged) -> bool:
-    return judged.query.can_be_answered is not False and has_claim(judged) and citation_hit(judged)
+    return judged.facts.answerable is not False and has_claim(judged) and citation_hit(judged)
 
 
 @metric(
     "citation_hit_rate",
     over=shipped_to_golden,
     means="it cites a target, and only retrieved chunks",
-    needs=lambda query: bool(query.expected_chunk_ids or query.relevance or query.gold_supports),
+    needs=lambda query: bool(
+        query.expected_chunk_ids
+        or query.relevance
+        or query.gold_supports
+        or query.expected_spans
+        or query.expected_doc_ids
+    ),
 )
 def citation_hit(judged: Judged) -> bool:
-    return judged.cites_only_hits and judged.cites_correct_hit
+    return judged.facts.cites_only_hits and judged.facts.cites_correct_hit
 
 
 def has_claim(judged: Judged) -> bool:
@@ -91,7 +98,7 @@ def has_claim(judged: Judged) -> bool:
     needs_answers=True,
 )
 def answered_anyway(judged: Judged) -> bool:
-    return shipped_answers(judged)
+    return judged.facts.answered is True
 
 
 @metric(
@@ -102,12 +109,12 @@ def answered_anyway(judged: Judged) -> bool:
     needs_answers=True,
 )
 def refused_anyway(judged: Judged) -> bool:
-    return judged.answer is not None and not judged.answer.grounded
+    return judged.facts.answered is False
 
 
 @metric("attribution_hit_rate", over=attributable, means="a citation matches a target")
 def attributed(judged: Judged) -> bool:
-    return judged.cites_target
+    return judged.facts.cites_target
 
 
 @metric("empty_answer_rate", over=answers, means="the answer is blank", lower_is_better=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import get_type_hints
 
-from pytest_kebab_eval.metrics.domains import every_query
+from pytest_kebab_eval.metrics.domains import every_query, timed, timed_by_stage, with_cost, with_usage
 from pytest_kebab_eval.metrics.registry import Formula, Judged, metric, percentile
 from pytest_kebab_eval.model import Timings
 
@@ -14,12 +14,12 @@ STAGES = tuple(get_type_hints(Timings))
 
 @metric("error_rate", over=every_query, means="the query errored", lower_is_better=True)
 def errored(judged: Judged) -> bool:
-    return judged.result.error is not None
+    return judged.facts.errored
 
 
 @metric("timeout_rate", over=every_query, means="the query timed out", lower_is_better=True)
 def timed_out(judged: Judged) -> bool:
-    return judged.result.timed_out
+    return judged.facts.timed_out
 
 
 def elapsed(judged: Judged) -> float | None:
@@ -31,13 +31,11 @@ def _register_latencies() -> None:
     for percent in (50, 95):
         name, reduce = f"latency_p{percent}_ms", percentile(percent)
         means = f"{percent}th percentile of the time in milliseconds (nearest rank)"
-        metric(name, over=every_query, means=means, lower_is_better=True, reduce=reduce, volatile=True)(
-            elapsed
-        )
+        metric(name, over=timed, means=means, lower_is_better=True, reduce=reduce, volatile=True)(elapsed)
         for stage in STAGES:
             metric(
                 f"{name}:{stage}",
-                over=every_query,
+                over=timed_by_stage,
                 means=f"the same, of {stage.replace('_', ' ')}",
                 lower_is_better=True,
                 reduce=reduce,
@@ -59,7 +57,7 @@ _register_latencies()
 
 @metric(
     "cost_usd",
-    over=every_query,
+    over=with_cost,
     means="what the run cost",
     lower_is_better=True,
     reduce=math.fsum,
@@ -70,7 +68,12 @@ def cost(judged: Judged) -> float | None:
 
 
 @metric(
-    "prompt_tokens", over=every_query, means="prompt tokens in all", lower_is_better=True, reduce=math.fsum
+    "prompt_tokens",
+    over=with_usage,
+    means="prompt tokens in all",
+    lower_is_better=True,
+    reduce=math.fsum,
+    volatile=True,
 )
 def prompt_tokens(judged: Judged) -> float | None:
     answer = judged.result.answer
@@ -79,7 +82,7 @@ def prompt_tokens(judged: Judged) -> float | None:
 
 @metric(
     "completion_tokens",
-    over=every_query,
+    over=with_usage,
     means="completion tokens in all",
     lower_is_better=True,
     reduce=math.fsum,

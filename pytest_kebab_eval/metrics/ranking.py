@@ -18,19 +18,19 @@ MRR_DEPTH = 10
 
 @metric("hit@{k}", alias="recall_any@{k}", over=with_targets, means="a correct chunk in the top k")
 def hit(judged: Judged, k: int) -> bool:
-    first = judged.ranking.first
+    first = judged.facts.ranking.first
     return first is not None and first <= k
 
 
 @metric("mrr", over=with_targets, means="1 / rank of the first correct chunk, 0 past rank 10")
 def reciprocal_rank(judged: Judged) -> float:
-    first = judged.ranking.first
+    first = judged.facts.ranking.first
     return 1 / first if first is not None and first <= MRR_DEPTH else 0.0
 
 
 @metric("recall@{k}", over=with_targets, means="share of the targets in the top k")
 def recall(judged: Judged, k: int) -> float:
-    found = judged.ranking.found
+    found = judged.facts.ranking.found
     return sum(rank is not None and rank <= k for rank in found) / len(found)
 
 
@@ -40,16 +40,16 @@ def recall(judged: Judged, k: int) -> float:
     means="all targets in the top k (or one whole required group)",
 )
 def recall_all(judged: Judged, k: int) -> bool:
-    inside = [rank is not None and rank <= k for rank in judged.ranking.found]
-    groups = judged.query.required_support_groups
-    if groups and judged.targets.by == "anchor":
+    inside = [rank is not None and rank <= k for rank in judged.facts.ranking.found]
+    groups = judged.facts.groups
+    if groups and judged.facts.by == "anchor":
         return any(all(inside[support] for support in group) for group in groups)
     return all(inside)
 
 
 @metric("precision@{k}_chunk", over=with_targets, means="correct hits in the top k / k")
 def precision(judged: Judged, k: int) -> float:
-    return sum(rank <= k for rank in judged.ranking.correct) / k
+    return sum(rank <= k for rank in judged.facts.ranking.correct) / k
 
 
 @metric(
@@ -58,10 +58,10 @@ def precision(judged: Judged, k: int) -> float:
     means="linear gains, log2 discount, ideal cut at k; each target gains once",
 )
 def ndcg(judged: Judged, k: int) -> float:
-    gains = judged.targets.gains
+    gains = judged.facts.gains
     gained = fsum(
         gain / log2(rank + 1)
-        for gain, rank in zip(gains, judged.ranking.found, strict=True)
+        for gain, rank in zip(gains, judged.facts.ranking.found, strict=True)
         if rank is not None and rank <= k
     )
     ideal = fsum(gain / log2(rank + 1) for rank, gain in enumerate(sorted(gains, reverse=True)[:k], 1))
@@ -71,9 +71,8 @@ def ndcg(judged: Judged, k: int) -> float:
 
 @metric("recall@{k}_doc", over=with_documents, means="share of the expected documents in the top k")
 def document_recall(judged: Judged, k: int) -> float:
-    wanted = judged.query.expected_doc_ids or ()
-    found = {hit.doc_id for hit in judged.hits if hit.rank <= k}
-    return sum(doc_id in found for doc_id in wanted) / len(wanted)
+    ranks = judged.facts.doc_ranks
+    return sum(rank is not None and rank <= k for rank in ranks) / len(ranks)
 
 
 @metric(
@@ -82,12 +81,13 @@ def document_recall(judged: Judged, k: int) -> float:
     means="the expected answer in the text of a top-k hit (case and spacing aside)",
 )
 def containment(judged: Judged, k: int) -> bool:
-    return judged.answer_rank is not None and judged.answer_rank <= k
+    rank = judged.facts.answer_rank
+    return rank is not None and rank <= k
 
 
 @metric("empty_result_rate", over=every_query, means="no hits", lower_is_better=True)
 def empty_result(judged: Judged) -> bool:
-    return not judged.hits
+    return judged.facts.is_empty
 
 
 @metric(

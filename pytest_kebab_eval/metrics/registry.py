@@ -9,11 +9,36 @@ from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.errors import MetricError
 from pytest_kebab_eval.inert import printable
-from pytest_kebab_eval.matching import Ranking, Targets
+from pytest_kebab_eval.matching import Ranking
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryResult
 
 CUTOFFS = (1, 3, 5, 10)
 OWN_CUTOFF = "k"
+
+
+class Facts(NamedTuple):
+    """What is known of a judged query, apart from its texts, times and scores; few queries differ in it."""
+
+    gains: tuple[float, ...]
+    by: str  # how the targets are matched
+    for_metrics: bool  # whether there are chunk-level targets
+    ranking: Ranking
+    groups: tuple[tuple[int, ...], ...]  # the supports that suffice together
+    cutoff: int  # the query's own
+    doc_ranks: tuple[int | None, ...]  # for each expected document, the rank of its first hit
+    expects_answer: bool
+    answer_rank: int | None  # the first hit whose text contains the expected answer
+    has_texts: bool  # some hit's text is at hand
+    is_empty: bool
+    errored: bool
+    timed_out: bool
+    is_golden: bool
+    answerable: bool | None
+    answered: bool | None  # None: no answer; False: it refused
+    citations_resolve: bool
+    cites_only_hits: bool  # every citation is of a hit of this query
+    cites_correct_hit: bool
+    cites_target: bool  # retrieved or not
 
 
 class Judged(NamedTuple):
@@ -21,29 +46,33 @@ class Judged(NamedTuple):
 
     query: GoldenQuery
     result: QueryResult
-    targets: Targets
-    ranking: Ranking
-    cutoff: int  # the query's own
-    citations_resolve: bool | None = None  # None: no answer that cites was shipped
-    cites_only_hits: bool = False  # every citation is of a hit of this query
-    cites_correct_hit: bool = False  # a citation is of a correct hit
-    cites_target: bool = False  # a citation matches a target, retrieved or not
-    answer_rank: int | None = None  # the first hit whose text contains the expected answer
-    has_texts: bool = False  # some hit's text is at hand
+    hits: tuple[Hit, ...]  # none where the query errored, so that it counts as a miss
+    answer: Answer | None  # none where the query errored
+    facts: Facts
     target_paths: frozenset[str] = frozenset()  # where the targets are, as far as known
 
-    @property
-    def hits(self) -> tuple[Hit, ...]:
-        """The hits; a query that errored has none, so that it counts as a miss."""
-        return () if self.result.error is not None else self.result.hits
 
-    @property
-    def answer(self) -> Answer | None:
-        """The answer, if one was given without an error."""
-        return None if self.result.error is not None else self.result.answer
+class Domain:
+    """The queries that a metric is over.
+
+    Formulas over a domain of facts look at `judged.facts` alone, so that queries alike are computed once.
+    """
+
+    def __init__(self, applies: Callable[[Judged], bool], of_facts: bool) -> None:
+        self.applies = applies
+        self.of_facts = of_facts
+        self.means = (applies.__doc__ or "").strip()
+
+    def __call__(self, judged: Judged) -> bool:
+        """Whether the query is one of them."""
+        return self.applies(judged)
 
 
-Domain = Callable[[Judged], bool]
+def domain(*, of_facts: bool = False) -> Callable[[Callable[[Judged], bool]], Domain]:
+    """Make a domain of a predicate."""
+    return lambda applies: Domain(applies, of_facts)
+
+
 Formula = Callable[..., float | None]
 F = TypeVar("F", bound=Formula)
 Reduce = Callable[[Sequence[float]], float]
@@ -114,13 +143,15 @@ class Metric(NamedTuple):
         """Whether a decrease is an improvement."""
         return self.family.lower_is_better
 
-    def value(self, judged: Judged) -> float | None:
-        """The metric of one query it is over."""
-        if self.family.has_cutoff:
-            value = self.family.formula(judged, self.cutoff or judged.cutoff)
-        else:
-            value = self.family.formula(judged)
-        return None if value is None else float(value)
+    @property
+    def compute(self) -> Callable[[Judged], float | None]:
+        """The metric of one query that it is over."""
+        formula, cutoff = self.family.formula, self.cutoff
+        if not self.family.has_cutoff:
+            return formula
+        if cutoff is None:
+            return lambda judged: formula(judged, judged.facts.cutoff)
+        return lambda judged: formula(judged, cutoff)
 
 
 _BY_NAME: dict[str, Metric] = {}
@@ -167,14 +198,16 @@ def metric(
     return register
 
 
+LARGEST_OWN_VALUE = 1e15
 _OWN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:@-]*")
 
 
 def own_metric(name: str, function: Callable[[GoldenQuery, QueryResult], float | None]) -> Metric:
     """A metric of a user's own: averaged over the golden queries for which it is not None."""
-    if not _OWN_NAME.fullmatch(name) or name in _BY_NAME or name in _BY_ALIAS:
-        problem = "is taken already" if _OWN_NAME.fullmatch(name) else "is no name for a metric"
-        raise MetricError(f"pytest_kebab_metrics: '{printable(name)}' {problem}")
+    if not isinstance(name, str) or not _OWN_NAME.fullmatch(name) or name in ("delta", "unless"):
+        raise MetricError(f"pytest_kebab_metrics: '{printable(str(name))}' is no name for a metric")
+    if name in _BY_NAME or name in _BY_ALIAS:
+        raise MetricError(f"pytest_kebab_metrics: '{name}' is taken already")
 
     def formula(judged: Judged) -> float | None:
         try:
@@ -182,7 +215,7 @@ def own_metric(name: str, function: Callable[[GoldenQuery, QueryResult], float |
             number = None if value is None else float(value)
         except Exception as error:
             raise _own_failure(name, judged, f"{type(error).__name__}: {error}") from error
-        if number is not None and not math.isfinite(number):
+        if number is not None and not abs(number) <= LARGEST_OWN_VALUE:  # also true of NaN
             raise _own_failure(name, judged, f"it returned {number}")
         return number
 
@@ -195,8 +228,10 @@ def _own_failure(name: str, judged: Judged, what: str) -> MetricError:
     return MetricError(f"the metric '{name}' of pytest_kebab_metrics failed on query '{query_id}': {what}")
 
 
+@domain()
 def _in_golden_file(judged: Judged) -> bool:
-    return bool(judged.query.query)
+    """Golden queries."""
+    return judged.facts.is_golden
 
 
 def all_metrics() -> Iterable[Metric]:

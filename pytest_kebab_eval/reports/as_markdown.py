@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 
 from pytest_kebab_eval.comparison import CompareReport
-from pytest_kebab_eval.inert import brief, printable
+from pytest_kebab_eval.inert import brief
 from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.words import (
     SLICE_METRICS,
@@ -22,6 +22,7 @@ from pytest_kebab_eval.reports.words import (
 )
 
 LONGEST = 65_536  # characters that GitHub takes as a comment
+MOST_IN_A_CELL = 20
 _ROWS_SHOWN = (1_000, 300, 100, 30, 10, 3)
 _CUT = "\n\n… cut here; report.json has all of it.\n"
 
@@ -38,27 +39,42 @@ def render_markdown(context: dict[str, Any]) -> str:
         text = _template().render(context, most=most)
         if len(text) <= LONGEST:
             return text
-    return text[: LONGEST - len(_CUT)] + _CUT
+    return text[: text.rindex("\n", 0, LONGEST - len(_CUT))] + _CUT
 
 
 def report_context(report: CompareReport) -> dict[str, Any]:
     """What the templates are given."""
     by_kind = {kind.value: [one for one in report.per_query if one.kind is kind] for kind in ComparisonKind}
     failed_checks = [
-        one for one in report.per_query if one.checks and one.kind is not ComparisonKind.REGRESSION
+        one
+        for one in report.per_query
+        if (one.checks or one.cause == "absent") and one.kind is not ComparisonKind.REGRESSION
     ]
+    rows = metric_rows(report)
     return {
         "report": report,
         "verdict": verdict(report),
-        "rows": metric_rows(report),
+        "rows": rows,
+        "changed_rows": [row for row in rows if row.delta != 0],
+        "unchanged_rows": [row for row in rows if row.delta == 0],
         "by_kind": by_kind,
         "failed_checks": failed_checks,
         "paired": report.deltas.paired if report.deltas else None,
         "kinds": kinds_counted(report),
+        "gates": sorted(report.gates, key=lambda one: one.passed),
         "slices": slice_rows(report),
         "slice_metrics": SLICE_METRICS,
         "sections": [],
     }
+
+
+def check_sections(context: dict[str, Any]) -> None:
+    """A `TypeError` if what a user's hook made of the sections cannot be shown."""
+    for section in context["sections"]:
+        if not (
+            isinstance(section, tuple) and len(section) == 2 and all(isinstance(one, str) for one in section)
+        ):
+            raise TypeError('context["sections"] takes pairs of a title and Markdown')
 
 
 @cache
@@ -79,7 +95,7 @@ def code(text: Any, width: int = 200) -> str:
     """Foreign text as an inline code span, where neither Markdown nor HTML nor a mention means anything."""
     if text is None:
         return "–"
-    shown = brief(printable(str(text)), width) or " "
+    shown = brief(str(text), width) or " "
     fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
     pad = " " if shown[0] == "`" or shown[-1] == "`" else ""
     return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|")
@@ -91,4 +107,7 @@ def _number(value: float | None) -> str:
 
 def codes(texts: Any) -> str:
     """A list of foreign texts."""
-    return ", ".join(code(text, 80) for text in texts) or "–"
+    shown = [code(text, 80) for text in texts[:MOST_IN_A_CELL]]
+    if len(texts) > len(shown):
+        shown.append(f"and {len(texts) - len(shown)} more")
+    return ", ".join(shown) or "–"

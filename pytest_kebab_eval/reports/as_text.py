@@ -110,7 +110,7 @@ def _lost(comparison: QueryComparison, shown: Shown) -> Iterator[str]:
     had = comparison.a_hit_rank
     taker = next((hit for hit in shown.b.hits if hit.rank == had), None) if shown.b else None
     if taker:
-        yield f"  at rank {had:<3} now {_hit(taker)}"
+        yield f"  instead   {_hit(taker)}"
 
 
 def _answer(query: GoldenQuery, comparison: QueryComparison, shown: Shown) -> Iterator[str]:
@@ -136,6 +136,7 @@ def _answer(query: GoldenQuery, comparison: QueryComparison, shown: Shown) -> It
 def _hit(hit: Hit) -> str:
     """A hit on one line: its id, where it is from, how it begins."""
     where = " > ".join([hit.doc_path or hit.doc_id or "", *(hit.heading_path or ())])
+    where = "" if where == hit.chunk_id else where
     begins = hit.snippet or hit.text or ""
     parts = [brief(hit.chunk_id or "", 40), brief(where, 60), f'"{brief(begins, 40)}"' if begins else ""]
     return "  ".join(filter(None, parts))
@@ -154,7 +155,8 @@ def summary(report: CompareReport) -> Iterator[Line]:
     if covered:
         yield Line(covered, -1)
     for gate in report.gates:
-        yield Line(f"gate {'holds' if gate.passed else 'FAILED'}: {gate.gate}", 1 if gate.passed else -1)
+        state = "skipped" if gate.skipped else "holds" if gate.passed else "FAILED"
+        yield Line(f"gate {state}: {gate.gate}", 0 if gate.skipped else 1 if gate.passed else -1)
         yield Line(f"     {gate.reason}")
     if report.not_in_golden:
         names = ", ".join(map(printable, report.not_in_golden[:5]))
@@ -162,24 +164,31 @@ def summary(report: CompareReport) -> Iterator[Line]:
         yield Line(f"not in the golden file: {names}{f' and {more} more' if more > 0 else ''}")
     for warning in report.warnings:
         yield Line(f"warning: {warning}", -1)
-    bad = lost_queries(report) or any(not gate.passed for gate in report.gates)
+    for problem in report.problems:
+        yield Line(f"ERROR: {problem}", -1)
+    bad = lost_queries(report) or report.unreadable or any(not gate.passed for gate in report.gates)
     yield Line(verdict(report), -1 if bad else 1)
 
 
 def _metric_lines(report: CompareReport) -> Iterator[Line]:
-    if report.deltas is None:
-        yield Line(f"{'metric':<22}{'value':>9}{'n':>7}")
-    else:
-        yield Line(f"{'metric':<22}{'A':>9}{'B':>9}{'B - A':>10}  what it is worth")
     asked = {one.metric for one in report.gates}
-    for row in metric_rows(report):
-        if row.name in _IN_SUMMARY or row.name in asked:
-            name = f"{row.name}{' ↓' if row.lower_is_better else ''}"
-            if report.deltas is None:
-                yield Line(f"{name:<22}{valued(row.b):>9}{row.n_b:>7}")
-            else:
-                numbers = f"{valued(row.a):>9}{valued(row.b):>9}{signed(row.delta):>10}"
-                yield Line(f"{name:<22}{numbers}  {row.says if row.delta else ''}".rstrip(), row.direction)
+    rows = [row for row in metric_rows(report) if row.name in _IN_SUMMARY or row.name in asked]
+    names = [f"{row.name}{' ↓' if row.lower_is_better else ''}" for row in rows]
+    width = max(map(len, [*names, "metric" + " " * 16]))
+    if report.deltas is None:
+        yield Line(f"{'metric':<{width}} {'value':>9}{'n':>7}")
+        for name, row in zip(names, rows, strict=True):
+            yield Line(f"{name:<{width}} {valued(row.b):>9}{row.n_b:>7}")
+        return
+    paired = report.deltas.paired.deltas
+    extra = f"{'paired':>10}" if paired else ""
+    yield Line(f"{'metric':<{width}} {'A':>9} {'B':>9} {'B - A':>9}{extra}  what it is worth")
+    for name, row in zip(names, rows, strict=True):
+        extra = f"{signed(paired.get(row.name)):>10}" if paired else ""
+        numbers = f"{valued(row.a):>9} {valued(row.b):>9} {signed(row.delta):>9}{extra}"
+        p = f" (p = {row.significance.p:g})" if row.significance and row.significance.p is not None else ""
+        worth = f"  {row.says}{p}" if row.delta else ""
+        yield Line(f"{name:<{width}} {numbers}{worth}", row.direction)
 
 
 _MOODS = {ComparisonKind.WIN: 1, ComparisonKind.LOSS: -1, ComparisonKind.REGRESSION: -1}
@@ -192,5 +201,5 @@ def query_lines(comparison: QueryComparison, shown: Shown | None = None) -> Iter
     note = f"  {printable(comparison.note)}" if comparison.note else ""
     mood = -1 if comparison.checks else _MOODS.get(comparison.kind, 0) if comparison.kind else 0
     yield Line(f"{kind:<11}{ranks:>6}  {printable(comparison.query_id)}{note}", mood)
-    for hit in (shown.b.hits[:HITS_SHOWN] if shown and shown.b else ()):
+    for hit in shown.b.hits[:HITS_SHOWN] if shown and shown.b else ():
         yield Line(f"  {'*' if shown and hit.rank in shown.correct_b else ' '} {hit.rank:>3}  {_hit(hit)}")

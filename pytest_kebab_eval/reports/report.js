@@ -100,6 +100,7 @@
     if (one.cause) fact("cause", `${one.cause}: ${data.causes[one.cause]}`);
     if (one.note) fact("note", one.note);
     if (all.xfail) fact("xfail", all.xfail);
+    if (all.line) fact("golden file", `line ${all.line}`);
     if (one.slices.length) fact("slices", el("span", "chips", ...one.slices.map((part) => el("span", "chip", data.slices[part]))));
     const sides = el("div", "sides");
     if (all.a) sides.append(side("a", all, one));
@@ -154,8 +155,9 @@
         head.append(" ", el("span", gone ? "no-ok" : "ok", gone ? "✓ expected, lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
       }
       if (all.a && !other.gone) {
-        if (there === undefined) head.append(" ", el("span", "muted small", letter === "a" ? "not shown in B" : "not shown in A"));
-        else if (there !== rank) head.append(" ", el("span", "muted small", letter === "a" ? `rank ${there} in B` : `rank ${there} in A`));
+        const name = letter === "a" ? "B" : "A";
+        const absent = other.more > 0 ? "not shown in" : "not in";
+        if (there !== rank) head.append(" ", el("span", "muted small", `${there === undefined ? absent : `rank ${there} in`} ${name}`));
       }
       const where = [chunk ? path : "", heading].filter(Boolean).join(" > ");
       const cell = el("div", "", head, where && el("div", "where", where), text && el("div", "snippet", text, cutNote(length)));
@@ -168,7 +170,7 @@
     const text = it.text.map((part) => (typeof part === "string" ? part : el("mark", part[1], part[0])));
     node.append(el("div", "answer", ...(text.length ? text : [el("span", "muted", "(blank)")]), cutNote(it.cut)));
     const lines = it.rules.map(([rule, what, kept]) =>
-      el("li", "", el("span", kept ? "ok" : "no-ok", kept ? "✓ " : "✗ "), `${rule}: `, el("code", "", what)));
+      el("li", "", el("span", kept ? "ok" : "no-ok", kept ? "✓ " : "✗ "), `${rule} `, el("code", "", what)));
     for (const [marker, where, resolves] of it.cites) {
       lines.push(el("li", "", el("span", resolves ? "ok" : "no-ok", resolves ? "✓ " : "✗ "), `cites ${marker} `, el("code", "", where), resolves ? "" : " which leads nowhere"));
     }

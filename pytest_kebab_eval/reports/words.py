@@ -79,6 +79,7 @@ class SliceRow(NamedTuple):
     """One slice of a comparison, by a few metrics that most people want."""
 
     part: str
+    n: int
     values: tuple[tuple[float | None, float | None, float | None], ...]  # A, B, B - A for each metric
 
 
@@ -91,6 +92,7 @@ def slice_rows(report: CompareReport) -> list[SliceRow]:
     return [
         SliceRow(
             part,
+            b.slice_counts.get(part, 0),
             tuple(
                 (
                     a.value(name, part) if a else None,
@@ -105,28 +107,37 @@ def slice_rows(report: CompareReport) -> list[SliceRow]:
 
 
 def lost_queries(report: CompareReport) -> list[QueryComparison]:
-    """The queries on which B lost something."""
-    return [one for one in report.per_query if one.checks or one.cause == "absent"]
+    """The queries on which B lost something, but for those whose loss is accepted (xfail)."""
+    accepted = set(report.accepted)
+    return [
+        one
+        for one in report.per_query
+        if (one.checks or one.cause == "absent") and one.query_id not in accepted
+    ]
 
 
 def verdict(report: CompareReport) -> str:
     """The comparison in one sentence."""
     total, lost = len(report.per_query), len(lost_queries(report))
-    failed = [one for one in report.gates if not one.passed]
-    gates = f" {counted(len(failed), 'gate')} failed." if failed else ""
+    failed = sum(not one.passed for one in report.gates)
+    more = f" {counted(failed, 'gate')} failed." if failed else ""
+    if report.accepted:
+        more += f" The loss of {counted(len(report.accepted), 'query')} is accepted (xfail)."
+    if report.unreadable:
+        more += f" {counted(len(report.unreadable), 'result')} cannot be read."
     if report.run_a is None:
         errors = (
-            f"{counted(lost, 'query')} of {total} errored."
+            f"{lost} of {counted(total, 'query')} errored."
             if lost
             else f"{counted(total, 'query')}, no errors."
         )
-        return f"{errors}{gates}"
+        return f"{errors}{more}"
     losses = report.count(ComparisonKind.LOSS)
     if lost:
-        return f"B lost something on {lost} of {counted(total, 'query')}.{gates}"
+        return f"B lost something on {lost} of {counted(total, 'query')}.{more}"
     if losses:
-        return f"B lost nothing, but ranks {losses} of {counted(total, 'query')} worse.{gates}"
-    return f"B lost nothing that A had, over {counted(total, 'query')}.{gates}"
+        return f"B lost nothing, but ranks {losses} of {counted(total, 'query')} worse.{more}"
+    return f"B lost nothing that A had, over {counted(total, 'query')}.{more}"
 
 
 def kinds_counted(report: CompareReport) -> str:
@@ -149,7 +160,9 @@ def coverage(report: CompareReport) -> str | None:
         for name, errored in (("A", paired.errored_a), ("B", paired.errored_b))
         if errored
     ]
-    return f"{counted(paired.queries, 'query')} in both runs; {', '.join(parts)}" if parts else None
+    if not parts and paired.deltas is None:
+        return None
+    return "; ".join(filter(None, [f"{counted(paired.queries, 'query')} in both runs", ", ".join(parts)]))
 
 
 def matched(report: CompareReport) -> str:
@@ -162,14 +175,18 @@ def matched(report: CompareReport) -> str:
 
 def valued(value: float | None) -> str:
     """A metric's value."""
-    return "–" if value is None else f"{value:.4f}"
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
 
 
 def signed(delta: float | None) -> str:
     """A difference."""
     if delta is None:
         return "–"
-    return "0" if delta == 0 else f"{delta:+.4f}"
+    if delta == 0:
+        return "0"
+    return f"{delta:+.4f}" if abs(delta) < 100 else f"{delta:+.1f}"
 
 
 def counted(number: int, noun: str) -> str:

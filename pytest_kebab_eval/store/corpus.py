@@ -46,6 +46,15 @@ class Corpus:
         self._extents_of: dict[str, list[tuple[Box, ...]]] = {}
 
     @cached_property
+    def _has_tables(self) -> bool:
+        """Whether both tables are there, with rows or without."""
+        chunks, documents = self._columns("chunks"), self._columns("documents")
+        return {"chunk_id", "doc_id", "source_spans_json"} <= chunks and {
+            "doc_id",
+            "workspace_path",
+        } <= documents
+
+    @cached_property
     def has_chunks(self) -> bool:
         """Whether there are chunks to look up."""
         return {"chunk_id", "doc_id", "source_spans_json"} <= self._columns("chunks") and self._any("chunks")
@@ -100,7 +109,7 @@ class Corpus:
 
     def coverage(self) -> IndexCoverage | None:
         """What the index holds, in figures."""
-        if not self.has_documents:
+        if not self._has_tables or not self._any("documents"):
             return None
         chunked = "SELECT doc_id FROM chunks WHERE doc_id IS NOT NULL"
         empty = f"SELECT count(*) FROM documents WHERE doc_id NOT IN ({chunked})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.inert import brief, printable, shown_path
-from pytest_kebab_eval.model import Hit, QueryResult, Run, Unreadable
+from pytest_kebab_eval.model import Amount, Hit, QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.corpus import Corpus
 
 READ_TIMEOUT_S = 5.0
@@ -123,13 +123,33 @@ def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadabl
     try:
         result = _decoder.decode(result_json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Unreadable(query_id, brief(str(error), 200))
+        return _errored(query_id, result_json) or Unreadable(query_id, brief(str(error), 200))
     hits = _in_rank_order(result.hits)
     if hits is None:
         return Unreadable(query_id, "two hits in hits_top_k have the same rank")
     if hits is result.hits and query_id == result.query_id:
         return result
     return msgspec.structs.replace(result, hits=hits, query_id=query_id)
+
+
+class _Errored(msgspec.Struct):
+    """A result that says only what went wrong."""
+
+    error: str
+    hits_top_k: None = None
+    elapsed_ms: Amount | None = None
+
+
+_errored_decoder = msgspec.json.Decoder(_Errored)
+
+
+def _errored(query_id: str, result_json: bytes) -> QueryResult | None:
+    """An errored result need not have hits."""
+    try:
+        stored = _errored_decoder.decode(result_json)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return QueryResult(query_id=query_id, hits=(), error=stored.error, elapsed_ms=stored.elapsed_ms)
 
 
 def _in_rank_order(hits: tuple[Hit, ...]) -> tuple[Hit, ...] | None:
@@ -161,7 +181,12 @@ def _connect(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         # SQLite reads a WAL database only where it can make its -shm file, unless told that nobody
         # writes. That is true of a read-only directory, and safe if no log is left to be read.
-        if "locked" in str(error) or not _uses_wal(path):
+        if "locked" in str(error):
+            raise
+        if "readonly" in str(error) and path.with_name(f"{path.name}-journal").exists():
+            _roll_back(path)
+            return _connect_with(path, "mode=ro")
+        if not _uses_wal(path):
             raise
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size > 0:
@@ -189,6 +214,12 @@ def _connect_with(path: Path, parameters: str) -> sqlite3.Connection:
     return connection
 
 
+def _roll_back(path: Path) -> None:
+    """Undo what a killed program left unfinished, as any program that may write would on opening."""
+    with closing(_connect_with(path, "mode=rw")):
+        pass
+
+
 def _uses_wal(path: Path) -> bool:
     """Whether the file's header says so (bytes 18 and 19: write and read version)."""
     with path.open("rb") as file:
@@ -210,6 +241,10 @@ def _explained(path: Path) -> Iterator[None]:
         if "locked" in str(error):
             raise DatabaseError(
                 f"{name} is locked by another program, also for reading; try again when it is done"
+            ) from None
+        if "no such column" in str(error):
+            raise DatabaseError(
+                f"{name} has an eval table without what this reads: {error}; it was made by another version"
             ) from None
         hint = "; another program left it unfinished: open it once where it can be written to"
         advice = hint if "readonly" in str(error) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 
@@ -55,7 +56,9 @@ def _only(
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     if not known:
         raise NoSuchRun(f"there is no run '{brief(name)}': {where}{within} holds no runs yet")
-    raise NoSuchRun(f"there is no run '{brief(name)}' in {where}{within}; it has:{_listed(known)}")
+    near = difflib.get_close_matches(name, [*(run.run_id for run in known), "latest"], n=1)
+    hint = f" did you mean '{printable(near[0])}'?" if near else ""
+    raise NoSuchRun(f"there is no run '{brief(name)}' in {where}{within};{hint} it has:{_listed(known)}")
 
 
 def _listed(runs: Sequence[Run]) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import difflib
+import math
 import os
+import re
 import sqlite3
 import subprocess
 import tempfile
@@ -16,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.inert import brief, printable, shown_path
 from pytest_kebab_eval.model import Answer, Hit, Unreadable
 from pytest_kebab_eval.store.database import EVAL_TABLES, decode_result
@@ -38,6 +41,8 @@ CREATE TABLE eval_query_results (
     PRIMARY KEY (run_id, query_id))
 """,
 )
+
+_MORE_FIELDS = ("mode", "scope", "timings_ms", "timed_out", "cost_usd", "judge")
 
 HitLike = str | tuple[str, "float | str"] | Mapping[str, Any] | Hit
 AnswerLike = str | Mapping[str, Any] | Answer
@@ -61,7 +66,12 @@ class Recording:
         elapsed_ms: float | None = None,
         **more: Any,
     ) -> None:
-        """Record what one query gave; further fields of `result_json` may be given by their names."""
+        """Record what one query gave; `more` may be mode, scope, timings_ms, timed_out, cost_usd, judge."""
+        for name in more:
+            if name not in _MORE_FIELDS:
+                near = difflib.get_close_matches(name, [*_MORE_FIELDS, "elapsed_ms", "error"], n=1)
+                hint = f"; did you mean '{near[0]}'?" if near else f"; there is {', '.join(_MORE_FIELDS)}"
+                raise InputError(f"a result has no field '{printable(name)}'{hint}")
         result = {
             "query_id": query_id,
             "query": query,
@@ -109,7 +119,14 @@ class RunRecorder(Recording):
         self.suite = suite
         self.config = dict(config or {})
         self.run_id = run_id or new_run_id()
+        if re.fullmatch(r"latest(~\d+)?|commit:.*", self.run_id):
+            raise InputError(
+                f"'{printable(self.run_id)}' is a way to name runs, so no run can have it as its id"
+            )
         self.commit_hash = commit_hash if commit_hash is not None else _commit_here()
+        for name, text in (("run id", self.run_id), ("suite", suite)):
+            if not isinstance(text, str) or not text.strip() or not _is_unicode(text):
+                raise InputError(f"{brief(repr(text), 60)} is no {name}")
         self._spool: IO[bytes] | None = None
         self._ids: set[str] = set()
 
@@ -144,8 +161,11 @@ class RunRecorder(Recording):
 def check_recordable(db: Path, run_id: str) -> None:
     """Find out early whether a run of that id could be recorded; an `InputError` if not."""
     if db.exists():
-        with _explained(db), closing(_connect(db)) as connection:
-            _refuse_existing(connection, run_id, db)
+        try:
+            with closing(_connect(db)) as connection:
+                _refuse_existing(connection, run_id, db)
+        except (sqlite3.Error, OSError) as error:
+            raise DatabaseError(f"cannot record into {shown_path(db)}: {error}") from None
 
 
 def write_run(recorder: RunRecorder, rows: Iterable[tuple[str, bytes]]) -> None:
@@ -190,6 +210,8 @@ def new_run_id() -> str:
 
 
 def _ranked(hits: Iterable[HitLike]) -> list[dict[str, Any]]:
+    if isinstance(hits, (str, bytes)) or not isinstance(hits, Iterable):
+        raise InputError(f"hits must be a list of hits, not {brief(repr(hits), 40)}")
     return [_hit(rank, hit) for rank, hit in enumerate(hits, start=1)]
 
 
@@ -199,11 +221,15 @@ def _hit(rank: int, hit: HitLike) -> dict[str, Any]:
     if isinstance(hit, str):
         return {"rank": rank, "chunk_id": hit, "doc_id": hit}
     if isinstance(hit, Mapping):
+        if not (hit.get("chunk_id") or hit.get("doc_id")):
+            raise InputError(f"hit {rank} has neither a chunk_id nor a doc_id: {brief(repr(dict(hit)), 60)}")
         return {"rank": rank, "doc_id": hit.get("chunk_id"), **hit}
-    if isinstance(hit, tuple) and len(hit) == 2:
+    if isinstance(hit, tuple) and len(hit) == 2 and isinstance(hit[1], (str, int, float)):
         chunk_id, other = hit
         if isinstance(other, str):
             return {"rank": rank, "chunk_id": chunk_id, "doc_id": other}
+        if not math.isfinite(other):
+            raise InputError(f"hit {rank} ({brief(chunk_id, 40)}) has the score {other}, which is no number")
         score = {"retrieval": {"fusion_score": float(other)}}
         return {"rank": rank, "chunk_id": chunk_id, "doc_id": chunk_id, **score}
     raise InputError(
@@ -217,13 +243,21 @@ def _answer(answer: AnswerLike | None) -> dict[str, Any] | None:
         return None
     if isinstance(answer, str):
         return {"answer": answer, "grounded": True, "citations": []}
+    if not isinstance(answer, (Answer, Mapping)):
+        raise InputError(f"an answer is text or a mapping, not {brief(repr(answer), 40)}")
     given = msgspec.to_builtins(answer) if isinstance(answer, Answer) else dict(answer)
+    if "answer" not in given:
+        raise InputError(
+            f"an answer needs its text under 'answer'; it has {', '.join(map(printable, given))}"
+        )
     citations = given.get("citations") or ()
     return {"grounded": True, **given, "citations": _citations(citations)}
 
 
 def _citations(citations: Sequence[Any]) -> list[Any]:
     """Citations as they are; one that is only text is the id of the cited chunk."""
+    if isinstance(citations, (str, bytes)) or not isinstance(citations, Iterable):
+        raise InputError(f"citations must be a list, not {brief(repr(citations), 40)}")
     return [
         {"marker": f"[{number}]", "citation": None, "chunk_id": one} if isinstance(one, str) else one
         for number, one in enumerate(citations, start=1)
@@ -232,11 +266,28 @@ def _citations(citations: Sequence[Any]) -> list[Any]:
 
 def _encoded(name: str, value: Any) -> bytes:
     try:
-        return msgspec.json.encode(value)
+        encoded = msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
             f"'{printable(name)}' cannot be recorded as JSON: {brief(str(error), 120)}"
         ) from None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether no NaN or infinity is in it, which JSON cannot hold."""
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _not_text(data: bytes) -> str:

@@ -690,7 +690,7 @@ def test_hostile_text_is_inert_in_the_markdown_report(project: Project) -> None:
     markdown = (project.path / "runs/B/report.md").read_text("utf-8")
     assert_inert(markdown)
     assert TAME in markdown
-    left = outside_code(markdown)
+    left = re.sub(r"</?(details|summary)>", "", outside_code(markdown))
     assert not [sign for sign in ("<", "javascript", "http", "@all", "**b", "owned", "alert") if sign in left]
 
 

@@ -52,11 +52,18 @@ def test_other_tests_run_beside_the_queries(project: Project) -> None:
 
 
 def test_a_query_in_neither_run_is_skipped_with_the_reason(project: Project) -> None:
-    project.write_golden({"id": "unasked"})
+    project.write_golden({"id": "unasked"}, {"id": "q-001"})
     outcome = project.pytest("-rs")
-    outcome.assert_outcomes(skipped=1)
+    outcome.assert_outcomes(skipped=1, passed=1)
     outcome.stdout.fnmatch_lines(["SKIPPED*in neither run"])
     assert outcome.ret == pytest.ExitCode.OK
+
+
+def test_a_golden_file_of_other_runs_fails_the_session(project: Project) -> None:
+    project.write_golden({"id": "unasked"})
+    outcome = project.pytest()
+    outcome.stdout.fnmatch_lines(["ERROR: none of the 1 golden queries * has a result in run A and B;*"])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_a_query_that_errored_in_both_runs_is_skipped_with_the_reason(project: Project) -> None:

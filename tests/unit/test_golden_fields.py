@@ -181,7 +181,6 @@ def test_a_list_of_documents_without_a_value_must_say_which_of_the_two_it_means(
     "expectation",
     [
         {"expected_chunk_ids": ["c"]},
-        {"must_contain": ["x"]},
         {"claims": ["x"]},
         {"relevance": {"c": 1}},
         {"gold_supports": [{"path": "a.md"}]},

@@ -1,0 +1,114 @@
+"""Databases and golden files of any size: seeded, and written in a stream.
+
+    python benchmarks/generate.py DIRECTORY --queries 10000 --hits 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SCHEMA = """
+CREATE TABLE eval_runs (
+    run_id TEXT PRIMARY KEY, suite TEXT NOT NULL, config_snapshot_json TEXT NOT NULL,
+    aggregate_json TEXT NOT NULL DEFAULT '{}', commit_hash TEXT, created_at TEXT NOT NULL);
+CREATE TABLE eval_query_results (
+    run_id TEXT NOT NULL, query_id TEXT NOT NULL, result_json TEXT NOT NULL, PRIMARY KEY (run_id, query_id));
+"""
+SNIPPET = "Rotate the credentials of the service account before the quarter ends, and tell the owner. "
+DIFFICULTIES = ("easy", "medium", "hard")
+
+
+def query_id(number: int) -> str:
+    return f"q-{number:07}"
+
+
+def golden_yaml(queries: int) -> Iterator[str]:
+    """A golden file as people write it: block style, a few fields each."""
+    for number in range(queries):
+        yield (
+            f"- id: {query_id(number)}\n"
+            f"  query: How is procedure {number} of the handbook carried out in practice?\n"
+            f"  expected_chunk_ids: [chunk-{number}-a, chunk-{number}-b]\n"
+            f"  expected_doc_ids: [doc-{number}]\n"
+            f'  must_contain: ["procedure {number}"]\n'
+            f"  difficulty: {DIFFICULTIES[number % 3]}\n"
+            f"  tags: [tag-{number % 7}]\n"
+        )
+
+
+def results(queries: int, hits: int, seed: int, loss: float) -> Iterator[tuple[str, str]]:
+    """What a run stored: the first target somewhere in the list, or nowhere for a share of the queries."""
+    generator = random.Random(seed)
+    for number in range(queries):
+        at = generator.randrange(hits) if generator.random() >= loss else hits
+        found = [_hit(rank, number, rank == at) for rank in range(hits)]
+        yield query_id(number), json.dumps(_result(number, found, generator))
+
+
+def _hit(rank: int, number: int, correct: bool) -> dict[str, Any]:
+    chunk, doc = (f"chunk-{number}-a", f"doc-{number}") if correct else (f"other-{number}-{rank}", f"doc-{rank}")
+    return {
+        "rank": rank + 1,
+        "chunk_id": chunk,
+        "doc_id": doc,
+        "doc_path": f"handbook/{doc}.md",
+        "heading_path": ["Handbook", f"Procedure {number}"],
+        "snippet": SNIPPET,
+        "citation": {"kind": "line", "path": f"handbook/{doc}.md", "start": 10, "end": 24, "section": "x"},
+        "retrieval": {"fusion_score": 0.5, "lexical_score": 0.4, "vector_score": 0.6},
+        "chunker_version": "v1",
+    }
+
+
+def _result(number: int, found: list[dict[str, Any]], generator: random.Random) -> dict[str, Any]:
+    return {
+        "query_id": query_id(number),
+        "query": f"How is procedure {number} of the handbook carried out in practice?",
+        "mode": "hybrid",
+        "hits_top_k": found,
+        "answer": {
+            "answer": f"As the handbook says, procedure {number} takes two people.",
+            "grounded": True,
+            "refusal_reason": None,
+            "citations": [{"marker": "[1]", "citation": found[0]["citation"]}],
+            "usage": {"prompt_tokens": 900, "completion_tokens": 40, "latency_ms": 300},
+        },
+        "elapsed_ms": generator.randrange(20, 400),
+        "error": None,
+    }
+
+
+def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = 0.0) -> None:
+    """`kebab.sqlite` with runs a and b, and `golden.yaml`; with no loss, B is A."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "golden.yaml").open("w", encoding="utf-8") as file:
+        file.writelines(golden_yaml(queries))
+    path = directory / "kebab.sqlite"
+    path.unlink(missing_ok=True)
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.executescript(SCHEMA)
+        for day, (run_id, loss) in enumerate((("a", 0.0), ("b", loss_b)), 1):
+            connection.execute(
+                "INSERT INTO eval_runs VALUES (?, 'bench', '{\"chunker_version\": \"v1\"}', '{}', NULL, ?)",
+                (run_id, f"2026-01-0{day}T00:00:00Z"),
+            )
+            rows = ((run_id, name, text) for name, text in results(queries, hits, 1, loss))
+            connection.executemany("INSERT INTO eval_query_results VALUES (?, ?, ?)", rows)
+    connection.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--hits", type=int, default=10)
+    parser.add_argument("--loss-b", type=float, default=0.0)
+    given = parser.parse_args()
+    generate(given.directory, given.queries, given.hits, given.loss_b)

@@ -1,0 +1,64 @@
+"""A short path for items that pass: their verdict is known, so the three usual reports are logged at once.
+
+Everything that fails, skips or xfails goes through pytest's own protocol. So does every item where another
+plugin, or a conftest, hooks into the running of items in a way that this would hide.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Literal
+
+import pytest
+
+# Hooks that are not called on the short path.
+_HIDDEN = (
+    "pytest_runtest_setup",
+    "pytest_runtest_call",
+    "pytest_runtest_teardown",
+    "pytest_runtest_makereport",
+)
+# Whose implementations of those do nothing for an item that is no Python function.
+_HARMLESS = ("_pytest", "pytest_kebab_eval", "syrupy", "xdist", "_hypothesis_pytestplugin")
+_OPTIONS = ("setupshow", "setuponly", "setupplan", "trace")
+_PHASES: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
+
+
+def is_open(config: pytest.Config) -> bool:
+    """Whether nobody would miss what the short path leaves out."""
+    if any(config.getoption(name, False) for name in _OPTIONS):
+        return False
+    hidden = (one for name in _HIDDEN for one in getattr(config.hook, name).get_hookimpls())
+    protocols = (
+        one
+        for one in config.hook.pytest_runtest_protocol.get_hookimpls()
+        if not (one.hookwrapper or one.wrapper)
+    )
+    return all(_is_harmless(one) for one in (*hidden, *protocols))
+
+
+def _is_harmless(implementation: Any) -> bool:
+    module: str = implementation.function.__module__
+    return module.partition(".")[0] in _HARMLESS
+
+
+def log_passed(item: pytest.Item) -> None:
+    """Report that an item passed, as pytest would."""
+    hook, nodeid, location = item.ihook, item.nodeid, item.location
+    hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+    now = time.time()
+    keywords: dict[str, Literal[1]] = {item.name: 1}
+    for when in _PHASES:
+        report = pytest.TestReport(
+            nodeid,
+            location,
+            keywords,
+            "passed",
+            None,
+            when,
+            start=now,
+            stop=now,
+            user_properties=item.user_properties,
+        )
+        hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)

@@ -1,0 +1,205 @@
+"""Gates as pytest items: their ids, options, properties, and what is in the reports."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.builders import Json, result
+from tests.integration.conftest import GOLDEN, Project
+
+# In the project, of two queries A finds both and B one: hit@5 is 1.0 in A, 0.5 in B, and -0.5 between.
+
+
+def gate_ids(project: Project, *args: str) -> list[str]:
+    """The node ids of the gates, without the file."""
+    found = [one.removeprefix(f"{GOLDEN}::") for one in project.node_ids(*args)]
+    return [one for one in found if one.startswith("gate[")]
+
+
+def with_ini(project: Project, *gates: str) -> None:
+    lines = "".join(f"    {gate}\n" for gate in gates)
+    project.pytester.makeini(f"[pytest]\nkebab_gates =\n{lines}")
+
+
+# -- items -----------------------------------------------------------------------------------------
+
+
+def test_collect_only_lists_the_gates_after_the_queries_in_the_order_given(project: Project) -> None:
+    gates = ["mrr >= 0.1", "hit@5{tags=a b} >= 0.2", "delta hit@5 >= -3% unless p > 0.05"]
+    ids = project.node_ids(*[f"--kebab-gate={gate}" for gate in gates])
+    assert ids == [
+        f"{GOLDEN}::query[q-001]",
+        f"{GOLDEN}::query[q-002]",
+        *[f"{GOLDEN}::gate[{gate}]" for gate in gates],
+    ]
+
+
+def test_a_gates_id_has_its_spaces_folded(project: Project) -> None:
+    assert gate_ids(project, "--kebab-gate=  hit@5   >=  0.8 ") == ["gate[hit@5 >= 0.8]"]
+
+
+def test_two_gates_that_differ_in_spaces_alone_are_one_item(project: Project) -> None:
+    assert gate_ids(project, "--kebab-gate=hit@5 >= 0.8", "--kebab-gate=hit@5  >=  0.8") == [
+        "gate[hit@5 >= 0.8]"
+    ]
+
+
+def test_the_last_line_of_a_failing_gate_has_value_and_limit_and_no_traceback(project: Project) -> None:
+    outcome = project.pytest("--kebab-gate=delta hit@5 >= -5%", "-k", "gate")
+    outcome.assert_outcomes(failed=1, deselected=2)
+    outcome.stdout.fnmatch_lines(
+        ["FAILED *::gate[[]delta hit@5 >= -5%] - *delta hit@5 is -0.5 (-50.00% of A's 1), not >= -5%"]
+    )
+    assert "Traceback" not in outcome.stdout.str()
+
+
+def test_a_gate_on_what_was_not_measured_fails_and_says_so(project: Project) -> None:
+    outcome = project.pytest("--kebab-gate=groundedness >= 0", "-k", "gate")
+    outcome.assert_outcomes(failed=1, deselected=2)
+    outcome.stdout.fnmatch_lines(["*nothing was measured for groundedness*"])
+
+
+def test_gates_under_xdist_have_the_same_ids_verdicts_and_reasons(project: Project) -> None:
+    gates = [
+        "--kebab-gate=hit@5 >= 0.5",
+        "--kebab-gate=hit@5{answerable=true} > 50%",
+        "--kebab-gate=delta mrr >= 0",
+    ]
+
+    def gate_lines(*args: str) -> list[str]:
+        outcome = project.pytest(*gates, "-k", "gate", "-rA", *args)
+        outcome.assert_outcomes(passed=1, failed=2)
+        words = ("PASSED", "FAILED")
+        return sorted(one for one in outcome.outlines if one.startswith(words) and "::gate[" in one)
+
+    alone = gate_lines()
+    assert len(alone) == 3
+    assert gate_lines("-n", "2") == alone
+
+
+def test_what_a_gate_judged_is_in_its_properties(project: Project) -> None:
+    project.pytest(
+        "--kebab-gate=hit@5 >= 0.9", "--kebab-gate=cost_usd <= 1", "-k", "gate", "--junitxml=junit.xml"
+    )
+    root = ElementTree.parse(project.path / "junit.xml").getroot()
+    found = {
+        str(case.get("name")): {one.get("name"): one.get("value") for one in case.iter("property")}
+        for case in root.iter("testcase")
+    }
+    assert found["gate[hit@5 >= 0.9]"]["kebab_value"] == "0.5"
+    assert "not >= 0.9" in str(found["gate[hit@5 >= 0.9]"]["kebab_reason"])
+    assert found["gate[cost_usd <= 1]"]["kebab_value"] == "none"
+
+
+def test_a_failing_gate_alone_fails_the_session_and_one_that_holds_does_not(project: Project) -> None:
+    assert project.pytest("--kebab-gate=hit@5 >= 1", b="A2").ret == pytest.ExitCode.OK
+    assert project.pytest("--kebab-gate=hit@5 > 1", b="A2").ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_gates_are_in_both_reports_in_the_order_given(project: Project) -> None:
+    project.pytest("--kebab-gate=mrr >= 0.9", "--kebab-gate=hit@5 >= 0.5")
+    assert [(one["gate"], one["passed"], one["value"]) for one in project.report()["gates"]] == [
+        ("mrr >= 0.9", False, 0.5),
+        ("hit@5 >= 0.5", True, 0.5),
+    ]
+    markdown = (project.path / "runs/B/report.md").read_text("utf-8")
+    assert "| `mrr >= 0.9` | **failed** | `mrr is 0.5, not >= 0.9` |" in markdown
+    assert "| `hit@5 >= 0.5` | holds | `hit@5 is 0.5` |" in markdown
+
+
+def test_a_gated_metric_is_in_the_summary_though_it_would_not_be_otherwise(project: Project) -> None:
+    outcome = project.pytest("--kebab-gate=ndcg@3 >= 0.1", "-k", "gate")
+    outcome.stdout.fnmatch_lines(["ndcg@3 *1.0000*0.5000*-0.5000*", "gate holds: ndcg@3 >= 0.1"])
+
+
+# -- where gates come from -------------------------------------------------------------------------
+
+
+def test_gates_in_ini_are_one_a_line_with_blank_lines_ignored(project: Project) -> None:
+    with_ini(project, "hit@5 >= 0.1", "", "delta mrr >= -60%")
+    assert gate_ids(project) == ["gate[hit@5 >= 0.1]", "gate[delta mrr >= -60%]"]
+
+
+def test_any_gate_on_the_command_line_replaces_all_of_those_in_ini(project: Project) -> None:
+    with_ini(project, "hit@5 >= 0.1", "mrr >= 0.1")
+    ids = gate_ids(project, "--kebab-gate=recall@5 >= 0.1", "--kebab-gate=ndcg@5 >= 0.1")
+    assert ids == ["gate[recall@5 >= 0.1]", "gate[ndcg@5 >= 0.1]"]
+
+
+def test_a_bad_gate_in_ini_is_wrong_use_with_a_mark_at_the_wrong_character(project: Project) -> None:
+    with_ini(project, "hit@5 >= 0.1", "mrr => 0.1")
+    outcome = project.pytest()
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    bad = outcome.errlines.index("  mrr => 0.1")
+    assert outcome.errlines[bad + 1] == "      ^"
+    assert not project.reports()
+
+
+def test_a_bad_gate_is_found_before_anything_runs_under_xdist_too(project: Project) -> None:
+    outcome = project.pytest("--kebab-gate=hitt@5 >= 1", "-n", "2")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["*did you mean 'hit@5'?*"])
+
+
+# -- run B alone -----------------------------------------------------------------------------------
+
+
+def test_a_delta_gate_with_run_b_alone_is_wrong_use_that_names_the_gate(project: Project) -> None:
+    with_ini(project, "hit@5 >= 0.1", "delta mrr >= 0")
+    outcome = project.pytest_without_runs("--kebab-run-b=B")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["*'delta mrr >= 0'*--kebab-run-a*"])
+    assert not project.reports()
+
+
+def test_run_b_alone_is_judged_by_gates_on_its_values_and_slices(project: Project) -> None:
+    gates = ["--kebab-gate=hit@5 == 0.5", "--kebab-gate=hit@5{answerable=true} >= 51%"]
+    outcome = project.pytest_without_runs("--kebab-run-b=B", *gates)
+    outcome.assert_outcomes(passed=3, failed=1)  # both queries, and the first gate
+
+
+# -- a judge that changed --------------------------------------------------------------------------
+
+
+def test_a_delta_of_scores_by_another_judge_fails_its_gate_and_is_marked_in_the_summary(
+    project: Project,
+) -> None:
+    def judged(model: str) -> dict[str, Json]:
+        judge = {"groundedness": 4, "correctness": 4, "model": model}
+        return {"q-001": result("c1", judge=judge), "q-002": result("c2", judge=judge)}
+
+    project.make_database(A=judged("m1"), B=judged("m2"))
+    outcome = project.pytest(
+        "--kebab-gate=delta judge_groundedness >= 0", "--kebab-gate=judge_groundedness >= 4"
+    )
+    outcome.assert_outcomes(passed=3, failed=1)
+    outcome.stdout.fnmatch_lines(["FAILED *gate[[]delta judge_groundedness >= 0] - *not comparable*"])
+    reasons = project.report()["not_comparable"]
+    assert set(reasons) == {"judge_groundedness", "judge_correctness"}
+    assert all("m1" in reason and "m2" in reason for reason in reasons.values())
+
+
+# -- two identical runs ----------------------------------------------------------------------------
+
+
+def test_between_equal_runs_no_gate_on_a_delta_trips_and_nothing_is_said_to_have_changed(
+    project: Project,
+) -> None:
+    names = (
+        "hit@1",
+        "mrr",
+        "recall@10",
+        "ndcg@k",
+        "precision@5_chunk",
+        "empty_result_rate",
+        "latency_p95_ms",
+    )
+    outcome = project.pytest(*[f"--kebab-gate=delta {name} == 0" for name in names], b="A2")
+    outcome.assert_outcomes(passed=2 + len(names))
+    deltas = project.report("A2")["deltas"]
+    assert {value for value in deltas["extra"].values() if value is not None} == {0.0}
+    assert not {"improved", "worse"} & {
+        one["verdict"] for one in project.report("A2")["significance"].values()
+    }

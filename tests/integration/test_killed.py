@@ -1,0 +1,204 @@
+"""`kill -9` while a run is recorded or imported: the run is there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pytest_kebab_eval.store import open_database
+from tests.builders import make_database, result
+
+QUERIES = 10_000
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+
+RECORD = """
+import sys
+from pytest_kebab_eval import RunRecorder
+
+with RunRecorder(sys.argv[1], run_id="new", commit_hash="c") as run:
+    for number in range(10_000):
+        run.record(f"q{number}", hits=[f"c{rank}" for rank in range(8)])
+        if number == 5_000 and "wait" in sys.argv:
+            print("halfway", flush=True)
+            sys.stdin.readline()
+    print("all given", flush=True)
+"""
+# Dies as the transaction is about to be committed, when most of it is in the file already.
+DIE_AT_COMMIT = """
+import os, signal, sqlite3, sys
+
+connect = sqlite3.connect
+
+def connect_to_die(*args, **more):
+    def watch(statement):
+        if statement.upper().startswith("COMMIT"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    connection = connect(*args, **more)
+    connection.set_trace_callback(watch)
+    return connection
+
+sqlite3.connect = connect_to_die
+"""
+IMPORT = """
+from pytest_kebab_eval.cli import main
+main()
+"""
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """A database with a run in it."""
+    return make_database(tmp_path / "eval.sqlite", old={"q1": result("c1")})
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `import kebab` takes."""
+    path = tmp_path_factory.mktemp("results") / "per_query.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(QUERIES):
+            stored = result(*(f"c{rank}" for rank in range(8)))
+            file.write(json.dumps({"query_id": f"q{number}", **stored}) + "\n")
+    return path
+
+
+def recording(db: Path, *more: str) -> list[str]:
+    return [sys.executable, "-c", RECORD, str(db), *more]
+
+
+def importing(db: Path, results: str | Path) -> list[str]:
+    given = ["import", "kebab", "--results", str(results), "--db", str(db), "--run-id", "new"]
+    return [sys.executable, "-c", IMPORT, *given]
+
+
+def start(command: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+
+def die_at_commit(command: list[str]) -> None:
+    python, dash_c, script, *given = command
+    done = subprocess.run([python, dash_c, DIE_AT_COMMIT + script, *given], check=False, capture_output=True)
+    assert done.returncode == -9
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def counts(db: Path) -> tuple[int, int, int]:
+    """After SQLite found the file sound: the new run, its results, and those of the old run."""
+    with closing(sqlite3.connect(db)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+        def count(table: str, run_id: str) -> int:
+            sql = f"SELECT count(*) FROM {table} WHERE run_id = ?"
+            return int(connection.execute(sql, (run_id,)).fetchone()[0])
+
+        results = "eval_query_results"
+        return count("eval_runs", "new"), count(results, "new"), count(results, "old")
+
+
+NOTHING_NEW, ALL_NEW = (0, 0, 1), (1, QUERIES, 1)
+
+
+def test_killed_while_recording_nothing_of_the_run_is_there(db: Path) -> None:
+    before = db.read_bytes()
+    process = start(recording(db, "wait"))
+    assert process.stdout
+    assert process.stdout.readline() == b"halfway\n"
+    kill(process)
+    assert db.read_bytes() == before
+    assert [path.name for path in db.parent.iterdir()] == ["eval.sqlite"]  # nor is anything left beside it
+    subprocess.run(recording(db), check=True, capture_output=True)
+    assert counts(db) == ALL_NEW
+
+
+def test_killed_while_recording_into_a_new_file_there_is_no_file(tmp_path: Path) -> None:
+    process = start(recording(tmp_path / "new.sqlite", "wait"))
+    assert process.stdout
+    assert process.stdout.readline() == b"halfway\n"
+    kill(process)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_while_importing_nothing_of_the_run_is_there(db: Path, results: Path) -> None:
+    before = db.read_bytes()
+    lines = results.read_bytes().splitlines(keepends=True)
+    process = start(importing(db, "-"))
+    assert process.stdin
+    process.stdin.write(b"".join(lines[: QUERIES // 2]))  # the rest never comes; it is waited for
+    process.stdin.flush()
+    kill(process)
+    assert db.read_bytes() == before
+    subprocess.run(importing(db, results), check=True, capture_output=True)
+    assert counts(db) == ALL_NEW
+
+
+@pytest.mark.parametrize("what", ["recording", "importing"])
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_killed_at_the_commit_nothing_of_the_run_is_there(
+    db: Path, results: Path, what: str, journal: str
+) -> None:
+    with closing(sqlite3.connect(db)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+    command = recording(db) if what == "recording" else importing(db, results)
+    die_at_commit(command)
+    left = {"delete": "eval.sqlite-journal", "wal": "eval.sqlite-wal"}[journal]
+    assert (db.parent / left).stat().st_size > 0  # it was in the middle of it
+    assert counts(db) == NOTHING_NEW
+    subprocess.run(command, check=True, capture_output=True)
+    assert counts(db) == ALL_NEW
+
+
+def test_killed_at_the_commit_the_database_can_be_read_at_once(db: Path) -> None:
+    die_at_commit(recording(db))
+    with open_database(db) as database:
+        assert [run.run_id for run in database.runs()] == ["old"]
+
+
+def test_killed_at_the_commit_to_a_new_file_the_same_command_succeeds(tmp_path: Path) -> None:
+    command = recording(tmp_path / "new.sqlite")
+    die_at_commit(command)
+    subprocess.run(command, check=True, capture_output=True)
+    assert counts(tmp_path / "new.sqlite") == (1, QUERIES, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_any_moment_of_the_writing_the_run_is_whole_or_not_there(db: Path, seed: int) -> None:
+    command = recording(db)
+    process = start(command)
+    assert process.stdout
+    assert process.stdout.readline() == b"all given\n"  # what follows is the transaction
+    time.sleep(random.Random(seed).uniform(0, 0.1))
+    kill(process)
+    assert counts(db) in (NOTHING_NEW, ALL_NEW)
+    if counts(db) == NOTHING_NEW:
+        subprocess.run(command, check=True, capture_output=True)
+    assert counts(db) == ALL_NEW
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_any_moment_of_an_import_the_run_is_whole_or_not_there(
+    db: Path, results: Path, seed: int
+) -> None:
+    command = importing(db, results)
+    process = start(command)
+    log = db.with_name("eval.sqlite-journal")
+    while process.poll() is None and not log.exists():
+        time.sleep(0.0005)
+    time.sleep(random.Random(seed).uniform(0, 0.1))  # the transaction has begun
+    kill(process)
+    assert counts(db) in (NOTHING_NEW, ALL_NEW)
+    if counts(db) == NOTHING_NEW:
+        subprocess.run(command, check=True, capture_output=True)
+    assert counts(db) == ALL_NEW

@@ -1,0 +1,224 @@
+"""A golden file held against the database, and the lock file that is made of both."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pytest_kebab_eval.golden import GoldenSet, Lock
+from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.model import Span
+from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.validation import Locking, make_lock, validate
+from tests.builders import Json, golden, line, make_database, result
+
+CORPUS = {"c1": ("d1", [line(start=1, end=9)]), "c2": ("d2", [line(start=3, end=4)])}
+
+
+def findings(
+    directory: Path,
+    *entries: Json,
+    corpus: Mapping[str, tuple[str, Sequence[Json]]] | None = CORPUS,
+    versions: Mapping[str, str] | None = None,
+    lock: Lock | None = None,
+) -> list[tuple[str, str]]:
+    """Query ids and what is said of them; the queries expect nothing but what is given."""
+    with open_database(database(directory, corpus, versions)) as opened:
+        found = validate(with_lock(golden(*entries), lock), opened)
+    return [(one.query_id, one.text) for one in found]
+
+
+def database(
+    directory: Path,
+    corpus: Mapping[str, tuple[str, Sequence[Json]]] | None = CORPUS,
+    versions: Mapping[str, str] | None = None,
+) -> Path:
+    """A database whose chunks are of v1, but for those of `versions`."""
+    path = make_database(directory / "db.sqlite", corpus=corpus)
+    with closing(sqlite3.connect(path)) as connection:
+        for chunk_id, version in (versions or {}).items():
+            connection.execute(
+                "UPDATE chunks SET chunker_version = ? WHERE chunk_id = ?", (version, chunk_id)
+            )
+        connection.commit()
+    return path
+
+
+def with_lock(golden_set: GoldenSet, lock: Lock | None) -> GoldenSet:
+    return msgspec.structs.replace(golden_set, lock=lock)
+
+
+# -- findings ------------------------------------------------------------------------------------
+
+
+def test_a_golden_file_that_fits_has_no_findings(tmp_path: Path) -> None:
+    fits: list[Json] = [
+        {"id": "q1", "expected_chunk_ids": ["c1"], "expected_doc_ids": ["d1"]},
+        {"id": "q2", "gold_supports": [{"path": "d2.md"}]},
+        {"id": "q3", "expected_doc_ids": []},
+        {"id": "q4", "must_contain": ["forty-two"]},
+        {"id": "q5", "forbidden": ["maybe"]},
+        {"id": "q6", "answerable": True},
+    ]
+    assert findings(tmp_path, *fits) == []
+
+
+def test_a_chunk_that_is_not_there_is_named(tmp_path: Path) -> None:
+    said = findings(tmp_path, {"id": "q1", "expected_chunk_ids": ["c1", "c8"]})
+    assert said == [("q1", "expects the chunk 'c8', which the database does not have")]
+
+
+def test_a_chunk_with_a_gain_is_looked_up_too(tmp_path: Path) -> None:
+    said = findings(tmp_path, {"id": "q1", "relevance": {"c1": 1, "c8": 2, "c9": 0}})  # 0: not a target
+    assert said == [("q1", "expects the chunk 'c8', which the database does not have")]
+
+
+def test_a_chunk_that_only_the_lock_file_knows_is_said_to_be_that(tmp_path: Path) -> None:
+    lock = Lock("v0", {"c8": LockedChunk("d1", (Span("line", start=1, end=2),))})
+    said = findings(tmp_path, {"id": "q1", "expected_chunk_ids": ["c8"]}, lock=lock)
+    assert said == [("q1", "expects the chunk 'c8', which only the lock file still knows")]
+
+
+def test_a_chunk_of_another_chunker_than_most_is_named(tmp_path: Path) -> None:
+    corpus = {**CORPUS, "c3": ("d3", [line()])}
+    said = findings(
+        tmp_path,
+        {"id": "q1", "expected_chunk_ids": ["c1", "c2"]},
+        {"id": "q2", "expected_chunk_ids": ["c3"]},
+        corpus=corpus,
+        versions={"c3": "v2"},
+    )
+    assert said == [("q2", "expects the chunk 'c3' of the chunker v2; most are of v1")]
+
+
+def test_a_document_that_is_not_there_is_named(tmp_path: Path) -> None:
+    said = findings(tmp_path, {"id": "q1", "expected_doc_ids": ["d1", "d8"]})
+    assert said == [("q1", "expects the document 'd8', which the database does not have")]
+
+
+def test_a_path_that_no_document_has_is_named(tmp_path: Path) -> None:
+    said = findings(tmp_path, {"id": "q1", "gold_supports": [{"path": "d1.md"}, {"path": "d8.md"}]})
+    assert said == [("q1", "has a support in 'd8.md', which no document has as its path")]
+
+
+def test_a_query_that_expects_nothing_is_named(tmp_path: Path) -> None:
+    assert findings(tmp_path, {"id": "q1"}) == [("q1", "expects nothing, so nothing of it is judged")]
+
+
+def test_everything_is_in_one_list_in_the_order_of_the_file(tmp_path: Path) -> None:
+    said = findings(
+        tmp_path,
+        {"id": "q2", "expected_chunk_ids": ["c8", "c9"], "expected_doc_ids": ["d8"]},
+        {"id": "q1"},
+    )
+    assert [query_id for query_id, _ in said] == ["q2", "q2", "q2", "q1"]
+
+
+def test_without_an_index_chunks_are_looked_for_among_the_hits_of_all_runs(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "db.sqlite", a={"q1": result("c1")}, b={"q9": result("c9", "c2")})
+    entry = {"id": "q1", "expected_chunk_ids": ["c1", "c2", "c8"], "expected_doc_ids": ["d8"]}
+    with open_database(path) as opened:
+        found = validate(golden(entry), opened)
+    assert [one.text for one in found] == ["expects the chunk 'c8', which no stored run has ever found"]
+
+
+def test_a_finding_has_the_line_of_its_query(tmp_path: Path) -> None:
+    entry = msgspec.structs.replace(golden({"id": "q1"}).queries[0], line=12)
+    with open_database(database(tmp_path)) as opened:
+        (found,) = validate(GoldenSet(Path("g.yaml"), (entry,)), opened)
+    assert found.line == 12
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        pytest.param({"c1": "v\x1b[31m"}, id="of the one"),
+        pytest.param(
+            {"c2": "v\x1b[31m", "c3": "v\x1b[31m"},
+            id="of most",
+            marks=pytest.mark.xfail(
+                reason="defect: the version of most chunks is shown as it is", strict=True
+            ),
+        ),
+    ],
+)
+def test_a_hostile_chunker_version_is_inert(tmp_path: Path, versions: dict[str, str]) -> None:
+    corpus = {**CORPUS, "c3": ("d3", [line()])}
+    entry = {"id": "q1", "expected_chunk_ids": ["c1", "c2", "c3"]}
+    ((_, text),) = findings(tmp_path, entry, corpus=corpus, versions=versions)
+    assert "\x1b" not in text
+
+
+def test_hostile_ids_are_inert(tmp_path: Path) -> None:
+    evil = "\x1b[31m\n::error::x"
+    said = findings(
+        tmp_path,
+        {
+            "id": "q1",
+            "expected_chunk_ids": [evil],
+            "expected_doc_ids": [evil],
+            "gold_supports": [{"path": evil}],
+        },
+    )
+    assert len(said) == 3
+    assert not any(char in text for _, text in said for char in "\x1b\n")
+
+
+# -- the lock ------------------------------------------------------------------------------------
+
+
+def locked(
+    directory: Path,
+    *chunk_ids: str,
+    old: Lock | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> Locking:
+    """A lock made for a query that expects these chunks."""
+    entries = golden({"id": "q1", "expected_chunk_ids": list(chunk_ids)})
+    with open_database(database(directory, versions=versions)) as opened:
+        return make_lock(with_lock(entries, old), opened)
+
+
+def test_a_lock_has_the_places_and_the_chunker_of_the_expected_chunks(tmp_path: Path) -> None:
+    made = locked(tmp_path, "c1").lock
+    assert made == Lock("v1", {"c1": LockedChunk("d1", (Span("line", start=1, end=9),))})
+
+
+def test_chunks_that_nobody_expects_are_not_locked(tmp_path: Path) -> None:
+    assert list(locked(tmp_path, "c2").lock.chunks) == ["c2"]
+
+
+def test_chunks_that_nobody_knows_are_told(tmp_path: Path) -> None:
+    made = locked(tmp_path, "c9", "c1", "c8")
+    assert (made.unknown, list(made.lock.chunks)) == (("c8", "c9"), ["c1"])
+
+
+def test_what_only_the_old_lock_knows_is_kept(tmp_path: Path) -> None:
+    gone = LockedChunk("d7", (Span("line", start=5, end=6),))
+    made = locked(tmp_path, "c1", "c7", old=Lock("v1", {"c7": gone}))
+    assert (made.lock.chunks["c7"], made.unknown, made.other_versions) == (gone, (), ())
+
+
+def test_what_the_old_lock_knows_and_nobody_expects_any_more_is_dropped(tmp_path: Path) -> None:
+    old = Lock("v1", {"c7": LockedChunk("d7")})
+    assert list(locked(tmp_path, "c1", old=old).lock.chunks) == ["c1"]
+
+
+def test_the_index_wins_over_the_old_lock(tmp_path: Path) -> None:
+    old = Lock("v1", {"c1": LockedChunk("elsewhere")})
+    assert locked(tmp_path, "c1", old=old).lock.chunks["c1"].doc_id == "d1"
+
+
+def test_chunks_of_several_chunkers_are_told(tmp_path: Path) -> None:
+    assert locked(tmp_path, "c1", "c2", versions={"c2": "v2"}).other_versions != ()
+
+
+def test_an_old_lock_of_another_chunker_is_not_mixed_in_silently(tmp_path: Path) -> None:
+    old = Lock("v0", {"c7": LockedChunk("d7")})
+    made = locked(tmp_path, "c1", "c2", "c7", old=old)  # two chunks of v1, one of v0
+    assert (made.lock.chunker_version, made.other_versions) == ("v1", ("v0",))
