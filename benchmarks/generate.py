@@ -1,6 +1,6 @@
 """Databases and golden files of any size: seeded, and written in a stream.
 
-    python benchmarks/generate.py DIRECTORY --queries 10000 --hits 10
+python benchmarks/generate.py DIRECTORY --queries 10000 --hits 10
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def results(queries: int, hits: int, seed: int, loss: float) -> Iterator[tuple[s
 
 
 def _hit(rank: int, number: int, correct: bool) -> dict[str, Any]:
-    chunk, doc = (f"chunk-{number}-a", f"doc-{number}") if correct else (f"other-{number}-{rank}", f"doc-{rank}")
+    chunk, doc = (
+        (f"chunk-{number}-a", f"doc-{number}") if correct else (f"other-{number}-{rank}", f"doc-{rank}")
+    )
     return {
         "rank": rank + 1,
         "chunk_id": chunk,

@@ -62,7 +62,13 @@ def command_page() -> str:
     """The help of `kebab-eval` and of each of its commands."""
     parts = ["# kebab-eval", ""]
     for path, command in _commands(["kebab-eval"], main):
-        context = click.Context(command, info_name=" ".join(path), terminal_width=100, max_content_width=100)
+        context = click.Context(
+            command,
+            info_name=" ".join(path),
+            terminal_width=100,
+            max_content_width=100,
+            help_option_names=["-h", "--help"],
+        )
         title = [f"## {' '.join(path)}", ""] if len(path) > 1 else []
         parts += [*title, "```text", command.get_help(context), "```", ""]
     return "\n".join(parts)

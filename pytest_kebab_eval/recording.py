@@ -10,7 +10,6 @@ import json
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import pytest
 
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
@@ -36,6 +35,7 @@ class RecordingSession:
         self._suite = str(sources.value("suite")[0] or "default")
         self._said: list[tuple[str, bool]] = []
         self._crashed = False
+        self._errors: list[str] = []
 
     @cached_property
     def golden(self) -> GoldenSet:
@@ -66,15 +66,17 @@ class RecordingSession:
             self._crashed = True
             return
         config, rows = recorded
-        self.recorder.config.update(msgspec.json.decode(config))
+        if config is None:
+            self._errors.append("'config' cannot be recorded as JSON: a worker has something else in it")
+            return
+        self.recorder.config.update(json.loads(config))
         self.recorder.rows.extend((query_id, data) for query_id, data in rows)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Store the run, unless the session was cut short."""
         if self._is_worker:
             output = getattr(self._config, "workeroutput")  # noqa: B009  it is set by xdist
-            config = json.dumps(self.recorder.config, default=str).encode()
-            output[WORKER_KEY] = (config, [list(row) for row in self.recorder.rows])
+            output[WORKER_KEY] = (self._config_json(), [list(row) for row in self.recorder.rows])
             return
         if self._config.option.collectonly:
             return
@@ -85,12 +87,20 @@ class RecordingSession:
             )
             return
         try:
+            if self._errors:
+                raise StoreError(self._errors[0])
             if not self.recorder.rows:
                 raise StoreError(f"run {printable(self._run_id)} was not recorded: no test recorded anything")
             self._store()
         except KebabEvalError as error:
             self._said.append((str(error), True))
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _config_json(self) -> str | None:
+        try:
+            return json.dumps(self.recorder.config, allow_nan=False)
+        except (TypeError, ValueError):
+            return None
 
     def _store(self) -> None:
         path, config = self._database, self.recorder.config

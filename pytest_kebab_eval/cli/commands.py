@@ -115,7 +115,7 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
 
     Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
     """
-    settings = settings_from(run_a=a, run_b=b, **given)
+    settings = _comparing(a, b, **given)
     evaluation = _evaluated(settings)
     failing = [one for one, verdict in evaluation.verdicts.items() if verdict.outcome is Outcome.FAILED]
     if as_json:
@@ -125,6 +125,12 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     report = evaluation.report
     if failing or report.unreadable or report.problems or any(not gate.passed for gate in report.gates):
         _exit(REGRESSION)
+
+
+def _comparing(a: str, b: str, **given: Any) -> Settings:
+    if not a.strip() or not b.strip():
+        raise InputError("the name of a run is empty; give two names: kebab-eval compare A B")
+    return settings_from(run_a=a, run_b=b, **given)
 
 
 def _evaluated(settings: Settings) -> Evaluation:
@@ -165,9 +171,9 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
         found = (
             in_order(database.runs()) if every else [find_run(database, one, settings.suite) for one in names]
         )
-    chosen = [run.run_id for run in dict.fromkeys(found) if not every or settings.suite in (None, run.suite)]
+    chosen = dict.fromkeys(run.run_id for run in found if not every or settings.suite in (None, run.suite))
     changes, broken = {}, False
-    with _progress(chosen, "aggregating") as steps:
+    with _progress(list(chosen), "aggregating") as steps:
         for run_id in steps:
             changed = _aggregate_anew(run_id, settings)
             broken = broken or changed is None
@@ -210,7 +216,7 @@ def _aggregate_anew(run_id: str, settings: Settings) -> dict[str, tuple[Any, Any
 
 
 def _shown(value: Any) -> str:
-    return "–" if value is None else repr(round(value, 4))
+    return "–" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 @main.command()
@@ -230,7 +236,7 @@ def _shown(value: Any) -> str:
 )
 def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
     """Print the report of B against A; exits with 0 whatever it says."""
-    settings = settings_from(run_a=a, run_b=b, **given)
+    settings = _comparing(a, b, **given)
     inputs = find_inputs(settings)
     made = evaluate(settings, inputs).report
     for warning in made.warnings:
@@ -334,7 +340,8 @@ def lock(force: bool, **given: Any) -> None:
     if made.other_versions:
         raise InputError(
             f"the expected chunks are of several chunkers ({version},"
-            f" {', '.join(map(printable, made.other_versions))}); a lock file is for one: see kebab-eval validate"
+            f" {', '.join(map(printable, made.other_versions))}); a lock file is for one:"
+            " see kebab-eval validate"
         )
     if not made.lock.chunks:
         raise InputError(
@@ -346,9 +353,7 @@ def lock(force: bool, **given: Any) -> None:
         _write(path, [text])
     for chunk_id in made.unknown:
         _say(f"warning: the chunk '{printable(chunk_id)}' is not in the database, nor now in the lock file")
-    _say(
-        f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {printable(str(made.lock.chunker_version))}"
-    )
+    _say(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {version}")
 
 
 main.add_command(import_group)

@@ -72,12 +72,16 @@ class Recording:
                 near = difflib.get_close_matches(name, [*_MORE_FIELDS, "elapsed_ms", "error"], n=1)
                 hint = f"; did you mean '{near[0]}'?" if near else f"; there is {', '.join(_MORE_FIELDS)}"
                 raise InputError(f"a result has no field '{printable(name)}'{hint}")
+        try:
+            found, given = _ranked(hits), _answer(answer)
+        except InputError as wrong:
+            raise InputError(f"query '{printable(str(query_id))}': {wrong}") from None
         result = {
             "query_id": query_id,
             "query": query,
             "mode": "hybrid",
-            "hits_top_k": _ranked(hits),
-            "answer": _answer(answer),
+            "hits_top_k": found,
+            "answer": given,
             "elapsed_ms": elapsed_ms,
             "error": error,
             **more,
@@ -268,9 +272,11 @@ def _encoded(name: str, value: Any) -> bytes:
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InputError(
-            f"'{printable(name)}' cannot be recorded as JSON: {brief(str(error), 120)}"
-        ) from None
+        reason = brief(str(error), 120)
+        raise InputError(f"'{printable(name)}' cannot be recorded as JSON: {reason}") from None
+    if b"null" in encoded and not _is_finite(msgspec.to_builtins(value)):
+        raise InputError(f"'{printable(name)}' cannot be recorded: a number in it is not finite")
+    return encoded
 
 
 def _is_unicode(text: str) -> bool:

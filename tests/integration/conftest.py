@@ -76,7 +76,7 @@ def _no_settings_from_outside(
 ) -> None:
     """The inner pytest sees neither the outer one's workers nor the developer's environment."""
     for name in list(os.environ):
-        if name.startswith(("KEBAB_EVAL_", "PYTEST_XDIST_", "PYTEST_ADDOPTS")) or name in (
+        if name.startswith(("KEBAB_EVAL_", "GITHUB_", "PYTEST_XDIST_", "PYTEST_ADDOPTS")) or name in (
             "CI",
             "BUILD_NUMBER",
         ):

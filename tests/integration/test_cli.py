@@ -164,10 +164,7 @@ def test_what_the_command_line_does_not_know_is_wrong_use(project: Project, args
         ["runs", "--db", "none.sqlite"],
         ["compare", "A", "B", "--k", "0"],
         ["compare", "A", "B", "--fail-on", "x"],
-        pytest.param(
-            ["compare", "A", ""],
-            marks=pytest.mark.xfail(reason="defect: it speaks of --run-a and --run-b", strict=True),
-        ),
+        ["compare", "A", ""],
     ],
     ids=" ".join,
 )

@@ -125,13 +125,11 @@ def test_a_name_that_no_gate_could_have_is_wrong_use(project: Project, name: str
     assert f"'{name}'" in wrong_use(project.pytest())
 
 
-def test_a_metric_of_the_name_delta_can_be_gated_or_is_refused_for_its_name(project: Project) -> None:
+def test_a_metric_of_the_name_delta_is_refused_for_its_name(project: Project) -> None:
     project.pytester.makeconftest(
         "def pytest_kebab_metrics():\n    return {'delta': lambda query, result: 1}\n"
     )
-    outcome = project.pytest("--kebab-gate=delta >= 1", "-k", "gate")
-    gated = outcome.parseoutcomes().get("passed") == 1
-    assert gated or "pytest_kebab_metrics: 'delta'" in wrong_use(outcome)
+    assert "pytest_kebab_metrics: 'delta'" in wrong_use(project.pytest())
 
 
 def test_two_hooks_with_one_name_are_wrong_use(project: Project) -> None:
@@ -155,15 +153,12 @@ def test_a_hook_that_returns_nothing_adds_nothing(project: Project) -> None:
     project.pytest(b="A2").assert_outcomes(passed=2)
 
 
-INTERNAL = pytest.mark.xfail(reason="defect: it is an internal error with a traceback", strict=True)
-
-
 @pytest.mark.parametrize(
     "body",
     [
         "return [1]",
-        pytest.param("raise ValueError('boom')", marks=INTERNAL),
-        pytest.param("return {5: len}", marks=INTERNAL),
+        pytest.param("raise ValueError('boom')"),
+        pytest.param("return {5: len}"),
     ],
 )
 def test_a_hook_that_does_not_return_metrics_by_name_is_wrong_use(project: Project, body: str) -> None:
@@ -242,7 +237,6 @@ def test_a_hook_may_change_what_the_report_begins_with(project: Project) -> None
         "raise ValueError('boom')",
         pytest.param(
             "context['sections'].append('no title')",
-            marks=pytest.mark.xfail(reason="defect: it takes the whole summary with it", strict=True),
         ),
     ],
 )

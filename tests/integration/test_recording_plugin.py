@@ -120,7 +120,7 @@ def test_what_cannot_be_recorded_fails_the_test_that_gave_it(pytester: pytest.Py
     """)
     outcome = record(pytester)
     outcome.assert_outcomes(passed=1, failed=1)
-    outcome.stdout.fnmatch_lines(["*InputError: hit 1 is 3; give an id*"])
+    outcome.stdout.fnmatch_lines(["*InputError: query *: hit 1 is 3; give an id*"])
     assert found(pytester) == {"q2": ["c1"]}
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_kebab_eval import InputError, StoreError, compute_aggregate, load_golden_set
+from pytest_kebab_eval import DatabaseError, InputError, StoreError, compute_aggregate, load_golden_set
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, Summary, import_run
 from pytest_kebab_eval.model import QueryResult
@@ -178,7 +178,7 @@ def test_an_existing_golden_file_is_replaced_by_a_good_import(tmp_path: Path) ->
 def test_a_run_that_cannot_be_stored_leaves_the_golden_file_alone(tmp_path: Path) -> None:
     (tmp_path / "db.sqlite").mkdir()
     (tmp_path / "g.yaml").write_text("# old\n", encoding="utf-8")
-    with pytest.raises(StoreError, match="was not recorded"):
+    with pytest.raises(DatabaseError, match="cannot record into"):
         bring(tmp_path, "trec", TREC)
     assert (tmp_path / "g.yaml").read_text(encoding="utf-8") == "# old\n"
 

@@ -17,6 +17,7 @@ import pytest
 
 from pytest_kebab_eval import (
     Answer,
+    DatabaseError,
     Hit,
     InputError,
     RunRecorder,
@@ -161,7 +162,7 @@ def test_a_text_for_the_list_of_citations_is_refused(db: Path) -> None:
 @pytest.mark.parametrize("shape", [None, 3, ["c1", 0.5], ("c1", 0.5, "d1")], ids=repr)
 def test_a_hit_of_no_known_shape_is_refused_with_those_there_are(db: Path, shape: object) -> None:
     message = refusal(db, ["c0", shape])
-    assert message.startswith(f"hit 2 is {shape!r}; give an id, a pair")
+    assert message.startswith(f"query 'q1': hit 2 is {shape!r}; give an id, a pair")
 
 
 @pytest.mark.parametrize(
@@ -429,7 +430,7 @@ def test_the_database_of_something_else_is_refused_before_any_work(db: Path, sta
 def test_a_file_that_is_no_database_is_refused_and_kept(db: Path) -> None:
     db.write_text("Dear diary, " * 100, encoding="utf-8")
     before = db.read_bytes()
-    with pytest.raises(StoreError, match=r"eval\.sqlite"), RunRecorder(db):
+    with pytest.raises(DatabaseError, match=r"eval\.sqlite"), RunRecorder(db):
         pytest.fail("the block was entered")
     assert db.read_bytes() == before
 

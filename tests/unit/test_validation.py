@@ -141,9 +141,6 @@ def test_a_finding_has_the_line_of_its_query(tmp_path: Path) -> None:
         pytest.param(
             {"c2": "v\x1b[31m", "c3": "v\x1b[31m"},
             id="of most",
-            marks=pytest.mark.xfail(
-                reason="defect: the version of most chunks is shown as it is", strict=True
-            ),
         ),
     ],
 )
