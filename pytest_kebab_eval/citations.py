@@ -63,6 +63,8 @@ def hits_cited(cited: Cited, hits: Sequence[Hit], passages: Passages) -> list[Hi
     there = [hit for hit in hits if hit.doc_path == path or (hit.citation and hit.citation.path == path)]
     if not there:
         return there
+    if all(hit.citation == citation for hit in there):  # the usual case: a hit's own citation
+        return there
     place = extent(citation)
     return [hit for hit in there if hit.citation == citation or touches(place, passages.extents(hit))]
 

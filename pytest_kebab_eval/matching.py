@@ -157,6 +157,7 @@ class Targets(NamedTuple):
     doc_ids: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
     for_metrics: bool = True  # false: for the per-query comparison alone
+    by_id: Mapping[str | None, int] | None = None  # chunk id -> target, where ids are all that counts
 
 
 class Ranking(NamedTuple):
@@ -174,6 +175,8 @@ class Ranking(NamedTuple):
 
 def judge(targets: Targets, hits: Iterable[Hit], passages: Passages) -> Ranking:
     """Which hits are correct, and where each target was found first."""
+    if targets.by_id is not None:
+        return _judge_by_id(len(targets.ids), targets.by_id, hits)
     found: list[int | None] = [None] * len(targets.ids)
     correct = []
     by_document = False
@@ -186,6 +189,19 @@ def judge(targets: Targets, hits: Iterable[Hit], passages: Passages) -> Ranking:
                 if found[target] is None:
                     found[target] = hit.rank
     return Ranking(tuple(found), tuple(correct), by_document)
+
+
+def _judge_by_id(targets: int, index: Mapping[str | None, int], hits: Iterable[Hit]) -> Ranking:
+    """The same for the usual case, in a tighter loop."""
+    found: list[int | None] = [None] * targets
+    correct = []
+    for hit in hits:
+        target = index.get(hit.chunk_id)
+        if target is not None:
+            correct.append(hit.rank)
+            if found[target] is None:
+                found[target] = hit.rank
+    return Ranking(tuple(found), tuple(correct))
 
 
 class Matcher:
@@ -274,6 +290,8 @@ class Matcher:
 def gains_of(query: GoldenQuery) -> dict[str, float]:
     """The expected chunks with their gains: 1, unless `relevance` says otherwise; 0 is not a target."""
     gains = dict.fromkeys(query.expected_chunk_ids, 1.0)
+    if not query.relevance:
+        return gains
     gains.update(query.relevance)
     return {chunk_id: gain for chunk_id, gain in gains.items() if gain > 0}
 
@@ -310,13 +328,14 @@ def _documents_of(query: GoldenQuery) -> frozenset[str]:
 
 
 def _chunk_targets(query: GoldenQuery, chunks: dict[str, float]) -> Targets:
-    index = {chunk_id: (Match(number),) for number, chunk_id in enumerate(chunks)}
+    index: dict[str | None, int] = {chunk_id: number for number, chunk_id in enumerate(chunks)}
     return Targets(
         ids=tuple(chunks),
         gains=tuple(chunks.values()),
         by="chunk",
-        find=lambda hit, passages: index.get(hit.chunk_id or "", _NO_MATCH),
+        find=lambda hit, passages: (Match(index[hit.chunk_id]),) if hit.chunk_id in index else _NO_MATCH,
         doc_ids=_documents_of(query),
+        by_id=index,
     )
 
 

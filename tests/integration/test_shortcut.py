@@ -1,0 +1,121 @@
+"""Items that pass take a short path, and nobody can tell; where somebody could, they do not take it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.builders import result
+from tests.integration.conftest import Project
+
+# The plugins of the development environment that close the short path.
+ALONE = [
+    flag
+    for name in ("html", "metadata", "rerunfailures", "timeout", "cov", "playwright", "base_url")
+    for flag in ("-p", f"no:{name}")
+]
+STANDARD = "def pytest_runtest_setup(item): pass\n"
+# Says of every report of a call whether it came by the short path, which carries no keywords but the name.
+TELLS = """
+def pytest_runtest_logreport(report):
+    if report.when == "call" and "query[" in report.nodeid:
+        print("SHORT" if len(report.keywords) == 1 else "STANDARD", report.nodeid, report.outcome)
+"""
+
+
+def several(project: Project) -> Project:
+    """Two queries that pass, one that fails, one that is skipped, one more that passes."""
+    ids = ["one", "two", "lost", "unasked", "three", "four"]
+    project.write_golden(*({"id": name, "expected_chunk_ids": [f"c-{name}"]} for name in ids))
+    there = [name for name in ids if name != "unasked"]
+    found = {name: result(f"c-{name}") for name in there}
+    project.make_database(A=found, B={**found, "lost": result("c9")})
+    return project
+
+
+def paths(project: Project, *options: str) -> dict[str, str]:
+    project.pytester.makeconftest(TELLS)
+    printed = project.pytest(*options, "-s").stdout.str()
+    found = re.findall(r"(SHORT|STANDARD) \S+query\[(\w+)\] (\w+)", printed)
+    return {name: f"{path.lower()} {outcome}" for path, name, outcome in found}
+
+
+def test_items_that_pass_take_the_short_path_and_others_do_not(project: Project) -> None:
+    assert paths(several(project), *ALONE) == {
+        "one": "short passed",
+        "two": "short passed",
+        "lost": "standard failed",
+        "three": "short passed",
+        "four": "standard passed",  # the last one, which tears down what others set up
+    }
+
+
+@pytest.mark.parametrize("plugin", ["html", "rerunfailures", "timeout"])
+def test_a_plugin_that_hooks_into_the_running_of_items_closes_it(project: Project, plugin: str) -> None:
+    pytest.importorskip({"html": "pytest_html"}.get(plugin, f"pytest_{plugin}"))
+    kept = ["metadata"] if plugin == "html" else []
+    others = [flag for flag in ALONE if flag not in (f"no:{name}" for name in (plugin, *kept))]
+    flags = [flag for flag in others if flag != "-p"]
+    taken = paths(several(project), *(word for flag in flags for word in ("-p", flag)))
+    assert set(taken.values()) == {"standard passed", "standard failed"}
+
+
+@pytest.mark.parametrize("hook", ["setup", "call", "teardown"])
+def test_a_hook_of_a_conftest_closes_it(project: Project, hook: str) -> None:
+    several(project)
+    project.pytester.makeconftest(f"def pytest_runtest_{hook}(item): print('SEEN', item.name)\n")
+    project.pytest(*ALONE, "-s").stdout.fnmatch_lines(["*SEEN query[[]one]*"])
+
+
+def test_showing_the_setup_closes_it(project: Project) -> None:
+    assert set(paths(several(project), *ALONE, "--setup-show").values()) == {
+        "standard passed",
+        "standard failed",
+    }
+
+
+def without_times(text: str) -> str:
+    return re.sub(r'(time|timestamp)="[^"]*"|in \d+\.\d+s', "", text)
+
+
+@pytest.mark.parametrize("options", [[], ["-v"], ["-x"], ["--maxfail=1"], ["-k", "one or lost"], ["-rA"]])
+def test_nobody_can_tell_from_output_and_junit(project: Project, options: list[str]) -> None:
+    several(project)
+    seen = []
+    for conftest in ("", STANDARD):
+        project.pytester.makeconftest(conftest)
+        outcome = project.pytest(*ALONE, "--junitxml=junit.xml", "-p", "no:cacheprovider", *options)
+        junit = Path(project.path / "junit.xml").read_text(encoding="utf-8")
+        seen.append((outcome.ret, without_times(outcome.stdout.str()), without_times(junit)))
+    assert seen[0] == seen[1]
+
+
+def test_fixtures_of_tests_around_it_are_set_up_and_torn_down_as_ever(project: Project) -> None:
+    several(project)
+    project.pytester.makepyfile(
+        test_a="""
+        import pytest
+        @pytest.fixture(scope="module")
+        def thing():
+            yield 1
+            print("torn down", __name__)
+        def test_it(thing): pass
+        """,
+        test_z="def test_it(): pass",
+    )
+    outcome = project.pytest(*ALONE, "test_a.py", "fixtures", "test_z.py", "-s")
+    outcome.assert_outcomes(passed=6, failed=1, skipped=1)
+    outcome.stdout.fnmatch_lines(["*torn down test_a*"])
+
+
+def test_last_failed_finds_the_failing_query_again(project: Project) -> None:
+    several(project)
+    project.pytest(*ALONE)
+    project.pytest(*ALONE, "--lf").assert_outcomes(failed=1)
+
+
+def test_workers_of_xdist_take_it_too(project: Project) -> None:
+    pytest.importorskip("xdist")
+    several(project).pytest(*ALONE, "-n", "2").assert_outcomes(passed=4, failed=1, skipped=1)
