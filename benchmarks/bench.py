@@ -26,9 +26,13 @@ QUIET = ["-q", "-p", "no:cacheprovider", "--tb=no"]
 # Plugins of the development environment that users of the gate need not have.
 WITHOUT = [
     flag
-    for name in ("html", "metadata", "rerunfailures", "timeout", "xdist", "cov", "playwright", "base_url")
+    for name in ("html", "metadata", "rerunfailures", "timeout", "xdist", "cov", "hypothesispytest")
     for flag in ("-p", f"no:{name}")
 ]
+
+
+# As users have it: modules are compiled once, not by every command.
+_ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 class Cost(NamedTuple):
@@ -53,7 +57,7 @@ def run(*command: str, cwd: Path, **environment: str) -> Cost:
     process = subprocess.Popen(
         [sys.executable, *command],
         cwd=cwd,
-        env={**os.environ, **environment},
+        env={**_ENVIRONMENT, **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pytest_kebab_eval.comparison import CompareReport
 from pytest_kebab_eval.errors import StoreError
 from pytest_kebab_eval.evaluation import Evaluation, Inputs, all_shown, store
+from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inert import file_name, shown_path
 from pytest_kebab_eval.reports.as_json import render_report_json
@@ -105,14 +106,3 @@ def _append(path: Path, text: str, published: Published) -> None:
         published.errors.append(
             f"cannot add to the step summary {shown_path(path)}: {error.strerror or error}"
         )
-
-
-def write_whole(path: Path, parts: Iterable[str]) -> None:
-    """The whole file or none of it, also when something stops us midway."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(parts)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -45,12 +45,13 @@ def _is_harmless(implementation: Any) -> bool:
 def log_passed(item: pytest.Item) -> None:
     """Report that an item passed, as pytest would."""
     hook, nodeid, location = item.ihook, item.nodeid, item.location
+    node: Any = getattr(item, "id", nodeid)  # what newer versions of pytest parse the node id into
     hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     now = time.time()
     keywords: dict[str, Literal[1]] = {item.name: 1}
     for when in _PHASES:
         report = pytest.TestReport(
-            nodeid,
+            node,
             location,
             keywords,
             "passed",

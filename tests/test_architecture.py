@@ -33,6 +33,7 @@ ORDER = (
     "model",
     "inert",
     "pausing",
+    "files",
     "spans",
     "golden",
     "store",

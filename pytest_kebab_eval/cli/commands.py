@@ -18,14 +18,13 @@ from pytest_kebab_eval.cli.importing import import_group
 from pytest_kebab_eval.cli.options import COMPARING, options, settings_from
 from pytest_kebab_eval.errors import InputError, KebabEvalError, StoreError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate, find_inputs, scored_run, store_aggregate
+from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.golden import load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.history import history as runs_so_far
 from pytest_kebab_eval.inert import printable, shown_path
 from pytest_kebab_eval.metrics import Metric, all_names
-from pytest_kebab_eval.publishing import html_of, write_whole
 from pytest_kebab_eval.reports.as_json import render_report_json
-from pytest_kebab_eval.reports.as_markdown import render_report_md, report_context
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.reports.words import counted, valued
 from pytest_kebab_eval.scoring import aggregate as total
@@ -236,6 +235,9 @@ def _shown(value: Any) -> str:
 )
 def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
     """Print the report of B against A; exits with 0 whatever it says."""
+    from pytest_kebab_eval.publishing import html_of
+    from pytest_kebab_eval.reports.as_markdown import render_report_md, report_context
+
     settings = _comparing(a, b, **given)
     inputs = find_inputs(settings)
     made = evaluate(settings, inputs).report
