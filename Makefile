@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types coverage check docs clean
+.PHONY: help demo test lint types coverage check bench docs clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -38,6 +38,9 @@ coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
 	$(BIN)/coverage report
 
 check: lint types coverage ## all that CI checks
+
+bench: $(VENV)/.installed ## measure the promises on speed; takes a while
+	$(BIN)/python benchmarks/bench.py
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py

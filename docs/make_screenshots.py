@@ -15,8 +15,9 @@ from typing import Literal
 
 from playwright.sync_api import sync_playwright
 
-from pytest_kebab_eval.evaluation import all_shown, evaluate, find_inputs
+from pytest_kebab_eval.evaluation import all_shown, evaluate
 from pytest_kebab_eval.history import history
+from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_html import render_report_html
 from pytest_kebab_eval.settings import Settings
 

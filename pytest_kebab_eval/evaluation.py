@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -13,17 +13,16 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparison import Comparer, CompareReport, Sides, compare, significance_in
-from pytest_kebab_eval.errors import ChunkerError, GateError, NoDatabase, NoSuchRun
-from pytest_kebab_eval.gates import Gate, judge_gates, parse_gate
+from pytest_kebab_eval.gates import judge_gates
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inert import printable, shown_path
+from pytest_kebab_eval.inputs import Inputs, find_inputs, match_mode
 from pytest_kebab_eval.matching import Located, Matcher, Passages, Places, citation_extents, gains_of
-from pytest_kebab_eval.metrics import Metric, all_names, own_metric
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value
 from pytest_kebab_eval.pausing import collection_paused
 from pytest_kebab_eval.scoring import AggregateMetrics, Scorecard, Scorer, aggregate
 from pytest_kebab_eval.settings import DEFAULT_GOLDEN, Settings, default_database
-from pytest_kebab_eval.store import Database, find_run, in_order, open_database, write_aggregates
+from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
 from pytest_kebab_eval.verdicts import Outcome, Verdict, judge_query
 
 
@@ -49,47 +48,6 @@ class Evaluation(Value, frozen=True, kw_only=True):
     report: CompareReport
     verdicts: dict[str, Verdict]
     shown: dict[str, Shown]  # for the queries that do not pass
-
-
-class Inputs(NamedTuple):
-    """The runs by their rightful names, how they are matched, and the gates; cheap to find out."""
-
-    golden: GoldenSet
-    run_a: Run | None
-    run_b: Run
-    mode: MatchMode
-    gates: tuple[Gate, ...] = ()
-    metrics: tuple[Metric, ...] = ()  # of the user's own
-    warnings: tuple[str, ...] = ()
-
-
-OwnMetrics = Mapping[str, Callable[[GoldenQuery, QueryResult], "float | None"]]
-
-
-def find_inputs(settings: Settings, own_metrics: OwnMetrics | None = None) -> Inputs:
-    """Everything that can be wrong with what the user gave is found here, before any work."""
-    golden = load_golden_set(settings.golden)
-    metrics = tuple(own_metric(name, function) for name, function in (own_metrics or {}).items())
-    gates = _parsed_gates(settings, metrics)
-    with ExitStack() as stack:
-        b = stack.enter_context(open_database(settings.db_b))
-        run_b = find_run(b, settings.run_b, settings.suite)
-        a, run_a, missing = _baseline(stack, settings, b)
-        runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
-        mode = _match_mode(runs, golden)
-        if mode is MatchMode.FALLBACK and settings.strict_chunker_version:
-            versions = _golden_versions(golden, [database for database, _ in runs])
-            raise ChunkerError(_strict_refusal(run_a, run_b, versions))
-        warnings = dict.fromkeys(
-            [
-                *missing,
-                *a.warnings,
-                *b.warnings,
-                *_suspicious(settings, run_a, run_b, mode),
-                *_outdated(golden, runs),
-            ]
-        )
-    return Inputs(golden, run_a, run_b, mode, gates, metrics, tuple(warnings))
 
 
 def evaluate(
@@ -192,7 +150,7 @@ def aggregate_run(database: Database, run: Run, golden: GoldenSet) -> AggregateM
 
 def scored_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:
     """A run of an open database, scored."""
-    mode = _match_mode([(database, run)], golden)
+    mode = match_mode([(database, run)], golden)
     scorer = Scorer(golden, Matcher(mode, _places(golden, mode, [(database, run)])))
     return scorer.score(run, database.results(run.run_id), database.corpus)
 
@@ -235,39 +193,6 @@ def _golden_path(golden: str | Path | None) -> Path:
 # -- the steps -----------------------------------------------------------------------------------
 
 
-def _parsed_gates(settings: Settings, metrics: tuple[Metric, ...]) -> tuple[Gate, ...]:
-    known = [*all_names(), *(metric.name for metric in metrics)]
-    gates = tuple(parse_gate(text, known) for text in settings.gates)
-    for gate in gates:
-        if gate.delta and settings.run_a is None:
-            raise GateError(
-                f"the gate '{gate}' is on a delta, which takes --kebab-run-a; there is only run B"
-            )
-    return gates
-
-
-def _outdated(golden: GoldenSet, runs: list[tuple[Database, Run]]) -> Iterator[str]:
-    """Stored aggregates of another golden file are computed anew, but a trend over them would lie."""
-    stored = {
-        printable(run.run_id): database.stored_aggregate(run.run_id).get("golden_sha256")
-        for database, run in runs
-    }
-    changed = [name for name, sha in stored.items() if sha is not None and sha != golden.fingerprint]
-    if changed:
-        yield f"the golden file has changed since the aggregate of {' and '.join(changed)} was stored"
-
-
-def _suspicious(settings: Settings, a: Run | None, b: Run, mode: MatchMode) -> Iterator[str]:
-    if a is None:
-        return
-    if mode is MatchMode.FALLBACK and a.chunker_version == b.chunker_version:
-        yield "the golden file's chunk ids are of another chunker than both runs, so places are compared"
-    if (a.run_id, settings.db_a) == (b.run_id, settings.db_b):
-        yield "A and B are the same run"
-    elif in_order([a, b])[0] is a and a.created_at != b.created_at:
-        yield "A is newer than B; are the two swapped?"
-
-
 def _open_both(stack: ExitStack, settings: Settings, *, alone: bool) -> tuple[Database, Database]:
     """The databases of A and B, which may be one; B's for both, where B is alone."""
     b = stack.enter_context(open_database(settings.db_b))
@@ -286,89 +211,6 @@ def _strangers(golden: GoldenSet, sides: Sides) -> Iterator[str]:
             f"none of the {len(wanted)} golden queries in {shown_path(golden.path)} has a result in run"
             f" {runs}; is it the golden file of these runs?"
         )
-
-
-def _baseline(stack: ExitStack, settings: Settings, b: Database) -> tuple[Database, Run | None, list[str]]:
-    """Run A and its database; none, with a warning, where it is not there yet and need not be."""
-    if settings.run_a is None:
-        return b, None, []
-    try:
-        same = settings.db_a == settings.db_b
-        a = b if same else stack.enter_context(open_database(settings.db_a))
-        return a, find_run(a, settings.run_a, settings.suite), []
-    except (NoDatabase, NoSuchRun) as error:
-        if settings.if_no_baseline == "pass" and _is_first(settings, error, b):
-            name = printable(settings.run_a)
-            return b, None, [f"there is no baseline '{name}' yet, so run B is judged alone"]
-        hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
-        advice = "" if settings.if_no_baseline == "pass" else f"\n{hint}"
-        raise type(error)(f"run A: {error}{advice}") from None
-
-
-def _is_first(settings: Settings, error: Exception, b: Database) -> bool:
-    """Whether A is not there because nothing is: no file, or a database with no run but B."""
-    if isinstance(error, NoDatabase):
-        return True
-    with open_database(settings.db_a) as a:
-        same = settings.db_a == settings.db_b
-        others = [run for run in a.runs() if settings.suite in (None, run.suite)]
-        return len(others) <= (1 if same else 0)
-
-
-def _match_mode(runs: list[tuple[Database, Run]], golden: GoldenSet) -> MatchMode:
-    """Exact where the runs are of one chunker; unless the golden file's ids are plainly of another.
-
-    A run alone is held against the golden set's version. Two runs of one version are matched exactly, but
-    where the golden set is of another and neither run returned any of its ids, ids mean nothing.
-    """
-    versions = {run.chunker_version for _, run in runs}
-    if len(versions) > 1:
-        return MatchMode.FALLBACK
-    of_golden = _golden_versions(golden, [database for database, _ in runs])
-    if not of_golden or versions <= of_golden:
-        return MatchMode.EXACT
-    if len(runs) > 1 and (versions == {None} or _returned_any(_expected_ids(golden), runs)):
-        return MatchMode.EXACT
-    return MatchMode.FALLBACK
-
-
-def _expected_ids(golden: GoldenSet) -> set[str]:
-    return {chunk_id for query in golden.queries for chunk_id in gains_of(query)}
-
-
-def _returned_any(ids: set[str], runs: list[tuple[Database, Run]]) -> bool:
-    return any(
-        hit.chunk_id in ids
-        for database, run in runs
-        for result in database.results(run.run_id)
-        if isinstance(result, QueryResult)
-        for hit in result.hits
-    )
-
-
-def _golden_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[str | None]:
-    """The chunkers of the expected ids: the lock file's word, else those of the index, if it has any."""
-    if golden.lock is not None and golden.lock.chunker_version is not None:
-        return {golden.lock.chunker_version}
-    expected = _expected_ids(golden)
-    found = (database.corpus.chunk(one) for database in dict.fromkeys(databases) for one in expected)
-    return {chunk.chunker_version for chunk in found if chunk is not None}
-
-
-def _strict_refusal(a: Run | None, b: Run, golden_versions: set[str | None]) -> str:
-    versions = f"B {_version(b.chunker_version)}"
-    if a is not None:
-        versions = f"A {_version(a.chunker_version)}, {versions}"
-    if a is None or a.chunker_version == b.chunker_version:
-        versions += f", the golden set {' and '.join(sorted(map(_version, golden_versions)))}"
-    return (
-        f"the chunker versions differ ({versions}) and --strict-chunker-version is set;"
-        " re-run one of them, or drop the option to match by document and span"
-    )
-
-
-def _version(version: str | None) -> str:
-    return "unknown" if version is None else printable(version)
 
 
 def _places(golden: GoldenSet, mode: MatchMode, runs: list[tuple[Database, Run]]) -> Places:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from pytest_kebab_eval.comparison import CompareReport
 from pytest_kebab_eval.errors import StoreError
-from pytest_kebab_eval.evaluation import Evaluation, Inputs, all_shown, store
+from pytest_kebab_eval.evaluation import Evaluation, all_shown, store
 from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inert import file_name, shown_path
+from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.settings import Settings

@@ -17,10 +17,11 @@ import pytest
 
 from pytest_kebab_eval import settings as settings_module
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import Evaluation, Inputs, all_shown, evaluate, find_inputs
+from pytest_kebab_eval.evaluation import Evaluation, all_shown, evaluate
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden_file import GoldenFile
 from pytest_kebab_eval.inert import brief, printable, shown_path
+from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.items import QueryItem
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.publishing import Published, publish

@@ -49,6 +49,7 @@ ORDER = (
     "gates",
     "verdicts",
     "settings",
+    "inputs",
     "evaluation",
     "validation",
     "history",

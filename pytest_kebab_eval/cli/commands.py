@@ -17,12 +17,13 @@ import msgspec
 from pytest_kebab_eval.cli.importing import import_group
 from pytest_kebab_eval.cli.options import COMPARING, options, settings_from
 from pytest_kebab_eval.errors import InputError, KebabEvalError, StoreError
-from pytest_kebab_eval.evaluation import Evaluation, evaluate, find_inputs, scored_run, store_aggregate
+from pytest_kebab_eval.evaluation import Evaluation, evaluate, scored_run, store_aggregate
 from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.golden import load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.history import history as runs_so_far
 from pytest_kebab_eval.inert import printable, shown_path
+from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_text import explain, summary

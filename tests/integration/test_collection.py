@@ -51,7 +51,7 @@ def test_without_a_run_nothing_heavy_is_imported(pytester: pytest.Pytester) -> N
         import sys
 
         def test_own():
-            heavy = {"sqlite3", "msgspec", "jinja2", "pytest_kebab_eval.session", "pytest_kebab_eval.golden"}
+            heavy = {"msgspec", "jinja2", "pytest_kebab_eval.session", "pytest_kebab_eval.golden"}
             assert not heavy & sys.modules.keys()
         """
     )

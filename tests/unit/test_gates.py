@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from pytest_kebab_eval import CompareReport
 from pytest_kebab_eval.comparison import GateResult
 from pytest_kebab_eval.errors import GateError
-from pytest_kebab_eval.evaluation import evaluate, find_inputs
+from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.gates import Gate, parse_gate
+from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, hit, make_database, result, write_golden

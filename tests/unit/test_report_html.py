@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.evaluation import all_shown, evaluate, find_inputs
+from pytest_kebab_eval.evaluation import all_shown, evaluate
 from pytest_kebab_eval.history import HistoryPoint
+from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_html import render_report_html
 from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.settings import Settings

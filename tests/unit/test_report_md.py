@@ -22,7 +22,8 @@ from pytest_kebab_eval import (
     store_aggregate,
 )
 from pytest_kebab_eval.comparison import BrokenResult, GateResult
-from pytest_kebab_eval.evaluation import evaluate, find_inputs
+from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.paraphrases import Paraphrase, ParaphraseGroup
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_text import summary
