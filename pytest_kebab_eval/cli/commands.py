@@ -346,6 +346,12 @@ def lock(force: bool, **given: Any) -> None:
             f" {', '.join(map(printable, made.other_versions))}); a lock file is for one:"
             " see kebab-eval validate"
         )
+    old = golden.lock.chunker_version if golden.lock else None
+    if old is not None and made.lock.chunks and old != made.lock.chunker_version and not force:
+        raise InputError(
+            f"the lock file is of chunker {printable(old)}, the database of {version};"
+            " say --force to lock the new places, and lose the old"
+        )
     if not made.lock.chunks:
         raise InputError(
             "none of the expected chunks is in the database; is it the one they were taken from?"
