@@ -100,7 +100,7 @@ def _baseline(stack: ExitStack, settings: Settings, b: Database) -> tuple[Databa
         a = b if same else stack.enter_context(open_database(settings.db_a))
         return a, find_run(a, settings.run_a, settings.suite), []
     except (NoDatabase, NoSuchRun) as error:
-        if settings.if_no_baseline == "pass" and _is_first(settings, error, b):
+        if settings.if_no_baseline == "pass" and _is_first(settings, error):
             name = printable(settings.run_a)
             return b, None, [f"there is no baseline '{name}' yet, so run B is judged alone"]
         hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
@@ -108,7 +108,7 @@ def _baseline(stack: ExitStack, settings: Settings, b: Database) -> tuple[Databa
         raise type(error)(f"run A: {error}{advice}") from None
 
 
-def _is_first(settings: Settings, error: Exception, b: Database) -> bool:
+def _is_first(settings: Settings, error: Exception) -> bool:
     """Whether A is not there because nothing is: no file, or a database with no run but B."""
     if isinstance(error, NoDatabase):
         return True

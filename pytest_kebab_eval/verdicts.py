@@ -10,9 +10,6 @@ from pytest_kebab_eval.inert import brief, printable
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value, Xfail
 from pytest_kebab_eval.scoring import QueryScore
 
-CHECKS = ("retrieval", "answer", "refusal", "citation", "error")
-FAIL_ON = (*CHECKS, "loss")
-
 
 class Outcome(enum.Enum):
     """What a query's test item does."""
