@@ -28,21 +28,31 @@ def follow(
     """Follow every citation of the answer."""
     if not answer.citations:
         return NOWHERE
-    cited = [(one, hits_cited(one, hits, passages)) for one in answer.citations]
     correct = ranking.correct
-    to_correct_hit = any(hit.rank in correct for _, found in cited for hit in found)
-    return Leads(
-        all_resolve=all(_resolves(one, found, passages) for one, found in cited),
-        only_to_hits=all(found for _, found in cited),
-        to_correct_hit=to_correct_hit,
-        to_target=bool(targets.ids) and (to_correct_hit or _to_target(cited, targets, passages)),
-    )
+    all_resolve = only_to_hits = True
+    to_correct_hit = False
+    places: list[tuple[Cited, Sequence[Hit]]] = []
+    for one in answer.citations:
+        found = hits_cited(one, hits, passages)
+        places.append((one, found))
+        only_to_hits = only_to_hits and bool(found)
+        all_resolve = all_resolve and _resolves(one, found, passages)
+        for hit in found:
+            if hit.rank in correct:
+                to_correct_hit = True
+    to_target = to_correct_hit or _to_target(places, targets, passages)
+    return Leads(all_resolve, only_to_hits, to_correct_hit, to_target)
 
 
-def _to_target(cited: list[tuple[Cited, list[Hit]]], targets: Targets, passages: Passages) -> bool:
+def _to_target(places: list[tuple[Cited, Sequence[Hit]]], targets: Targets, passages: Passages) -> bool:
+    """Whether a target is cited that was not retrieved, or that only its place tells."""
+    if not targets.ids:
+        return False
+    if targets.find is None:  # hits that are cited are known not to be targets
+        return not {one.chunk_id for one, _ in places}.isdisjoint(targets.ids)
     return any(
         targets.find(place, passages.without_texts)
-        for one, found in cited
+        for one, found in places
         for place in (*found, _as_hit(one, passages))
     )
 
@@ -52,24 +62,29 @@ def each_resolves(answer: Answer, hits: Sequence[Hit], passages: Passages) -> tu
     return tuple(_resolves(one, hits_cited(one, hits, passages), passages) for one in answer.citations)
 
 
-def hits_cited(cited: Cited, hits: Sequence[Hit], passages: Passages) -> list[Hit]:
+def hits_cited(cited: Cited, hits: Sequence[Hit], passages: Passages) -> Sequence[Hit]:
     """The hits that a citation is of: by chunk id, else by path and overlapping span."""
     if cited.chunk_id:
         return [hit for hit in hits if hit.chunk_id == cited.chunk_id]
     citation = cited.citation
     path = citation.path if citation else None
     if citation is None or not path:
-        return []
-    there = [hit for hit in hits if hit.doc_path == path or (hit.citation and hit.citation.path == path)]
-    if not there:
-        return there
-    if all(hit.citation == citation for hit in there):  # the usual case: a hit's own citation
-        return there
-    place = extent(citation)
-    return [hit for hit in there if hit.citation == citation or touches(place, passages.extents(hit))]
+        return ()
+    found = []
+    place = None
+    for hit in hits:
+        own = hit.citation
+        if hit.doc_path != path and (own is None or own.path != path):
+            continue
+        if own != citation:  # else it is the hit's own citation, as usual
+            place = place or extent(citation)
+            if not touches(place, passages.extents(hit)):
+                continue
+        found.append(hit)
+    return found
 
 
-def _resolves(cited: Cited, found: list[Hit], passages: Passages) -> bool:
+def _resolves(cited: Cited, found: Sequence[Hit], passages: Passages) -> bool:
     if cited.citation is not None and cited.citation.path:
         known = passages.resolves(cited.citation)
         return bool(found) if known is None else known

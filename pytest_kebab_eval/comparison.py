@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.configuration import ConfigChange, change_notes, config_changes
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.inert import brief
 from pytest_kebab_eval.matching import Targets
-from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import (
     ComparisonKind,
     GoldenQuery,
@@ -22,40 +22,13 @@ from pytest_kebab_eval.model import (
     Value,
 )
 from pytest_kebab_eval.paraphrases import ParaphraseGroup, paraphrase_groups
-from pytest_kebab_eval.scoring import (
-    AggregateMetrics,
-    JudgeIdentity,
-    MetricValues,
-    QueryScore,
-    Scorecard,
-    aggregate,
-    in_shape,
-    rounded,
-)
-from pytest_kebab_eval.significance import Significance, paired_significance
+from pytest_kebab_eval.scoring import QueryScore, Scorecard
+from pytest_kebab_eval.significance import Significance
 from pytest_kebab_eval.store import IndexCoverage
+from pytest_kebab_eval.totals import Deltas, deltas_between, judge_drift, significances
 
 COMPARE_K = 10
 BY_DOCUMENT_NOTE = "matched by document alone"
-
-
-class Paired(Value, frozen=True):
-    """How many queries the two runs have in common, and the deltas over those alone."""
-
-    queries: int
-    errored_a: int
-    errored_b: int
-    absent_a: int
-    absent_b: int
-    deltas: dict[str, float | None] | None  # None where both runs cover the same queries
-
-
-class Deltas(MetricValues, frozen=True, kw_only=True):
-    """B - A for every metric, and how the two were matched."""
-
-    chunker_version_match: str
-    matched_by: dict[str, int]
-    paired: Paired
 
 
 class BrokenResult(Value, frozen=True):
@@ -127,32 +100,29 @@ def compare(golden: GoldenSet, comparer: Comparer) -> CompareReport:
     """Compare two runs query by query and in total; or describe run B, if it is alone."""
     sides = comparer.sides
     a, b = sides.a, sides.b
-    per_query = [
-        comparer.compare(query)
-        for query in golden.queries
-        if any(query.id in card.scores for _, card in sides.both)
-    ]
+    per_query = [one for query in golden.queries if (one := comparer.compare(query)) is not None]
+    per_query.sort(key=attrgetter("query_id"))
     aggregate_a, aggregate_b = aggregate(a) if a else None, aggregate(b)
     return CompareReport(
         run_a=a.run.run_id if a else None,
         run_b=b.run.run_id,
         aggregate_a=aggregate_a,
         aggregate_b=aggregate_b,
-        deltas=_deltas(golden, a, b, aggregate_a, aggregate_b, comparer.matched_by)
+        deltas=deltas_between(golden.queries, a, b, aggregate_a, aggregate_b, comparer.matched_by)
         if a and aggregate_a
         else None,
-        per_query=tuple(sorted(per_query, key=lambda one: one.query_id)),
+        per_query=tuple(per_query),
         config_changes=comparer.changes,
         significance=significances(a, b, aggregate_a, aggregate_b) if a and aggregate_a else {},
-        not_comparable=_judge_drift(a, b) if a else {},
+        not_comparable=judge_drift(a, b) if a else {},
         paraphrases_a=paraphrase_groups(golden.queries, a) if a else (),
         paraphrases_b=paraphrase_groups(golden.queries, b),
         missed=tuple(sorted(comparer.missed)),
         not_in_golden=tuple(sorted({stray for _, card in sides.both for stray in card.strays})),
         unreadable=tuple(
-            BrokenResult(side, score.query_id, score.unreadable or "")
+            BrokenResult(side, query_id, reason)
             for side, card in sides.both
-            for score in sorted(card.unreadable, key=lambda score: score.query_id)
+            for query_id, reason in sorted(card.unreadable.items())
         ),
     )
 
@@ -160,8 +130,22 @@ def compare(golden: GoldenSet, comparer: Comparer) -> CompareReport:
 # -- one query -----------------------------------------------------------------------------------
 
 
+class Outcome(NamedTuple):
+    """What becomes of every query that has one score in A and another in B."""
+
+    kind: ComparisonKind | None
+    a_rank: int | None
+    b_rank: int | None
+    note: str | None
+    cause: str | None  # `gone` may yet turn out to be `wrong_chunk`
+    checks: tuple[str, ...]
+    matched_by: str | None
+    is_missed: bool
+    finds_the_same: bool
+
+
 class Comparer:
-    """Compares query by query."""
+    """Compares query by query; two scores are compared once, for all queries that have them."""
 
     def __init__(
         self,
@@ -174,49 +158,72 @@ class Comparer:
         self._changed = change_notes(self.changes)
         self._targets_of = targets_of
         self._k = compare_k
-        self._answer_rules = sides.b.column("groundedness")
-        self._citations = sides.b.column("citation_coverage")
+        self._citations = sides.b.place_of("citation_coverage")
+        self._known: dict[tuple[QueryScore | None, QueryScore | None], Outcome] = {}
         self.missed: list[str] = []
         self.matched_by = Counter(dict.fromkeys(("chunk", "anchor", "span", "document"), 0))
 
-    def compare(self, query: GoldenQuery) -> QueryComparison:
-        """One query of both runs."""
-        b = self.sides.b.scores.get(query.id)
-        if self.sides.a is None:
-            return self._alone(query, b)
-        a = self.sides.a.scores.get(query.id)
+    def compare(self, query: GoldenQuery) -> QueryComparison | None:
+        """One query of both runs; None if it is in neither."""
+        query_id = query.id
+        a = self.sides.a.scores.get(query_id) if self.sides.a else None
+        b = self.sides.b.scores.get(query_id)
+        if a is None and b is None:
+            return None
+        outcome = self._known.get((a, b)) or self._new(a, b)
+        kind, a_rank, b_rank, note, cause, checks, matched_by, is_missed, finds_the_same = outcome
+        if is_missed:
+            self.missed.append(query_id)
+        if matched_by is not None:
+            self.matched_by[matched_by] += 1
+        if finds_the_same:
+            return QueryComparison(query_id, kind, a_rank, b_rank, note, cause, checks)
         targets = self._targets_of(query)
+        if cause == "gone" and self._right_document(query, targets):
+            cause = "wrong_chunk"
+        in_a, in_b = self._found(targets, a), self._found(targets, b)
+        lost, gained = tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a))
+        return QueryComparison(query_id, kind, a_rank, b_rank, note, cause, checks, lost, gained)
+
+    def _new(self, a: QueryScore | None, b: QueryScore | None) -> Outcome:
+        outcome = self._known[a, b] = self._outcome(a, b) if self.sides.a else self._alone(b)
+        return outcome
+
+    def _outcome(self, a: QueryScore | None, b: QueryScore | None) -> Outcome:
         a_rank, b_rank = self._rank(a), self._rank(b)
         kind = kind_of(a_rank, b_rank)
-        if targets.ids and a_rank is None and b_rank is None:
-            self.missed.append(query.id)
-        by_document = (a is not None and a.by_document) or (b is not None and b.by_document)
-        if targets.ids:
-            self.matched_by["document" if by_document else targets.by] += 1
-        checks = tuple(self._failed_checks(query, kind, a, b))
-        cause = self._cause(query, targets, checks, b)
+        by_document = any(one is not None and one.by_document for one in (a, b))
+        checks = tuple(self._failed_checks(kind, a, b))
+        cause = _cause(checks, b)
         note = None
         if kind is not ComparisonKind.DRAW or by_document:
             note = "; ".join(self._notes(kind, a, b, a_rank, b_rank, by_document, cause)) or None
-        lost: tuple[str, ...] = ()
-        gained: tuple[str, ...] = ()
-        if a is None or b is None or a.found != b.found:
-            in_a, in_b = self._found(targets, a), self._found(targets, b)
-            lost, gained = tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a))
-        return QueryComparison(query.id, kind, a_rank, b_rank, note, cause, checks, lost, gained)
+        has_targets = _has_targets(a or b)
+        return Outcome(
+            kind=kind,
+            a_rank=a_rank,
+            b_rank=b_rank,
+            note=note,
+            cause=cause,
+            checks=checks,
+            matched_by=("document" if by_document else _matched_by(a or b)) if has_targets else None,
+            is_missed=has_targets and a_rank is None and b_rank is None,
+            finds_the_same=a is not None and b is not None and a.facts.ranking.found == b.facts.ranking.found,
+        )
 
-    def _alone(self, query: GoldenQuery, b: QueryScore | None) -> QueryComparison:
-        errored = b is not None and b.failed
-        if self._targets_of(query).ids and self._rank(b) is None:
-            self.missed.append(query.id)
-        return QueryComparison(
-            query_id=query.id,
+    def _alone(self, b: QueryScore | None) -> Outcome:
+        errored = b is not None and b.facts.errored
+        b_rank = self._rank(b)
+        return Outcome(
             kind=None,
-            a_hit_rank=None,
-            b_hit_rank=self._rank(b),
+            a_rank=None,
+            b_rank=b_rank,
             note=BY_DOCUMENT_NOTE if b and b.by_document else None,
             cause="errored" if errored else None,
             checks=("error",) if errored else (),
+            matched_by=None,
+            is_missed=_has_targets(b) and b_rank is None,
+            finds_the_same=True,
         )
 
     def _rank(self, score: QueryScore | None) -> int | None:
@@ -224,7 +231,7 @@ class Comparer:
         return rank if rank is not None and rank <= self._k else None
 
     def _found(self, targets: Targets, score: QueryScore | None) -> set[str]:
-        ranks = score.found if score else ()
+        ranks = score.facts.ranking.found if score else ()
         return {
             target
             for target, rank in zip(targets.ids, ranks, strict=False)
@@ -232,58 +239,38 @@ class Comparer:
         }
 
     def _failed_checks(
-        self, query: GoldenQuery, kind: ComparisonKind, a: QueryScore | None, b: QueryScore | None
+        self, kind: ComparisonKind, a: QueryScore | None, b: QueryScore | None
     ) -> Iterator[str]:
         """What passed in A and fails in B."""
         if kind is ComparisonKind.REGRESSION:
             yield "retrieval"
-        if a is None or b is None or a.failed:
+        if a is None or b is None or a.facts.errored:
             return
-        if b.failed:
+        if b.facts.errored:
             yield "error"
             return
-        passed = self.passed_checks(query, a)
-        if "answer" in passed and (b.answered is None or b.values[self._answer_rules] == 0):
+        passed = self.passed_checks(a)
+        answered = b.facts.answered
+        if "answer" in passed and (answered is None or b.facts.keeps_rules is False):
             yield "answer"
-        if "refusal" in passed and b.answered is (not query.can_be_answered):
+        if "refusal" in passed and answered is (not b.facts.answerable):
             yield "refusal"
         if "citation" in passed and b.values[self._citations] == 0:
             yield "citation"
 
-    def passed_checks(self, query: GoldenQuery, a: QueryScore) -> set[str]:
+    def passed_checks(self, a: QueryScore) -> set[str]:
         """What a query could lose: the checks, other than having no error, that it passes in A."""
+        facts = a.facts
         passed = set()
         if self._rank(a) is not None:
             passed.add("retrieval")
-        if a.values[self._answer_rules] == 1 or (a.answered and a.values[self._answer_rules] is None):
+        if facts.keeps_rules or (facts.answered and facts.keeps_rules is None):
             passed.add("answer")
-        if a.answered is not None and a.answered is query.can_be_answered:
+        if facts.answered is not None and facts.answered is facts.answerable:
             passed.add("refusal")
         if a.values[self._citations] == 1:
             passed.add("citation")
         return passed
-
-    def _cause(
-        self,
-        query: GoldenQuery,
-        targets: Targets,
-        checks: tuple[str, ...],
-        b: QueryScore | None,
-    ) -> str | None:
-        """The nearest true reason why B fails."""
-        if b is None:
-            return "absent"
-        if not checks:
-            return None
-        if "error" in checks or b.failed:
-            return "errored"
-        if "retrieval" in checks:
-            if b.hits == 0:
-                return "empty"
-            if b.first is not None:
-                return "below_cutoff"
-            return "wrong_chunk" if self._right_document(query, targets) else "gone"
-        return "not_cited" if checks == ("citation",) else "answer_rule"
 
     def _right_document(self, query: GoldenQuery, targets: Targets) -> bool:
         """Whether B found another part of a document that has a target, or that was right in A."""
@@ -317,6 +304,29 @@ class Comparer:
             yield BY_DOCUMENT_NOTE
 
 
+def _has_targets(score: QueryScore | None) -> bool:
+    return score is not None and bool(score.facts.gains)
+
+
+def _matched_by(score: QueryScore | None) -> str | None:
+    return score.facts.by if score else None
+
+
+def _cause(checks: tuple[str, ...], b: QueryScore | None) -> str | None:
+    """The nearest true reason why B fails, as far as its score tells."""
+    if b is None:
+        return "absent"
+    if not checks:
+        return None
+    if "error" in checks or b.facts.errored:
+        return "errored"
+    if "retrieval" in checks:
+        if not b.facts.depth:
+            return "empty"
+        return "below_cutoff" if b.first is not None else "gone"
+    return "not_cited" if checks == ("citation",) else "answer_rule"
+
+
 def kind_of(a_rank: int | None, b_rank: int | None) -> ComparisonKind:
     """The kind of change between two ranks, None being a miss."""
     if a_rank is None:
@@ -331,142 +341,6 @@ def kind_of(a_rank: int | None, b_rank: int | None) -> ComparisonKind:
 def _word(score: QueryScore | None, rank: int | None) -> str:
     if score is None:
         return "absent"
-    if score.failed:
+    if score.facts.errored:
         return "error"
     return "miss" if rank is None else "hit"
-
-
-# -- the totals ----------------------------------------------------------------------------------
-
-
-def _deltas(
-    golden: GoldenSet,
-    card_a: Scorecard,
-    card_b: Scorecard,
-    a: AggregateMetrics,
-    b: AggregateMetrics,
-    matched_by: Counter[str],
-) -> Deltas:
-    in_a, in_b = card_a.scores.keys(), card_b.scores.keys()
-    both = in_a & in_b
-    wanted = {query.id for query in golden.queries}
-    paired_deltas = None
-    if in_a != in_b:
-        paired_deltas = differences(
-            aggregate(card_a, only=both).by_name(), aggregate(card_b, only=both).by_name()
-        )
-    return Deltas(
-        **in_shape(differences(a.by_name(), b.by_name())),  # type: ignore[arg-type]
-        counts={name: b.counts[name] - n for name, n in a.counts.items()},
-        slices={part: differences(a.slices[part], b.slices[part]) for part in a.slices if part in b.slices},
-        total_queries=b.total_queries - a.total_queries,
-        failed_queries=b.failed_queries - a.failed_queries,
-        chunker_version_match=a.match,
-        matched_by=dict(matched_by),
-        paired=Paired(
-            queries=len(both),
-            errored_a=a.failed_queries,
-            errored_b=b.failed_queries,
-            absent_a=len(wanted - in_a),
-            absent_b=len(wanted - in_b),
-            deltas=paired_deltas,
-        ),
-    )
-
-
-def differences(a: Mapping[str, float | None], b: Mapping[str, float | None]) -> dict[str, float | None]:
-    """B - A of the rounded values, None if either is."""
-    return {name: difference(value, b.get(name)) for name, value in a.items()}
-
-
-def difference(a: float | None, b: float | None) -> float | None:
-    """B - A, rounded; None if either is."""
-    return None if a is None or b is None else rounded(b - a)
-
-
-def significances(
-    a: Scorecard, b: Scorecard, aggregate_a: AggregateMetrics, aggregate_b: AggregateMetrics
-) -> dict[str, Significance]:
-    """Of every metric that is averaged and was measured on a query in both runs."""
-    values_a, values_b = aggregate_a.by_name(), aggregate_b.by_name()
-    found = {}
-    for metric, before, after in _paired_columns(a, b, None):
-        measured = values_a.get(metric.name) is not None and values_b.get(metric.name) is not None
-        if metric.family.is_mean and measured:
-            one = _tested(metric, before, after)
-            if one.n:
-                found[metric.name] = one
-    return found
-
-
-def significance_in(sides: Sides, metric: str, part: str | None) -> Significance | None:
-    """Of one metric, over all queries or one slice; None if there is no test of it."""
-    if sides.a is None:
-        return None
-    for one, before, after in _paired_columns(sides.a, sides.b, part):
-        if one.name == metric and one.family.is_mean:
-            return _tested(one, before, after)
-    return None
-
-
-_Column = Sequence["float | None"]
-
-
-def _paired_columns(
-    a: Scorecard, b: Scorecard, part: str | None
-) -> Iterator[tuple[Metric, _Column, _Column]]:
-    """Each metric's values in A and in B, over the queries that both have."""
-    pairs = [
-        (a.scores[query_id].values, score.values)
-        for query_id, score in b.scores.items()
-        if query_id in a.scores and (part is None or part in score.slices)
-    ]
-    if pairs:
-        before, after = (
-            zip(*(one for one, _ in pairs), strict=True),
-            zip(*(one for _, one in pairs), strict=True),
-        )
-        yield from zip(b.metrics, before, after, strict=True)
-
-
-def _tested(metric: Metric, before: _Column, after: _Column) -> Significance:
-    changes = []
-    n = len(before)
-    for one, other in zip(before, after, strict=True):
-        if one is None or other is None:
-            n -= 1
-        elif one != other:
-            changes.append(other - one)
-    found = paired_significance(
-        changes, n, yes_no=metric.family.is_yes_no, lower_is_better=metric.lower_is_better
-    )
-    most = metric.family.most
-    if most is None or found.low is None or found.high is None:
-        return found
-    return msgspec.structs.replace(found, low=max(-most, found.low), high=min(most, found.high))
-
-
-_JUDGED = ("judge_groundedness", "judge_correctness")
-
-
-def _judge_drift(a: Scorecard, b: Scorecard) -> dict[str, str]:
-    """The metrics that cannot be compared because the judge changed."""
-    if not a.judges or not b.judges or a.judges == b.judges:
-        return {}
-    reason = f"not comparable, since the judge changed: A {_named(a.judges)}, B {_named(b.judges)}"
-    return dict.fromkeys(_JUDGED, reason)
-
-
-def _named(judges: frozenset[JudgeIdentity]) -> str:
-    return " and ".join(
-        brief(
-            f"{model or 'unknown'} (prompt {prompt or 'unknown'}, temperature {_or_unknown(temperature)})", 90
-        )
-        for model, prompt, temperature in sorted(judges, key=str)
-    )
-
-
-def _or_unknown(temperature: float | str | None) -> str:
-    if isinstance(temperature, float):
-        return f"{temperature:g}"
-    return temperature or "unknown"

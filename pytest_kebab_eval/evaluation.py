@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparison import Comparer, CompareReport, Sides, compare, significance_in
+from pytest_kebab_eval.aggregates import AggregateMetrics, aggregate
+from pytest_kebab_eval.comparison import Comparer, CompareReport, Sides, compare
 from pytest_kebab_eval.gates import judge_gates
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inert import printable, shown_path
@@ -20,9 +21,10 @@ from pytest_kebab_eval.inputs import Inputs, find_inputs, match_mode
 from pytest_kebab_eval.matching import Located, Matcher, Passages, Places, citation_extents, gains_of
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value
 from pytest_kebab_eval.pausing import collection_paused
-from pytest_kebab_eval.scoring import AggregateMetrics, Scorecard, Scorer, aggregate
+from pytest_kebab_eval.scoring import Scorecard, Scorer
 from pytest_kebab_eval.settings import DEFAULT_GOLDEN, Settings, default_database
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
+from pytest_kebab_eval.totals import significance_in
 from pytest_kebab_eval.verdicts import Outcome, Verdict, judge_query
 
 
@@ -64,11 +66,11 @@ def evaluate(
             judging.stored_a,
             judging.stored_b,
         )
-        comparer = Comparer(sides, judging.scorer.targets, settings.compare_k)
+        comparer = Comparer(sides, judging.scorer.judge.targets, settings.compare_k)
         report = compare(golden, comparer)
         report = msgspec.structs.replace(
             report,
-            gates=judge_gates(inputs.gates, report, partial(significance_in, sides)),
+            gates=judge_gates(inputs.gates, report, partial(significance_in, sides.a, sides.b)),
             index_a=judging.a.corpus.coverage() if run_a else None,
             index_b=judging.b.corpus.coverage(),
             problems=tuple(_strangers(golden, sides)),
@@ -203,12 +205,12 @@ def _open_both(stack: ExitStack, settings: Settings, *, alone: bool) -> tuple[Da
 
 def _strangers(golden: GoldenSet, sides: Sides) -> Iterator[str]:
     """A comparison of nothing must not pass for one in which nothing was lost."""
-    wanted = {query.id for query in golden.queries}
-    strange = [card for _, card in sides.both if wanted.isdisjoint(card.scores)]
+    queries = golden.queries
+    strange = [card for _, card in sides.both if not any(query.id in card.scores for query in queries)]
     if strange and (len(strange) == len(sides.both) or strange[0] is sides.a):
         runs = " and ".join(printable(card.run.run_id) for card in strange)
         yield (
-            f"none of the {len(wanted)} golden queries in {shown_path(golden.path)} has a result in run"
+            f"none of the {len(queries)} golden queries in {shown_path(golden.path)} has a result in run"
             f" {runs}; is it the golden file of these runs?"
         )
 
@@ -256,17 +258,10 @@ def _verdicts(
     a, b = comparer.sides.a, comparer.sides.b
     verdicts = {}
     for query in golden.queries:
-        score = a.scores.get(query.id) if a else None
-        verdicts[query.id] = judge_query(
-            query,
-            comparisons.get(query.id),
-            score,
-            b.scores.get(query.id),
-            settings.fail_on,
-            today,
-            compared=a is not None,
-            at_stake=comparer.passed_checks(query, score) if query.xfail and score else set(),
-        )
+        before = a.scores.get(query.id) if a and query.xfail else None
+        at_stake = comparer.passed_checks(before) if before else ()
+        compared = comparisons.get(query.id)
+        verdicts[query.id] = judge_query(query, compared, a, b, settings.fail_on, today, at_stake)
     return verdicts
 
 
@@ -300,15 +295,15 @@ class _Judging:
         """A query with its stored results, read again."""
         stored_a, stored_b = self.stored_a(query.id), self.stored_b(query.id)
         a, b = _readable(stored_a), _readable(stored_b)
-        right_a, right_b = (None if one and one.error is not None else one for one in (a, b))
+        judge = self.scorer.judge
         return Shown(
             a=a,
             b=b,
-            correct_a=self.scorer.correct_ranks(query, right_a, self._passages_a),
-            correct_b=self.scorer.correct_ranks(query, right_b, self._passages_b),
-            expected=self.scorer.targets(query).ids,
+            correct_a=judge.correct_ranks(query, a, self._passages_a),
+            correct_b=judge.correct_ranks(query, b, self._passages_b),
+            expected=judge.targets(query).ids,
             readable_a=not isinstance(stored_a, Unreadable),
             readable_b=not isinstance(stored_b, Unreadable),
-            cited_a=self.scorer.citations_resolve(a, self._passages_a),
-            cited_b=self.scorer.citations_resolve(b, self._passages_b),
+            cited_a=judge.citations_resolve(a, self._passages_a),
+            cited_b=judge.citations_resolve(b, self._passages_b),
         )

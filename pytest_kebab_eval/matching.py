@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -147,17 +147,19 @@ class Match(NamedTuple):
     by_document: bool = False
 
 
+Find = Callable[[Hit, Passages], Sequence[Match]]
+
+
 class Targets(NamedTuple):
     """What a query wants found."""
 
     ids: tuple[str, ...]
     gains: tuple[float, ...]
     by: str  # chunk | anchor | span | document | nothing
-    find: Callable[[Hit, Passages], Sequence[Match]]
-    doc_ids: frozenset[str] = frozenset()
+    find: Find | None = None  # None: a chunk's id is all that counts
+    doc_ids: Sequence[str] = ()
     paths: frozenset[str] = frozenset()
     for_metrics: bool = True  # false: for the per-query comparison alone
-    by_id: Mapping[str | None, int] | None = None  # chunk id -> target, where ids are all that counts
 
 
 class Ranking(NamedTuple):
@@ -173,15 +175,16 @@ class Ranking(NamedTuple):
         return self.correct[0] if self.correct else None
 
 
-def judge(targets: Targets, hits: Iterable[Hit], passages: Passages) -> Ranking:
+def judge(targets: Targets, hits: Sequence[Hit], passages: Passages) -> Ranking:
     """Which hits are correct, and where each target was found first."""
-    if targets.by_id is not None:
-        return _judge_by_id(len(targets.ids), targets.by_id, hits)
+    find = targets.find
+    if find is None:
+        return _judge_by_id(targets.ids, hits)
     found: list[int | None] = [None] * len(targets.ids)
     correct = []
     by_document = False
     for hit in hits:
-        matches = targets.find(hit, passages)
+        matches = find(hit, passages)
         if matches:
             correct.append(hit.rank)
             for target, only_document in matches:
@@ -191,17 +194,22 @@ def judge(targets: Targets, hits: Iterable[Hit], passages: Passages) -> Ranking:
     return Ranking(tuple(found), tuple(correct), by_document)
 
 
-def _judge_by_id(targets: int, index: Mapping[str | None, int], hits: Iterable[Hit]) -> Ranking:
+def _judge_by_id(ids: tuple[str, ...], hits: Sequence[Hit]) -> Ranking:
     """The same for the usual case, in a tighter loop."""
-    found: list[int | None] = [None] * targets
-    correct = []
-    for hit in hits:
-        target = index.get(hit.chunk_id)
-        if target is not None:
-            correct.append(hit.rank)
-            if found[target] is None:
-                found[target] = hit.rank
-    return Ranking(tuple(found), tuple(correct))
+    wanted: Container[str | None] = ids if len(ids) <= FEW else frozenset(ids)
+    found = [(hit.chunk_id, hit.rank) for hit in hits if hit.chunk_id in wanted]
+    return Ranking(first_ranks(ids, found), tuple([rank for _, rank in found]))
+
+
+FEW = 8  # up to here, looking through a tuple is faster than hashing
+
+
+def first_ranks(ids: Sequence[str], found: Sequence[tuple[str | None, int]]) -> tuple[int | None, ...]:
+    """For each id, the first rank that it was found at."""
+    if not found:
+        return (None,) * len(ids)
+    first = dict(reversed(found))
+    return tuple([first.get(one) for one in ids])
 
 
 class Matcher:
@@ -213,9 +221,19 @@ class Matcher:
         self.mode = mode
         self._places = places or Places()
         self._least_overlap = least_overlap
+        self._known: dict[str, Targets] = {}  # of queries whose targets take some finding
 
     def targets(self, query: GoldenQuery) -> Targets:
         """The targets of a query: its chunks, else its anchors, else its documents."""
+        ids = query.expected_chunk_ids
+        if ids and self.mode is MatchMode.EXACT and not query.expected_spans and not query.relevance:
+            return Targets(ids, (1.0,) * len(ids), "chunk", None, query.expected_doc_ids or ())  # as usual
+        known = self._known.get(query.id)
+        if known is None:
+            known = self._known[query.id] = self._targets(query)
+        return known
+
+    def _targets(self, query: GoldenQuery) -> Targets:
         chunks = gains_of(query)
         own_spans = [one for one in query.expected_spans if one.chunk_id is None]
         if query.gold_supports and (self.mode is MatchMode.FALLBACK or not (chunks or own_spans)):
@@ -258,7 +276,7 @@ class Matcher:
             gains=tuple(gains),
             by="document" if unlocated else "chunk" if exact and chunks else "span",
             find=find,
-            doc_ids=_documents_of(query).union(*(docs for docs, _ in places)),
+            doc_ids=tuple({*(query.expected_doc_ids or ())}.union(*(docs for docs, _ in places))),
         )
 
     def _by_place(
@@ -323,20 +341,8 @@ _NO_MATCH: tuple[Match, ...] = ()
 _NOTHING = Targets((), (), "nothing", lambda hit, passages: _NO_MATCH, for_metrics=False)
 
 
-def _documents_of(query: GoldenQuery) -> frozenset[str]:
-    return frozenset(query.expected_doc_ids or ())
-
-
 def _chunk_targets(query: GoldenQuery, chunks: dict[str, float]) -> Targets:
-    index: dict[str | None, int] = {chunk_id: number for number, chunk_id in enumerate(chunks)}
-    return Targets(
-        ids=tuple(chunks),
-        gains=tuple(chunks.values()),
-        by="chunk",
-        find=lambda hit, passages: (Match(index[hit.chunk_id]),) if hit.chunk_id in index else _NO_MATCH,
-        doc_ids=_documents_of(query),
-        by_id=index,
-    )
+    return Targets(tuple(chunks), tuple(chunks.values()), "chunk", None, query.expected_doc_ids or ())
 
 
 def _document_targets(doc_ids: Sequence[str]) -> Targets:
@@ -346,7 +352,7 @@ def _document_targets(doc_ids: Sequence[str]) -> Targets:
         gains=(1.0,) * len(doc_ids),
         by="document",
         find=lambda hit, passages: index.get(hit.doc_id or "", _NO_MATCH),
-        doc_ids=frozenset(doc_ids),
+        doc_ids=doc_ids,
         for_metrics=False,
     )
 

@@ -13,11 +13,11 @@ Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Score = Annotated[float, msgspec.Meta(ge=0, le=5)]
 
 
-class Value(msgspec.Struct, frozen=True):
-    """A frozen record."""
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """A frozen record; what it is made of comes before it, so no cycle of them is there to be collected."""
 
 
-class Span(Value, frozen=True, omit_defaults=True, gc=False):
+class Span(Value, frozen=True, omit_defaults=True):
     """Where in a document something is: a source span, or a citation with its path."""
 
     kind: str

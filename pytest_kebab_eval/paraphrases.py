@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
+from pytest_kebab_eval.aggregates import rounded
 from pytest_kebab_eval.model import GoldenQuery, Value
-from pytest_kebab_eval.scoring import QueryScore, Scorecard, rounded
+from pytest_kebab_eval.scoring import QueryScore, Scorecard
 
 FOUND_WITHIN = 10
 LOOKED_WITHIN = 50
@@ -32,25 +33,25 @@ class ParaphraseGroup(Value, frozen=True):
 
 def paraphrase_groups(queries: Iterable[GoldenQuery], scorecard: Scorecard) -> tuple[ParaphraseGroup, ...]:
     """The groups of a golden set in a run, by name."""
-    members: dict[str, list[QueryScore]] = {}
+    members: dict[str, dict[str, QueryScore]] = {}
     for query in queries:
         if query.group is not None and query.expected_doc_ids and query.id in scorecard.scores:
-            members.setdefault(query.group, []).append(scorecard.scores[query.id])
-    column = scorecard.column(_RECALL)
-    return tuple(_group(name, members[name], column) for name in sorted(members))
+            members.setdefault(query.group, {})[query.id] = scorecard.scores[query.id]
+    recall = scorecard.place_of(_RECALL)
+    return tuple(_group(name, members[name], recall) for name in sorted(members))
 
 
-def _group(name: str, scores: Sequence[QueryScore], column: int) -> ParaphraseGroup:
-    recalls = [value for score in scores if (value := score.values[column]) is not None]
+def _group(name: str, scores: Mapping[str, QueryScore], recall: int) -> ParaphraseGroup:
+    recalls = [value for score in scores.values() if (value := score.values[recall]) is not None]
     return ParaphraseGroup(
         group=name,
         spread=rounded(max(recalls) - min(recalls)) if recalls else None,
         worst=rounded(min(recalls)) if recalls else None,
         queries=tuple(
-            Paraphrase(score.query_id, _state(score.doc_rank), score.doc_rank)
-            for score in sorted(scores, key=lambda score: score.query_id)
+            Paraphrase(query_id, _state(score.doc_rank), score.doc_rank)
+            for query_id, score in sorted(scores.items())
         ),
-        note=_too_shallow(scores),
+        note=_too_shallow(scores.values()),
     )
 
 
@@ -60,9 +61,10 @@ def _state(rank: int | None) -> str:
     return "found" if rank <= FOUND_WITHIN else "ranked too low"
 
 
-def _too_shallow(scores: Sequence[QueryScore]) -> str | None:
+def _too_shallow(scores: Iterable[QueryScore]) -> str | None:
     """A missing document may only be out of sight where fewer hits were stored than are looked at."""
-    shallow = [score.hits for score in scores if score.doc_rank is None and score.hits < LOOKED_WITHIN]
+    depths = [score.facts.depth for score in scores if score.doc_rank is None]
+    shallow = [depth for depth in depths if depth < LOOKED_WITHIN]
     if not shallow:
         return None
     return f"only {min(shallow)} hits are stored, so 'missing' may be 'ranked too low'"

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from pytest_kebab_eval.inert import brief, printable
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value, Xfail
-from pytest_kebab_eval.scoring import QueryScore
+from pytest_kebab_eval.scoring import Scorecard
 
 
 class Outcome(enum.Enum):
@@ -27,47 +27,51 @@ class Verdict(Value, frozen=True):
     reason: str = ""
 
 
+PASSED = Verdict(Outcome.PASSED)
+
+
 def judge_query(
     query: GoldenQuery,
     comparison: QueryComparison | None,
-    a: QueryScore | None,
-    b: QueryScore | None,
+    a: Scorecard | None,
+    b: Scorecard,
     fail_on: frozenset[str],
     today: datetime.date,
-    compared: bool = True,
     at_stake: Collection[str] = (),
 ) -> Verdict:
     """The verdict on one golden query; of a run that is judged alone only an error counts.
 
     `at_stake` are the checks that B could have failed on, which decide whether an xfail is still needed.
     """
-    for name, score in (("A", a), ("B", b)):
-        if score and score.unreadable is not None:
-            text = f"the stored result in run {name} cannot be read: {score.unreadable}"
+    for name, card in (("A", a), ("B", b)):
+        if card and query.id in card.unreadable:
+            text = f"the stored result in run {name} cannot be read: {card.unreadable[query.id]}"
             return Verdict(Outcome.FAILED, text)
     if comparison is None:
-        return Verdict(Outcome.SKIPPED, "in neither run" if compared else "not in the run")
-    if a and b and a.failed and b.failed:
-        return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.error or '')}")
+        return Verdict(Outcome.SKIPPED, "in neither run" if a else "not in the run")
+    if a and query.id in a.errors and query.id in b.errors:
+        return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.errors[query.id])}")
     failures = _failures(comparison, b, fail_on)
     if query.xfail is None:
-        return Verdict(Outcome.FAILED, failures) if failures else Verdict(Outcome.PASSED)
+        return Verdict(Outcome.FAILED, failures) if failures else PASSED
     could_fail = not fail_on.isdisjoint(at_stake) or ("loss" in fail_on and "retrieval" in at_stake)
     return _expected_to_fail(query.xfail, failures, could_fail, today)
 
 
-def _failures(comparison: QueryComparison, b: QueryScore | None, fail_on: frozenset[str]) -> str:
+def _failures(comparison: QueryComparison, b: Scorecard, fail_on: frozenset[str]) -> str:
     """What B lost and must not lose, in words; empty if nothing."""
-    if b is None:
+    query_id = comparison.query_id
+    if query_id not in b.scores:
         return "run B has no result for it (lost coverage)"
     if not comparison.checks and comparison.kind is not ComparisonKind.LOSS:
         return ""
+    refused = b.scores[query_id].facts.answered is False
     words = {
         "retrieval": f"lost {_named(comparison.lost)}, at rank {comparison.a_hit_rank} in A",
         "answer": "the answer kept its rules in A and does not in B",
-        "refusal": "it was refused in B" if b.answered is False else "it was not refused in B",
+        "refusal": "it was refused in B" if refused else "it was not refused in B",
         "citation": "the citations resolved in A and do not in B",
-        "error": f"it errored{' in B' if comparison.kind else ''}: {brief(b.error or '')}",
+        "error": f"it errored{' in B' if comparison.kind else ''}: {brief(b.errors.get(query_id, ''))}",
     }
     alone = comparison.kind is None
     found = [words[check] for check in comparison.checks if check in fail_on or alone]
@@ -91,4 +95,4 @@ def _expected_to_fail(xfail: Xfail, failures: str, could_fail: bool, today: date
         return Verdict(Outcome.XFAILED, f"{reason} ({failures})")
     if could_fail:
         return Verdict(Outcome.FAILED, f"its xfail ({reason}) is no longer needed; remove it")
-    return Verdict(Outcome.PASSED)
+    return PASSED

@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 import click
 import msgspec
 
+from pytest_kebab_eval.aggregates import aggregate as total
+from pytest_kebab_eval.aggregates import stored_values
 from pytest_kebab_eval.cli.importing import import_group
 from pytest_kebab_eval.cli.options import COMPARING, options, settings_from
 from pytest_kebab_eval.errors import InputError, KebabEvalError, StoreError
@@ -28,8 +30,6 @@ from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.reports.words import counted, valued
-from pytest_kebab_eval.scoring import aggregate as total
-from pytest_kebab_eval.scoring import stored_values
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import find_run, in_order, open_database
 from pytest_kebab_eval.validation import make_lock, validate
@@ -198,11 +198,10 @@ def _aggregate_anew(run_id: str, settings: Settings) -> dict[str, tuple[Any, Any
     with open_database(settings.db_b) as database:
         before = stored_values(database.stored_aggregate(run_id))
         scorecard = scored_run(database, find_run(database, run_id), golden)
-    if scorecard.unreadable:
-        one = scorecard.unreadable[0]
+    for query_id, reason in scorecard.unreadable.items():
         _say(
-            f"run {printable(run_id)}: not stored, since the result of query '{printable(one.query_id)}'"
-            f" cannot be read: {one.unreadable}"
+            f"run {printable(run_id)}: not stored, since the result of query '{printable(query_id)}'"
+            f" cannot be read: {reason}"
         )
         return None
     values = total(scorecard)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -20,19 +22,25 @@ __all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
 MOST_PROBLEMS_SHOWN = 50
 
 
-class GoldenSet(Value, frozen=True):
+class GoldenSet(Value, frozen=True, dict=True, gc=True):
     """The golden queries of one file, in the file's order, with the spans that its lock file keeps."""
 
     path: Path
     queries: tuple[GoldenQuery, ...]
     lock: Lock | None = None
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of what the queries say; order, layout, comments and xfail are no part of it."""
-        bare = [msgspec.structs.replace(query, line=0, xfail=None) for query in self.queries]
-        content = msgspec.json.encode(sorted(bare, key=lambda query: query.id), order="sorted")
-        return hashlib.sha256(content).hexdigest()
+        content = hashlib.sha256(b"[")
+        encode = msgspec.json.Encoder(order="sorted").encode
+        separator = b""
+        for query in sorted(self.queries, key=attrgetter("id")):
+            content.update(separator)
+            content.update(encode(msgspec.structs.replace(query, line=0, xfail=None)))
+            separator = b","
+        content.update(b"]")
+        return content.hexdigest()
 
     def by_id(self) -> dict[str, GoldenQuery]:
         """The queries by their id."""

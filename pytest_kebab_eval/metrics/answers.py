@@ -10,23 +10,18 @@ from pytest_kebab_eval.metrics.domains import (
     ruled_answers,
     shipped_answers,
     shipped_to_golden,
-    shipped_words,
     should_refuse,
     twice_judged,
     unanswerable,
 )
 from pytest_kebab_eval.metrics.registry import Judged, metric
 
-SHORTEST_CLAIM = 5
 TOLERATED_DISAGREEMENT = 1
 
 
 @metric("groundedness", over=ruled_answers, means="every must_contain, no forbidden")
 def keeps_its_rules(judged: Judged) -> bool:
-    text = judged.answer.text if judged.answer else ""
-    return all(one in text for one in judged.query.must_contain) and not any(
-        one in text for one in judged.query.forbidden
-    )
+    return judged.facts.keeps_rules is True
 
 
 @metric(
@@ -60,12 +55,12 @@ def hallucinated(judged: Judged) -> bool:
 
 @metric(
     "precision_answered",
-    over=shipped_words,
+    over=shipped_to_golden,
     means="a claim contained, and a citation hit",
     needs=lambda query: bool(query.claims),
 )
 def answered_well(judged: Judged) -> bool:
-    return judged.facts.answerable is not False and has_claim(judged) and citation_hit(judged)
+    return judged.facts.answerable is not False and judged.facts.has_claim and citation_hit(judged)
 
 
 @metric(
@@ -82,12 +77,6 @@ def answered_well(judged: Judged) -> bool:
 )
 def citation_hit(judged: Judged) -> bool:
     return judged.facts.cites_only_hits and judged.facts.cites_correct_hit
-
-
-def has_claim(judged: Judged) -> bool:
-    """Whether the answer contains any claim; one that is too short to mean anything is ignored."""
-    text = judged.answer.text.casefold() if judged.answer else ""
-    return any(len(claim) >= SHORTEST_CLAIM and claim.casefold() in text for claim in judged.query.claims)
 
 
 @metric(
@@ -119,7 +108,7 @@ def attributed(judged: Judged) -> bool:
 
 @metric("empty_answer_rate", over=answers, means="the answer is blank", lower_is_better=True)
 def empty_answer(judged: Judged) -> bool:
-    return judged.answer is not None and not judged.answer.text.strip()
+    return judged.facts.is_blank
 
 
 @metric("judge_groundedness", over=judged_queries, means="the judge's groundedness, 0 to 5", most=5)

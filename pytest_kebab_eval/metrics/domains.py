@@ -26,7 +26,7 @@ def with_documents(judged: Judged) -> bool:
 @domain(of_facts=True)
 def with_expected_answer(judged: Judged) -> bool:
     """Queries with an expected answer, unless hits came back and none has its text stored."""
-    return judged.facts.expects_answer and (judged.facts.has_texts or judged.facts.is_empty)
+    return judged.facts.expects_answer and (judged.facts.has_texts or not judged.facts.depth)
 
 
 @domain(of_facts=True)
@@ -66,22 +66,16 @@ def attributable(judged: Judged) -> bool:
     return facts.answerable is True and facts.answered is not None and bool(facts.gains)
 
 
-@domain()
+@domain(of_facts=True)
 def answers(judged: Judged) -> bool:
     """Answers without error."""
-    return judged.answer is not None
+    return judged.facts.answered is not None
 
 
-@domain()
+@domain(of_facts=True)
 def ruled_answers(judged: Judged) -> bool:
     """Answers without error whose query has `must_contain` or `forbidden`."""
-    return judged.answer is not None and bool(judged.query.must_contain or judged.query.forbidden)
-
-
-@domain()
-def shipped_words(judged: Judged) -> bool:
-    """Shipped answers to golden queries."""
-    return judged.facts.answered is True and judged.facts.is_golden
+    return judged.facts.keeps_rules is not None
 
 
 @domain()

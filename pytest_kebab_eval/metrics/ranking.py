@@ -87,7 +87,7 @@ def containment(judged: Judged, k: int) -> bool:
 
 @metric("empty_result_rate", over=every_query, means="no hits", lower_is_better=True)
 def empty_result(judged: Judged) -> bool:
-    return judged.facts.is_empty
+    return not judged.facts.depth
 
 
 @metric(

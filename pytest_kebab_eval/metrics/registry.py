@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from pytest_kebab_eval.errors import MetricError
 from pytest_kebab_eval.inert import printable
 from pytest_kebab_eval.matching import Ranking
-from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryResult
+from pytest_kebab_eval.model import GoldenQuery, QueryResult
 
 CUTOFFS = (1, 3, 5, 10)
 OWN_CUTOFF = "k"
@@ -29,12 +29,15 @@ class Facts(NamedTuple):
     expects_answer: bool
     answer_rank: int | None  # the first hit whose text contains the expected answer
     has_texts: bool  # some hit's text is at hand
-    is_empty: bool
+    depth: int  # how many hits there are
     errored: bool
     timed_out: bool
     is_golden: bool
     answerable: bool | None
     answered: bool | None  # None: no answer; False: it refused
+    keeps_rules: bool | None  # every must_contain and no forbidden; None: no answer, or no rules
+    is_blank: bool  # the answer has no word
+    has_claim: bool  # the answer contains a claim
     citations_resolve: bool
     cites_only_hits: bool  # every citation is of a hit of this query
     cites_correct_hit: bool
@@ -46,8 +49,6 @@ class Judged(NamedTuple):
 
     query: GoldenQuery
     result: QueryResult
-    hits: tuple[Hit, ...]  # none where the query errored, so that it counts as a miss
-    answer: Answer | None  # none where the query errored
     facts: Facts
     target_paths: frozenset[str] = frozenset()  # where the targets are, as far as known
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_kebab_eval.evaluation import Shown
-from pytest_kebab_eval.metrics.answers import SHORTEST_CLAIM
+from pytest_kebab_eval.judging import SHORTEST_CLAIM
 from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.html_text import TEXT_SHOWN, cut, inert, short
 from pytest_kebab_eval.spans import SPAN_FIELDS

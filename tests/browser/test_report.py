@@ -284,6 +284,7 @@ def test_a_move_between_ranks_leads_to_its_queries(report: Path, open_file: Open
 def test_a_query_opens_by_mouse_to_the_hits_of_both_runs(report: Path, open_file: Open) -> None:
     page = open_file(report).page
     page.locator("summary", has_text="rotate the keys").click()
+    page.locator(".body").wait_for()
     a, b = page.locator(".side").all()
     assert a.locator("li").first.inner_text().splitlines() == [
         "1",
@@ -325,6 +326,7 @@ def test_an_answer_shows_the_rule_it_breaks_and_the_citation_that_leads_nowhere(
 def test_a_query_of_a_run_alone_has_one_side(alone: Path, open_file: Open) -> None:
     page = open_file(alone).page
     page.locator("summary", has_text="first login").click()
+    page.locator(".body").wait_for()
     assert page.locator(".side").count() == 1
     assert page.locator(".side .right code").inner_text() == "v#2"
 

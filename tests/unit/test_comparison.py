@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import AggregateMetrics, CompareReport, QueryComparison
-from pytest_kebab_eval.comparison import Deltas
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.totals import Deltas
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden
 
 Results = Mapping[str, Json]

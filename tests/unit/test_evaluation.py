@@ -30,10 +30,10 @@ from pytest_kebab_eval import (
     render_report_md,
     store_aggregate,
 )
-from pytest_kebab_eval.comparison import Deltas
 from pytest_kebab_eval.evaluation import Evaluation, evaluate, store
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.totals import Deltas
 from pytest_kebab_eval.verdicts import Outcome
 from tests.builders import Json, aggregate_of, answer, dump, hit, line, make_database, result, write_golden
 

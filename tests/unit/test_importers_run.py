@@ -14,10 +14,10 @@ from typing import NamedTuple
 import pytest
 
 from pytest_kebab_eval import DatabaseError, InputError, StoreError, compute_aggregate, load_golden_set
+from pytest_kebab_eval.aggregates import AggregateMetrics
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, Summary, import_run
 from pytest_kebab_eval.model import QueryResult
-from pytest_kebab_eval.scoring import AggregateMetrics
 from pytest_kebab_eval.store import find_run, open_database
 from tests.builders import Json, dump, make_database, result
 

@@ -17,9 +17,9 @@ from pytest_kebab_eval import (
     QueryComparison,
     compute_aggregate,
 )
-from pytest_kebab_eval.comparison import Deltas
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.totals import Deltas
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden
 
 Hits = Sequence[str | Json]

@@ -1,0 +1,193 @@
+"""A `Scorecard` -> `AggregateMetrics`: every metric over all queries and over each slice."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import fsum, isnan
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.metrics import CUTOFFS, Family
+from pytest_kebab_eval.scoring import Column, QueryScore, Scorecard
+
+DECIMALS = 4
+
+Slices = dict[str, dict[str, float | None]]
+
+
+class MetricValues(msgspec.Struct, frozen=True, kw_only=True):
+    """A value for every metric, in the shape that `aggregate_json` has."""
+
+    hit_at_k: dict[str, float | None]
+    mrr: float | None
+    recall_at_k_doc: dict[str, float | None]
+    citation_coverage: float | None
+    groundedness: float | None
+    empty_result_rate: float | None
+    refusal_correctness: float | None
+    total_queries: int
+    failed_queries: int
+    precision_at_k_chunk: dict[str, float | None]
+    extra: dict[str, float | None]
+    counts: dict[str, int]
+    slices: Slices  # only the metrics that were measured in a slice are there
+
+    def value(self, metric: str, part: str | None = None) -> float | None:
+        """A metric by its name, over all queries or one slice; None if nothing was measured."""
+        return (self.by_name() if part is None else self.slices.get(part, {})).get(metric)
+
+    def by_name(self) -> dict[str, float | None]:
+        """Every metric's value by its name."""
+        found: dict[str, float | None] = {}
+        for pattern, field in _TABLES.items():
+            found.update((pattern.format(k=k), value) for k, value in getattr(self, field).items())
+        found.update((field, getattr(self, field)) for field in _SINGLES)
+        return found | self.extra
+
+
+class AggregateMetrics(MetricValues, frozen=True, kw_only=True):
+    """The metrics of a run over all its queries; None where no query was applicable."""
+
+    slice_counts: dict[str, int] = msgspec.field(default_factory=dict)  # the queries of each slice
+    match: str
+    golden_sha256: str
+
+
+_TABLES = {
+    "hit@{k}": "hit_at_k",
+    "recall@{k}_doc": "recall_at_k_doc",
+    "precision@{k}_chunk": "precision_at_k_chunk",
+}
+_SINGLES = ("mrr", "citation_coverage", "groundedness", "empty_result_rate", "refusal_correctness")
+
+
+def in_shape(values: dict[str, float | None]) -> dict[str, object]:
+    """Values by metric name -> the fields of `MetricValues` that hold them."""
+    rest = dict(values)
+    fields: dict[str, object] = {
+        field: {str(k): rest.pop(pattern.format(k=k)) for k in CUTOFFS} for pattern, field in _TABLES.items()
+    }
+    fields.update((name, rest.pop(name)) for name in _SINGLES)
+    return fields | {"extra": rest}
+
+
+def stored_values(aggregate_json: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics of a stored `aggregate_json` by name, also of an older or foreign one."""
+    found: dict[str, Any] = {}
+    for pattern, field in _TABLES.items():
+        table = aggregate_json.get(field)
+        if isinstance(table, dict):
+            found.update((pattern.format(k=k), value) for k, value in table.items())
+    found.update((name, aggregate_json.get(name)) for name in _SINGLES)
+    extra = aggregate_json.get("extra")
+    found.update(extra if isinstance(extra, dict) else {})
+    return {name: float(value) for name, value in found.items() if isinstance(value, (int, float))}
+
+
+def rounded(value: float) -> float:
+    """A value as it is stored; never a negative zero."""
+    return round(value, DECIMALS) + 0.0
+
+
+# -- aggregation ---------------------------------------------------------------------------------
+
+Tally = Mapping[QueryScore, int]  # how many queries did so
+_NOBODY: tuple[str, ...] = ()
+
+
+def aggregate(card: Scorecard, only: Collection[str] | None = None) -> AggregateMetrics:
+    """A run's metrics over all its queries, or over some of them, rounded as they are stored."""
+    rows = [(row, query_id) for row, query_id in enumerate(card.scores) if only is None or query_id in only]
+    scores, slices_of = card.scores, card.slices
+    together = Counter((slices_of.get(query_id, _NOBODY), scores[query_id]) for _, query_id in rows)
+    whole: Counter[QueryScore] = Counter()
+    parts: dict[str, Counter[QueryScore]] = {}
+    for (slices, score), count in together.items():
+        whole[score] += count
+        for part in slices:
+            parts.setdefault(part, Counter())[score] += count
+    columns, columns_of = _split(card, rows, parts)
+    reduced = list(_reduced(card, whole, columns))
+    counts = {name: count for name, _, count in reduced}
+    return AggregateMetrics(
+        **in_shape({name: value for name, value, _ in reduced}),  # type: ignore[arg-type]
+        counts=counts,
+        total_queries=len(rows),
+        failed_queries=sum(count for score, count in whole.items() if score.facts.errored),
+        slices={
+            part: {
+                name: value
+                for name, value, _ in _reduced(card, parts[part], columns_of[part], counts)
+                if value is not None
+            }
+            for part in sorted(parts)
+        },
+        slice_counts={part: parts[part].total() for part in sorted(parts)},
+        match=card.match,
+        golden_sha256=card.golden_sha256,
+    )
+
+
+Columns = Mapping[str, Column]
+
+
+def _split(
+    card: Scorecard, rows: Sequence[tuple[int, str]], parts: Iterable[str]
+) -> tuple[Columns, Mapping[str, Columns]]:
+    """The measured values of each column, over all rows and over each slice."""
+    whole: dict[str, Column] = {}
+    by_part: dict[str, dict[str, Column]] = {part: {} for part in parts}
+    done: dict[int, tuple[Column, dict[str, array[float]]]] = {}
+    for name, column in card.columns.items():
+        if id(column) not in done:
+            values = array("d")
+            split = {part: array("d") for part in by_part}
+            for row, query_id in rows:
+                value = column[row]
+                if not isnan(value):
+                    values.append(value)
+                    for part in card.slices.get(query_id, _NOBODY):
+                        split[part].append(value)
+            done[id(column)] = values, split
+        whole[name], split = done[id(column)]
+        for part, found in split.items():
+            by_part[part][name] = found
+    return whole, by_part
+
+
+def _reduced(
+    card: Scorecard, tally: Tally, columns: Columns, known: Mapping[str, int] | None = None
+) -> Iterator[tuple[str, float | None, int]]:
+    """Each metric's value, None (not 0) over no query, and the number of queries it is over.
+
+    What is known not to be measured anywhere is not looked for.
+    """
+    weights = list(tally.values())
+    values = list(zip(*(score.values for score in tally), strict=True))
+    has_answers = any(score.facts.answered is not None for score in tally)
+    for number, metric in enumerate(card.metrics):
+        name, family = metric.name, metric.family
+        if known is not None and not known[name]:
+            continue
+        value, count = None, 0
+        if name in columns:
+            count = len(columns[name])
+            value = family.reduce(columns[name]) if count else None
+        elif values and (has_answers or not family.needs_answers):
+            value, count = _over_facts(family, values[number], weights)
+        yield name, None if value is None else rounded(value), count
+
+
+def _over_facts(
+    family: Family, values: Sequence[float | None], weights: Sequence[int]
+) -> tuple[float | None, int]:
+    found = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None]
+    count = sum([weight for _, weight in found])
+    if not count:
+        return None, 0
+    if family.is_mean:
+        return fsum([value * weight for value, weight in found]) / count, count
+    return family.reduce([value for value, weight in found for _ in range(weight)]), count
