@@ -22,15 +22,16 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden_file import GoldenFile
 from pytest_kebab_eval.inert import brief, printable, shown_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
-from pytest_kebab_eval.items import QueryItem
+from pytest_kebab_eval.items import KebabItem, QueryItem
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
+from pytest_kebab_eval.pausing import leave_to_the_system, set_aside, take_back
 from pytest_kebab_eval.publishing import Published, publish
 from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_markdown import check_sections, report_context
 from pytest_kebab_eval.reports.as_text import Line, explain, query_lines, summary
 from pytest_kebab_eval.reports.words import counted
 from pytest_kebab_eval.settings import Settings, Sources
-from pytest_kebab_eval.shortcut import is_open, log_passed
+from pytest_kebab_eval.shortcut import is_open, is_ours_to_loop, log_passed, run_items
 from pytest_kebab_eval.verdicts import Outcome
 
 WORKER_KEY = "kebab_eval"
@@ -58,6 +59,12 @@ class KebabSession:
         self._evaluated = False
         self._stopped = False
         self._shortcut = False
+        self._is_set_aside = False
+        config.add_cleanup(self._take_back)  # so early that it is done after pytest's own collection
+
+    def _take_back(self) -> None:
+        if self._is_set_aside:
+            take_back()
 
     def _received(self) -> Shipment | None:
         data = getattr(self.config, "workerinput", {}).get(WORKER_KEY)
@@ -221,11 +228,11 @@ class KebabSession:
         return file
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Reach the verdicts before the first item asks for its own."""
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Reach the verdicts before the first item asks for its own; run the items, if nobody else would."""
         options = session.config.option
         if options.collectonly or (session.testsfailed and not options.continue_on_collection_errors):
-            return
+            return None
         verdicts = self.evaluation.verdicts
         self._shortcut = is_open(session.config)
         for item in session.items:
@@ -233,6 +240,14 @@ class KebabSession:
                 verdict = verdicts[item.query.id]
                 if verdict.outcome is Outcome.SKIPPED:
                     item.add_marker(pytest.mark.skip(reason=verdict.reason))
+        if all(isinstance(item, KebabItem) for item in session.items):
+            leave_to_the_system()
+        if self._shortcut and is_ours_to_loop(session.config):
+            set_aside()
+            self._is_set_aside = True
+            run_items(session, self.pytest_runtest_protocol)
+            return True
+        return None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:

@@ -7,6 +7,7 @@ plugin, or a conftest, hooks into the running of items in a way that this would 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
@@ -19,7 +20,8 @@ _HIDDEN = (
     "pytest_runtest_makereport",
 )
 # Whose implementations of those do nothing for an item that is no Python function.
-_HARMLESS = ("_pytest", "pytest_kebab_eval", "syrupy", "xdist", "_hypothesis_pytestplugin")
+_OURS = ("_pytest", "pytest_kebab_eval")
+_HARMLESS = (*_OURS, "syrupy", "xdist", "_hypothesis_pytestplugin")
 _OPTIONS = ("setupshow", "setuponly", "setupplan", "trace")
 _PHASES: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
 
@@ -37,9 +39,35 @@ def is_open(config: pytest.Config) -> bool:
     return all(_is_harmless(one) for one in (*hidden, *protocols))
 
 
+def is_ours_to_loop(config: pytest.Config) -> bool:
+    """Whether nobody but pytest itself runs the items, or wraps the running of each."""
+    loops = (_home(one) for one in config.hook.pytest_runtestloop.get_hookimpls())
+    protocols = config.hook.pytest_runtest_protocol.get_hookimpls()
+    return all(home in _OURS for home in loops) and all(map(_is_harmless, protocols))
+
+
+def run_items(
+    session: pytest.Session, shortcut: Callable[[pytest.Item, pytest.Item | None], bool | None]
+) -> None:
+    """Run the items as pytest does, but without its preparations for those that take the short path."""
+    items = session.items
+    protocol = session.config.hook.pytest_runtest_protocol
+    for item, nextitem in zip(items, [*items[1:], None], strict=True):
+        if not shortcut(item, nextitem):
+            protocol(item=item, nextitem=nextitem)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+
+
 def _is_harmless(implementation: Any) -> bool:
+    return _home(implementation) in _HARMLESS
+
+
+def _home(implementation: Any) -> str:
     module: str = implementation.function.__module__
-    return module.partition(".")[0] in _HARMLESS
+    return module.partition(".")[0]
 
 
 def log_passed(item: pytest.Item) -> None:

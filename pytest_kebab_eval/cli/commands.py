@@ -27,6 +27,7 @@ from pytest_kebab_eval.history import history as runs_so_far
 from pytest_kebab_eval.inert import printable, shown_path
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import Metric, all_names
+from pytest_kebab_eval.pausing import leave_to_the_system
 from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.reports.words import counted, valued
@@ -73,6 +74,7 @@ def main() -> None:
     output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
     2 for wrong use.
     """
+    leave_to_the_system()
 
 
 @main.command()

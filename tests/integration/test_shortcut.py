@@ -119,3 +119,99 @@ def test_last_failed_finds_the_failing_query_again(project: Project) -> None:
 def test_workers_of_xdist_take_it_too(project: Project) -> None:
     pytest.importorskip("xdist")
     several(project).pytest(*ALONE, "-n", "2").assert_outcomes(passed=4, failed=1, skipped=1)
+
+
+# -- the loop ------------------------------------------------------------------------------------
+
+WRAPS = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    print("WRAPPED", item.name)
+    return (yield)
+"""
+LOOPS = """
+def pytest_runtestloop(session):
+    for item in session.items[:2]:
+        print("LOOPED", item.name)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    return True
+"""
+STOPS = """
+import pytest
+
+class Stopper:
+    def pytest_runtest_logreport(self, report):
+        if "two" in report.nodeid and report.when == "call":
+            self.session.{flag} = "enough"
+
+    def pytest_sessionstart(self, session):
+        self.session = session
+
+def pytest_configure(config):
+    config.pluginmanager.register(Stopper())
+"""
+
+
+def test_a_wrapper_around_the_running_of_each_item_sees_them_all(project: Project) -> None:
+    several(project)
+    project.pytester.makeconftest(WRAPS)
+    printed = project.pytest(*ALONE, "-s").stdout.str()
+    assert re.findall(r"WRAPPED query\[(\w+)", printed) == ["one", "two", "lost", "unasked", "three", "four"]
+
+
+def test_somebody_elses_loop_is_left_to_run(project: Project) -> None:
+    several(project)
+    project.pytester.makeconftest(LOOPS)
+    outcome = project.pytest(*ALONE, "-s")
+    assert re.findall(r"LOOPED query\[(\w+)", outcome.stdout.str()) == ["one", "two"]
+    outcome.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("flag", ["shouldfail", "shouldstop"])
+def test_a_plugin_can_stop_the_session(project: Project, flag: str) -> None:
+    several(project)
+    project.pytester.makeconftest(STOPS.format(flag=flag))
+    outcome = project.pytest(*ALONE)
+    outcome.assert_outcomes(passed=2)
+    outcome.stdout.fnmatch_lines(["*enough*"])
+
+
+def test_the_first_failure_stops_the_session_where_one_is_enough(project: Project) -> None:
+    outcome = several(project).pytest(*ALONE, "-x")
+    outcome.assert_outcomes(passed=2, failed=1)
+    outcome.stdout.fnmatch_lines(["*stopping after 1 failures*"])
+
+
+# -- the garbage collector -----------------------------------------------------------------------
+
+COUNTS = """
+import atexit, gc
+
+def pytest_runtest_logreport(report):
+    if "two" in report.nodeid and report.when == "call":
+        print("DURING", gc.get_freeze_count() > 0)
+
+atexit.register(lambda: print("AFTER", gc.get_freeze_count(), flush=True))
+"""
+
+
+def test_what_was_set_aside_is_taken_back_when_pytest_is_done(project: Project) -> None:
+    several(project)
+    project.pytester.makeconftest(COUNTS)
+    project.pytester.makepyfile(test_other="def test_other(): pass")
+    outcome = project.pytest_subprocess(*ALONE, "-s", str(project.golden), "test_other.py")
+    outcome.stdout.fnmatch_lines(["*DURING True*", "AFTER 0"])
+
+
+def test_memory_is_left_to_the_system_only_where_no_test_of_others_ran(project: Project) -> None:
+    several(project)
+    left = "import gc\nprint('LEFT', gc.get_freeze_count() > 0, flush=True)"
+    project.pytester.makeconftest(f"import atexit\natexit.register(lambda: exec({left!r}))")
+    project.pytester.makepyfile(test_other="def test_other(): pass")
+    # Handlers run in reverse: the conftest's own, registered before the plugin's, runs after it.
+    project.pytest_subprocess(*ALONE, str(project.golden)).stdout.fnmatch_lines(["LEFT True"])
+    project.pytest_subprocess(*ALONE, str(project.golden), "test_other.py").stdout.fnmatch_lines(
+        ["LEFT False"]
+    )
