@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import difflib
 import re
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
@@ -96,6 +97,15 @@ _texts = _list_of(_text, "texts")
 
 def _distinct_texts(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_texts(value)))
+
+
+def _label(value: Any) -> str:
+    """A text that many queries share, and so is kept once."""
+    return sys.intern(_text(value))
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    return tuple(map(sys.intern, _distinct_texts(value)))
 
 
 def _doc_ids(value: Any) -> tuple[str, ...]:
@@ -197,11 +207,11 @@ FIELDS: dict[str, Check] = {
     "expected_spans": _list_of(_span, "mappings with doc_id and kind"),
     "expected_answer": _text,
     "k": _cutoff,
-    "lang": _text,
-    "difficulty": _text,
-    "category": _text,
-    "tags": _distinct_texts,
-    "group": _text,
+    "lang": _label,
+    "difficulty": _label,
+    "category": _label,
+    "tags": _labels,
+    "group": _label,
     "xfail": _xfail,
 }
 
@@ -228,36 +238,43 @@ def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> list[Gol
 
 
 def _check_entry(number: int, entry: Entry, problems: list[Problem]) -> GoldenQuery | None:
-    if not isinstance(entry.value, dict):
-        text = f"entry {number} must be a mapping with id and query, not {_named(entry.value)}"
+    given = entry.value
+    if not isinstance(given, dict):
+        text = f"entry {number} must be a mapping with id and query, not {_named(given)}"
         problems.append(Problem(entry.line, text))
         return None
-    before = len(problems)
-
-    def report(text: str, key: Any = None) -> None:
-        given_id = entry.value.get("id")
-        name = f"query '{brief(given_id, 60)}'" if isinstance(given_id, str) else f"entry {number}"
+    query = None
+    if given.keys() <= FIELDS.keys() and given.get("id") is not None and given.get("query") is not None:
+        with contextlib.suppress(_Wrong):
+            query = GoldenQuery(
+                line=entry.line,
+                **{key: FIELDS[key](value) for key, value in given.items() if _is_given(key, value)},
+            )
+    wrongs = _wrongs(given) if query is None else (("", text) for text in _contradictions(query))
+    for key, text in wrongs:
+        name = f"query '{brief(given['id'], 60)}'" if isinstance(given.get("id"), str) else f"entry {number}"
         problems.append(Problem(entry.key_lines.get(key, entry.line), f"{name} {text}"))
-
-    values: dict[str, Any] = {}
-    for key, value in entry.value.items():
-        check = FIELDS.get(key) if isinstance(key, str) else None
-        if check is None:
-            report(f"has {_unknown(key, FIELDS)}", key)
-        elif value is not None or key == "expected_doc_ids":
-            try:
-                values[key] = check(value)
-            except _Wrong as wrong:
-                report(f"has a wrong '{key}': it {wrong}", key)
-    for key in ("id", "query"):
-        if entry.value.get(key) is None:
-            report(f"lacks '{key}'", key)
-    if len(problems) > before:
-        return None
-    query = GoldenQuery(line=entry.line, **values)
-    for text in _contradictions(query):
-        report(text)
     return query
+
+
+def _is_given(key: str, value: Any) -> bool:
+    """A key without a value is as good as none, but for one where that would be easy to misread."""
+    return value is not None or key == "expected_doc_ids"
+
+
+def _wrongs(given: dict[Any, Any]) -> Iterable[tuple[Any, str]]:
+    """All that is wrong with the fields, by their keys."""
+    for key, value in given.items():
+        if not isinstance(key, str) or key not in FIELDS:
+            yield key, f"has {_unknown(key, FIELDS)}"
+        elif _is_given(key, value):
+            try:
+                FIELDS[key](value)
+            except _Wrong as wrong:
+                yield key, f"has a wrong '{key}': it {wrong}"
+    for key in ("id", "query"):
+        if given.get(key) is None:
+            yield key, f"lacks '{key}'"
 
 
 def _contradictions(query: GoldenQuery) -> Iterable[str]:
@@ -268,9 +285,8 @@ def _contradictions(query: GoldenQuery) -> Iterable[str]:
             "says 'should refuse' (expected_doc_ids: []) and yet expects something;"
             " drop the empty list, or say answerable: true or false"
         )
-    expected = {*query.expected_chunk_ids, *query.relevance}
     for one in query.expected_spans:
-        if one.chunk_id is not None and one.chunk_id not in expected:
+        if one.chunk_id is not None and one.chunk_id not in {*query.expected_chunk_ids, *query.relevance}:
             yield (
                 f"gives the span of the chunk '{brief(one.chunk_id, 40)}', which is not among its"
                 " expected_chunk_ids; add it there, or leave the span's chunk_id out"

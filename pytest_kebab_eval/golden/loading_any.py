@@ -28,7 +28,7 @@ def read_members(data: bytes, name: str, ending: str, fail: Callable[[int, str],
     try:
         text = _decoded(data)
         is_json = ending == ".json" or (ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["})
-        members: _JsonMembers | _YamlMembers = _JsonMembers(text) if is_json else _YamlMembers(text)
+        members: _JsonMembers | _YamlMembers = _JsonMembers(text) if is_json else _YamlMembers(data)
         return members.read(name)
     except _Broken as broken:
         raise fail(broken.line, str(broken)) from None

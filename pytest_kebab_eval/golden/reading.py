@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from yaml.events import MappingEndEvent, ScalarEvent, SequenceEndEvent, SequenceStartEvent
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.inert import brief, printable, shown_path
-from pytest_kebab_eval.pausing import collection_paused
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -53,23 +53,27 @@ class Entry(NamedTuple):
     key_lines: dict[str, int]
 
 
-def read_entries(path: Path, problems: list[Problem]) -> list[Entry]:
-    """The entries of a golden file; the format goes by the file's ending."""
+def read_entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
+    """The entries of a golden file, one at a time; the format goes by the file's ending."""
     data = _read_bytes(path)
-    suffix = path.suffix.lower()
+    is_empty = True
     try:
-        with collection_paused():
-            if suffix == ".jsonl":
-                entries = list(_jsonl_entries(_decoded(data), problems))
-            elif suffix == ".json":
-                entries = list(_json_entries(_decoded(data)))
-            else:
-                entries = _YamlReader(_decoded(data)).entries(problems)
+        for entry in _entries_of(data, path.suffix.lower(), problems):
+            is_empty = False
+            yield entry
     except _Broken as broken:
         raise GoldenError(f"{shown_path(path)}:{broken.line}: {broken}") from None
-    if not entries and not problems:
+    if is_empty and not problems:
         raise GoldenError(f"{shown_path(path)}:1: there is no query in this file; add one")
-    return entries
+
+
+def _entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[Entry]:
+    if suffix == ".jsonl":
+        return _jsonl_entries(_decoded(data), problems)
+    if suffix == ".json":
+        return _json_entries(_decoded(data))
+    _decoded(data)
+    return _YamlReader(data).entries(problems)
 
 
 class _Broken(Exception):
@@ -187,10 +191,10 @@ def _json_entries(text: str) -> Iterator[Entry]:
 class _YamlReader:
     """Builds values straight from the parser's events, which cost a third of what nodes cost."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, source: bytes) -> None:
+        self._source = source
         try:
-            self._loader = _Loader(text)
+            self._loader = _Loader(source)
         except yaml.YAMLError as error:
             raise self._broken(error) from None
         self._anchors: dict[str, tuple[Any, int]] = {}
@@ -198,9 +202,9 @@ class _YamlReader:
         self._repeats = 0
         self._plain: dict[str, Any] = {}
 
-    def entries(self, problems: list[Problem]) -> list[Entry]:
+    def entries(self, problems: list[Problem]) -> Iterator[Entry]:
         try:
-            return self._entries(problems)
+            yield from self._entries(problems)
         except yaml.YAMLError as error:
             raise self._broken(error) from None
         finally:
@@ -212,36 +216,33 @@ class _YamlReader:
         if mark is not None:
             line = mark.line + 1
         else:  # a character that YAML does not allow
-            line = next((self._text.count("\n", 0, at) + 1 for at in self._unprintable()), 1)
+            text = _decoded(self._source)
+            found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+            line = text.count("\n", 0, found.start()) + 1 if found else 1
         return _Broken(line, f"this is not YAML: {brief(str(problem), 120)}")
 
-    def _unprintable(self) -> Iterator[int]:
-        return (found.start() for found in yaml.reader.Reader.NON_PRINTABLE.finditer(self._text))
-
-    def _entries(self, problems: list[Problem]) -> list[Entry]:
+    def _entries(self, problems: list[Problem]) -> Iterator[Entry]:
         next_event = self._loader.get_event
         next_event()  # the stream's start
         event = next_event()
         if isinstance(event, yaml.StreamEndEvent):
-            return []
+            return
         event = next_event()
         if not isinstance(event, yaml.SequenceStartEvent):
             raise _Broken(_line(event), "the top level must be a list of queries: - id: …")
-        entries = []
         while not isinstance(event := next_event(), yaml.SequenceEndEvent):
             line = _line(event)
             key_lines: dict[str, int] = {}
-            entries.append(Entry(self._value(event, 1, key_lines), line, key_lines))
+            yield Entry(self._value(event, 1, key_lines), line, key_lines)
         next_event()  # the document's end
         event = next_event()
         if not isinstance(event, yaml.StreamEndEvent):
             problems.append(Problem(_line(event), "a second YAML document starts here; keep to one"))
-        return entries
 
     def _value(self, event: Any, depth: int, key_lines: dict[str, int] | None = None) -> Any:
         kind = type(event)
         self._values += 1
-        if kind is yaml.ScalarEvent:
+        if kind is ScalarEvent:
             value = self._scalar(event)
         elif kind is yaml.AliasEvent:
             return self._alias(event)
@@ -251,10 +252,7 @@ class _YamlReader:
             raise _Broken(_line(event), "this is nested too deeply")
         else:
             before = self._values + self._repeats
-            if kind is yaml.SequenceStartEvent:
-                value = self._sequence(depth)
-            else:
-                value = self._mapping(depth, key_lines)
+            value = self._sequence(depth) if kind is SequenceStartEvent else self._mapping(depth, key_lines)
             if event.anchor:
                 self._anchors[event.anchor] = (value, self._values + self._repeats - before + 1)
             return value
@@ -265,29 +263,36 @@ class _YamlReader:
     def _sequence(self, depth: int) -> list[Any]:
         next_event, scalar = self._loader.get_event, self._scalar
         found = []
-        while (kind := type(event := next_event())) is not yaml.SequenceEndEvent:
-            if kind is yaml.ScalarEvent and event.anchor is None:
-                self._values += 1
+        scalars = 0
+        while (kind := type(event := next_event())) is not SequenceEndEvent:
+            if kind is ScalarEvent and event.anchor is None:
+                scalars += 1
                 found.append(scalar(event))
             else:
                 found.append(self._value(event, depth + 1))
+        self._values += scalars
         return found
 
     def _mapping(self, depth: int, key_lines: dict[str, int] | None) -> dict[Any, Any]:
-        next_event = self._loader.get_event
+        next_event, scalar = self._loader.get_event, self._scalar
         found: dict[Any, Any] = {}
         merged: list[dict[Any, Any]] = []
-        while type(event := next_event()) is not yaml.MappingEndEvent:
-            if type(event) not in (yaml.ScalarEvent, yaml.AliasEvent):
+        scalars = 0
+        while (kind := type(event := next_event())) is not MappingEndEvent:
+            if kind is ScalarEvent and event.anchor is None:
+                scalars += 1
+                key = scalar(event)
+            elif kind in (ScalarEvent, yaml.AliasEvent):
+                key = self._value(event, depth + 1)
+            else:
                 raise _Broken(_line(event), "a key must be plain text")
-            key = self._value(event, depth + 1)
             value_event = next_event()
-            if type(value_event) is yaml.ScalarEvent and value_event.anchor is None:
-                self._values += 1
-                value = self._scalar(value_event)
+            if type(value_event) is ScalarEvent and value_event.anchor is None:
+                scalars += 1
+                value = scalar(value_event)
             else:
                 value = self._value(value_event, depth + 1)
-            if key == "<<" and type(event) is yaml.ScalarEvent and event.implicit[0]:
+            if key == "<<" and kind is ScalarEvent and event.implicit[0]:
                 merged += self._to_merge(value_event, value)
             elif isinstance(key, (list, dict)):
                 raise _Broken(_line(event), "a key must be plain text")
@@ -296,7 +301,8 @@ class _YamlReader:
             else:
                 found[key] = value
                 if key_lines is not None:
-                    key_lines[key] = _line(event)
+                    key_lines[key] = event.start_mark.line + 1
+        self._values += scalars
         for mapping in merged:
             self._repeat(event, len(mapping))
             for key, value in mapping.items():
@@ -322,10 +328,9 @@ class _YamlReader:
             raise _Broken(_line(event), "aliases here multiply into far more than is written; spell them out")
 
     def _scalar(self, event: Any) -> Any:
-        text = event.value
-        tag = event.tag
-        if event.implicit[0] and (tag is None or tag == "!"):
-            if text[:1] not in _FIRST_OF_OTHERS:
+        text, tag = event.value, event.tag
+        if tag is None or tag == "!":
+            if not event.implicit[0] or text[:1] not in _FIRST_OF_OTHERS:
                 return text
             if text in self._plain:
                 return self._plain[text]
@@ -335,8 +340,6 @@ class _YamlReader:
             value = text if tag == f"{_TAG}merge" else self._construct(event, tag)
             self._plain[text] = value
             return value
-        if tag is None or tag == "!":
-            return text
         return self._construct(event, tag)
 
     def _construct(self, event: Any, tag: str) -> Any:
