@@ -77,8 +77,11 @@ def command_page() -> str:
 def _commands(path: list[str], command: click.Command) -> Iterator[tuple[list[str], click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from _commands([*path, name], command.commands[name])
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found is not None:
+                yield from _commands([*path, name], found)
 
 
 if __name__ == "__main__":

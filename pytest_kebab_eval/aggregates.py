@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import fsum, isnan
 from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.metrics import CUTOFFS, Family
-from pytest_kebab_eval.scoring import Column, QueryScore, Scorecard
+from pytest_kebab_eval.metrics import CUTOFFS, Family, Metric
+from pytest_kebab_eval.scoring import QueryScore, Scorecard
 
 DECIMALS = 4
 
@@ -94,33 +94,34 @@ def rounded(value: float) -> float:
 
 # -- aggregation ---------------------------------------------------------------------------------
 
-Tally = Mapping[QueryScore, int]  # how many queries did so
-_NOBODY: tuple[str, ...] = ()
+Tally = Counter[QueryScore]  # how many queries did so
+Reduced = tuple["float | None", int]  # a value, and the number of queries it is over
+_NO_SLICES: tuple[str, ...] = ()
 
 
 def aggregate(card: Scorecard, only: Collection[str] | None = None) -> AggregateMetrics:
     """A run's metrics over all its queries, or over some of them, rounded as they are stored."""
-    rows = [(row, query_id) for row, query_id in enumerate(card.scores) if only is None or query_id in only]
-    scores, slices_of = card.scores, card.slices
-    together = Counter((slices_of.get(query_id, _NOBODY), scores[query_id]) for _, query_id in rows)
-    whole: Counter[QueryScore] = Counter()
-    parts: dict[str, Counter[QueryScore]] = {}
-    for (slices, score), count in together.items():
-        whole[score] += count
+    groups = _by_slices(card, only)
+    scores = list(card.scores.values())
+    whole: Tally = Counter()
+    parts: dict[str, Tally] = {}
+    for slices, rows in groups.items():
+        tally = Counter(map(scores.__getitem__, rows))
+        whole.update(tally)
         for part in slices:
-            parts.setdefault(part, Counter())[score] += count
-    columns, columns_of = _split(card, rows, parts)
-    reduced = list(_reduced(card, whole, columns))
-    counts = {name: count for name, _, count in reduced}
+            parts.setdefault(part, Counter()).update(tally)
+    of_columns = _over_columns(card, groups)
+    reduced = dict(_reduced(card, whole, of_columns[None]))
+    counts = {name: count for name, (_, count) in reduced.items()}
     return AggregateMetrics(
-        **in_shape({name: value for name, value, _ in reduced}),  # type: ignore[arg-type]
+        **in_shape({name: value for name, (value, _) in reduced.items()}),  # type: ignore[arg-type]
         counts=counts,
-        total_queries=len(rows),
+        total_queries=whole.total(),
         failed_queries=sum(count for score, count in whole.items() if score.facts.errored),
         slices={
             part: {
                 name: value
-                for name, value, _ in _reduced(card, parts[part], columns_of[part], counts)
+                for name, (value, _) in _reduced(card, parts[part], of_columns[part], counts)
                 if value is not None
             }
             for part in sorted(parts)
@@ -131,37 +132,49 @@ def aggregate(card: Scorecard, only: Collection[str] | None = None) -> Aggregate
     )
 
 
-Columns = Mapping[str, Column]
+def _by_slices(card: Scorecard, only: Collection[str] | None) -> dict[tuple[str, ...], array[int]]:
+    """The rows of the queries that are in the same slices."""
+    groups: dict[tuple[str, ...], array[int]] = {}
+    for row, query_id in enumerate(card.scores):
+        if only is None or query_id in only:
+            slices = card.slices.get(query_id, _NO_SLICES)
+            if slices not in groups:
+                groups[slices] = array("q")
+            groups[slices].append(row)
+    return groups
 
 
-def _split(
-    card: Scorecard, rows: Sequence[tuple[int, str]], parts: Iterable[str]
-) -> tuple[Columns, Mapping[str, Columns]]:
-    """The measured values of each column, over all rows and over each slice."""
-    whole: dict[str, Column] = {}
-    by_part: dict[str, dict[str, Column]] = {part: {} for part in parts}
-    done: dict[int, tuple[Column, dict[str, array[float]]]] = {}
-    for name, column in card.columns.items():
-        if id(column) not in done:
-            values = array("d")
-            split = {part: array("d") for part in by_part}
-            for row, query_id in rows:
-                value = column[row]
-                if not isnan(value):
-                    values.append(value)
-                    for part in card.slices.get(query_id, _NOBODY):
-                        split[part].append(value)
-            done[id(column)] = values, split
-        whole[name], split = done[id(column)]
-        for part, found in split.items():
-            by_part[part][name] = found
-    return whole, by_part
+def _over_columns(
+    card: Scorecard, groups: Mapping[tuple[str, ...], Sequence[int]]
+) -> dict[str | None, dict[str, Reduced]]:
+    """The metrics that have columns, over all (None) and over each slice; a column at a time."""
+    metrics_of: dict[int, list[Metric]] = {}
+    for metric in card.metrics:
+        if metric.name in card.columns:
+            metrics_of.setdefault(id(card.columns[metric.name]), []).append(metric)
+    names = {None, *(part for slices in groups for part in slices)}
+    found: dict[str | None, dict[str, Reduced]] = {name: {} for name in names}
+    for metrics in metrics_of.values():
+        column = card.columns[metrics[0].name]
+        measured = {name: array("d") for name in names}
+        for slices, rows in groups.items():
+            values = [value for value in map(column.__getitem__, rows) if not isnan(value)]
+            for name in (None, *slices):
+                measured[name].extend(values)
+        for name, of_part in measured.items():
+            for metric in metrics:
+                value = rounded(metric.family.reduce(of_part)) if of_part else None
+                found[name][metric.name] = value, len(of_part)
+    return found
 
 
 def _reduced(
-    card: Scorecard, tally: Tally, columns: Columns, known: Mapping[str, int] | None = None
-) -> Iterator[tuple[str, float | None, int]]:
-    """Each metric's value, None (not 0) over no query, and the number of queries it is over.
+    card: Scorecard,
+    tally: Tally,
+    of_columns: Mapping[str, Reduced],
+    known: Mapping[str, int] | None = None,
+) -> Iterator[tuple[str, Reduced]]:
+    """Each metric by its name, None (not 0) over no query.
 
     What is known not to be measured anywhere is not looked for.
     """
@@ -172,22 +185,19 @@ def _reduced(
         name, family = metric.name, metric.family
         if known is not None and not known[name]:
             continue
-        value, count = None, 0
-        if name in columns:
-            count = len(columns[name])
-            value = family.reduce(columns[name]) if count else None
+        if name in of_columns:
+            yield name, of_columns[name]
         elif values and (has_answers or not family.needs_answers):
-            value, count = _over_facts(family, values[number], weights)
-        yield name, None if value is None else rounded(value), count
+            yield name, _over_facts(family, values[number], weights)
+        else:
+            yield name, (None, 0)
 
 
-def _over_facts(
-    family: Family, values: Sequence[float | None], weights: Sequence[int]
-) -> tuple[float | None, int]:
+def _over_facts(family: Family, values: Sequence[float | None], weights: Sequence[int]) -> Reduced:
     found = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None]
     count = sum([weight for _, weight in found])
     if not count:
         return None, 0
     if family.is_mean:
-        return fsum([value * weight for value, weight in found]) / count, count
-    return family.reduce([value for value, weight in found for _ in range(weight)]), count
+        return rounded(fsum([value * weight for value, weight in found]) / count), count
+    return rounded(family.reduce([value for value, weight in found for _ in range(weight)])), count

@@ -30,31 +30,28 @@ def follow(
         return NOWHERE
     correct = ranking.correct
     all_resolve = only_to_hits = True
-    to_correct_hit = False
-    places: list[tuple[Cited, Sequence[Hit]]] = []
+    to_correct_hit = to_target = False
     for one in answer.citations:
         found = hits_cited(one, hits, passages)
-        places.append((one, found))
-        only_to_hits = only_to_hits and bool(found)
-        all_resolve = all_resolve and _resolves(one, found, passages)
+        if not found:
+            only_to_hits = False
         for hit in found:
             if hit.rank in correct:
-                to_correct_hit = True
-    to_target = to_correct_hit or _to_target(places, targets, passages)
+                to_correct_hit = to_target = True
+        all_resolve = all_resolve and _resolves(one, found, passages)
+        to_target = to_target or _is_target(one, found, targets, passages)
     return Leads(all_resolve, only_to_hits, to_correct_hit, to_target)
 
 
-def _to_target(places: list[tuple[Cited, Sequence[Hit]]], targets: Targets, passages: Passages) -> bool:
+def _is_target(cited: Cited, found: Sequence[Hit], targets: Targets, passages: Passages) -> bool:
     """Whether a target is cited that was not retrieved, or that only its place tells."""
+    find = targets.find
+    if find is None:  # the hits that are cited are known to be no targets
+        return cited.chunk_id in targets.ids
     if not targets.ids:
         return False
-    if targets.find is None:  # hits that are cited are known not to be targets
-        return not {one.chunk_id for one, _ in places}.isdisjoint(targets.ids)
-    return any(
-        targets.find(place, passages.without_texts)
-        for one, found in places
-        for place in (*found, _as_hit(one, passages))
-    )
+    places = (*found, _as_hit(cited, passages))
+    return any(find(place, passages.without_texts) for place in places)
 
 
 def each_resolves(answer: Answer, hits: Sequence[Hit], passages: Passages) -> tuple[bool, ...]:

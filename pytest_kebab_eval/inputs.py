@@ -153,8 +153,9 @@ def _golden_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[st
     """The chunkers of the expected ids: the lock file's word, else those of the index, if it has any."""
     if golden.lock is not None and golden.lock.chunker_version is not None:
         return {golden.lock.chunker_version}
-    expected = _expected_ids(golden)
-    found = (database.corpus.chunk(one) for database in dict.fromkeys(databases) for one in expected)
+    corpora = [database.corpus for database in dict.fromkeys(databases) if database.corpus.has_chunks]
+    expected = _expected_ids(golden) if corpora else ()
+    found = (corpus.chunk(one) for corpus in corpora for one in expected)
     return {chunk.chunker_version for chunk in found if chunk is not None}
 
 

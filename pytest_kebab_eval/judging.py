@@ -85,7 +85,7 @@ def _keeps_rules(query: GoldenQuery, answer: Answer) -> bool:
     for wanted in query.must_contain:
         if wanted not in text:
             return False
-    return not any(one in text for one in query.forbidden)
+    return not query.forbidden or not any(unwanted in text for unwanted in query.forbidden)
 
 
 def _has_claim(query: GoldenQuery, answer: Answer) -> bool:

@@ -118,6 +118,7 @@ class Scorer:
                 judged = judged._replace(target_paths=passages.paths_of(self.judge.targets(query)))
             columns.add(row, judged)
             scores[query.id] = self._known.get(facts) or self._new(judged)
+            del result, judged  # so that the next one is decoded into the same memory
         return Scorecard(
             run=run,
             metrics=self.metrics,
@@ -185,11 +186,11 @@ class _Columns:
                     value = compute(judged)
                     if value is None:
                         continue
-                    if row < len(column):
-                        column[row] = value
-                    else:
-                        _pad(column, row)
+                    if row == len(column):
                         column.append(value)
+                    else:
+                        _pad(column, row + 1)
+                        column[row] = value
 
     def clear(self, row: int) -> None:
         for column in self._all:
@@ -213,12 +214,15 @@ def _pad(column: array[float], rows: int) -> None:
 
 
 def _slices_of_all(queries: Iterable[GoldenQuery]) -> dict[str, tuple[str, ...]]:
-    """The slices of every query; what many share is there once."""
-    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    """The slices of every query; what many share is made once."""
+    shared: dict[object, tuple[str, ...]] = {}
     found = {}
     for query in queries:
-        slices = slices_of(query)
-        found[query.id] = shared.setdefault(slices, slices)
+        labels = (query.lang, query.difficulty, query.category, query.tags, query.can_be_answered)
+        slices = shared.get(labels)
+        if slices is None:
+            slices = shared[labels] = slices_of(query)
+        found[query.id] = slices
     return found
 
 

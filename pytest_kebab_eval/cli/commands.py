@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ import msgspec
 
 from pytest_kebab_eval.aggregates import aggregate as total
 from pytest_kebab_eval.aggregates import stored_values
-from pytest_kebab_eval.cli.importing import import_group
 from pytest_kebab_eval.cli.options import COMPARING, options, settings_from
 from pytest_kebab_eval.errors import InputError, KebabEvalError, StoreError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate, scored_run, store_aggregate
@@ -42,7 +40,19 @@ WRONG_USE = 2
 
 
 class Group(click.Group):
-    """Turns errors meant for the user into one message and exit code 2."""
+    """Turns errors meant for the user into one message and exit code 2; loads the importers when asked."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands."""
+        return sorted([*super().list_commands(ctx), "import"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name != "import":
+            return super().get_command(ctx, cmd_name)
+        from pytest_kebab_eval.cli.importing import import_group
+
+        return import_group
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -366,15 +376,14 @@ def lock(force: bool, **given: Any) -> None:
     _say(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {version}")
 
 
-main.add_command(import_group)
-
-
 @main.command()
 @click.argument(
     "directory", metavar="[DIRECTORY]", default="kebab-demo", type=click.Path(file_okay=False, path_type=Path)
 )
 def demo(directory: Path) -> None:
     """Build the bundled example in a directory and catch its regressions."""
+    import subprocess
+
     script = _quickstart() / "demo.py"
     command = [sys.executable, str(script), str(directory)]
     _exit(subprocess.run(command, check=False).returncode)  # noqa: S603  our own script
