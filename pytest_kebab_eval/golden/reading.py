@@ -33,8 +33,8 @@ _CONSTRUCTORS = {
 }
 
 
-# A plain scalar that begins with none of these can only be text.
-_FIRST_OF_OTHERS = frozenset(_Loader.yaml_implicit_resolvers)
+# By its first character, what else than text a plain scalar may be.
+_RESOLVERS = _Loader.yaml_implicit_resolvers
 _COLLECTION_TAGS = (None, "!", f"{_TAG}seq", f"{_TAG}map")
 
 
@@ -330,12 +330,12 @@ class _YamlReader:
     def _scalar(self, event: Any) -> Any:
         text, tag = event.value, event.tag
         if tag is None or tag == "!":
-            if not event.implicit[0] or text[:1] not in _FIRST_OF_OTHERS:
+            if not event.implicit[0] or text[:1] not in _RESOLVERS:
                 return text
             if text in self._plain:
                 return self._plain[text]
-            tag = self._loader.resolve(yaml.ScalarNode, text, (True, False))
-            if tag == f"{_TAG}str":
+            tag = next((tag for tag, pattern in _RESOLVERS[text[:1]] if pattern.match(text)), None)
+            if tag is None:
                 return text
             value = text if tag == f"{_TAG}merge" else self._construct(event, tag)
             self._plain[text] = value
