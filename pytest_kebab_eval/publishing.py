@@ -14,7 +14,7 @@ from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inert import file_name, shown_path
 from pytest_kebab_eval.inputs import Inputs
-from pytest_kebab_eval.reports.as_json import render_report_json
+from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.settings import Settings
 
@@ -83,7 +83,7 @@ def _reports(
     settings: Settings, inputs: Inputs, report: CompareReport, context: dict[str, Any]
 ) -> Iterator[tuple[str, Iterable[str]]]:
     yield "report.md", [render_markdown(context)]
-    yield "report.json", [render_report_json(report)]
+    yield "report.json", report_json(report)
     if settings.html:
         yield "report.html", html_of(settings, inputs, report, context)
 

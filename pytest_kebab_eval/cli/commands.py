@@ -26,7 +26,7 @@ from pytest_kebab_eval.inert import printable, shown_path
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.pausing import leave_to_the_system
-from pytest_kebab_eval.reports.as_json import render_report_json
+from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.reports.words import counted, valued
 from pytest_kebab_eval.settings import Settings
@@ -131,7 +131,7 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     evaluation = _evaluated(settings)
     failing = [one for one, verdict in evaluation.verdicts.items() if verdict.outcome is Outcome.FAILED]
     if as_json:
-        click.echo(render_report_json(evaluation.report), nl=False)
+        sys.stdout.writelines(report_json(evaluation.report))
     else:
         _print_comparison(settings, evaluation, failing, verbose)
     report = evaluation.report
@@ -259,12 +259,11 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     if form == "html":
         parts = html_of(settings, inputs, made, report_context(made))
     else:
-        parts = [render_report_md(made) if form == "md" else render_report_json(made)]
+        parts = [render_report_md(made)] if form == "md" else report_json(made)
     if output is not None:
         _write(output, parts)
         return
-    for part in parts:
-        click.echo(part, nl=False)
+    sys.stdout.writelines(parts)
 
 
 def _write(path: Path, parts: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +21,12 @@ _VOLATILE = {
 
 def render_report_json(report: CompareReport) -> str:
     """The whole report as JSON."""
-    return laid_out(msgspec.to_builtins(report))
+    return "".join(report_json(report))
+
+
+def report_json(report: CompareReport) -> Iterator[str]:
+    """The same in parts: of many queries there is only one at a time in memory."""
+    return _laid_out({name: getattr(report, name) for name in report.__struct_fields__})
 
 
 def snapshot_of(report: CompareReport) -> dict[str, Any]:
@@ -39,12 +45,28 @@ def _lasting(value: Any) -> Any:
 
 def laid_out(fields: dict[str, Any]) -> str:
     """JSON with every element of a top-level list on a line of its own."""
-    parts = [f"  {json.dumps(key)}: {_value(value)}" for key, value in fields.items()]
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+    return "".join(_laid_out(fields))
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, (list, tuple)) and value:
-        lines = [f"    {json.dumps(one, ensure_ascii=False)}" for one in value]
-        return "[\n" + ",\n".join(lines) + "\n  ]"
-    return json.dumps(value, ensure_ascii=False, indent=2).replace("\n", "\n  ")
+_on_a_line = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _laid_out(fields: dict[str, Any]) -> Iterator[str]:
+    before = "{\n"
+    for key, value in fields.items():
+        yield f"{before}  {json.dumps(key)}: "
+        before = ",\n"
+        if isinstance(value, (list, tuple)) and value:
+            yield from _lines(value)
+        else:
+            text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2)
+            yield text.replace("\n", "\n  ")
+    yield "\n}\n"
+
+
+def _lines(values: Sequence[Any]) -> Iterator[str]:
+    before = "[\n    "
+    for one in values:
+        yield before + _on_a_line(msgspec.to_builtins(one))
+        before = ",\n    "
+    yield "\n  ]"
