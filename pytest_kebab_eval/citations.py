@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pytest_kebab_eval.matching import Passages, Ranking, Targets
-from pytest_kebab_eval.model import Answer, Cited, Hit
+from pytest_kebab_eval.model import Answer, Cited, Hit, Value
 from pytest_kebab_eval.spans import extent, touches
 
 
-class Leads(NamedTuple):
+class Leads(Value, frozen=True):
     """Where an answer's citations lead; an answer without any leads nowhere."""
 
     all_resolve: bool = False  # each to a chunk of the corpus, else to a hit

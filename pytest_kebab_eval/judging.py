@@ -55,7 +55,10 @@ class QueryJudge:
             _keeps_rules(query, answer) if answer and (query.must_contain or query.forbidden) else None,
             not answer.text.strip() if answer else False,
             _has_claim(query, answer) if answer and query.claims else False,
-            *leads,
+            leads.all_resolve,
+            leads.only_to_hits,
+            leads.to_correct_hit,
+            leads.to_target,
         )
 
     def correct_ranks(

@@ -10,8 +10,10 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_kebab_eval.golden import Lock
-from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, Span, Support
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, Span, Support, Value
 from pytest_kebab_eval.spans import Box, extent, extents, overlap
 from pytest_kebab_eval.store import Chunk, Corpus
 
@@ -150,7 +152,7 @@ class Match(NamedTuple):
 Find = Callable[[Hit, Passages], Sequence[Match]]
 
 
-class Targets(NamedTuple):
+class Targets(msgspec.Struct, frozen=True):
     """What a query wants found."""
 
     ids: tuple[str, ...]
@@ -162,7 +164,7 @@ class Targets(NamedTuple):
     for_metrics: bool = True  # false: for the per-query comparison alone
 
 
-class Ranking(NamedTuple):
+class Ranking(Value, frozen=True):
     """A list of hits, judged."""
 
     found: tuple[int | None, ...]  # for each target, the rank of its first matching hit

@@ -115,7 +115,8 @@ class Scorer:
             facts = self.judge.facts(query, result, passages, is_golden=is_golden)
             judged = Judged(query, result, facts)
             if result.scope:
-                judged = judged._replace(target_paths=passages.paths_of(self.judge.targets(query)))
+                paths = passages.paths_of(self.judge.targets(query))
+                judged = msgspec.structs.replace(judged, target_paths=paths)
             columns.add(row, judged)
             scores[query.id] = self._known.get(facts) or self._new(judged)
             del result, judged  # so that the next one is decoded into the same memory

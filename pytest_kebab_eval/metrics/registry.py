@@ -10,13 +10,13 @@ from typing import NamedTuple, TypeVar
 from pytest_kebab_eval.errors import MetricError
 from pytest_kebab_eval.inert import printable
 from pytest_kebab_eval.matching import Ranking
-from pytest_kebab_eval.model import GoldenQuery, QueryResult
+from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value
 
 CUTOFFS = (1, 3, 5, 10)
 OWN_CUTOFF = "k"
 
 
-class Facts(NamedTuple):
+class Facts(Value, frozen=True):
     """What is known of a judged query, apart from its texts, times and scores; few queries differ in it."""
 
     gains: tuple[float, ...]
@@ -44,7 +44,7 @@ class Facts(NamedTuple):
     cites_target: bool  # retrieved or not
 
 
-class Judged(NamedTuple):
+class Judged(Value, frozen=True):
     """One query of one run, judged: all that a formula may look at."""
 
     query: GoldenQuery
