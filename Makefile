@@ -39,8 +39,8 @@ coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
 
 check: lint types coverage ## all that CI checks
 
-bench: $(VENV)/.installed ## measure the promises on speed; takes a while
-	$(BIN)/python benchmarks/bench.py
+bench: $(VENV)/.installed ## measure the promises on speed; half an hour, and 10 GB of disk
+	$(BIN)/python benchmarks/bench.py --output docs/performance.md
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py

@@ -86,8 +86,8 @@ def _result(number: int, found: list[dict[str, Any]], generator: random.Random) 
     }
 
 
-def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = 0.0) -> None:
-    """`kebab.sqlite` with runs a and b, and `golden.yaml`; with no loss, B is A."""
+def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = 0.0, more_runs: int = 0) -> None:
+    """`kebab.sqlite` with runs a and b, and more if wanted, and `golden.yaml`; with no loss, B is A."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "golden.yaml").open("w", encoding="utf-8") as file:
         file.writelines(golden_yaml(queries))
@@ -96,10 +96,11 @@ def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = 0.0)
     connection = sqlite3.connect(path)
     with connection:
         connection.executescript(SCHEMA)
-        for day, (run_id, loss) in enumerate((("a", 0.0), ("b", loss_b)), 1):
+        older = [(f"older-{number}", 0.0) for number in range(more_runs)]
+        for day, (run_id, loss) in enumerate([*older, ("a", 0.0), ("b", loss_b)], 1):
             connection.execute(
                 "INSERT INTO eval_runs VALUES (?, 'bench', '{\"chunker_version\": \"v1\"}', '{}', NULL, ?)",
-                (run_id, f"2026-01-0{day}T00:00:00Z"),
+                (run_id, f"2026-01-{day:02}T00:00:00Z"),
             )
             rows = ((run_id, name, text) for name, text in results(queries, hits, 1, loss))
             connection.executemany("INSERT INTO eval_query_results VALUES (?, ?, ?)", rows)
