@@ -158,13 +158,15 @@ def _over_columns(
         column = card.columns[metrics[0].name]
         measured = {name: array("d") for name in names}
         for slices, rows in groups.items():
-            values = [value for value in map(column.__getitem__, rows) if not isnan(value)]
+            of_group = [value for value in map(column.__getitem__, rows) if not isnan(value)]
             for name in (None, *slices):
-                measured[name].extend(values)
-        for name, of_part in measured.items():
+                measured[name].extend(of_group)
+        for name, values in measured.items():
+            # Percentiles of one column sort it, each anew; what is in order already is soon sorted.
+            in_order = sorted(values) if len(metrics) > 1 else values
             for metric in metrics:
-                value = rounded(metric.family.reduce(of_part)) if of_part else None
-                found[name][metric.name] = value, len(of_part)
+                value = rounded(metric.family.reduce(in_order)) if in_order else None
+                found[name][metric.name] = value, len(values)
     return found
 
 

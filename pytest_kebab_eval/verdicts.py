@@ -43,14 +43,15 @@ def judge_query(
 
     `at_stake` are the checks that B could have failed on, which decide whether an xfail is still needed.
     """
+    query_id = query.id
     for name, card in (("A", a), ("B", b)):
-        if card and query.id in card.unreadable:
-            text = f"the stored result in run {name} cannot be read: {card.unreadable[query.id]}"
+        if card and query_id in card.unreadable:
+            text = f"the stored result in run {name} cannot be read: {card.unreadable[query_id]}"
             return Verdict(Outcome.FAILED, text)
     if comparison is None:
         return Verdict(Outcome.SKIPPED, "in neither run" if a else "not in the run")
-    if a and query.id in a.errors and query.id in b.errors:
-        return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.errors[query.id])}")
+    if a and query_id in a.errors and query_id in b.errors:
+        return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.errors[query_id])}")
     failures = _failures(comparison, b, fail_on)
     if query.xfail is None:
         return Verdict(Outcome.FAILED, failures) if failures else PASSED
