@@ -14,11 +14,12 @@ from pathlib import Path
 import pytrec_eval
 
 from pytest_kebab_eval.golden import load_golden_set
-from pytest_kebab_eval.matching import Matcher, Passages, Ranking, Targets, judge
+from pytest_kebab_eval.matching import Matcher, Ranking, Targets, judge
 from pytest_kebab_eval.metrics import Facts, Judged, Metric
 from pytest_kebab_eval.metrics.registry import Formula, mean
 from pytest_kebab_eval.model import MatchMode, QueryResult
 from pytest_kebab_eval.pausing import collection_paused
+from pytest_kebab_eval.places import Passages
 from pytest_kebab_eval.store import open_database
 
 REPEATS = 5

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_kebab_eval.matching import Passages, Ranking, Targets
+from pytest_kebab_eval.matching import Ranking, Targets
 from pytest_kebab_eval.model import Answer, Cited, Hit, Value
+from pytest_kebab_eval.places import Passages
 from pytest_kebab_eval.spans import extent, touches
 
 

@@ -18,9 +18,10 @@ from pytest_kebab_eval.gates import judge_gates
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inert import printable, shown_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs, match_mode
-from pytest_kebab_eval.matching import Located, Matcher, Passages, Places, citation_extents, gains_of
+from pytest_kebab_eval.matching import Matcher, gains_of
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value
 from pytest_kebab_eval.pausing import collection_paused
+from pytest_kebab_eval.places import Located, Passages, Places, citation_extents
 from pytest_kebab_eval.scoring import Scorecard, Scorer
 from pytest_kebab_eval.settings import DEFAULT_GOLDEN, Settings, default_database
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kebab_eval.citations import NOWHERE, each_resolves, follow
-from pytest_kebab_eval.matching import Matcher, Passages, Targets, first_ranks, judge
+from pytest_kebab_eval.matching import Matcher, Targets, first_ranks, judge
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryResult
+from pytest_kebab_eval.places import Passages
 
 SHORTEST_CLAIM = 5  # a shorter one means nothing
 

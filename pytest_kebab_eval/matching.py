@@ -6,140 +6,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.golden import Lock
-from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, Span, Support, Value
-from pytest_kebab_eval.spans import Box, extent, extents, overlap
-from pytest_kebab_eval.store import Chunk, Corpus
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, Support, Value
+from pytest_kebab_eval.places import Located, Passages, Places
+from pytest_kebab_eval.spans import Box, describe, extent, overlap
 
 SPAN_OVERLAP = 0.5
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
-
-
-class Located(NamedTuple):
-    """Where an expected chunk is, as far as anybody knows."""
-
-    doc_id: str | None = None
-    extents: tuple[Box, ...] = ()
-
-
-class Passages:
-    """Where a run's hits are from, and what they say: the run's own corpus knows, else the hit itself."""
-
-    def __init__(self, corpus: Corpus | None = None, version: str | None = None) -> None:
-        self._corpus = corpus if corpus and corpus.has_chunks else None
-        self._version = version
-
-    def _chunk(self, chunk_id: str | None) -> Chunk | None:
-        """The chunk of that id, unless the index was rebuilt since and gave the id to another one."""
-        chunk = self._corpus.chunk(chunk_id) if self._corpus and chunk_id else None
-        if chunk and None not in (self._version, chunk.chunker_version):
-            return chunk if chunk.chunker_version == self._version else None
-        return chunk
-
-    def extents(self, hit: Hit) -> tuple[Box, ...]:
-        """The hit's span: that of its chunk, else that of its citation."""
-        chunk = self._chunk(hit.chunk_id)
-        return (chunk.extents if chunk else ()) or citation_extents(hit)
-
-    def text(self, hit: Hit) -> str | None:
-        """The hit's whole text, where it is at hand."""
-        if hit.text is not None:
-            return hit.text
-        known = self._corpus and hit.chunk_id and self._chunk(hit.chunk_id)
-        return self._corpus.text(hit.chunk_id) if self._corpus and hit.chunk_id and known else None
-
-    def resolves(self, citation: Span) -> bool | None:
-        """Whether the corpus has what is cited; None if there is no corpus to ask."""
-        if self._corpus is None or not self._corpus.has_documents:
-            return None
-        return self._corpus.resolves(citation)
-
-    def has_chunk(self, chunk_id: str) -> bool:
-        """Whether the corpus has the chunk."""
-        return self._chunk(chunk_id) is not None
-
-    def document_at(self, path: str) -> str | None:
-        """The document of a path, as far as the corpus knows."""
-        return self._corpus.document_at(path) if self._corpus else None
-
-    def paths_of(self, targets: Targets) -> frozenset[str]:
-        """Where the targets are, as far as they themselves or the corpus say."""
-        if targets.paths or self._corpus is None:
-            return targets.paths
-        chunks = (self._corpus.chunk(one) for one in targets.ids)
-        docs = targets.doc_ids or {chunk.doc_id for chunk in chunks if chunk}
-        return frozenset(path for one in docs if one and (path := self._corpus.path_of(one)))
-
-    @cached_property
-    def without_texts(self) -> Passages:
-        """The same, for what has no text of its own to be asked about."""
-        return _WithoutTexts(self._corpus, self._version)
-
-
-class _WithoutTexts(Passages):
-    def text(self, hit: Hit) -> None:  # noqa: ARG002
-        return None
-
-
-class Places:
-    """Where the expected chunks are, from the first source that knows."""
-
-    def __init__(
-        self,
-        lock: Lock | None = None,
-        corpora: Sequence[Corpus] = (),
-        stored: Mapping[str, Located] | None = None,
-        version: str | None = None,
-    ) -> None:
-        self._version = version  # of run A
-        self._lock = lock
-        self._corpora = corpora
-        self._stored = stored or {}
-
-    def locate(self, query: GoldenQuery, chunk_id: str) -> Located:
-        """The chunk's place; one without extents is known by its document at best."""
-        doc_id = None
-        for place in self._sources(query, chunk_id):
-            if place.extents:
-                return place if place.doc_id else place._replace(doc_id=doc_id)
-            doc_id = doc_id or place.doc_id
-        return Located(doc_id)
-
-    def _sources(self, query: GoldenQuery, chunk_id: str) -> Iterable[Located]:
-        given = [one for one in query.expected_spans if one.chunk_id == chunk_id]
-        if given:
-            yield Located(given[0].doc_id, extents(one.span for one in given))
-        if self._lock and chunk_id in self._lock.chunks:
-            locked = self._lock.chunks[chunk_id]
-            yield Located(locked.doc_id, extents(locked.spans))
-        chunks = [chunk for corpus in self._corpora if (chunk := corpus.chunk(chunk_id))]
-        # After re-indexing, an id may be that of another chunk; a hit of run A then knows better.
-        chunks.sort(key=self._is_anothers)
-        if chunk_id in self._stored and chunks and self._is_anothers(chunks[0]):
-            yield self._stored[chunk_id]
-        for chunk in chunks:
-            yield Located(chunk.doc_id, chunk.extents)
-        if chunk_id in self._stored:
-            yield self._stored[chunk_id]
-
-    def _is_anothers(self, chunk: Chunk) -> bool:
-        versions = (self._version, chunk.chunker_version)
-        return None not in versions and versions[0] != versions[1]
-
-    def is_certain(self, query: GoldenQuery, chunk_id: str) -> bool:
-        """Whether the chunk's place is known without asking stored hits."""
-        if any(one.chunk_id == chunk_id for one in query.expected_spans):
-            return True
-        if self._lock and chunk_id in self._lock.chunks:
-            return bool(self._lock.chunks[chunk_id].spans)
-        found = (corpus.chunk(chunk_id) for corpus in self._corpora)
-        return any(chunk and chunk.extents and not self._is_anothers(chunk) for chunk in found)
 
 
 class Match(NamedTuple):
@@ -314,27 +191,6 @@ def gains_of(query: GoldenQuery) -> dict[str, float]:
         return gains
     gains.update(query.relevance)
     return {chunk_id: gain for chunk_id, gain in gains.items() if gain > 0}
-
-
-def citation_extents(hit: Hit) -> tuple[Box, ...]:
-    """Where a hit says that it is from."""
-    place = extent(hit.citation) if hit.citation else None
-    return (place,) if place else ()
-
-
-def describe(span: Span) -> str:
-    """A span in a few characters, such as `line 3-9`; it must have an extent."""
-    match span.kind:
-        case "code":
-            return f"line {span.line_start:g}-{span.line_end:g}"
-        case "page":
-            return f"page {span.page}"
-        case "time":
-            return f"time {span.start_ms:g}-{span.end_ms:g} ms"
-        case "region":
-            return f"region {span.x:g},{span.y:g} {span.w:g}x{span.h:g}"
-        case kind:
-            return f"{kind} {span.start:g}-{span.end:g}"
 
 
 # -- targets that need no place ------------------------------------------------------------------

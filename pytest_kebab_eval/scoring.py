@@ -11,9 +11,10 @@ import msgspec
 
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.judging import QueryJudge
-from pytest_kebab_eval.matching import Matcher, Passages
+from pytest_kebab_eval.matching import Matcher
 from pytest_kebab_eval.metrics import Domain, Facts, Judged, Metric, all_metrics
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Run, Unreadable
+from pytest_kebab_eval.places import Passages
 from pytest_kebab_eval.store import Corpus
 
 DEFAULT_CUTOFF = 5
@@ -115,7 +116,8 @@ class Scorer:
             facts = self.judge.facts(query, result, passages, is_golden=is_golden)
             judged = Judged(query, result, facts)
             if result.scope:
-                paths = passages.paths_of(self.judge.targets(query))
+                targets = self.judge.targets(query)
+                paths = targets.paths or passages.paths_of(targets.doc_ids, targets.ids)
                 judged = msgspec.structs.replace(judged, target_paths=paths)
             columns.add(row, judged)
             scores[query.id] = self._known.get(facts) or self._new(judged)

@@ -87,6 +87,21 @@ def touches(one: Box | None, others: Sequence[Box]) -> bool:
     return share is None or share > 0
 
 
+def describe(span: Span) -> str:
+    """A span in a few characters, such as `line 3-9`; it must have an extent."""
+    match span.kind:
+        case "code":
+            return f"line {span.line_start:g}-{span.line_end:g}"
+        case "page":
+            return f"page {span.page}"
+        case "time":
+            return f"time {span.start_ms:g}-{span.end_ms:g} ms"
+        case "region":
+            return f"region {span.x:g},{span.y:g} {span.w:g}x{span.h:g}"
+        case kind:
+            return f"{kind} {span.start:g}-{span.end:g}"
+
+
 def _stretch(axis: str, start: float | None, end: float | None, *, inclusive: bool = False) -> Box | None:
     if start is None or end is None or end < start:
         return None

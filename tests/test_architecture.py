@@ -38,6 +38,7 @@ ORDER = (
     "golden",
     "store",
     "importers",
+    "places",
     "matching",
     "citations",
     "metrics",

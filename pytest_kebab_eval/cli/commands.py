@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -15,8 +14,9 @@ import msgspec
 
 from pytest_kebab_eval.aggregates import aggregate as total
 from pytest_kebab_eval.aggregates import stored_values
+from pytest_kebab_eval.cli.group import REGRESSION, Group
 from pytest_kebab_eval.cli.options import COMPARING, options, settings_from
-from pytest_kebab_eval.errors import InputError, KebabEvalError, StoreError
+from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate, scored_run, store_aggregate
 from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.golden import load_golden_set, lock_path
@@ -35,36 +35,6 @@ from pytest_kebab_eval.validation import make_lock, validate
 from pytest_kebab_eval.verdicts import Outcome
 
 _IN_HISTORY = ("hit@5", "mrr", "groundedness", "error_rate")
-REGRESSION = 1
-WRONG_USE = 2
-
-
-class Group(click.Group):
-    """Turns errors meant for the user into one message and exit code 2; loads the importers when asked."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands."""
-        return sorted([*super().list_commands(ctx), "import"])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name."""
-        if cmd_name != "import":
-            return super().get_command(ctx, cmd_name)
-        from pytest_kebab_eval.cli.importing import import_group
-
-        return import_group
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")  # → and ↓ are not in every encoding
-        try:
-            return super().invoke(ctx)
-        except KebabEvalError as error:
-            text = str(error).replace("--kebab-", "--")  # the same options, without their prefix
-            click.echo(f"kebab-eval: {text}", err=True)
-            ctx.exit(REGRESSION if isinstance(error, StoreError) else WRONG_USE)
 
 
 def _exit(code: int) -> NoReturn:

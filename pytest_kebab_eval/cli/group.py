@@ -1,0 +1,42 @@
+"""What all commands have in common: how errors are told, and what is loaded only when asked for."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import click
+
+from pytest_kebab_eval.errors import KebabEvalError, StoreError
+
+REGRESSION = 1
+WRONG_USE = 2
+
+
+class Group(click.Group):
+    """Turns errors meant for the user into one message and exit code 2; loads the importers when asked."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands."""
+        return sorted([*super().list_commands(ctx), "import"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name != "import":
+            return super().get_command(ctx, cmd_name)
+        from pytest_kebab_eval.cli.importing import import_group
+
+        return import_group
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # → and ↓ are not in every encoding
+        try:
+            return super().invoke(ctx)
+        except KebabEvalError as error:
+            text = str(error).replace("--kebab-", "--")  # the same options, without their prefix
+            click.echo(f"kebab-eval: {text}", err=True)
+            ctx.exit(REGRESSION if isinstance(error, StoreError) else WRONG_USE)
