@@ -11,6 +11,7 @@ from pytest_kebab_eval.inert import printable
 from pytest_kebab_eval.items import GateItem, KebabItem, QueryItem
 
 if TYPE_CHECKING:
+    from pytest_kebab_eval.model import GoldenQuery
     from pytest_kebab_eval.session import KebabSession
 
 
@@ -22,7 +23,7 @@ class GoldenFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """One item a golden query, one a gate, then the snapshot of the report."""
         for query in self.kebab.golden.queries:
-            yield self._item(QueryItem, f"query[{_escaped(query.id)}]", query=query)
+            yield self._item(QueryItem, item_name(query), query=query)
         for number, text in enumerate(self.kebab.gates):
             yield self._item(GateItem, f"gate[{_escaped(text)}]", number=number)
         if self.kebab.snapshot_wanted:
@@ -37,6 +38,11 @@ class GoldenFile(pytest.File):
             self, name=name, nodeid=f"{self.nodeid}::{name}", kebab=self.kebab, **more
         )
         return item
+
+
+def item_name(query: GoldenQuery) -> str:
+    """What a query's item is called."""
+    return f"query[{_escaped(query.id)}]"
 
 
 def _escaped(text: str) -> str:

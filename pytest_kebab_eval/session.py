@@ -19,7 +19,7 @@ from pytest_kebab_eval import settings as settings_module
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import Evaluation, all_shown, evaluate
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.golden_file import GoldenFile
+from pytest_kebab_eval.golden_file import GoldenFile, item_name
 from pytest_kebab_eval.inert import brief, printable, shown_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.items import KebabItem, QueryItem
@@ -32,7 +32,7 @@ from pytest_kebab_eval.reports.as_text import Line, explain, query_lines, summar
 from pytest_kebab_eval.reports.words import counted
 from pytest_kebab_eval.settings import Settings, Sources
 from pytest_kebab_eval.shortcut import is_open, is_ours_to_loop, log_passed, run_items
-from pytest_kebab_eval.verdicts import Outcome
+from pytest_kebab_eval.verdicts import Outcome, Verdict
 
 WORKER_KEY = "kebab_eval"
 WITH_QUERIES, WITH_HITS = 1, 2  # verbosities
@@ -301,9 +301,16 @@ class KebabSession:
             terminalreporter.write_line(f"ERROR: {text}", red=True, bold=True)
         if self.settings.annotations:
             workspace = Path(os.environ.get("GITHUB_WORKSPACE") or self.config.invocation_params.dir)
-            verdicts = self.evaluation.verdicts
-            for text in annotate(self.settings.golden, self.golden.queries, verdicts, workspace):
+            for text in annotate(self.settings.golden, self._failed(terminalreporter), workspace):
                 terminalreporter.write_line(text)
+
+    def _failed(self, terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[GoldenQuery, Verdict]]:
+        """The queries whose items failed, which those that are deselected did not."""
+        failed = {report.nodeid.partition("::")[2] for report in terminalreporter.stats.get("failed", ())}
+        for query in self.golden.queries:
+            verdict = self.evaluation.verdicts[query.id]
+            if verdict.outcome is Outcome.FAILED and item_name(query) in failed:
+                yield query, verdict
 
     def _summary(self, verbosity: int) -> Iterator[Line]:
         report = self.evaluation.report

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from pytest_kebab_eval.inert import brief, printable
 from pytest_kebab_eval.model import GoldenQuery
-from pytest_kebab_eval.verdicts import Outcome, Verdict
+from pytest_kebab_eval.verdicts import Verdict
 
 MOST_ANNOTATIONS = 10
 
 
-def annotate(
-    golden: Path, queries: tuple[GoldenQuery, ...], verdicts: Mapping[str, Verdict], workspace: Path
-) -> Iterator[str]:
-    """An `::error` for each failing query, no more than GitHub shows of one step."""
-    failing = [query for query in queries if verdicts[query.id].outcome is Outcome.FAILED]
+def annotate(golden: Path, failed: Iterable[tuple[GoldenQuery, Verdict]], workspace: Path) -> Iterator[str]:
+    """An `::error` for each failed query, no more than GitHub shows of one step."""
     path = Path(os.path.relpath(golden, workspace)).as_posix()
-    for query in failing[:MOST_ANNOTATIONS]:
+    for query, verdict in islice(failed, MOST_ANNOTATIONS):
         title = _property(f"query {brief(query.id, 80)}")
-        message = _data(printable(verdicts[query.id].reason))
+        message = _data(printable(verdict.reason))
         yield f"::error file={_property(path)},line={query.line},title={title}::{message}"
 
 

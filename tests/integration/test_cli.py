@@ -199,6 +199,16 @@ def test_runs_are_listed_the_newest_first(project: Project) -> None:
     ]
 
 
+def test_a_listed_run_has_the_number_of_its_queries(project: Project) -> None:
+    execute(project.database, "DELETE FROM eval_query_results WHERE run_id = 'B' AND query_id = 'q-001'")
+    assert [" ".join(line.split()[2:4]) for line in call("runs").lines] == [
+        "1 query",
+        "2 queries",
+        "2 queries",
+    ]
+    assert [run["queries"] for run in json.loads(call("runs", "--json").stdout)] == [1, 2, 2]
+
+
 def test_a_listed_run_has_the_start_of_its_commit(project: Project) -> None:
     execute(project.database, "UPDATE eval_runs SET commit_hash = ? WHERE run_id = 'B'", "0123456789abcdef")
     assert call("runs").lines[0].split()[-1] == "0123456789ab"

@@ -133,6 +133,11 @@ def test_under_xdist_each_query_is_annotated_once(project: Project, actions: Non
     assert len(annotated(project.pytest("-n", "2"))) == 1
 
 
+def test_a_query_that_is_deselected_is_not_annotated(project: Project, actions: None) -> None:
+    assert annotated(project.pytest("-k", "q-001")) == []
+    assert len(annotated(project.pytest("-k", "q-002"))) == 1
+
+
 def test_a_known_regression_is_not_annotated(project: Project, actions: None) -> None:
     project.write_golden({"id": "q-002", "expected_chunk_ids": ["c2"], "xfail": {"reason": "known"}})
     outcome = project.pytest()

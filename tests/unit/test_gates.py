@@ -237,7 +237,9 @@ def test_an_unknown_metric_like_no_other_has_no_hint() -> None:
 
 
 def test_a_cutoff_that_there_is_not_is_an_unknown_metric() -> None:
-    assert marked("hit@7 >= 1")[1] == "hit@7 >= 1"
+    said, at = marked("hit@7 >= 1")
+    assert at == "hit@7 >= 1"
+    assert "k is 1, 3, 5 or 10, or the letter k for the query's own" in said
 
 
 def test_metrics_of_a_users_own_are_hinted_at_too() -> None:

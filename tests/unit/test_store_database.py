@@ -406,6 +406,14 @@ def test_a_missing_table_is_named(tmp_path: Path, missing: str) -> None:
         run_ids(path)
 
 
+def test_a_table_without_a_column_is_said_to_be_of_another_version(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "k.sqlite", a={})
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE eval_runs RENAME COLUMN created_at TO made_at")
+    with pytest.raises(DatabaseError, match=r"no such column: created_at; it was made by another version"):
+        run_ids(path)
+
+
 def test_both_missing_tables_are_named(tmp_path: Path) -> None:
     path = tmp_path / "k.sqlite"
     path.touch()  # an empty file is an empty database

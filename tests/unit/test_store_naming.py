@@ -283,3 +283,13 @@ def test_the_run_found_has_its_configuration(tmp_path: Path) -> None:
     with open_database(path) as database:
         assert find_run(database, "latest").chunker_version == "v2"
         assert find_run(database, "latest~1").chunker_version == "v1"
+
+
+@pytest.mark.parametrize(("name", "meant"), [("nigthly", "nightly"), ("lastest", "latest")])
+def test_a_mistyped_name_is_answered_with_the_nearest(path: Path, name: str, meant: str) -> None:
+    store(path, Row("nightly"), Row("release"))
+    assert f"; did you mean '{meant}'? it has:" in refused(path, name)
+
+
+def test_a_name_like_no_other_is_answered_without_a_guess(path: Path) -> None:
+    assert "did you mean" not in refused(store(path, Row("nightly")), "xyz")
