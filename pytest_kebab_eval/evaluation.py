@@ -28,9 +28,12 @@ from pytest_kebab_eval.store import Database, find_run, open_database, write_agg
 from pytest_kebab_eval.totals import significance_in
 from pytest_kebab_eval.verdicts import Outcome, Verdict, judge_query
 
+HITS_SHOWN = 5  # in a message
+_LONGEST_SHOWN = 200  # characters of a hit's text
+
 
 class Shown(Value, frozen=True):
-    """What a query's message needs of the stored results."""
+    """What is shown of a query's stored results."""
 
     a: QueryResult | None
     b: QueryResult | None
@@ -42,6 +45,20 @@ class Shown(Value, frozen=True):
     cited_a: tuple[bool, ...] = ()  # for each citation of the answer, whether it leads to a chunk
     cited_b: tuple[bool, ...] = ()
 
+    def for_message(self, rank_in_a: int | None) -> Shown:
+        """No more than the message of a failure shows: where all fail, thousands have to be kept."""
+        a, b = self.a, self.b
+        if a is not None:
+            a = msgspec.structs.replace(a, hits=(), answer=None)
+        if b is not None:
+            near = [
+                msgspec.structs.replace(hit, text=(hit.text or "")[:_LONGEST_SHOWN], citation=None)
+                for place, hit in enumerate(b.hits)
+                if place < HITS_SHOWN or hit.rank == rank_in_a
+            ]
+            b = msgspec.structs.replace(b, hits=tuple(near))
+        return msgspec.structs.replace(self, a=a, b=b)
+
 
 class Evaluation(Value, frozen=True, kw_only=True):
     """The outcome of one comparison: the report, and a verdict on each golden query."""
@@ -50,7 +67,7 @@ class Evaluation(Value, frozen=True, kw_only=True):
     run_b: Run
     report: CompareReport
     verdicts: dict[str, Verdict]
-    shown: dict[str, Shown]  # for the queries that do not pass
+    shown: dict[str, Shown]  # for the queries that fail
 
 
 def evaluate(
@@ -80,10 +97,11 @@ def evaluate(
         verdicts = _verdicts(golden, report, comparer, settings, today or datetime.date.today())
         accepted = [one for one, verdict in verdicts.items() if verdict.outcome is Outcome.XFAILED]
         report = msgspec.structs.replace(report, accepted=tuple(sorted(accepted)))
+        ranks = {one.query_id: one.a_hit_rank for one in report.per_query if one.a_hit_rank is not None}
         shown = {
-            query.id: judging.shown(query)
+            query.id: judging.shown(query).for_message(ranks.get(query.id))
             for query in golden.queries
-            if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)
+            if verdicts[query.id].outcome is Outcome.FAILED
         }
     return Evaluation(run_a=run_a, run_b=run_b, report=report, verdicts=verdicts, shown=shown)
 

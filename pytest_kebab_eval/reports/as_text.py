@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparison import CompareReport
-from pytest_kebab_eval.evaluation import Shown
+from pytest_kebab_eval.evaluation import HITS_SHOWN, Shown
 from pytest_kebab_eval.inert import brief, printable
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.words import (
@@ -22,7 +22,6 @@ from pytest_kebab_eval.reports.words import (
 )
 from pytest_kebab_eval.verdicts import Verdict
 
-HITS_SHOWN = 5
 # What the summary shows of the metrics; the reports have all of them.
 _IN_SUMMARY = (
     "hit@1",

@@ -30,8 +30,10 @@ from pytest_kebab_eval import (
     render_report_md,
     store_aggregate,
 )
-from pytest_kebab_eval.evaluation import Evaluation, evaluate, store
+from pytest_kebab_eval.evaluation import Evaluation, all_shown, evaluate, store
+from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_json import render_report_json
+from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.totals import Deltas
 from pytest_kebab_eval.verdicts import Outcome
@@ -416,3 +418,30 @@ def test_alone_a_run_is_matched_as_it_is_when_scored_alone(tmp_path: Path, golde
     report = evaluate(Settings(run_a=None, run_b="b", db_a=path, db_b=path, golden=golden)).report
     assert report.aggregate_b.hit_at_k["1"] == 1.0
     assert report.aggregate_b == compute_aggregate("b", db=path, golden=golden)
+
+
+# -- what is kept for messages -------------------------------------------------------------------
+
+
+def test_of_a_failing_query_no_more_is_kept_than_its_message_shows(tmp_path: Path) -> None:
+    golden = write_golden(tmp_path / "g.yaml", [{"id": "q1", "query": "?", "expected_chunk_ids": ["c1"]}])
+    long = "x" * 10_000
+    found = [f"a{n}" for n in range(7)]
+    db = make_database(
+        tmp_path / "k.sqlite",
+        a={"q1": result(*found, "c1", "a9")},
+        b={"q1": result(*(hit(f"b{rank}", rank, text=long, snippet=None) for rank in range(1, 13)))},
+    )
+    settings = Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)
+    evaluation = evaluate(settings)
+    shown = evaluation.shown["q1"]
+    assert shown.a is not None
+    assert shown.b is not None
+    assert [one.rank for one in shown.b.hits] == [1, 2, 3, 4, 5, 8]  # the first, and what took c1's place
+    assert len(msgspec.json.encode(shown)) < 3000
+    (comparison,) = evaluation.report.per_query
+    (query,) = load_golden_set(golden).queries
+    ((_, whole),) = all_shown(settings, find_inputs(settings))
+    texts = [explain(query, evaluation.verdicts["q1"], comparison, one, "g.yaml:1") for one in (shown, whole)]
+    assert texts[0] == texts[1]
+    assert "instead   b8" in texts[0]
