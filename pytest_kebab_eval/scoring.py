@@ -173,11 +173,11 @@ class _Columns:
         columns: dict[object, array[float]] = {}
         by_domain: dict[Domain, list[tuple[_Compute, array[float]]]] = {}
         for one in metrics:
-            formula = (one.family.formula, one.cutoff)
-            if formula not in columns:
-                columns[formula] = array("d")
-                by_domain.setdefault(one.family.over, []).append((one.compute, columns[formula]))
-            self._column_of[one.name] = columns[formula]
+            same = (one.family.over, one.family.formula, one.cutoff)
+            if same not in columns:
+                columns[same] = array("d")
+                by_domain.setdefault(one.family.over, []).append((one.compute, columns[same]))
+            self._column_of[one.name] = columns[same]
         self._all = list(columns.values())
         self._by_domain = [(domain.applies, found) for domain, found in by_domain.items()]
 
