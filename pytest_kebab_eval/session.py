@@ -7,7 +7,8 @@ worker reads a database, and the controller has the report to store and to write
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden_file import GoldenFile, item_name
 from pytest_kebab_eval.inert import brief, printable, shown_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
-from pytest_kebab_eval.items import KebabItem, QueryItem
+from pytest_kebab_eval.items import GateItem, KebabItem, QueryItem
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.pausing import leave_to_the_system, set_aside, take_back
 from pytest_kebab_eval.publishing import Published, publish
@@ -59,7 +60,9 @@ class KebabSession:
         self._evaluated = False
         self._stopped = False
         self._shortcut = False
+        self._loops = False
         self._is_set_aside = False
+        self._deselected: Counter[type[pytest.Item]] = Counter()
         config.add_cleanup(self._take_back)  # so early that it is done after pytest's own collection
 
     def _take_back(self) -> None:
@@ -227,6 +230,10 @@ class KebabSession:
         file.kebab = self
         return file
 
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Count what will not decide the outcome of the session."""
+        self._deselected.update(map(type, items))
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Reach the verdicts before the first item asks for its own; run the items, if nobody else would."""
@@ -242,12 +249,18 @@ class KebabSession:
                     item.add_marker(pytest.mark.skip(reason=verdict.reason))
         if all(isinstance(item, KebabItem) for item in session.items):
             leave_to_the_system()
-        if self._shortcut and is_ours_to_loop(session.config):
+        self._loops = self._shortcut and is_ours_to_loop(session.config)
+        if self._loops:
             set_aside()
             self._is_set_aside = True
             run_items(session, self.pytest_runtest_protocol)
             return True
         return None
+
+    def pytest_plugin_registered(self) -> None:
+        """Close the short path for a plugin that comes late and would miss it."""
+        if self._shortcut:
+            self._shortcut = is_open(self.config) and (not self._loops or is_ours_to_loop(self.config))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -258,6 +271,8 @@ class KebabSession:
         if not isinstance(item, QueryItem) or nextitem is None or nextitem.parent is not item.parent:
             return None
         if not self._shortcut or self.evaluation.verdicts[item.query.id].outcome is not Outcome.PASSED:
+            return None
+        if next(item.iter_markers(), None) is not None:  # somebody skips it, or expects it to fail
             return None
         item.say(self.properties(item.query))
         log_passed(item)
@@ -329,6 +344,16 @@ class KebabSession:
             yield Line(f"unreadable: {where}: {one.reason}", -1)
         for text in self._published.done:
             yield Line(text)
+        gone = [
+            counted(self._deselected[kind], word)
+            for kind, word in ((QueryItem, "query"), (GateItem, "gate"))
+            if self._deselected[kind]
+        ]
+        if gone:
+            yield Line(f"deselected: {' and '.join(gone)}, which have no say in the outcome")
+        if self._stopped:
+            yield Line("nothing was stored or written: the session was stopped", -1)
+            return
         wanted = report.run_a and self.settings.snapshot == "auto" and self._has_syrupy
         if wanted and not self.snapshot_wanted:
             yield Line("snapshot: none yet; record one with --snapshot-update")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any, Literal
 
 import pytest
@@ -50,9 +51,8 @@ def run_items(
     session: pytest.Session, shortcut: Callable[[pytest.Item, pytest.Item | None], bool | None]
 ) -> None:
     """Run the items as pytest does, but without its preparations for those that take the short path."""
-    items = session.items
     protocol = session.config.hook.pytest_runtest_protocol
-    for item, nextitem in zip(items, [*items[1:], None], strict=True):
+    for item, nextitem in zip_longest(session.items, session.items[1:]):
         if not shortcut(item, nextitem):
             protocol(item=item, nextitem=nextitem)
         if session.shouldfail:

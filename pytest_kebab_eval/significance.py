@@ -22,7 +22,7 @@ TOO_FEW = "too few queries to tell"
 
 _ALPHA = 0.05
 _Z = 1.959963984540054  # the normal quantile of 0.975
-_LEAST_P = 0.0001  # what a smaller p is shown as: never 0
+LEAST_P = 0.0001  # what a smaller p is shown as: never 0
 _LEAST_YES_NO = 5  # changes, all one way, for mid-p < 0.05: 2^-5 = 0.031, but 2^-4 = 0.063
 _LEAST_GRADED = 6  # the same for the sign flips: 2 · 2^-6 = 0.031, but 2 · 2^-5 = 0.063
 
@@ -57,7 +57,7 @@ def paired_significance(
     up = sum(change > 0 for change in changes)
     down = sum(change < 0 for change in changes)
     mean = math.fsum(changes) / n
-    p = max(round(_mid_p(up, down) if yes_no else _sign_flip_p(changes), 4), _LEAST_P)
+    p = max(round(_mid_p(up, down) if yes_no else _sign_flip_p(changes), 4), LEAST_P)
     low = high = smallest = None
     if n >= 2:
         low, high = _bonett_price(up, down, n) if yes_no else _t_interval(changes, mean, n)

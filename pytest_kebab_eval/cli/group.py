@@ -12,6 +12,7 @@ from pytest_kebab_eval.errors import KebabEvalError, StoreError
 
 REGRESSION = 1
 WRONG_USE = 2
+STOPPED = 130  # as a shell says of a program that Ctrl-C stopped
 
 
 class Group(click.Group):
@@ -40,3 +41,6 @@ class Group(click.Group):
             text = str(error).replace("--kebab-", "--")  # the same options, without their prefix
             click.echo(f"kebab-eval: {text}", err=True)
             ctx.exit(REGRESSION if isinstance(error, StoreError) else WRONG_USE)
+        except KeyboardInterrupt:
+            click.echo("kebab-eval: stopped", err=True)
+            ctx.exit(STOPPED)

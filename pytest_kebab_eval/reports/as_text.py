@@ -16,6 +16,7 @@ from pytest_kebab_eval.reports.words import (
     lost_queries,
     matched,
     metric_rows,
+    p_said,
     signed,
     valued,
     verdict,
@@ -72,11 +73,11 @@ def _explained(
     if comparison.kind is not None:
         yield f"  run A     {_rank(comparison.a_hit_rank, shown.a, shown.readable_a)}"
     yield f"  run B     {_rank(comparison.b_hit_rank, shown.b, shown.readable_b)}"
-    if comparison.cause:
+    if comparison.cause and shown.readable_a and shown.readable_b:
         yield f"  cause     {comparison.cause}: {CAUSES[comparison.cause]}"
     yield from _lost(comparison, shown)
     yield from _answer(query, comparison, shown)
-    if comparison.note:
+    if comparison.note and shown.readable_a and shown.readable_b:
         yield f"  note      {printable(comparison.note)}"
     yield f"  golden    {where}"
     if shown.b and shown.b.hits:
@@ -185,7 +186,7 @@ def _metric_lines(report: CompareReport) -> Iterator[Line]:
     for name, row in zip(names, rows, strict=True):
         extra = f"{signed(paired.get(row.name)):>10}" if paired else ""
         numbers = f"{valued(row.a):>9} {valued(row.b):>9} {signed(row.delta):>9}{extra}"
-        p = f" (p = {row.significance.p:g})" if row.significance and row.significance.p is not None else ""
+        p = f" ({p_said(row.significance.p)})" if row.significance and row.significance.p is not None else ""
         worth = f"  {row.says}{p}" if row.delta else ""
         yield Line(f"{name:<{width}} {numbers}{worth}", row.direction)
 

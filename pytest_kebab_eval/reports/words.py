@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparison import CompareReport
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
-from pytest_kebab_eval.significance import Significance
+from pytest_kebab_eval.significance import LEAST_P, Significance
 
 CAUSES = {
     "absent": "run B has no result for this query",
@@ -73,6 +73,11 @@ def metric_rows(report: CompareReport) -> list[MetricRow]:
         for name in dict.fromkeys([*known, *b])
         if a.get(name) is not None or b.get(name) is not None
     ]
+
+
+def p_said(p: float) -> str:
+    """A p value in words; the least there is stands for all below it."""
+    return f"p = {p:g}" if p > LEAST_P else f"p <= {p:g}"
 
 
 class SliceRow(NamedTuple):

@@ -186,6 +186,16 @@ def test_an_empty_name_of_a_database_is_wrong_use(project: Project) -> None:
     assert call("runs", "--db", "").code == 2
 
 
+def test_a_command_that_is_stopped_says_so_and_exits_as_a_shell_would(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pytest_kebab_eval.cli.commands.evaluate", stop)
+    assert call("compare", "A", "B") == Called(130, "", "kebab-eval: stopped\n")
+
+
 # -- runs ----------------------------------------------------------------------------------------
 
 

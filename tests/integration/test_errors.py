@@ -324,6 +324,14 @@ def test_damage_found_late_is_one_message_under_xdist_too(project: Project) -> N
     assert "kebab.sqlite cannot be read" in refused(project, "-n", "2")
 
 
+def test_an_unreadable_result_is_not_said_to_have_errored(project: Project) -> None:
+    project.make_database(A={"q-001": result("c1")}, B={"q-001": "{"})
+    outcome = project.pytest()
+    outcome.stdout.fnmatch_lines(["*run B     cannot be read"])
+    outcome.stdout.no_fnmatch_line("*run B errored on this query*")
+    outcome.stdout.no_fnmatch_line("*→error*")
+
+
 def test_an_unreadable_result_fails_its_query_under_xdist_too(project: Project) -> None:
     pytest.importorskip("xdist")
     project.make_database(A={"q-001": result("c1")}, B={"q-001": "{"})

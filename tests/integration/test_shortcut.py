@@ -215,3 +215,60 @@ def test_memory_is_left_to_the_system_only_where_no_test_of_others_ran(project: 
     project.pytest_subprocess(*ALONE, str(project.golden), "test_other.py").stdout.fnmatch_lines(
         ["LEFT False"]
     )
+
+
+# -- what others do to the items -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [["-k", "nosuch"], ["--deselect", "fixtures/golden_queries.yaml"]])
+def test_where_all_items_are_deselected_there_is_nothing_to_run(project: Project, options: list[str]) -> None:
+    outcome = several(project).pytest(*ALONE, "fixtures", *options)
+    assert outcome.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    outcome.stdout.fnmatch_lines(["deselected: 6 queries, which have no say in the outcome"])
+    outcome.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+@pytest.mark.parametrize("where", ["item", "item.parent"])
+@pytest.mark.parametrize(
+    ("mark", "outcomes"),
+    [
+        ("skip(reason='not today')", {"skipped": 6}),
+        ("xfail(strict=True)", {"failed": 4, "xfailed": 1, "skipped": 1}),
+    ],
+)
+def test_a_mark_that_a_conftest_adds_counts(
+    project: Project, where: str, mark: str, outcomes: dict[str, int]
+) -> None:
+    several(project)
+    project.pytester.makeconftest(
+        "import pytest\n"
+        f"def pytest_collection_modifyitems(items):\n"
+        f"    for item in items: {where}.add_marker(pytest.mark.{mark})\n"
+    )
+    project.pytest(*ALONE).assert_outcomes(**outcomes)
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "def pytest_runtest_setup(self, item): print('SEEN', item.name)",
+        """@pytest.hookimpl(wrapper=True)
+            def pytest_runtest_protocol(self, item): print('SEEN', item.name); return (yield)""",
+    ],
+    ids=["setup", "protocol"],
+)
+def test_a_plugin_that_comes_while_items_run_misses_nothing(project: Project, hook: str) -> None:
+    several(project)
+    project.pytester.makepyfile(
+        test_a=f"""
+        import pytest
+        class Late:
+            {hook}
+        def test_it(pytestconfig):
+            pytestconfig.pluginmanager.register(Late())
+        """
+    )
+    printed = project.pytest(*ALONE, "test_a.py", "fixtures", "-s").stdout.str()
+    seen = re.findall(r"SEEN query\[(\w+)", printed)
+    # What is skipped is skipped before anybody's setup.
+    assert [one for one in seen if one != "unasked"] == ["one", "two", "lost", "three", "four"]

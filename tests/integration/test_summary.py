@@ -184,6 +184,26 @@ def test_an_interrupted_session_writes_nothing_and_shows_no_traceback_of_the_plu
     assert "pytest_kebab_eval" not in outcome.stdout.str() + outcome.stderr.str()
 
 
+def test_a_session_that_is_stopped_among_the_queries_says_that_nothing_was_written(project: Project) -> None:
+    project.pytester.makeconftest(
+        "import pytest\n"
+        "def pytest_runtest_logreport(report):\n"
+        "    if 'q-001' in report.nodeid and report.when == 'call': pytest.exit('enough')\n"
+    )
+    outcome = project.pytest()
+    outcome.stdout.fnmatch_lines(["nothing was stored or written: the session was stopped"])
+    outcome.stdout.no_fnmatch_line("snapshot: none yet*")
+    assert not project.reports()
+
+
+def test_deselected_gates_and_queries_are_said_to_have_no_say(project: Project) -> None:
+    outcome = project.pytest("-k", "q-001", "--kebab-gate=hit@1 >= 0.9")
+    outcome.assert_outcomes(passed=1, deselected=2)
+    outcome.stdout.fnmatch_lines(
+        ["gate FAILED: hit@1 >= 0.9", "deselected: 1 query and 1 gate, which have no say in the outcome"]
+    )
+
+
 def test_a_collection_error_elsewhere_writes_nothing(project: Project) -> None:
     project.pytester.makepyfile("import no_such_module")
     before = dump(project.database)
