@@ -30,7 +30,7 @@ OTHERS = ("html", "metadata", "rerunfailures", "timeout", "cov", "hypothesispyte
 WITHOUT = [flag for name in OTHERS for flag in ("-p", f"no:{name}")]
 ALONE = ["-p", "no:xdist"]
 NOT_OURS = ["-p", "no:kebab_eval"]
-COMPARE = ["-c", "from pytest_kebab_eval.cli import main; main()", "compare", "a", "b"]
+COMPARE = [str(Path(sys.executable).with_name("kebab-eval")), "compare", "a", "b"]
 COMPARED = ["--db", "kebab.sqlite", "--golden", "golden.yaml"]
 BARE = """
 from pathlib import Path

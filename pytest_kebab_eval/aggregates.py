@@ -201,5 +201,20 @@ def _over_facts(family: Family, values: Sequence[float | None], weights: Sequenc
     if not count:
         return None, 0
     if family.is_mean:
-        return rounded(fsum([value * weight for value, weight in found]) / count), count
+        return rounded(
+            fsum([part * weight for value, weight in found for part in _halves(value)]) / count
+        ), count
     return rounded(family.reduce([value for value, weight in found for _ in range(weight)])), count
+
+
+_HALF = 2.0**27 + 1
+
+
+def _halves(value: float) -> tuple[float, float]:
+    """A value as a sum of two with half the digits each, so that a count times either is exact (Dekker).
+
+    Then the sum is exact too, and what is equal query by query is equal in total, however it was counted.
+    """
+    scaled = value * _HALF
+    high = scaled - (scaled - value)
+    return high, value - high

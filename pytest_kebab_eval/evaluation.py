@@ -67,7 +67,7 @@ class Evaluation(Value, frozen=True, kw_only=True):
     run_b: Run
     report: CompareReport
     verdicts: dict[str, Verdict]
-    shown: dict[str, Shown]  # for the queries that fail
+    shown: dict[str, Shown]  # for the queries that fail, expected or not
 
 
 def evaluate(
@@ -101,7 +101,7 @@ def evaluate(
         shown = {
             query.id: judging.shown(query).for_message(ranks.get(query.id))
             for query in golden.queries
-            if verdicts[query.id].outcome is Outcome.FAILED
+            if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
         }
     return Evaluation(run_a=run_a, run_b=run_b, report=report, verdicts=verdicts, shown=shown)
 

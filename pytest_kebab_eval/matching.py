@@ -1,6 +1,6 @@
 """Golden query + hits -> which targets were found, at which rank (section 3.1 of the contract).
 
-`Matcher` turns each golden query into `Targets` once; judging a ranking is then a walk over its hits.
+`Matcher` turns a golden query into `Targets`; judging a ranking is then a walk over its hits.
 """
 
 from __future__ import annotations

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 @contextmanager
@@ -20,9 +22,12 @@ def collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def set_aside() -> None:
-    """Exempt everything that there is, since it will be needed to the end."""
+def set_aside() -> bool:
+    """Exempt everything that there is, since it will be needed to the end; not if somebody else did so."""
+    if gc.get_freeze_count():
+        return False
     gc.freeze()
+    return True
 
 
 def take_back() -> None:
@@ -30,11 +35,14 @@ def take_back() -> None:
     gc.unfreeze()
 
 
-def leave_to_the_system() -> None:
-    """When the program ends, let the operating system have the memory back at once.
+def leave_to_the_system(*programs: str) -> None:
+    """When one of these programs ends, let the operating system have the memory back at once.
 
     Python would walk all of it three times. It is for programs whose objects are known: one that is in a
     cycle, and waits for its end to write something, would not get to it.
     """
-    atexit.unregister(gc.freeze)
-    atexit.register(gc.freeze)
+    path = Path(sys.argv[0]) if sys.argv else Path()
+    name = path.parent.name if path.name == "__main__.py" else path.stem
+    if name in programs:
+        atexit.unregister(gc.freeze)
+        atexit.register(gc.freeze)

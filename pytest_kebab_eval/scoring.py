@@ -88,53 +88,33 @@ class Scorer:
         self, run: Run, results: Iterable[QueryResult | Unreadable], corpus: Corpus | None
     ) -> Scorecard:
         """A scorecard of the run; each result is dropped as soon as it is scored."""
-        passages = Passages(corpus, run.chunker_version)
-        columns = _Columns(one for _, one in self._measured if not one.family.over.of_facts)
-        scores: dict[str, QueryScore] = {}
-        errors: dict[str, str] = {}
-        unreadable: dict[str, str] = {}
-        strays: list[str] = []
-        judges: set[JudgeIdentity] = set()
-        for result in results:
-            query_id, row = result.query_id, len(scores)
-            if query_id in scores:
-                result = Unreadable(query_id, "the result is stored twice")
-                row = list(scores).index(query_id)
-                columns.clear(row)
-            if isinstance(result, Unreadable):
-                unreadable[query_id] = result.reason
-                result = QueryResult(query_id=query_id, hits=(), error=result.reason)
-            query = self._queries.get(query_id)
-            is_golden = query is not None
-            if query is None:
-                strays.append(query_id)
-                query = GoldenQuery(id=query_id, query="")
-            if result.error is not None:
-                errors[query.id] = result.error
-            if result.judge:
-                judges.add((result.judge.model, result.judge.prompt_version, result.judge.temperature))
-            facts = self.judge.facts(query, result, passages, is_golden=is_golden)
-            judged = Judged(query, result, facts)
-            if result.scope:
-                targets = self.judge.targets(query)
-                paths = targets.paths or passages.paths_of(targets.doc_ids, targets.ids)
-                judged = msgspec.structs.replace(judged, target_paths=paths)
-            columns.add(row, judged)
-            scores[query.id] = self._known.get(facts) or self._new(judged)
-            del result, judged  # so that the next one is decoded into the same memory
+        scoring = _Scoring(self, Passages(corpus, run.chunker_version))
+        scoring.add_all(results)
         return Scorecard(
             run=run,
             metrics=self.metrics,
-            scores=scores,
-            columns=columns.finished(len(scores)),
+            scores=scoring.scores,
+            columns=scoring.columns.finished(len(scoring.scores)),
             slices=self._slices,
-            strays=tuple(sorted(set(strays))),
-            errors=errors,
-            unreadable=unreadable,
-            judges=frozenset(judges),
+            strays=tuple(sorted(scoring.strays)),
+            errors=scoring.errors,
+            unreadable=scoring.unreadable,
+            judges=frozenset(scoring.judges),
             match=self._match,
             golden_sha256=self._golden.fingerprint,
         )
+
+    def query(self, query_id: str) -> GoldenQuery | None:
+        """The golden query of that id."""
+        return self._queries.get(query_id)
+
+    def new_columns(self) -> _Columns:
+        """Empty columns for the metrics that need them."""
+        return _Columns(one for _, one in self._measured if not one.family.over.of_facts)
+
+    def score_of(self, judged: Judged) -> QueryScore:
+        """The score of all queries with these facts."""
+        return self._known.get(judged.facts) or self._new(judged)
 
     def _new(self, judged: Judged) -> QueryScore:
         facts = judged.facts
@@ -152,6 +132,56 @@ class Scorer:
             doc_rank=min((rank for rank in facts.doc_ranks if rank is not None), default=None),
         )
         return score
+
+
+class _Scoring:
+    """One run while it is scored."""
+
+    def __init__(self, scorer: Scorer, passages: Passages) -> None:
+        self._scorer = scorer
+        self._passages = passages
+        self.scores: dict[str, QueryScore] = {}
+        self.columns = scorer.new_columns()
+        self.errors: dict[str, str] = {}
+        self.unreadable: dict[str, str] = {}
+        self.strays: set[str] = set()
+        self.judges: set[JudgeIdentity] = set()
+
+    def add_all(self, results: Iterable[QueryResult | Unreadable]) -> None:
+        twice: set[str] = set()
+        for result in results:
+            if result.query_id in self.scores:
+                twice.add(result.query_id)
+            else:
+                self._add(len(self.scores), result)
+            del result  # so that the next one is decoded into the same memory
+        for row, query_id in enumerate(list(self.scores)) if twice else ():
+            if query_id in twice:
+                self.columns.clear(row)
+                self._add(row, Unreadable(query_id, "the result is stored twice"))
+
+    def _add(self, row: int, result: QueryResult | Unreadable) -> None:
+        query_id = result.query_id
+        if isinstance(result, Unreadable):
+            self.unreadable[query_id] = result.reason
+            result = QueryResult(query_id=query_id, hits=(), error=result.reason)
+        query = self._scorer.query(query_id)
+        is_golden = query is not None
+        if query is None:
+            self.strays.add(query_id)
+            query = GoldenQuery(id=query_id, query="")
+        if result.error is not None:
+            self.errors[query.id] = result.error
+        if result.judge:
+            self.judges.add((result.judge.model, result.judge.prompt_version, result.judge.temperature))
+        judge, passages = self._scorer.judge, self._passages
+        judged = Judged(query, result, judge.facts(query, result, passages, is_golden=is_golden))
+        if result.scope:
+            targets = judge.targets(query)
+            paths = targets.paths or passages.paths_of(targets.doc_ids, targets.ids)
+            judged = msgspec.structs.replace(judged, target_paths=paths)
+        self.columns.add(row, judged)
+        self.scores[query.id] = self._scorer.score_of(judged)
 
 
 _Compute = Callable[[Judged], "float | None"]

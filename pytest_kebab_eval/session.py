@@ -247,12 +247,12 @@ class KebabSession:
                 verdict = verdicts[item.query.id]
                 if verdict.outcome is Outcome.SKIPPED:
                     item.add_marker(pytest.mark.skip(reason=verdict.reason))
-        if all(isinstance(item, KebabItem) for item in session.items):
-            leave_to_the_system()
+        alone = all(isinstance(item, KebabItem) for item in session.items)
+        if alone:  # else there may be objects of other tests
+            leave_to_the_system("pytest", "py.test")
+            self._is_set_aside = set_aside()
         self._loops = self._shortcut and is_ours_to_loop(session.config)
         if self._loops:
-            set_aside()
-            self._is_set_aside = True
             run_items(session, self.pytest_runtest_protocol)
             return True
         return None
@@ -324,7 +324,7 @@ class KebabSession:
         failed = {report.nodeid.partition("::")[2] for report in terminalreporter.stats.get("failed", ())}
         for query in self.golden.queries:
             verdict = self.evaluation.verdicts[query.id]
-            if verdict.outcome is Outcome.FAILED and item_name(query) in failed:
+            if verdict.reason and item_name(query) in failed:
                 yield query, verdict
 
     def _summary(self, verbosity: int) -> Iterator[Line]:

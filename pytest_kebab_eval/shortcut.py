@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from itertools import zip_longest
 from typing import Any, Literal
 
 import pytest
@@ -52,7 +51,8 @@ def run_items(
 ) -> None:
     """Run the items as pytest does, but without its preparations for those that take the short path."""
     protocol = session.config.hook.pytest_runtest_protocol
-    for item, nextitem in zip_longest(session.items, session.items[1:]):
+    for number, item in enumerate(session.items):  # which others may change meanwhile
+        nextitem = session.items[number + 1] if number + 1 < len(session.items) else None
         if not shortcut(item, nextitem):
             protocol(item=item, nextitem=nextitem)
         if session.shouldfail:

@@ -41,6 +41,12 @@ def _exit(code: int) -> NoReturn:
     click.get_current_context().exit(code)
 
 
+def _print(parts: Iterable[str]) -> None:
+    if sys.stdout is not None:  # which it is where it was closed
+        sys.stdout.writelines(parts)
+        sys.stdout.flush()
+
+
 def _say(text: str) -> None:
     click.echo(text, err=True)
 
@@ -54,7 +60,7 @@ def main() -> None:
     output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
     2 for wrong use.
     """
-    leave_to_the_system()
+    leave_to_the_system("kebab-eval")
 
 
 @main.command()
@@ -101,7 +107,7 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     evaluation = _evaluated(settings)
     failing = [one for one, verdict in evaluation.verdicts.items() if verdict.outcome is Outcome.FAILED]
     if as_json:
-        sys.stdout.writelines(report_json(evaluation.report))
+        _print(report_json(evaluation.report))
     else:
         _print_comparison(settings, evaluation, failing, verbose)
     report = evaluation.report
@@ -180,7 +186,8 @@ def _aggregate_anew(run_id: str, settings: Settings) -> dict[str, tuple[Any, Any
     with open_database(settings.db_b) as database:
         before = stored_values(database.stored_aggregate(run_id))
         scorecard = scored_run(database, find_run(database, run_id), golden)
-    for query_id, reason in scorecard.unreadable.items():
+    if scorecard.unreadable:
+        query_id, reason = next(iter(scorecard.unreadable.items()))
         _say(
             f"run {printable(run_id)}: not stored, since the result of query '{printable(query_id)}'"
             f" cannot be read: {reason}"
@@ -233,7 +240,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     if output is not None:
         _write(output, parts)
         return
-    sys.stdout.writelines(parts)
+    _print(parts)
 
 
 def _write(path: Path, parts: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Any
 
@@ -12,7 +13,7 @@ from pytest_kebab_eval.errors import KebabEvalError, StoreError
 
 REGRESSION = 1
 WRONG_USE = 2
-STOPPED = 130  # as a shell says of a program that Ctrl-C stopped
+STOPPED, PIPE_CLOSED = 130, 141  # as a shell says of a program that Ctrl-C, or `| head`, stopped
 
 
 class Group(click.Group):
@@ -44,3 +45,15 @@ class Group(click.Group):
         except KeyboardInterrupt:
             click.echo("kebab-eval: stopped", err=True)
             ctx.exit(STOPPED)
+        except BrokenPipeError:
+            _drop_output()
+            ctx.exit(PIPE_CLOSED)
+        except OSError as error:
+            _drop_output()
+            click.echo(f"kebab-eval: cannot write the output: {error.strerror or error}", err=True)
+            ctx.exit(REGRESSION)
+
+
+def _drop_output() -> None:
+    """Nobody can have what is left of it, and trying again at the end would only complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -269,6 +269,7 @@ class _YamlReader:
                 scalars += 1
                 found.append(scalar(event))
             else:
+                self._values, scalars = self._values + scalars, 0
                 found.append(self._value(event, depth + 1))
         self._values += scalars
         return found
@@ -291,6 +292,7 @@ class _YamlReader:
                 scalars += 1
                 value = scalar(value_event)
             else:
+                self._values, scalars = self._values + scalars, 0
                 value = self._value(value_event, depth + 1)
             if key == "<<" and kind is ScalarEvent and event.implicit[0]:
                 merged += self._to_merge(value_event, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 
 from pytest_kebab_eval.cli import main
 from tests.builders import Json, aggregate_of, dump, line, make_database, result
-from tests.integration.conftest import Project
+from tests.integration.conftest import GOLDEN, Project
 
 COMMANDS = ["runs", "compare", "aggregate", "report", "history", "validate", "lock", "import", "demo"]
 FORMATS = ["kebab", "trec", "wfgy", "eval-harness", "helloworld"]
@@ -194,6 +195,33 @@ def test_a_command_that_is_stopped_says_so_and_exits_as_a_shell_would(
 
     monkeypatch.setattr("pytest_kebab_eval.cli.commands.evaluate", stop)
     assert call("compare", "A", "B") == Called(130, "", "kebab-eval: stopped\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+@pytest.mark.parametrize(
+    ("ending", "code", "said"),
+    [
+        ("| head -c 1 >/dev/null", 141, ""),
+        (">&-", 0, ""),
+        pytest.param(
+            ">/dev/full",
+            1,
+            "cannot write the output: No space left on device",
+            marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full"),
+        ),
+    ],
+)
+def test_an_output_that_nobody_takes_is_no_traceback(
+    project: Project, ending: str, code: int, said: str
+) -> None:
+    ids = [f"q-{number:05}" for number in range(3000)]  # more than a pipe holds
+    project.write_golden(*({"id": one, "expected_chunk_ids": ["c1"]} for one in ids))
+    project.make_database(A={one: result("c1") for one in ids}, B={one: result("c1") for one in ids})
+    command = f"{shlex.quote(script())} report A B --format json --golden {GOLDEN} {ending}"
+    status = "; echo ${PIPESTATUS[0]} >&2"
+    done = subprocess.run(["bash", "-c", command + status], capture_output=True, text=True, check=False)
+    *told, exit_code = done.stderr.splitlines()
+    assert (int(exit_code), told) == (code, [f"kebab-eval: {said}"] if said else [])
 
 
 # -- runs ----------------------------------------------------------------------------------------

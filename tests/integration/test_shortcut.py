@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -187,34 +189,77 @@ def test_the_first_failure_stops_the_session_where_one_is_enough(project: Projec
 # -- the garbage collector -----------------------------------------------------------------------
 
 COUNTS = """
-import atexit, gc
+import gc
 
 def pytest_runtest_logreport(report):
     if "two" in report.nodeid and report.when == "call":
-        print("DURING", gc.get_freeze_count() > 0)
+        print("SET ASIDE", gc.get_freeze_count() > 0)
+"""
+LEFT = """
+import atexit, gc
+# Handlers run in reverse: this one, registered before the plugin's, runs after it.
+atexit.register(lambda: print("LEFT", gc.get_freeze_count() > 0, flush=True))
+"""
+PROGRAM = """
+import gc, sys, pytest
 
-atexit.register(lambda: print("AFTER", gc.get_freeze_count(), flush=True))
+pytest.main(sys.argv[1:])
+
+class Log:
+    def __init__(self):
+        self.file = open("written.txt", "w")
+        self.write, self.again = self.file.write, self.emit  # a cycle
+
+    def emit(self, text):
+        self.write(text)
+
+log = Log()
+log.emit("flushed at the end")
 """
 
 
 def test_what_was_set_aside_is_taken_back_when_pytest_is_done(project: Project) -> None:
     several(project)
     project.pytester.makeconftest(COUNTS)
+    project.pytest(*ALONE, "fixtures", "-s").stdout.fnmatch_lines(["*SET ASIDE True*"])
+    assert gc.get_freeze_count() == 0
+
+
+def test_nothing_is_set_aside_where_tests_of_others_run(project: Project) -> None:
+    several(project)
+    project.pytester.makeconftest(COUNTS)
     project.pytester.makepyfile(test_other="def test_other(): pass")
-    outcome = project.pytest_subprocess(*ALONE, "-s", str(project.golden), "test_other.py")
-    outcome.stdout.fnmatch_lines(["*DURING True*", "AFTER 0"])
+    outcome = project.pytest(*ALONE, "fixtures", "test_other.py", "-s")
+    outcome.stdout.fnmatch_lines(["*SET ASIDE False*"])
+
+
+def test_what_others_set_aside_stays_so(project: Project) -> None:
+    several(project)
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        project.pytest(*ALONE, "fixtures")
+        assert gc.get_freeze_count() >= before - 10_000  # some of it was freed, by its references
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_memory_is_left_to_the_system_only_where_no_test_of_others_ran(project: Project) -> None:
     several(project)
-    left = "import gc\nprint('LEFT', gc.get_freeze_count() > 0, flush=True)"
-    project.pytester.makeconftest(f"import atexit\natexit.register(lambda: exec({left!r}))")
+    project.pytester.makeconftest(LEFT)
     project.pytester.makepyfile(test_other="def test_other(): pass")
-    # Handlers run in reverse: the conftest's own, registered before the plugin's, runs after it.
-    project.pytest_subprocess(*ALONE, str(project.golden)).stdout.fnmatch_lines(["LEFT True"])
-    project.pytest_subprocess(*ALONE, str(project.golden), "test_other.py").stdout.fnmatch_lines(
-        ["LEFT False"]
-    )
+    project.pytest_subprocess(*ALONE, "fixtures").stdout.fnmatch_lines(["LEFT True"])
+    mixed = project.pytest_subprocess(*ALONE, "fixtures", "test_other.py")
+    mixed.stdout.fnmatch_lines(["LEFT False"])
+
+
+def test_a_program_that_calls_pytest_ends_as_ever(project: Project) -> None:
+    several(project)
+    program = project.pytester.makepyfile(program=PROGRAM)
+    options = ["--kebab-run-a=A", "--kebab-run-b=B", "fixtures"]
+    project.pytester.run(sys.executable, program, *ALONE, *options)
+    assert (project.path / "written.txt").read_text(encoding="utf-8") == "flushed at the end"
 
 
 # -- what others do to the items -----------------------------------------------------------------
@@ -272,3 +317,26 @@ def test_a_plugin_that_comes_while_items_run_misses_nothing(project: Project, ho
     seen = re.findall(r"SEEN query\[(\w+)", printed)
     # What is skipped is skipped before anybody's setup.
     assert [one for one in seen if one != "unasked"] == ["one", "two", "lost", "three", "four"]
+
+
+def test_a_hook_may_shorten_the_session(project: Project) -> None:
+    several(project)
+    project.pytester.makeconftest(
+        """
+        def pytest_collection_finish(session):
+            global items
+            items = session.items
+
+        def pytest_runtest_logreport(report):
+            if "one" in report.nodeid and report.when == "teardown":
+                del items[2:]
+        """
+    )
+    project.pytest(*ALONE).assert_outcomes(passed=2)
+
+
+def test_an_accepted_regression_that_is_made_to_fail_is_told_in_full(project: Project) -> None:
+    project.write_golden({"id": "q-002", "expected_chunk_ids": ["c2"], "xfail": {"reason": "known"}})
+    outcome = project.pytest(*ALONE, "--runxfail")
+    outcome.assert_outcomes(failed=1)
+    outcome.stdout.fnmatch_lines(["*run A     rank 1", "*top hits of run B*"])

@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.aggregates import aggregate
+from pytest_kebab_eval.aggregates import _halves, aggregate
 from pytest_kebab_eval.matching import Matcher
 from pytest_kebab_eval.model import MatchMode, QueryResult, Run
 from pytest_kebab_eval.scoring import Scorecard, Scorer
@@ -140,6 +140,25 @@ def test_significance_is_that_of_the_changes_query_by_query(asked_pairs: list[Pa
     assert judged is not None
     assert judged.n == len(both)
     assert judged.up == sum((pair.b.judged or 0) > (pair.a.judged or 0) for pair in both)
+
+
+def test_what_is_equal_query_by_query_is_equal_in_total_however_it_is_counted() -> None:
+    # precision@5 is 0.2 for 663 of 800 queries in both runs; 663 x 0.2 / 800 is just below 0.16575
+    ranks = [1] + [2] * 43 + [3] * 70 + [4] * 549 + [None] * 137
+    a, b = scorecards(
+        [
+            Pair(None, Asked(rank, 1, None, errored=False), Asked(rank and 1, 1, None, errored=False))
+            for rank in ranks
+        ]
+    )
+    values = [aggregate(card).value("precision@5_chunk") for card in (a, b)]
+    assert values == [round(math.fsum([0.2] * 663) / 800, 4)] * 2
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 300)), min_size=1, max_size=8))
+def test_counted_sums_are_as_exact_as_those_one_by_one(counted: list[tuple[float, int]]) -> None:
+    at_once = math.fsum(part * count for value, count in counted for part in _halves(value))
+    assert at_once == math.fsum(value for value, count in counted for _ in range(count))
 
 
 def test_queries_alike_share_one_score_also_between_runs() -> None:
