@@ -58,7 +58,7 @@ def main() -> None:
 
     Runs are named by an id, a unique prefix of one, latest, latest~1, or commit:HASH. Data goes to standard
     output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
-    2 for wrong use.
+    2 for wrong use; 130 or 141 where it was stopped, or its output closed.
     """
     leave_to_the_system("kebab-eval")
 
