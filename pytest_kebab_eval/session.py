@@ -32,7 +32,7 @@ from pytest_kebab_eval.reports.as_markdown import check_sections, report_context
 from pytest_kebab_eval.reports.as_text import Line, explain, query_lines, summary
 from pytest_kebab_eval.reports.words import counted
 from pytest_kebab_eval.settings import Settings, Sources
-from pytest_kebab_eval.shortcut import is_open, is_ours_to_loop, log_passed, run_items
+from pytest_kebab_eval.shortcut import has_conftest, is_open, is_ours_to_loop, log_passed, run_items
 from pytest_kebab_eval.verdicts import Outcome, Verdict
 
 WORKER_KEY = "kebab_eval"
@@ -247,10 +247,10 @@ class KebabSession:
                 verdict = verdicts[item.query.id]
                 if verdict.outcome is Outcome.SKIPPED:
                     item.add_marker(pytest.mark.skip(reason=verdict.reason))
-        alone = all(isinstance(item, KebabItem) for item in session.items)
-        if alone:  # else there may be objects of other tests
-            leave_to_the_system("pytest", "py.test")
+        if session.items and all(isinstance(item, KebabItem) for item in session.items):
             self._is_set_aside = set_aside()
+            if not has_conftest(session.config):
+                leave_to_the_system("pytest", "py.test")
         self._loops = self._shortcut and is_ours_to_loop(session.config)
         if self._loops:
             run_items(session, self.pytest_runtest_protocol)

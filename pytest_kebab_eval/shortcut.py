@@ -46,6 +46,12 @@ def is_ours_to_loop(config: pytest.Config) -> bool:
     return all(home in _OURS for home in loops) and all(map(_is_harmless, protocols))
 
 
+def has_conftest(config: pytest.Config) -> bool:
+    """Whether there is code of the user's own in this process."""
+    names = (getattr(plugin, "__name__", "") for plugin in config.pluginmanager.get_plugins())
+    return any(name.rpartition(".")[2] == "conftest" for name in names)
+
+
 def run_items(
     session: pytest.Session, shortcut: Callable[[pytest.Item, pytest.Item | None], bool | None]
 ) -> None:

@@ -245,13 +245,14 @@ def test_what_others_set_aside_stays_so(project: Project) -> None:
         gc.unfreeze()
 
 
-def test_memory_is_left_to_the_system_only_where_no_test_of_others_ran(project: Project) -> None:
+def test_memory_is_left_to_the_system_only_where_nothing_of_the_users_own_runs(project: Project) -> None:
     several(project)
-    project.pytester.makeconftest(LEFT)
-    project.pytester.makepyfile(test_other="def test_other(): pass")
-    project.pytest_subprocess(*ALONE, "fixtures").stdout.fnmatch_lines(["LEFT True"])
-    mixed = project.pytest_subprocess(*ALONE, "fixtures", "test_other.py")
-    mixed.stdout.fnmatch_lines(["LEFT False"])
+    project.pytester.makepyfile(probe=LEFT, test_other="def test_other(): pass")
+    options = [*ALONE, "-p", "probe", "fixtures"]
+    project.pytest_subprocess(*options).stdout.fnmatch_lines(["LEFT True"])
+    project.pytest_subprocess(*options, "test_other.py").stdout.fnmatch_lines(["LEFT False"])
+    project.pytester.makeconftest("")
+    project.pytest_subprocess(*options).stdout.fnmatch_lines(["LEFT False"])
 
 
 def test_a_program_that_calls_pytest_ends_as_ever(project: Project) -> None:
