@@ -201,7 +201,7 @@ class Bench:
 
     def per_query(self, small: int, large: int) -> Row:
         """Without what starting costs, which a gate of one query shows."""
-        fixed, few = interleaved(self._repeats, lambda: self.gate(1), lambda: self.gate(small))
+        fixed, few = interleaved(4 * self._repeats, lambda: self.gate(1), lambda: self.gate(small))
         (many,) = interleaved(max(1, self._repeats // 2), lambda: self.gate(large))
         per_few, per_many = ((cost.cpu - fixed.cpu) / n for cost, n in ((few, small), (many, large)))
         measured = f"{1e6 * per_many:.0f} µs / {1e6 * per_few:.0f} µs = {per_many / per_few:.2f}"

@@ -72,7 +72,7 @@ class Scorer:
     ) -> None:
         self.judge = QueryJudge(matcher, cutoff)
         self.metrics = (*all_metrics(), *more_metrics)
-        self._queries = golden.by_id()
+        self.queries = golden.by_id()
         self._golden = golden
         self._match = matcher.mode.value
         self._slices = _slices_of_all(golden.queries)
@@ -104,10 +104,6 @@ class Scorer:
             golden_sha256=self._golden.fingerprint,
         )
 
-    def query(self, query_id: str) -> GoldenQuery | None:
-        """The golden query of that id."""
-        return self._queries.get(query_id)
-
     def new_columns(self) -> _Columns:
         """Empty columns for the metrics that need them."""
         return _Columns(one for _, one in self._measured if not one.family.over.of_facts)
@@ -138,8 +134,8 @@ class _Scoring:
     """One run while it is scored."""
 
     def __init__(self, scorer: Scorer, passages: Passages) -> None:
-        self._scorer = scorer
         self._passages = passages
+        self._query_of, self._judge, self._score_of = scorer.queries.get, scorer.judge, scorer.score_of
         self.scores: dict[str, QueryScore] = {}
         self.columns = scorer.new_columns()
         self.errors: dict[str, str] = {}
@@ -165,7 +161,7 @@ class _Scoring:
         if isinstance(result, Unreadable):
             self.unreadable[query_id] = result.reason
             result = QueryResult(query_id=query_id, hits=(), error=result.reason)
-        query = self._scorer.query(query_id)
+        query = self._query_of(query_id)
         is_golden = query is not None
         if query is None:
             self.strays.add(query_id)
@@ -174,14 +170,14 @@ class _Scoring:
             self.errors[query.id] = result.error
         if result.judge:
             self.judges.add((result.judge.model, result.judge.prompt_version, result.judge.temperature))
-        judge, passages = self._scorer.judge, self._passages
-        judged = Judged(query, result, judge.facts(query, result, passages, is_golden=is_golden))
+        facts = self._judge.facts(query, result, self._passages, is_golden=is_golden)
+        judged = Judged(query, result, facts)
         if result.scope:
-            targets = judge.targets(query)
-            paths = targets.paths or passages.paths_of(targets.doc_ids, targets.ids)
+            targets = self._judge.targets(query)
+            paths = targets.paths or self._passages.paths_of(targets.doc_ids, targets.ids)
             judged = msgspec.structs.replace(judged, target_paths=paths)
         self.columns.add(row, judged)
-        self.scores[query.id] = self._scorer.score_of(judged)
+        self.scores[query.id] = self._score_of(judged)
 
 
 _Compute = Callable[[Judged], "float | None"]
