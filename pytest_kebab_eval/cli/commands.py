@@ -25,7 +25,7 @@ from pytest_kebab_eval.history import history as runs_so_far
 from pytest_kebab_eval.inert import printable, shown_path
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import Metric, all_names
-from pytest_kebab_eval.pausing import leave_to_the_system
+from pytest_kebab_eval.pausing import collection_paused, leave_to_the_system
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.reports.words import counted, valued
@@ -98,6 +98,7 @@ def runs(db: str | None, suite: str | None, as_json: bool) -> None:
 @click.argument("b", metavar="B")
 @options(*COMPARING, "json")
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
+@collection_paused()
 def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     """Compare run B, the candidate, with run A, the baseline.
 
