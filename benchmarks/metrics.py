@@ -14,12 +14,14 @@ from pathlib import Path
 import pytrec_eval
 
 from pytest_kebab_eval.golden import load_golden_set
-from pytest_kebab_eval.matching import Matcher, Ranking, Targets, judge
-from pytest_kebab_eval.metrics import Facts, Judged, Metric
-from pytest_kebab_eval.metrics.registry import Formula, mean
+from pytest_kebab_eval.judging import QueryJudge
+from pytest_kebab_eval.matching import Matcher, Ranking, judge
+from pytest_kebab_eval.metrics import Judged, Metric
+from pytest_kebab_eval.metrics.registry import mean
 from pytest_kebab_eval.model import MatchMode, QueryResult
 from pytest_kebab_eval.pausing import collection_paused
 from pytest_kebab_eval.places import Passages
+from pytest_kebab_eval.scoring import DEFAULT_CUTOFF
 from pytest_kebab_eval.store import open_database
 
 REPEATS = 5
@@ -32,26 +34,23 @@ with open_database(Path("kebab.sqlite")) as database:
     runs = [[one for one in database.results(run) if isinstance(one, QueryResult)] for run in ("a", "b")]
 
 
-def values_of(targets: Targets, ranking: Ranking, formulas: list[Formula]) -> list[float]:
-    rest = ((), False, None, False, 0, False, False, True, None, None, None, False, False, *(False,) * 4)
-    facts = Facts(targets.gains, targets.by, True, ranking, (), 5, *rest)
-    judged = Judged(golden.queries[0], runs[0][0], facts)
-    return [float(formula(judged) or 0) for formula in formulas]
-
-
 def ours() -> dict[str, float]:
     matcher, passages = Matcher(MatchMode.EXACT), Passages()
+    query_judge = QueryJudge(matcher, DEFAULT_CUTOFF)
     formulas = [Metric.parse(name).compute for name in OURS]
     known: dict[tuple[tuple[float, ...], Ranking], list[float]] = {}
     totals: dict[str, float] = {}
     for rows in runs:
         values = []
         for result in rows:
-            targets = matcher.targets(queries[result.query_id])
+            query = queries[result.query_id]
+            targets = matcher.targets(query)
             ranking = judge(targets, result.hits, passages)
             found = known.get((targets.gains, ranking))
             if found is None:  # the same formulas give the same values
-                found = known[targets.gains, ranking] = values_of(targets, ranking, formulas)
+                facts = query_judge.facts(query, result, passages, is_golden=True)
+                judged = Judged(query, result, facts)
+                found = known[targets.gains, ranking] = [float(formula(judged) or 0) for formula in formulas]
             values.append(found)
         totals = {name: mean(column) for name, column in zip(OURS, zip(*values, strict=True), strict=True)}
     return totals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,15 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inert import printable, shown_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs, match_mode
 from pytest_kebab_eval.matching import Matcher, gains_of
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value
+from pytest_kebab_eval.model import (
+    GoldenQuery,
+    MatchMode,
+    QueryComparison,
+    QueryResult,
+    Run,
+    Unreadable,
+    Value,
+)
 from pytest_kebab_eval.pausing import collection_paused
 from pytest_kebab_eval.places import Located, Passages, Places, citation_extents
 from pytest_kebab_eval.scoring import Scorecard, Scorer
@@ -45,9 +53,9 @@ class Shown(Value, frozen=True):
     cited_a: tuple[bool, ...] = ()  # for each citation of the answer, whether it leads to a chunk
     cited_b: tuple[bool, ...] = ()
 
-    def for_message(self, rank_in_a: int | None) -> Shown:
+    def for_message(self, comparison: QueryComparison | None) -> Shown:
         """No more than the message of a failure shows: where all fail, thousands have to be kept."""
-        a, b = self.a, self.b
+        a, b, rank_in_a = self.a, self.b, comparison.a_hit_rank if comparison else None
         if a is not None:
             a = msgspec.structs.replace(a, hits=(), answer=None)
         if b is not None:
@@ -94,12 +102,12 @@ def evaluate(
             problems=tuple(_strangers(golden, sides)),
             warnings=inputs.warnings,
         )
-        verdicts = _verdicts(golden, report, comparer, settings, today or datetime.date.today())
+        compared = {one.query_id: one for one in report.per_query}
+        verdicts = _verdicts(golden, compared, comparer, settings, today or datetime.date.today())
         accepted = [one for one, verdict in verdicts.items() if verdict.outcome is Outcome.XFAILED]
         report = msgspec.structs.replace(report, accepted=tuple(sorted(accepted)))
-        ranks = {one.query_id: one.a_hit_rank for one in report.per_query if one.a_hit_rank is not None}
         shown = {
-            query.id: judging.shown(query).for_message(ranks.get(query.id))
+            query.id: judging.shown(query).for_message(compared.get(query.id))
             for query in golden.queries
             if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
         }
@@ -271,16 +279,20 @@ def _places_in_hits(wanted: set[str], runs: list[tuple[Database, Run]]) -> dict[
 
 
 def _verdicts(
-    golden: GoldenSet, report: CompareReport, comparer: Comparer, settings: Settings, today: datetime.date
+    golden: GoldenSet,
+    compared: Mapping[str, QueryComparison],
+    comparer: Comparer,
+    settings: Settings,
+    today: datetime.date,
 ) -> dict[str, Verdict]:
-    comparisons = {one.query_id: one for one in report.per_query}
     a, b = comparer.sides.a, comparer.sides.b
     verdicts = {}
     for query in golden.queries:
         before = a.scores.get(query.id) if a and query.xfail else None
         at_stake = comparer.passed_checks(before) if before else ()
-        compared = comparisons.get(query.id)
-        verdicts[query.id] = judge_query(query, compared, a, b, settings.fail_on, today, at_stake)
+        verdicts[query.id] = judge_query(
+            query, compared.get(query.id), a, b, settings.fail_on, today, at_stake
+        )
     return verdicts
 
 

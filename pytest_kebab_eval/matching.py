@@ -106,7 +106,7 @@ class Matcher:
         """The targets of a query: its chunks, else its anchors, else its documents."""
         ids = query.expected_chunk_ids
         if ids and self.mode is MatchMode.EXACT and not query.expected_spans and not query.relevance:
-            return Targets(ids, (1.0,) * len(ids), "chunk", None, query.expected_doc_ids or ())  # as usual
+            return _chunk_targets(query, ids, (1.0,) * len(ids))  # as usual
         known = self._known.get(query.id)
         if known is None:
             known = self._known[query.id] = self._targets(query)
@@ -119,7 +119,7 @@ class Matcher:
             return _anchor_targets(query.gold_supports)
         if chunks or own_spans:
             if self.mode is MatchMode.EXACT and not own_spans:
-                return _chunk_targets(query, chunks)
+                return _chunk_targets(query, tuple(chunks), tuple(chunks.values()))
             return self._located_targets(query, chunks)
         if query.expected_doc_ids:
             return _document_targets(query.expected_doc_ids)
@@ -199,8 +199,8 @@ _NO_MATCH: tuple[Match, ...] = ()
 _NOTHING = Targets((), (), "nothing", lambda hit, passages: _NO_MATCH, for_metrics=False)
 
 
-def _chunk_targets(query: GoldenQuery, chunks: dict[str, float]) -> Targets:
-    return Targets(tuple(chunks), tuple(chunks.values()), "chunk", None, query.expected_doc_ids or ())
+def _chunk_targets(query: GoldenQuery, ids: tuple[str, ...], gains: tuple[float, ...]) -> Targets:
+    return Targets(ids, gains, "chunk", None, query.expected_doc_ids or ())
 
 
 def _document_targets(doc_ids: Sequence[str]) -> Targets:

@@ -27,9 +27,21 @@ class QueryScore(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     facts: Facts
     values: tuple[float | None, ...]  # in the order of the metrics; None also for those with a column
-    first: int | None  # the rank of the first correct hit
-    by_document: bool  # it may have been found only by being in the right document
-    doc_rank: int | None  # of the first hit in an expected document
+
+    @property
+    def first(self) -> int | None:
+        """The rank of the first correct hit."""
+        return self.facts.ranking.first
+
+    @property
+    def by_document(self) -> bool:
+        """Whether it may have been found only by being in the right document."""
+        return self.facts.by == "document" or self.facts.ranking.by_document
+
+    @property
+    def doc_rank(self) -> int | None:
+        """The rank of the first hit in an expected document."""
+        return min((rank for rank in self.facts.doc_ranks if rank is not None), default=None)
 
 
 JudgeIdentity = tuple[str | None, str | None, float | str | None]
@@ -113,20 +125,13 @@ class Scorer:
         return self._known.get(judged.facts) or self._new(judged)
 
     def _new(self, judged: Judged) -> QueryScore:
-        facts = judged.facts
         values: list[float | None] = [None] * len(self.metrics)
         for applies, metrics in self._over_facts:
             if applies(judged):
                 for number, compute in metrics:
                     value = compute(judged)
                     values[number] = None if value is None else float(value)
-        score = self._known[facts] = QueryScore(
-            facts=facts,
-            values=tuple(values),
-            first=facts.ranking.first,
-            by_document=facts.by == "document" or facts.ranking.by_document,
-            doc_rank=min((rank for rank in facts.doc_ranks if rank is not None), default=None),
-        )
+        score = self._known[judged.facts] = QueryScore(judged.facts, tuple(values))
         return score
 
 

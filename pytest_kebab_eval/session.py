@@ -240,22 +240,27 @@ class KebabSession:
         options = session.config.option
         if options.collectonly or (session.testsfailed and not options.continue_on_collection_errors):
             return None
-        verdicts = self.evaluation.verdicts
+        self._mark_skipped(session.items)
+        self._spare_the_collector(session)
         self._shortcut = is_open(session.config)
-        for item in session.items:
-            if isinstance(item, QueryItem):
-                verdict = verdicts[item.query.id]
-                if verdict.outcome is Outcome.SKIPPED:
-                    item.add_marker(pytest.mark.skip(reason=verdict.reason))
-        if session.items and all(isinstance(item, KebabItem) for item in session.items):
-            self._is_set_aside = set_aside()
-            if not has_conftest(session.config):
-                leave_to_the_system("pytest", "py.test")
         self._loops = self._shortcut and is_ours_to_loop(session.config)
         if self._loops:
             run_items(session, self.pytest_runtest_protocol)
             return True
         return None
+
+    def _mark_skipped(self, items: Sequence[pytest.Item]) -> None:
+        for item in items:
+            verdict = self.evaluation.verdicts[item.query.id] if isinstance(item, QueryItem) else None
+            if verdict and verdict.outcome is Outcome.SKIPPED:
+                item.add_marker(pytest.mark.skip(reason=verdict.reason))
+
+    def _spare_the_collector(self, session: pytest.Session) -> None:
+        """What there is stays to the end, unless tests of others make and drop things of their own."""
+        if session.items and all(isinstance(item, KebabItem) for item in session.items):
+            self._is_set_aside = set_aside()
+            if not has_conftest(session.config):
+                leave_to_the_system("pytest", "py.test")
 
     def pytest_plugin_registered(self) -> None:
         """Close the short path for a plugin that comes late and would miss it."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
+from pytest_kebab_eval.inert import shown_path
 
 REGRESSION = 1
 WRONG_USE = 2
@@ -17,7 +20,7 @@ STOPPED, PIPE_CLOSED = 130, 141  # as a shell says of a program that Ctrl-C, or 
 
 
 class Group(click.Group):
-    """Turns errors meant for the user into one message and exit code 2; loads the importers when asked."""
+    """Turns errors into one message and an exit code; loads the importers when asked."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands."""
@@ -50,10 +53,12 @@ class Group(click.Group):
             ctx.exit(PIPE_CLOSED)
         except OSError as error:
             _drop_output()
-            click.echo(f"kebab-eval: cannot write the output: {error.strerror or error}", err=True)
+            what = shown_path(Path(error.filename)) if error.filename else "cannot write the output"
+            click.echo(f"kebab-eval: {what}: {error.strerror or error}", err=True)
             ctx.exit(REGRESSION)
 
 
 def _drop_output() -> None:
     """Nobody can have what is left of it, and trying again at the end would only complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError, AttributeError):  # where it has no number, or is not there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

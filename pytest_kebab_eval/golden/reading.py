@@ -72,7 +72,7 @@ def _entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[E
         return _jsonl_entries(_decoded(data), problems)
     if suffix == ".json":
         return _json_entries(_decoded(data))
-    _decoded(data)
+    _decoded(data)  # which says where it is not UTF-8
     return _YamlReader(data).entries(problems)
 
 
