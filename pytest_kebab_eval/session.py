@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -240,7 +240,7 @@ class KebabSession:
         options = session.config.option
         if options.collectonly or (session.testsfailed and not options.continue_on_collection_errors):
             return None
-        self._mark_skipped(session.items)
+        _mark_skipped(session.items, self.evaluation.verdicts)
         self._spare_the_collector(session)
         self._shortcut = is_open(session.config)
         self._loops = self._shortcut and is_ours_to_loop(session.config)
@@ -248,12 +248,6 @@ class KebabSession:
             run_items(session, self.pytest_runtest_protocol)
             return True
         return None
-
-    def _mark_skipped(self, items: Sequence[pytest.Item]) -> None:
-        for item in items:
-            verdict = self.evaluation.verdicts[item.query.id] if isinstance(item, QueryItem) else None
-            if verdict and verdict.outcome is Outcome.SKIPPED:
-                item.add_marker(pytest.mark.skip(reason=verdict.reason))
 
     def _spare_the_collector(self, session: pytest.Session) -> None:
         """What there is stays to the end, unless tests of others make and drop things of their own."""
@@ -362,6 +356,13 @@ class KebabSession:
         wanted = report.run_a and self.settings.snapshot == "auto" and self._has_syrupy
         if wanted and not self.snapshot_wanted:
             yield Line("snapshot: none yet; record one with --snapshot-update")
+
+
+def _mark_skipped(items: Sequence[pytest.Item], verdicts: Mapping[str, Verdict]) -> None:
+    for item in items:
+        verdict = verdicts[item.query.id] if isinstance(item, QueryItem) else None
+        if verdict and verdict.outcome is Outcome.SKIPPED:
+            item.add_marker(pytest.mark.skip(reason=verdict.reason))
 
 
 def _or_none(rank: int | None) -> int | str:
