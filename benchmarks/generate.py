@@ -13,13 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SCHEMA = """
-CREATE TABLE eval_runs (
-    run_id TEXT PRIMARY KEY, suite TEXT NOT NULL, config_snapshot_json TEXT NOT NULL,
-    aggregate_json TEXT NOT NULL DEFAULT '{}', commit_hash TEXT, created_at TEXT NOT NULL);
-CREATE TABLE eval_query_results (
-    run_id TEXT NOT NULL, query_id TEXT NOT NULL, result_json TEXT NOT NULL, PRIMARY KEY (run_id, query_id));
-"""
+from pytest_kebab_eval.store.recording import SCHEMA
+
 SNIPPET = "Rotate the credentials of the service account before the quarter ends, and tell the owner. "
 DIFFICULTIES = ("easy", "medium", "hard")
 
@@ -95,7 +90,8 @@ def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = 0.0,
     path.unlink(missing_ok=True)
     connection = sqlite3.connect(path)
     with connection:
-        connection.executescript(SCHEMA)
+        for table in SCHEMA:
+            connection.execute(table)
         older = [(f"older-{number}", 0.0) for number in range(more_runs)]
         for day, (run_id, loss) in enumerate([*older, ("a", 0.0), ("b", loss_b)], 1):
             connection.execute(

@@ -15,10 +15,12 @@ from typing import Any
 import msgspec
 import yaml
 
+from pytest_kebab_eval.comparison import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.fields import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
+from pytest_kebab_eval.reports.as_json import report_json
 
 Json = dict[str, Any]
 
@@ -138,6 +140,11 @@ def stored(given: Json) -> QueryResult:
 def stored_hit(chunk_id: str = "c1", rank: int = 1, **more: Any) -> Hit:
     """A hit as the program sees it."""
     return msgspec.convert(hit(chunk_id, rank, **more), Hit)
+
+
+def render_report_json(report: CompareReport) -> str:
+    """A `report.json` in one piece."""
+    return "".join(report_json(report))
 
 
 def aggregate_of(path: Path, run_id: str) -> Any:

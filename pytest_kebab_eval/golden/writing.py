@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
+from pytest_kebab_eval import files
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.golden.fields import FIELDS
 from pytest_kebab_eval.inert import shown_path
@@ -27,24 +28,14 @@ HEADER = """\
 _LINE_LENGTH = 100
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, to be written to; it takes the path's place if all went well."""
+def replacing(path: Path) -> AbstractContextManager[Path]:
+    """A new file to write golden queries to; it takes the path's place if all went well."""
     target = Path(os.path.realpath(path))  # a link stays one
     if target.is_dir():
         raise InputError(f"{shown_path(path)} is a directory; name a file to write the golden queries to")
     if not target.parent.is_dir():
         raise InputError(f"there is no directory {shown_path(target.parent)} to write the golden file to")
-    beside = target.with_name(f".{os.getpid()}-{target.name}")
-    try:
-        yield beside
-        try:
-            beside.replace(target)
-        except OSError as error:
-            raise _not_written(path, error) from None
-    finally:
-        with suppress(OSError):
-            beside.unlink()
+    return files.replacing(target, lambda error: _not_written(path, error))
 
 
 def write_golden(path: Path, entries: Iterable[Mapping[str, Any]]) -> int:

@@ -25,6 +25,7 @@ from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.charts import bars, forest, mood_of, slice_panels, slope
 from pytest_kebab_eval.reports.digest import Digest
+from pytest_kebab_eval.reports.environment import environment_for
 from pytest_kebab_eval.reports.html_text import change, figure, inert, percent, setting, short
 from pytest_kebab_eval.reports.time_charts import latency_histograms, trend_charts
 from pytest_kebab_eval.reports.words import CAUSES, counted, coverage, lost_queries, matched, metric_rows
@@ -98,13 +99,8 @@ def _drawn(report: CompareReport, digest: Digest, history: Sequence[HistoryPoint
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pytest_kebab_eval", "reports"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=lambda value: inert(value) if isinstance(value, str) else value,
+    environment = environment_for(
+        autoescape=True, finalize=lambda value: inert(value) if isinstance(value, str) else value
     )
     environment.filters.update(figure=figure, change=change, percent=percent, short=short, setting=setting)
     script = _file("report.js")

@@ -19,13 +19,8 @@ _VOLATILE = {
 }
 
 
-def render_report_json(report: CompareReport) -> str:
-    """The whole report as JSON."""
-    return "".join(report_json(report))
-
-
 def report_json(report: CompareReport) -> Iterator[str]:
-    """The same in parts: of many queries there is only one at a time in memory."""
+    """The whole report as JSON, in parts: of many queries there is only one at a time in memory."""
     return _laid_out({name: getattr(report, name) for name in report.__struct_fields__})
 
 

@@ -11,6 +11,7 @@ import jinja2
 from pytest_kebab_eval.comparison import CompareReport
 from pytest_kebab_eval.inert import brief
 from pytest_kebab_eval.model import ComparisonKind
+from pytest_kebab_eval.reports.environment import environment_for
 from pytest_kebab_eval.reports.words import (
     SLICE_METRICS,
     kinds_counted,
@@ -79,14 +80,8 @@ def check_sections(context: dict[str, Any]) -> None:
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pytest_kebab_eval", "reports"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  Markdown: every foreign text goes through `code`
-    )
+    # No escaping in Markdown: every foreign text goes through `code`.
+    environment = environment_for(autoescape=False, keep_trailing_newline=True)
     environment.filters.update(code=code, codes=codes, valued=valued, signed=signed, number=_number)
     return environment.get_template("report.md.jinja")
 

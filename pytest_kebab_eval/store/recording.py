@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 RECORD_TIMEOUT_S = 60.0
 
-_SCHEMA = (
+SCHEMA = (
     """
 CREATE TABLE eval_runs (
     run_id TEXT PRIMARY KEY, suite TEXT NOT NULL, config_snapshot_json TEXT NOT NULL,
@@ -179,7 +179,7 @@ def write_run(recorder: RunRecorder, rows: Iterable[tuple[str, bytes]]) -> None:
     with _explained(recorder.db), closing(_connect(recorder.db)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         if not _tables(connection):
-            for statement in _SCHEMA:
+            for statement in SCHEMA:
                 connection.execute(statement)
         _refuse_existing(connection, recorder.run_id, recorder.db)
         connection.execute(

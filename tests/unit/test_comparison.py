@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval import AggregateMetrics, CompareReport, QueryComparison
 from pytest_kebab_eval.evaluation import evaluate
-from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.totals import Deltas
-from tests.builders import Json, answer, hit, line, make_database, result, write_golden
+from tests.builders import Json, answer, hit, line, make_database, render_report_json, result, write_golden
 
 Results = Mapping[str, Json]
 C1: Json = {"expected_chunk_ids": ["c1"]}

@@ -32,12 +32,22 @@ from pytest_kebab_eval import (
 )
 from pytest_kebab_eval.evaluation import Evaluation, all_shown, evaluate, store
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.totals import Deltas
 from pytest_kebab_eval.verdicts import Outcome
-from tests.builders import Json, aggregate_of, answer, dump, hit, line, make_database, result, write_golden
+from tests.builders import (
+    Json,
+    aggregate_of,
+    answer,
+    dump,
+    hit,
+    line,
+    make_database,
+    render_report_json,
+    result,
+    write_golden,
+)
 
 C1: Json = {"id": "q1", "query": "?", "expected_chunk_ids": ["c1"]}
 
@@ -296,7 +306,7 @@ def test_a_report_is_the_same_bytes_under_any_hash_seed(tmp_path: Path) -> None:
     db, golden = varied(tmp_path)
     script = (
         "import sys; from pytest_kebab_eval import compare_runs, render_report_md as md;"
-        "from pytest_kebab_eval.reports.as_json import render_report_json as js;"
+        "from tests.builders import render_report_json as js;"
         "r = compare_runs('a', 'b', db=sys.argv[1], golden=sys.argv[2]);"
         "sys.stdout.buffer.write((js(r) + md(r)).encode())"
     )

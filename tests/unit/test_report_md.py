@@ -25,10 +25,19 @@ from pytest_kebab_eval.comparison import BrokenResult, GateResult
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.paraphrases import Paraphrase, ParaphraseGroup
-from pytest_kebab_eval.reports.as_json import render_report_json
 from pytest_kebab_eval.reports.as_text import summary
 from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, aggregate_of, answer, hit, line, make_database, result, write_golden
+from tests.builders import (
+    Json,
+    aggregate_of,
+    answer,
+    hit,
+    line,
+    make_database,
+    render_report_json,
+    result,
+    write_golden,
+)
 
 Results = Mapping[str, Json]
 C1: Json = {"expected_chunk_ids": ["c1"]}
