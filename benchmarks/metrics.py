@@ -14,14 +14,14 @@ from pathlib import Path
 import pytrec_eval
 
 from pytest_kebab_eval.golden import load_golden_set
-from pytest_kebab_eval.judging import QueryJudge
-from pytest_kebab_eval.matching import Matcher, Ranking, judge
+from pytest_kebab_eval.matching.locations import Passages
+from pytest_kebab_eval.matching.targets import Matcher, Ranking, judge
 from pytest_kebab_eval.metrics import Judged, Metric
 from pytest_kebab_eval.metrics.registry import mean
 from pytest_kebab_eval.model import MatchMode, QueryResult
 from pytest_kebab_eval.pausing import collection_paused
-from pytest_kebab_eval.places import Passages
-from pytest_kebab_eval.scoring import DEFAULT_CUTOFF
+from pytest_kebab_eval.scoring.facts import QueryJudge
+from pytest_kebab_eval.scoring.scorecard import DEFAULT_CUTOFF
 from pytest_kebab_eval.store import open_database
 
 REPEATS = 5

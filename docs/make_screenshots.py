@@ -18,7 +18,7 @@ from playwright.sync_api import sync_playwright
 from pytest_kebab_eval.evaluation import all_shown, evaluate
 from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.reports.as_html import render_report_html
+from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.settings import Settings
 
 HERE = Path(__file__).parent

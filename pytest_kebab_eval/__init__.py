@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.aggregates import AggregateMetrics
-    from pytest_kebab_eval.comparison import CompareReport
+    from pytest_kebab_eval.comparing.queries import CompareReport
     from pytest_kebab_eval.errors import (
         ChunkerError,
         DatabaseError,
@@ -36,10 +35,11 @@ if TYPE_CHECKING:
         QueryResult,
     )
     from pytest_kebab_eval.reports.as_markdown import render_report_md
+    from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
     from pytest_kebab_eval.store import RunRecorder
 
 _HOMES = {
-    "comparison": ("CompareReport",),
+    "comparing.queries": ("CompareReport",),
     "errors": (
         "ChunkerError",
         "DatabaseError",
@@ -58,7 +58,7 @@ _HOMES = {
     "golden": ("GoldenSet", "load_golden_set"),
     "model": ("Answer", "ComparisonKind", "GoldenQuery", "Hit", "QueryComparison", "QueryResult"),
     "reports.as_markdown": ("render_report_md",),
-    "aggregates": ("AggregateMetrics",),
+    "scoring.aggregates": ("AggregateMetrics",),
     "store": ("RunRecorder",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

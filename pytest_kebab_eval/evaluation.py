@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.aggregates import AggregateMetrics, aggregate
-from pytest_kebab_eval.comparison import Comparer, CompareReport, Sides, compare
-from pytest_kebab_eval.gates import judge_gates
+from pytest_kebab_eval.comparing.deltas import significance_in
+from pytest_kebab_eval.comparing.gates import judge_gates
+from pytest_kebab_eval.comparing.queries import Comparer, CompareReport, Sides, compare
+from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict, judge_query
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.inert import printable, shown_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs, match_mode
-from pytest_kebab_eval.matching import Matcher, gains_of
+from pytest_kebab_eval.matching.locations import Located, Passages, Places, citation_extents
+from pytest_kebab_eval.matching.targets import Matcher, gains_of
 from pytest_kebab_eval.model import (
     GoldenQuery,
     MatchMode,
@@ -29,12 +30,11 @@ from pytest_kebab_eval.model import (
     Value,
 )
 from pytest_kebab_eval.pausing import collection_paused
-from pytest_kebab_eval.places import Located, Passages, Places, citation_extents
-from pytest_kebab_eval.scoring import Scorecard, Scorer
+from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
+from pytest_kebab_eval.scoring.scorecard import Scorecard, Scorer
 from pytest_kebab_eval.settings import DEFAULT_GOLDEN, Settings, default_database
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
-from pytest_kebab_eval.totals import significance_in
-from pytest_kebab_eval.verdicts import Outcome, Verdict, judge_query
+from pytest_kebab_eval.text import printable, shown_path
 
 HITS_SHOWN = 5  # in a message
 _LONGEST_SHOWN = 200  # characters of a hit's text

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_kebab_eval.aggregates import stored_values
 from pytest_kebab_eval.evaluation import aggregate_run
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.store import Database, in_order, open_database
 
 LAST_RUNS = 30

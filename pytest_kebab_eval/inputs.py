@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.gates import Gate, parse_gate
 from pytest_kebab_eval.errors import ChunkerError, GateError, NoDatabase, NoSuchRun
-from pytest_kebab_eval.gates import Gate, parse_gate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.inert import printable
-from pytest_kebab_eval.matching import gains_of
+from pytest_kebab_eval.matching.targets import gains_of
 from pytest_kebab_eval.metrics import Metric, all_names, own_metric
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, find_run, in_order, open_database
+from pytest_kebab_eval.text import printable
 
 
 class Inputs(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import SettingsError
-from pytest_kebab_eval.inert import brief
+from pytest_kebab_eval.text import brief
 
 DATABASE_NAME = "kebab.sqlite"
 DEFAULT_GOLDEN = Path("fixtures/golden_queries.yaml")

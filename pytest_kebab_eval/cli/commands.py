@@ -12,27 +12,27 @@ from typing import Any, NoReturn
 import click
 import msgspec
 
-from pytest_kebab_eval.aggregates import aggregate as total
-from pytest_kebab_eval.aggregates import stored_values
 from pytest_kebab_eval.cli.group import REGRESSION, Group
 from pytest_kebab_eval.cli.options import COMPARING, options, settings_from
+from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate, scored_run, store_aggregate
 from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.golden import load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.history import history as runs_so_far
-from pytest_kebab_eval.inert import printable, shown_path
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.pausing import collection_paused, leave_to_the_system
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
-from pytest_kebab_eval.reports.words import counted, valued
+from pytest_kebab_eval.reports.wording import counted, valued
+from pytest_kebab_eval.scoring.aggregates import aggregate as total
+from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import find_run, in_order, open_database
+from pytest_kebab_eval.text import printable, shown_path
 from pytest_kebab_eval.validation import make_lock, validate
-from pytest_kebab_eval.verdicts import Outcome
 
 _IN_HISTORY = ("hit@5", "mrr", "groundedness", "error_rate")
 
@@ -225,8 +225,8 @@ def _shown(value: Any) -> str:
 )
 def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
     """Print the report of B against A; exits with 0 whatever it says."""
-    from pytest_kebab_eval.publishing import html_of
     from pytest_kebab_eval.reports.as_markdown import render_report_md, report_context
+    from pytest_kebab_eval.reports.publishing import html_of
 
     settings = _comparing(a, b, **given)
     inputs = find_inputs(settings)

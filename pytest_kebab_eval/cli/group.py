@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
-from pytest_kebab_eval.inert import shown_path
+from pytest_kebab_eval.text import shown_path
 
 REGRESSION = 1
 WRONG_USE = 2

@@ -12,8 +12,8 @@ import click
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, import_run
-from pytest_kebab_eval.inert import shown_path
-from pytest_kebab_eval.reports.words import counted
+from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.text import shown_path
 
 
 @contextmanager

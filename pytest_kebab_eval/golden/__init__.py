@@ -13,9 +13,9 @@ from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.fields import check_entries
 from pytest_kebab_eval.golden.lock import Lock, lock_path, read_lock
 from pytest_kebab_eval.golden.reading import Problem, read_entries
-from pytest_kebab_eval.inert import shown_path
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.pausing import collection_paused
+from pytest_kebab_eval.text import shown_path
 
 __all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
 from pytest_kebab_eval.golden.reading import Entry, Problem
-from pytest_kebab_eval.inert import brief, printable
 from pytest_kebab_eval.model import ExpectedSpan, GoldenQuery, Span, Support, Xfail
 from pytest_kebab_eval.spans import SPAN_FIELDS, extent
+from pytest_kebab_eval.text import brief, printable
 
 T = TypeVar("T")
 Check = Callable[[Any], Any]

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
-from pytest_kebab_eval.inert import brief, shown_path
 from pytest_kebab_eval.model import Span, Value
+from pytest_kebab_eval.text import brief, shown_path
 
 
 class LockedChunk(Value, frozen=True):

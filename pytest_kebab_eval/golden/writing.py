@@ -14,7 +14,7 @@ import yaml
 from pytest_kebab_eval import files
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.golden.fields import FIELDS
-from pytest_kebab_eval.inert import shown_path
+from pytest_kebab_eval.text import shown_path
 
 HEADER = """\
 # Golden queries.

@@ -16,8 +16,8 @@ from pytest_kebab_eval.importers.kebab import KEBAB
 from pytest_kebab_eval.importers.sources import STDIN, Imported, Importer, ImportOption, Source
 from pytest_kebab_eval.importers.trec import TREC
 from pytest_kebab_eval.importers.wfgy import WFGY
-from pytest_kebab_eval.inert import shown_path
 from pytest_kebab_eval.store import RunRecorder
+from pytest_kebab_eval.text import shown_path
 
 __all__ = [
     "IMPORTERS",

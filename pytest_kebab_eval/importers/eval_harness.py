@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.golden.loading_any import Member, read_members
+from pytest_kebab_eval.importers.documents import Member, read_members
 from pytest_kebab_eval.importers.sources import (
     Imported,
     Importer,
@@ -21,7 +21,7 @@ from pytest_kebab_eval.importers.sources import (
     result_json,
     unique,
 )
-from pytest_kebab_eval.inert import brief, printable
+from pytest_kebab_eval.text import brief, printable
 
 _QUESTION_KEYS = ("question", "query", "input", "text", "prompt")
 

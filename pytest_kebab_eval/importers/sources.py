@@ -16,7 +16,7 @@ import msgspec
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden.fields import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
-from pytest_kebab_eval.inert import brief, printable, shown_path
+from pytest_kebab_eval.text import brief, printable, shown_path
 
 T = TypeVar("T")
 Json = dict[str, Any]

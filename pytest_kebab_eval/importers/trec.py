@@ -23,7 +23,7 @@ from pytest_kebab_eval.importers.sources import (
     golden_entry,
     result_json,
 )
-from pytest_kebab_eval.inert import brief, printable
+from pytest_kebab_eval.text import brief, printable
 
 if TYPE_CHECKING:
     from typing_extensions import Self

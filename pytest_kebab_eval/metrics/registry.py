@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.errors import MetricError
-from pytest_kebab_eval.inert import printable
-from pytest_kebab_eval.matching import Ranking
+from pytest_kebab_eval.matching.targets import Ranking
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value
+from pytest_kebab_eval.text import printable
 
 CUTOFFS = (1, 3, 5, 10)
 OWN_CUTOFF = "k"

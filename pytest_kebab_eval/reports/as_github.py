@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from pytest_kebab_eval.inert import brief, printable
+from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import GoldenQuery
-from pytest_kebab_eval.verdicts import Verdict
+from pytest_kebab_eval.text import brief, printable
 
 MOST_ANNOTATIONS = 10
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import jinja2
 
-from pytest_kebab_eval.comparison import CompareReport
-from pytest_kebab_eval.inert import brief
+from pytest_kebab_eval.comparing.queries import CompareReport
 from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.environment import environment_for
-from pytest_kebab_eval.reports.words import (
+from pytest_kebab_eval.reports.wording import (
     SLICE_METRICS,
     kinds_counted,
     metric_rows,
@@ -21,6 +20,7 @@ from pytest_kebab_eval.reports.words import (
     valued,
     verdict,
 )
+from pytest_kebab_eval.text import brief
 
 LONGEST = 65_536  # characters that GitHub takes as a comment
 MOST_IN_A_CELL = 20
@@ -83,7 +83,7 @@ def _template() -> jinja2.Template:
     # No escaping in Markdown: every foreign text goes through `code`.
     environment = environment_for(autoescape=False, keep_trailing_newline=True)
     environment.filters.update(code=code, codes=codes, valued=valued, signed=signed, number=_number)
-    return environment.get_template("report.md.jinja")
+    return environment.get_template("templates/report.md.jinja")
 
 
 def code(text: Any, width: int = 200) -> str:

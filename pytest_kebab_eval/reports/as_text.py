@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparison import CompareReport
+from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.evaluation import HITS_SHOWN, Shown
-from pytest_kebab_eval.inert import brief, printable
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.words import (
+from pytest_kebab_eval.reports.wording import (
     CAUSES,
     coverage,
     kinds_counted,
@@ -21,7 +21,7 @@ from pytest_kebab_eval.reports.words import (
     valued,
     verdict,
 )
-from pytest_kebab_eval.verdicts import Verdict
+from pytest_kebab_eval.text import brief, printable
 
 # What the summary shows of the metrics; the reports have all of them.
 _IN_SUMMARY = (

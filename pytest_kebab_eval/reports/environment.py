@@ -8,7 +8,7 @@ import jinja2
 
 
 def environment_for(*, autoescape: bool, **more: Any) -> jinja2.Environment:
-    """An environment for the templates beside this file."""
+    """An environment for the templates in this package."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("pytest_kebab_eval", "reports"),
         undefined=jinja2.StrictUndefined,

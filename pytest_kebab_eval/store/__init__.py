@@ -1,10 +1,10 @@
 """A database -> runs; aggregates -> the database. The only place that knows SQLite."""
 
+from pytest_kebab_eval.store.aggregates import write_aggregates
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import Database, open_database
-from pytest_kebab_eval.store.naming import find_run, in_order
-from pytest_kebab_eval.store.recording import Recording, RunRecorder, check_recordable, new_run_id
-from pytest_kebab_eval.store.writing import write_aggregates
+from pytest_kebab_eval.store.recorder import Recording, RunRecorder, check_recordable, new_run_id
+from pytest_kebab_eval.store.run_names import find_run, in_order
 
 __all__ = [
     "Chunk",

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
-from pytest_kebab_eval.inert import brief, printable, shown_path
 from pytest_kebab_eval.model import Amount, Hit, QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.corpus import Corpus
+from pytest_kebab_eval.text import brief, printable, shown_path
 
 READ_TIMEOUT_S = 5.0
 EVAL_TABLES = ("eval_runs", "eval_query_results")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import pytest_kebab_eval.session
-import pytest_kebab_eval.snapshots  # noqa: F401  with these here, no inner pytest imports them anew
+import pytest_kebab_eval.plugin.session
+import pytest_kebab_eval.plugin.snapshot  # noqa: F401  with these here, no inner pytest imports them anew
 from tests.builders import Json, make_database, result, write_golden
 
 RunResult = pytest.RunResult  # within `Project`, `pytest` is the method

@@ -30,12 +30,12 @@ from pytest_kebab_eval import (
     render_report_md,
     store_aggregate,
 )
+from pytest_kebab_eval.comparing.deltas import Deltas
+from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluation import Evaluation, all_shown, evaluate, store
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.totals import Deltas
-from pytest_kebab_eval.verdicts import Outcome
 from tests.builders import (
     Json,
     aggregate_of,

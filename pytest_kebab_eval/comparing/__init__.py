@@ -1,0 +1,1 @@
+"""Two scorecards -> a `CompareReport`, gates judged, and a verdict on each query."""

@@ -1,0 +1,65 @@
+"""What changed between the configurations of two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.model import Value
+from pytest_kebab_eval.text import brief
+
+
+class ConfigChange(Value, frozen=True):
+    """A setting that differs between the runs; None where a run does not say."""
+
+    key: str
+    a: Any
+    b: Any
+
+
+_NOTED = (
+    ("chunker", ("chunker_version",)),
+    (
+        "embedding",
+        ("embedding.model", "embedding.version", "embedding.dimensions", "embedding.provider"),
+    ),
+    ("model", ("llm.model_id", "llm.provider")),
+    ("prompt", ("prompt_template_version",)),
+    ("index", ("index_version",)),
+)
+_DEEPEST_SETTING = 8
+
+
+def config_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[ConfigChange]:
+    """The settings that differ, nested ones by their dotted path, in order of their names."""
+    flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
+    for key in sorted(flat_a.keys() | flat_b.keys()):
+        if flat_a.get(key) != flat_b.get(key):
+            yield ConfigChange(key, flat_a.get(key), flat_b.get(key))
+
+
+def change_notes(changes: tuple[ConfigChange, ...]) -> list[str]:
+    """What changed in chunker, embedding, model, prompt and index, such as `chunker v1→v2`."""
+    by_key = {change.key: change for change in changes}
+    notes = []
+    for label, keys in _NOTED:
+        change = next((by_key[key] for key in keys if key in by_key), None)
+        if change:
+            notes.append(f"{label} {_shown(change.a)}→{_shown(change.b)}")
+    return notes
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
+    for key, value in config.items():
+        if isinstance(value, dict) and value and depth < _DEEPEST_SETTING:
+            yield from _flat(value, f"{prefix}{key}.", depth + 1)
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    return brief(value if isinstance(value, str) else msgspec.json.encode(value).decode(), 40)

@@ -1,0 +1,225 @@
+"""`delta hit@5{difficulty=hard} >= -3% unless p > 0.05` -> a `Gate` -> its `GateResult`.
+
+[delta] METRIC[{slice=value}] OP NUMBER[%] [unless p > NUMBER]        OP: >= > <= < ==
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from decimal import Decimal
+from typing import NamedTuple, NoReturn
+
+from pytest_kebab_eval.comparing.queries import CompareReport, GateResult
+from pytest_kebab_eval.comparing.significance import Significance
+from pytest_kebab_eval.errors import GateError
+from pytest_kebab_eval.metrics import Metric
+from pytest_kebab_eval.scoring.scorecard import ONE_VALUED_SLICES
+from pytest_kebab_eval.text import printable
+
+_OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_SLICES = (*ONE_VALUED_SLICES, "tags", "answerable")
+
+
+class Gate(NamedTuple):
+    """A condition on a metric; `str` gives it back as it was written, spaces folded."""
+
+    text: str
+    metric: str
+    op: str
+    number: Decimal
+    delta: bool = False
+    part: str | None = None  # the slice
+    percent: bool = False
+    unless_p_above: Decimal | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+# -- parsing -------------------------------------------------------------------------------------
+
+
+def parse_gate(text: str, known: Collection[str]) -> Gate:
+    """A gate on one of the known metrics; a `GateError` points at the character that is wrong."""
+    return _Parser(text, known).gate()
+
+
+class _Parser:
+    def __init__(self, text: str, known: Collection[str]) -> None:
+        self._text = text
+        self._known = known
+        self._at = 0
+
+    def gate(self) -> Gate:
+        delta = self._take(r"delta(?=\s)") is not None
+        metric = self._metric()
+        part = self._slice()
+        op = self._expect("|".join(_OPERATORS), "one of >=, >, <=, <, ==")
+        start = self._skip_space()
+        number = Decimal(self._expect(r"[+-]?(\d+(\.\d*)?|\.\d+)", "a number"))
+        percent = self._take("%") is not None
+        if not percent:
+            self._check_size(metric, number, delta, start)
+        unless = self._unless(delta)
+        if self._skip_space() < len(self._text):
+            self._fail("the gate to end here" if unless or not delta else "'unless p > …' or the gate's end")
+        return Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless)
+
+    def _metric(self) -> str:
+        start = self._skip_space()
+        name = self._expect(r"[^\s{}<>=%]+", "the name of a metric")
+        try:
+            return Metric.parse(name).name
+        except KeyError:
+            pass
+        if name not in self._known:
+            self._at = start
+            near = difflib.get_close_matches(name.lower(), list(self._known), n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            if re.sub(r"@\d+", "@k", name) in self._known:
+                hint = "; k is 1, 3, 5 or 10, or the letter k for the query's own"
+            self._fail(f"the name of a metric, and there is no '{printable(name)}'{hint}")
+        return name
+
+    def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:
+        """A share is between 0 and 1; who writes 5 means 5 %."""
+        try:
+            family = Metric.parse(metric).family
+        except KeyError:
+            return
+        if family.is_mean and family.most == 1 and abs(number) > 1:
+            self._at = start
+            what = f"a change of {metric}" if delta else metric
+            self._fail(f"a number up to 1, which is the most that {what} can be; did you mean {number}%?")
+
+    def _slice(self) -> str | None:
+        if self._take(r"\{") is None:
+            return None
+        start = self._skip_space()
+        key = self._expect(r"[A-Za-z_]+", f"a slice: {', '.join(_SLICES)}")
+        key = "tags" if key == "tag" else key
+        if key not in _SLICES:
+            self._at = start
+            self._fail(f"a slice: {', '.join(_SLICES)}")
+        self._expect("=", "'=' and a value")
+        value = self._expect(r"[^{}]+", "a value").strip()
+        self._expect(r"\}", "'}'")
+        return f"{key}={value}"
+
+    def _unless(self, delta: bool) -> Decimal | None:
+        start = self._skip_space()
+        if self._take("unless") is None:
+            return None
+        if not delta:
+            self._at = start
+            self._fail("the gate to end here, since only a delta has a p value")
+        self._expect("p", "'p >' and a number")
+        self._expect(">", "'>' and a number")
+        return Decimal(self._expect(r"\d+(\.\d*)?|\.\d+", "a number"))
+
+    def _skip_space(self) -> int:
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
+        return self._at
+
+    def _take(self, pattern: str) -> str | None:
+        match = re.compile(pattern).match(self._text, self._skip_space())
+        if match is None:
+            return None
+        self._at = match.end()
+        return match[0]
+
+    def _expect(self, pattern: str, what: str) -> str:
+        found = self._take(pattern)
+        return self._fail(what) if found is None else found
+
+    def _fail(self, expected: str) -> NoReturn:
+        shown = "".join(printable(char) if char != "\t" else " " for char in self._text)
+        pointer = sum(len(printable(char)) if char != "\t" else 1 for char in self._text[: self._at])
+        raise GateError(f"bad gate: at the mark, expected {expected}\n  {shown}\n  {' ' * pointer}^")
+
+
+# -- judging -------------------------------------------------------------------------------------
+
+SignificanceOf = Callable[[str, "str | None"], "Significance | None"]
+
+
+def judge_gates(
+    gates: Iterable[Gate],
+    report: CompareReport,
+    significance_of: SignificanceOf,
+) -> tuple[GateResult, ...]:
+    """Hold each gate against the stored, rounded values of a report."""
+    return tuple(_judge(gate, report, significance_of) for gate in gates)
+
+
+def _judge(gate: Gate, report: CompareReport, significance_of: SignificanceOf) -> GateResult:
+    def result(passed: bool, value: float | None, reason: str) -> GateResult:
+        return GateResult(str(gate), gate.metric, passed, value, reason)
+
+    name = f"{gate.metric}{{{gate.part}}}" if gate.part else gate.metric
+    values: Mapping[str, float | None] = {
+        "a": report.aggregate_a.value(gate.metric, gate.part) if report.aggregate_a else None,
+        "b": report.aggregate_b.value(gate.metric, gate.part),
+    }
+    value = values["b"]
+    if gate.delta:
+        name = f"delta {name}"
+        value = report.deltas.value(gate.metric, gate.part) if report.deltas else None
+        if gate.metric in report.not_comparable:
+            return result(False, value, report.not_comparable[gate.metric])
+        if report.deltas is None:
+            return GateResult(str(gate), gate.metric, True, None, "there is no baseline yet", skipped=True)
+    if value is None:
+        return result(False, None, f"nothing was measured for {name}{_parts_there(gate, report)}")
+    limit = _limit(gate, values["a"])
+    said = f"{name} is {_plain(value)}{_as_share(gate, value, values['a'])}"
+    if _OPERATORS[gate.op](Decimal(str(value)), limit):
+        return result(True, value, said)
+    said = f"{said}, not {gate.op} {gate.number}{'%' if gate.percent else ''}"
+    if gate.unless_p_above is not None:
+        found = significance_of(gate.metric, gate.part)
+        if found is None or found.p is None:
+            return result(False, value, f"{said}; there is no test of its significance")
+        excused = Decimal(str(found.p)) > gate.unless_p_above
+        relation = ">" if excused else "<="
+        return result(excused, value, f"{said}; p = {found.p:g} {relation} {gate.unless_p_above}")
+    return result(False, value, said)
+
+
+def _parts_there(gate: Gate, report: CompareReport) -> str:
+    """The values that the gate's slice does have, if its own is none of them."""
+    if gate.part is None or gate.part in report.aggregate_b.slices:
+        return ""
+    key = gate.part.partition("=")[0]
+    there = [part.partition("=")[2] for part in report.aggregate_b.slices if part.startswith(f"{key}=")]
+    return f"; {key} is {', '.join(map(printable, there[:8])) or 'not given by any query'}"
+
+
+def _limit(gate: Gate, a: float | None) -> Decimal:
+    """The number to compare with: `%` on a delta is relative to A, elsewhere a hundredth."""
+    if not gate.percent:
+        return gate.number
+    whole = abs(Decimal(str(a))) if gate.delta and a is not None else Decimal(1)
+    return gate.number / 100 * whole
+
+
+def _plain(value: float) -> str:
+    """The stored value as it is, without an exponent or needless zeros."""
+    text = f"{value:.4f}".rstrip("0").rstrip(".")
+    return text if text not in ("", "-0") else "0"
+
+
+def _as_share(gate: Gate, delta: float, a: float | None) -> str:
+    if not (gate.delta and gate.percent and a):
+        return ""
+    return f" ({100 * delta / abs(a):+.2f}% of A's {_plain(a)})"

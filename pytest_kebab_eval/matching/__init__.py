@@ -1,0 +1,1 @@
+"""Golden query + hits -> which targets were found, at which rank."""

@@ -1,0 +1,211 @@
+"""The pytest plugin: options, fixtures, and, only where a run is named, a `KebabSession`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_kebab_eval.settings import OPTIONS, Option, Sources, names_a_run
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.comparing.queries import CompareReport
+    from pytest_kebab_eval.golden import GoldenSet
+    from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Run
+    from pytest_kebab_eval.plugin.recording import RecordingSession
+    from pytest_kebab_eval.plugin.session import KebabSession
+    from pytest_kebab_eval.store import Recording
+
+SESSION = pytest.StashKey["KebabSession"]()
+RECORDING = pytest.StashKey["RecordingSession"]()
+_HAS_NUMBERS = tuple(map(int, pytest.__version__.split(".")[:2])) >= (8, 4)
+NO_RUN = "no run is named: give --kebab-run-a and --kebab-run-b (or --kebab-record)"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Every option of `settings.OPTIONS`, with its ini value."""
+    group = parser.getgroup("kebab-eval", "compare two stored evaluation runs (pytest-kebab-eval)")
+    for option in OPTIONS:
+        help_text = f"{option.help} [env: {option.env}]" if option.env else option.help
+        shape: dict[str, Any] = {"action": "store_true"} if option.is_flag else {"metavar": option.metavar}
+        if option.choices:
+            shape = {"choices": option.choices}
+        if option.bare:
+            shape |= {"nargs": "?", "const": option.bare}
+        if option.is_list:
+            shape["action"] = "append"
+        group.addoption(
+            option.flag, *option.more_flags, dest=option.ini, default=None, help=help_text, **shape
+        )
+        if option.has_ini:
+            kind: Any = "linelist" if option.is_list else _ini_type(option)
+            parser.addini(option.ini, option.help.replace("%%", "%"), type=kind, default=None)
+
+
+def _ini_type(option: Option) -> Any:
+    """The type by which pytest's own TOML table may give the value without quotes."""
+    if option.is_flag:
+        return "bool"
+    return option.number if _HAS_NUMBERS else None
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """The hooks of `hookspecs`."""
+    from pytest_kebab_eval.plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start a session where a run is named, or is to be recorded."""
+    sources = _sources(config)
+    if config.option.help or config.option.version:
+        return
+    if config.pluginmanager.hasplugin("syrupy"):
+        from pytest_kebab_eval.plugin.shield import shield_the_snapshot
+
+        shield_the_snapshot(config)
+    record = sources.value("record")[0]
+    if record is not None:
+        _start_recording(config, sources, str(record))
+    if names_a_run(sources):
+        _start_judging(config, sources)
+
+
+def _start_judging(config: pytest.Config, sources: Sources) -> None:
+    from pytest_kebab_eval.plugin.rootdir import refuse_a_lost_ini_file
+    from pytest_kebab_eval.plugin.session import KebabSession
+
+    refuse_a_lost_ini_file(config)
+    config.stash[SESSION] = KebabSession(config, sources)
+    config.pluginmanager.register(config.stash[SESSION], "kebab-eval-session")
+
+
+def _start_recording(config: pytest.Config, sources: Sources, run_id: str) -> None:
+    from pytest_kebab_eval.plugin.recording import RecordingSession
+    from pytest_kebab_eval.plugin.rootdir import refuse_a_lost_ini_file
+
+    refuse_a_lost_ini_file(config)
+    if not run_id.strip():
+        raise pytest.UsageError("--kebab-record is empty; give the new run an id")
+    config.stash[RECORDING] = RecordingSession(config, run_id, sources)
+    config.pluginmanager.register(config.stash[RECORDING], "kebab-eval-recording")
+
+
+def _sources(config: pytest.Config) -> Sources:
+    def on_command_line(option: Option) -> Any:
+        return config.getoption(option.ini)
+
+    def in_ini(option: Option) -> Any:
+        try:
+            return config.getini(option.ini)
+        except (ValueError, TypeError, pytest.UsageError) as error:
+            raise pytest.UsageError(f"{option.ini}: {error}") from None
+
+    return Sources(on_command_line, in_ini, os.environ, Path(config.invocation_params.dir), config.rootpath)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes `kebab_query` is run for each golden query."""
+    if "kebab_query" not in metafunc.fixturenames:
+        return
+    golden = _golden(metafunc.config)
+    if golden is None:
+        nothing = pytest.param(None, id="no-run", marks=pytest.mark.skip(reason=NO_RUN))
+        metafunc.parametrize("kebab_query", [nothing], scope="session")
+        return
+    queries = golden.queries
+    metafunc.parametrize("kebab_query", queries, ids=[query.id for query in queries], scope="session")
+
+
+def _golden(config: pytest.Config) -> GoldenSet | None:
+    """The golden queries of a session that judges or records a run."""
+    judging, recording = config.stash.get(SESSION, None), config.stash.get(RECORDING, None)
+    if judging is not None:
+        return judging.golden
+    return recording.golden if recording is not None else None
+
+
+# -- fixtures ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def _kebab(pytestconfig: pytest.Config) -> KebabSession:
+    session = pytestconfig.stash.get(SESSION, None)
+    if session is None:
+        pytest.skip(NO_RUN)
+    return session
+
+
+@pytest.fixture(scope="session")
+def kebab_golden(pytestconfig: pytest.Config) -> GoldenSet:
+    """The golden queries."""
+    golden = _golden(pytestconfig)
+    if golden is None:
+        pytest.skip(NO_RUN)
+    return golden
+
+
+@pytest.fixture(scope="session")
+def kebab_report(_kebab: KebabSession) -> CompareReport:
+    """The comparison of run B with run A."""
+    return _kebab.evaluation.report
+
+
+@pytest.fixture(scope="session")
+def kebab_run_a(_kebab: KebabSession) -> Run | None:
+    """Run A, the baseline; None where run B is judged alone."""
+    return _kebab.evaluation.run_a
+
+
+@pytest.fixture(scope="session")
+def kebab_run_b(_kebab: KebabSession) -> Run:
+    """Run B, the candidate."""
+    return _kebab.evaluation.run_b
+
+
+@pytest.fixture(scope="session")
+def _kebab_results(_kebab: KebabSession) -> Iterator[Any]:
+    from contextlib import ExitStack
+
+    from pytest_kebab_eval.evaluation import stored_results
+
+    with ExitStack() as stack:
+        yield stored_results(stack, _kebab.settings, _kebab.evaluation)
+
+
+@pytest.fixture
+def kebab_result_a(kebab_query: GoldenQuery, _kebab_results: Any) -> QueryResult | None:
+    """What run A stored for the query; None if nothing that can be read."""
+    result: QueryResult | None = _kebab_results.a(kebab_query.id)
+    return result
+
+
+@pytest.fixture
+def kebab_result_b(kebab_query: GoldenQuery, _kebab_results: Any) -> QueryResult | None:
+    """What run B stored for the query; None if nothing that can be read."""
+    result: QueryResult | None = _kebab_results.b(kebab_query.id)
+    return result
+
+
+@pytest.fixture
+def kebab_comparison(kebab_query: GoldenQuery, _kebab: KebabSession) -> QueryComparison | None:
+    """What became of the query between the runs; None if it is in neither."""
+    return _kebab.comparison(kebab_query)
+
+
+@pytest.fixture(scope="session")
+def kebab_recorder(pytestconfig: pytest.Config) -> Recording:
+    """Takes what a retriever returned, `kebab_recorder.record(query_id, hits=…, answer=…)`.
+
+    With `--kebab-record RUN_ID` it is stored as a run when the session ends; without, it is dropped.
+    """
+    session: RecordingSession | None = pytestconfig.stash.get(RECORDING, None)
+    if session is not None:
+        return session.recorder
+    from pytest_kebab_eval.store import Recording
+
+    return Recording()

@@ -1,0 +1,1 @@
+"""`report.html`: the page, its index of queries, their details, the charts."""

@@ -1,0 +1,109 @@
+"""An evaluation -> the database and the report files; what fails is said, and the rest is still done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.errors import StoreError
+from pytest_kebab_eval.evaluation import Evaluation, all_shown, store
+from pytest_kebab_eval.files import write_whole
+from pytest_kebab_eval.history import history
+from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.reports.as_json import report_json
+from pytest_kebab_eval.reports.as_markdown import render_markdown
+from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.text import file_name, shown_path
+
+MOST_SCORED_FOR_TREND = 20_000  # results of runs whose aggregate is missing
+
+
+class Published(NamedTuple):
+    """What was done and what went wrong, each a line for the summary."""
+
+    done: list[str]
+    errors: list[str]
+
+
+def publish(settings: Settings, inputs: Inputs, evaluation: Evaluation, context: dict[str, Any]) -> Published:
+    """Store both aggregates and write the reports; `context` is what the templates are given."""
+    published = Published([], [])
+    _store(settings, evaluation, published)
+    _write_reports(settings, inputs, evaluation, context, published)
+    return published
+
+
+def _store(settings: Settings, evaluation: Evaluation, published: Published) -> None:
+    if not settings.store:
+        published.done.append("aggregates: not stored (--kebab-no-store)")
+        return
+    report = evaluation.report
+    try:
+        store(settings, evaluation)
+    except StoreError as error:
+        published.errors.append(str(error))
+        return
+    sides = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
+    broken = sorted({one.side.upper() for one in report.unreadable})
+    stored = {name: path for name, path in sides.items() if name not in broken}
+    if stored:
+        paths = dict.fromkeys(shown_path(path) for path in stored.values())
+        published.done.append(f"aggregates: of {' and '.join(stored)} stored in {' and '.join(paths)}")
+    published.errors.extend(
+        f"the aggregate of run {name} was not stored: it has unreadable results" for name in broken
+    )
+
+
+def _write_reports(
+    settings: Settings,
+    inputs: Inputs,
+    evaluation: Evaluation,
+    context: dict[str, Any],
+    published: Published,
+) -> None:
+    report = evaluation.report
+    directory = settings.runs_dir / file_name(report.run_b)
+    summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary_file:
+        _append(Path(summary_file), render_markdown(context), published)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, parts in _reports(settings, inputs, report, context):
+            write_whole(directory / name, parts)
+            published.done.append(f"report: {shown_path(directory / name)}")
+    except OSError as error:
+        reason = error.strerror or error
+        published.errors.append(f"cannot write the reports to {shown_path(directory)}: {reason}")
+
+
+def _reports(
+    settings: Settings, inputs: Inputs, report: CompareReport, context: dict[str, Any]
+) -> Iterator[tuple[str, Iterable[str]]]:
+    yield "report.md", [render_markdown(context)]
+    yield "report.json", report_json(report)
+    if settings.html:
+        yield "report.html", html_of(settings, inputs, report, context)
+
+
+def html_of(
+    settings: Settings, inputs: Inputs, report: CompareReport, context: dict[str, Any]
+) -> Iterator[str]:
+    """`report.html` in parts; every stored result is read again for it, one at a time."""
+    from pytest_kebab_eval.reports.html.page import render_report_html
+
+    points = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MOST_SCORED_FOR_TREND)
+    yield from render_report_html(report, all_shown(settings, inputs), points, context)
+
+
+def _append(path: Path, text: str, published: Published) -> None:
+    """To the summary of a GitHub Actions step."""
+    try:
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(f"{text}\n")
+    except OSError as error:
+        published.errors.append(
+            f"cannot add to the step summary {shown_path(path)}: {error.strerror or error}"
+        )

@@ -1,0 +1,1 @@
+"""A run + a golden set -> a `Scorecard` -> `AggregateMetrics`."""

@@ -1,0 +1,89 @@
+"""Which run a name means: an id, a unique prefix of one, `latest~1`, or `commit:<hash prefix>`."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+from pytest_kebab_eval.errors import NoSuchRun, RunNameError
+from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.store.database import Database
+from pytest_kebab_eval.text import brief, printable, shown_path
+
+MOST_CANDIDATES_SHOWN = 10
+_LATEST = re.compile(r"latest(?:~(\d{1,6}))?")
+_RFC_3339 = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):?(\d\d))?"
+)
+
+
+def find_run(database: Database, name: str, suite: str | None = None) -> Run:
+    """The one run that the name means; `suite` narrows `latest` and `commit:` down."""
+    runs = in_order(database.runs())
+    in_suite = [run for run in runs if suite is None or run.suite == suite]
+    found = [run for run in runs if run.run_id == name] or _by_rule(name, runs, in_suite)
+    return database.with_config(_only(found, name, in_suite or runs, database, suite))
+
+
+def in_order(runs: Iterable[Run]) -> list[Run]:
+    """The runs, the newest first."""
+    return sorted(runs, key=_moment, reverse=True)
+
+
+def _by_rule(name: str, runs: Sequence[Run], in_suite: Sequence[Run]) -> Sequence[Run]:
+    latest = _LATEST.fullmatch(name)
+    if latest:
+        back = int(latest[1] or 0)
+        return in_suite[back : back + 1]
+    if name.startswith("commit:"):
+        prefix = name.removeprefix("commit:").lower()
+        return [run for run in in_suite if prefix and (run.commit_hash or "").lower().startswith(prefix)]
+    return [run for run in runs if name and run.run_id.startswith(name)]
+
+
+def _only(
+    found: Sequence[Run], name: str, known: Sequence[Run], database: Database, suite: str | None
+) -> Run:
+    if len(found) == 1:
+        return found[0]
+    where = shown_path(database.path)
+    if found:
+        raise RunNameError(
+            f"the run name '{brief(name)}' fits {len(found)} runs in {where}; write one out:{_listed(found)}"
+        )
+    within = f" (suite '{brief(suite)}')" if suite is not None else ""
+    if not known:
+        raise NoSuchRun(f"there is no run '{brief(name)}': {where}{within} holds no runs yet")
+    near = difflib.get_close_matches(name, [*(run.run_id for run in known), "latest"], n=1)
+    hint = f" did you mean '{printable(near[0])}'?" if near else ""
+    raise NoSuchRun(f"there is no run '{brief(name)}' in {where}{within};{hint} it has:{_listed(known)}")
+
+
+def _listed(runs: Sequence[Run]) -> str:
+    rows = [
+        f"\n  - {printable(run.run_id)}  {printable(run.created_at)}"
+        + (f"  suite {printable(run.suite)}" if run.suite else "")
+        + (f"  commit {printable(run.commit_hash[:12])}" if run.commit_hash else "")
+        for run in runs[:MOST_CANDIDATES_SHOWN]
+    ]
+    if len(runs) > len(rows):
+        rows.append(f"\n  … and {len(runs) - len(rows)} more")
+    return "".join(rows)
+
+
+def _moment(run: Run) -> tuple[datetime.datetime, int, str]:
+    """A moment in time, whatever the offset it was written with; the id decides where that is equal."""
+    match = _RFC_3339.fullmatch(run.created_at.strip())
+    never = datetime.datetime.min
+    if not match:
+        return never, 0, run.run_id
+    *clock, fraction, sign, hours, minutes = match.groups()
+    try:
+        moment = datetime.datetime(*map(int, clock))  # type: ignore[arg-type]
+        offset = datetime.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+        moment = moment + offset if sign == "-" else moment - offset
+    except (ValueError, OverflowError):
+        return never, 0, run.run_id
+    return moment, int((fraction or "0").ljust(9, "0")[:9]), run.run_id

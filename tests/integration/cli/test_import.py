@@ -1,0 +1,312 @@
+"""`kebab-eval import FORMAT`: a run comes whole, or a sentence says why not and nothing has changed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from pytest_kebab_eval import load_golden_set
+from tests.builders import make_database, result
+from tests.integration.cli.test_commands import Called, call
+
+
+def jsonl(*lines: Any) -> str:
+    return "".join(json.dumps(one) + "\n" for one in lines)
+
+
+class Case(NamedTuple):
+    """A format: good files by option, the queries they give, and bad files with what is said of them."""
+
+    name: str
+    files: Mapping[str, str]
+    queries: list[str]
+    bad: tuple[tuple[Mapping[str, str], str], tuple[Mapping[str, str], str]]
+
+
+GOLD = {
+    "qid": "w1",
+    "question": "?",
+    "answerable": True,
+    "gold_claim_substr": ["a claim"],
+    "gold_citations": ["p1"],
+}
+TRACE = {
+    "qid": "w1",
+    "q": "?",
+    "retrieved_ids": ["p1"],
+    "answer_json": {"claim": "a claim", "citations": ["p1"]},
+}
+CASE = {
+    "id": "h1",
+    "question": "?",
+    "answerable": True,
+    "expected_key_facts": ["a fact"],
+    "gold_supports": [{"rel_path": "a.md", "heading_path": "Intro", "snippets": []}],
+}
+OUTCOME = {
+    "test_case_id": "h1",
+    "answer": "a fact",
+    "references": [],
+    "retrieved_chunks": [
+        {"chunk_id": "c1", "rel_path": "a.md", "heading_path": "Intro", "rank": 1, "text": "t"}
+    ],
+    "abstention": {"abstained": False},
+}
+SAMPLES = """\
+samples:
+  - id: e1
+    input: what?
+    expected_output: [d1]
+"""
+
+CASES = [
+    Case(
+        "kebab",
+        {"results": jsonl({"query_id": "k1", **result("c1")}, {"query_id": "k2", **result("c2")})},
+        ["k1", "k2"],
+        (
+            (
+                {"results": jsonl({"query_id": "k1", **result("c1")}) + "{oops\n"},
+                "results:2: this is not JSON: ",
+            ),
+            (
+                {"results": jsonl({"query_id": "k1", **result()}, {"query_id": "k1", **result()})},
+                "results:2: the id 'k1' is taken already, at line 1",
+            ),
+        ),
+    ),
+    Case(
+        "trec",
+        {"run": "t1 Q0 d1 0 2.5 x\nt2 Q0 d2 0 1.5 x\n", "qrels": "t1 0 d1 1\nt2 0 d1 1\n"},
+        ["t1", "t2"],
+        (
+            ({"run": "t1 Q0 d1 0 2.5 x\nt1 Q0 d2\n"}, "run:2: "),
+            ({"qrels": "t1 0 d1 1\nt1 0 d2 much\n"}, "qrels:2: "),
+        ),
+    ),
+    Case(
+        "wfgy",
+        {"gold": jsonl(GOLD), "trace": jsonl(TRACE)},
+        ["w1"],
+        (
+            ({"gold": jsonl(GOLD, GOLD)}, "gold:2: the id 'w1' is taken already, at line 1"),
+            ({"trace": jsonl(TRACE, {"retrieved_ids": ["p1"]})}, "trace:2: "),
+        ),
+    ),
+    Case(
+        "eval-harness",
+        {"dataset": SAMPLES, "outputs": '{"outputs": {"e1": ["d1", "d2"]}}'},
+        ["e1"],
+        (
+            ({"dataset": SAMPLES + "  - id: e1\n    input: again?\n"}, "dataset:5: "),
+            ({"outputs": '{"outputs": {"e1": \n oops'}, "outputs:2: "),
+        ),
+    ),
+    Case(
+        "helloworld",
+        {"eval-set": jsonl(CASE), "results": jsonl(OUTCOME)},
+        ["h1"],
+        (
+            ({"eval-set": jsonl(CASE) + "\n[]\n"}, "eval-set:3: "),
+            ({"results": jsonl(OUTCOME, {"answer": "a fact"})}, "results:2: "),
+        ),
+    ),
+]
+EACH_FORMAT = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+EACH_BAD_FILE = pytest.mark.parametrize(
+    ("case", "bad", "says"),
+    [
+        pytest.param(case, *bad, id=f"{case.name}-{number}")
+        for case in CASES
+        for number, bad in enumerate(case.bad)
+    ],
+)
+TREC = CASES[1]
+
+
+@pytest.fixture
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where to import to, in the working directory; it is not there yet."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "eval.sqlite"
+
+
+def bring(case: Case, files: Mapping[str, str] | None = None, *more: str, given: str | None = None) -> Called:
+    """Import the good files, but for those of `files`, each named as its option; '-' is standard input."""
+    options = []
+    for name, content in {**case.files, **(files or {})}.items():
+        if content != "-":
+            Path(name).write_text(content, encoding="utf-8", newline="\n")
+        options += [f"--{name}", "-" if content == "-" else name]
+    return call("import", case.name, *options, "--db", "eval.sqlite", *more, given=given)
+
+
+def rows(db: Path, sql: str) -> list[Any]:
+    with closing(sqlite3.connect(db)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+QUERY_IDS = "SELECT query_id FROM eval_query_results ORDER BY query_id"
+
+
+@EACH_FORMAT
+def test_a_run_is_imported_into_a_new_database(case: Case, db: Path) -> None:
+    called = bring(case, None, "--run-id", "r", "--suite", "docs")
+    assert (called.code, called.stdout) == (0, "r\n")
+    assert called.stderr.startswith(f"imported {len(case.queries)} quer")
+    assert rows(db, "SELECT run_id, suite FROM eval_runs") == [("r", "docs")]
+    assert rows(db, QUERY_IDS) == [(one,) for one in case.queries]
+
+
+@EACH_BAD_FILE
+def test_a_bad_line_is_one_sentence_and_leaves_no_database(
+    case: Case, bad: Mapping[str, str], says: str, db: Path
+) -> None:
+    called = bring(case, bad, "--run-id", "r")
+    assert (called.code, called.stdout) == (2, "")
+    assert called.stderr.startswith(f"kebab-eval: {says}")
+    assert called.stderr.count("\n") == 1
+    assert not db.exists()
+
+
+@EACH_BAD_FILE
+def test_a_bad_line_leaves_a_database_byte_for_byte_as_it_was(
+    case: Case, bad: Mapping[str, str], says: str, db: Path
+) -> None:
+    before = make_database(db, old={"q1": result("c1")}).read_bytes()
+    assert bring(case, bad, "--run-id", "r").code == 2
+    assert db.read_bytes() == before
+    assert {path.name for path in db.parent.iterdir()} == {
+        "eval.sqlite",
+        *case.files,
+    }  # nor is more beside it
+
+
+def test_the_id_of_a_run_that_was_not_named_is_the_output(db: Path) -> None:
+    run_id = bring(TREC).stdout.strip()
+    assert rows(db, "SELECT run_id FROM eval_runs") == [(run_id,)]
+
+
+def test_the_golden_file_comes_with_the_run(db: Path) -> None:
+    called = bring(TREC, None, "--run-id", "r", "--golden-out", "golden.yaml")
+    assert called.code == 0
+    assert "2 golden queries in golden.yaml" in called.stderr
+    assert [query.id for query in load_golden_set("golden.yaml").queries] == ["t1", "t2"]
+
+
+def test_a_bad_line_leaves_a_golden_file_as_it_was(db: Path) -> None:
+    Path("golden.yaml").write_text("[]\n", encoding="utf-8")
+    assert bring(TREC, TREC.bad[0][0], "--golden-out", "golden.yaml", "--overwrite").code == 2
+    assert Path("golden.yaml").read_text(encoding="utf-8") == "[]\n"
+
+
+def test_a_golden_file_that_is_there_is_replaced_only_if_that_is_said(db: Path) -> None:
+    Path("golden.yaml").write_text("[]\n", encoding="utf-8")
+    called = bring(TREC, None, "--golden-out", "golden.yaml")
+    assert called == Called(
+        2, "", "kebab-eval: golden.yaml is there already; say --overwrite to replace it\n"
+    )
+    assert Path("golden.yaml").read_text(encoding="utf-8") == "[]\n"
+    assert not db.exists()
+    assert bring(TREC, None, "--golden-out", "golden.yaml", "--overwrite").code == 0
+    assert len(load_golden_set("golden.yaml").queries) == 2
+
+
+def test_an_imported_run_is_compared_with_its_golden_file(db: Path) -> None:
+    # A finds d1 for both topics, B only for the first.
+    both = "t1 Q0 d1 0 2 x\nt2 Q0 d1 0 2 x\n"
+    bring(TREC, {"run": both}, "--run-id", "A", "--golden-out", "golden.yaml")
+    bring(TREC, None, "--run-id", "B")
+    called = call("compare", "A", "B", "--db", db, "--golden", "golden.yaml")
+    assert (called.code, called.lines[0]) == (1, "FAILED t2: lost d1, at rank 1 in A")
+
+
+def test_a_file_may_come_from_standard_input(db: Path) -> None:
+    called = bring(TREC, {"run": "-"}, "--run-id", "r", given=TREC.files["run"])
+    assert called.code == 0
+    assert rows(db, QUERY_IDS) == [("t1",), ("t2",)]
+
+
+def test_a_bad_line_of_standard_input_is_named(db: Path) -> None:
+    called = bring(TREC, {"run": "-"}, given="t1 Q0 d1 0 2 x\noops\n")
+    assert called.code == 2
+    assert called.stderr.startswith("kebab-eval: standard input:2: ")
+
+
+def test_a_file_may_be_compressed(db: Path) -> None:
+    Path("run.gz").write_bytes(gzip.compress(TREC.files["run"].encode()))
+    Path("qrels").write_text(TREC.files["qrels"], encoding="utf-8")
+    called = call("import", "trec", "--run", "run.gz", "--qrels", "qrels", "--db", db, "--run-id", "r")
+    assert called.code == 0
+    assert rows(db, QUERY_IDS) == [("t1",), ("t2",)]
+
+
+def test_a_run_that_is_there_is_not_overwritten(db: Path) -> None:
+    bring(TREC, None, "--run-id", "r")
+    before = db.read_bytes()
+    called = bring(TREC, {"run": "t1 Q0 d9 0 1 x\n"}, "--run-id", "r")
+    assert called.code == 2
+    assert called.stderr == "kebab-eval: eval.sqlite has a run 'r' already; name the new one differently\n"
+    assert db.read_bytes() == before
+
+
+def test_the_database_of_something_else_is_refused(db: Path) -> None:
+    with closing(sqlite3.connect(db)) as connection:
+        connection.execute("CREATE TABLE songs (title TEXT)")
+    before = db.read_bytes()
+    called = bring(TREC, None, "--run-id", "r")
+    assert called.code == 2
+    assert "eval.sqlite is a database of something else" in called.stderr
+    assert db.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_wrong_use_and_kept(db: Path) -> None:
+    db.write_text("Dear diary, " * 100, encoding="utf-8")
+    before = db.read_bytes()
+    called = bring(TREC, None, "--run-id", "r")
+    assert (called.code, called.stdout) == (2, "")
+    assert "eval.sqlite" in called.stderr
+    assert db.read_bytes() == before
+
+
+def test_a_file_that_is_not_there_is_named(db: Path) -> None:
+    called = call("import", "kebab", "--results", "none.jsonl", "--db", db)
+    assert called == Called(2, "", "kebab-eval: there is no file none.jsonl to import from\n")
+    assert not db.exists()
+
+
+@pytest.mark.parametrize("missing", ["--run", "--qrels", "--db"])
+def test_a_file_that_is_not_given_is_wrong_use(db: Path, missing: str) -> None:
+    given = {"--run": "run", "--qrels": "qrels", "--db": "eval.sqlite"}
+    del given[missing]
+    called = call("import", "trec", *(word for pair in given.items() for word in pair))
+    assert called.code == 2
+    assert f"Missing option '{missing}'" in called.stderr
+
+
+def test_a_format_that_nobody_knows_is_wrong_use(db: Path) -> None:
+    assert call("import", "beir", "--db", db).code == 2
+
+
+def test_an_import_has_no_commit(db: Path) -> None:
+    bring(TREC)
+    assert rows(db, "SELECT commit_hash FROM eval_runs") == [(None,)]
+
+
+def test_an_id_that_is_no_text_is_wrong_use(db: Path) -> None:
+    called = bring(TREC, None, "--run-id", "r\udcff")  # how Python has a byte that is not UTF-8
+    assert called.code == 2
+    assert not db.exists()
+
+
+def test_hostile_text_of_a_file_is_inert_in_the_message(db: Path) -> None:
+    called = bring(TREC, {"run": "t1 Q0 d1 0 \x1b]0;x\x07##[error] x\n"})
+    assert called.code == 2
+    assert not any(one in called.stderr for one in ("\x1b", "\x07", "##["))

@@ -1,0 +1,444 @@
+"""Two runs, query by query and in total: section 3.3 of the contract."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_kebab_eval import AggregateMetrics, CompareReport, QueryComparison
+from pytest_kebab_eval.comparing.deltas import Deltas
+from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.settings import Settings
+from tests.builders import Json, answer, hit, line, make_database, render_report_json, result, write_golden
+
+Results = Mapping[str, Json]
+C1: Json = {"expected_chunk_ids": ["c1"]}
+
+
+def compared_all(
+    directory: Path,
+    entries: Mapping[str, Json],
+    a: Results,
+    b: Results,
+    *,
+    compare_k: int = 10,
+    **database: Any,
+) -> CompareReport:
+    """Two runs: `{query id: golden fields}`, then `{query id: result}` for A and B."""
+    listed = [{"id": name, "query": "?", **entry} for name, entry in entries.items()]
+    golden = write_golden(directory / "golden.yaml", listed)
+    db = make_database(directory / "kebab.sqlite", a=a, b=b, **database)
+    chosen = Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden, compare_k=compare_k)
+    return evaluate(chosen).report
+
+
+def compared(tmp_path: Path, entry: Json, a: Json | None, b: Json | None, **more: Any) -> QueryComparison:
+    """The comparison of q1; a side that is None has no result for it."""
+    report = compared_all(tmp_path, {"q1": entry}, {"q1": a} if a else {}, {"q1": b} if b else {}, **more)
+    (one,) = report.per_query
+    return one
+
+
+def deltas_of(report: CompareReport) -> Deltas:
+    assert report.deltas is not None
+    return report.deltas
+
+
+def side_a(report: CompareReport) -> AggregateMetrics:
+    assert report.aggregate_a is not None
+    return report.aggregate_a
+
+
+def kind_of(one: QueryComparison) -> str | None:
+    return one.kind.value if one.kind else None
+
+
+def at(rank: int) -> Json:
+    """A result with c1 at a rank, and something else before it."""
+    hits = [hit("c1", rank)] if rank == 1 else [hit("x", 1), hit("c1", rank)]
+    return result(*hits)
+
+
+HIT, MISS, ERRORED = at(1), result("x"), result(error="timeout")
+
+# -- kinds and notes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "kind", "note", "ranks"),
+    [
+        (MISS, HIT, "win", "miss→hit", (None, 1)),
+        (at(4), HIT, "win", "rank 4→1", (4, 1)),
+        (at(4), at(4), "draw", None, (4, 4)),
+        (HIT, at(2), "loss", "rank 1→2", (1, 2)),
+        (HIT, MISS, "regression", "hit→miss", (1, None)),
+        (HIT, None, "regression", "hit→absent", (1, None)),
+        (HIT, ERRORED, "regression", "hit→error", (1, None)),
+        (MISS, MISS, "draw", None, (None, None)),
+        (MISS, None, "draw", None, (None, None)),
+        (MISS, ERRORED, "draw", None, (None, None)),
+        (ERRORED, HIT, "win", "error→hit", (None, 1)),
+        (None, HIT, "win", "absent→hit", (None, 1)),
+        (None, MISS, "draw", None, (None, None)),
+        (ERRORED, ERRORED, "draw", None, (None, None)),
+    ],
+)
+def test_the_kind_and_its_note(
+    tmp_path: Path,
+    a: Json | None,
+    b: Json | None,
+    kind: str,
+    note: str | None,
+    ranks: tuple[int | None, int | None],
+) -> None:
+    one = compared(tmp_path, C1, a, b)
+    assert (kind_of(one), one.note, (one.a_hit_rank, one.b_hit_rank)) == (kind, note, ranks)
+
+
+def test_the_first_correct_rank_counts(tmp_path: Path) -> None:
+    entry = {"expected_chunk_ids": ["c1", "c2"]}
+    one = compared(tmp_path, entry, result("x", "c2", "c1"), result("c1"))
+    assert (one.a_hit_rank, one.b_hit_rank) == (2, 1)
+
+
+def test_a_hit_of_an_errored_query_is_none(tmp_path: Path) -> None:
+    assert compared(tmp_path, C1, HIT, result("c1", error="half way")).b_hit_rank is None
+
+
+@pytest.mark.parametrize(("rank", "found"), [(10, 10), (11, None)])
+def test_ranks_count_within_the_top_ten(tmp_path: Path, rank: int, found: int | None) -> None:
+    assert compared(tmp_path, C1, at(rank), HIT).a_hit_rank == found
+
+
+@pytest.mark.parametrize(
+    ("compare_k", "kind"), [(3, "regression"), (4, "loss"), (20, "loss")], ids=["3", "4", "20"]
+)
+def test_how_deep_the_comparison_looks_can_be_set(tmp_path: Path, compare_k: int, kind: str) -> None:
+    one = compared(tmp_path, C1, HIT, at(4), compare_k=compare_k)
+    assert kind_of(one) == kind
+
+
+def test_a_deeper_comparison_does_not_change_the_metrics(tmp_path: Path) -> None:
+    report = compared_all(tmp_path, {"q1": C1}, {"q1": at(17)}, {"q1": at(15)}, compare_k=20)
+    assert (report.per_query[0].a_hit_rank, report.per_query[0].b_hit_rank) == (17, 15)
+    assert (side_a(report).mrr, report.aggregate_b.mrr) == (0.0, 0.0)  # 0 past rank 10
+
+
+def test_kinds_are_counted(tmp_path: Path) -> None:
+    a = {"w": MISS, "l": HIT, "d": HIT, "r": HIT, "r2": HIT}
+    b = {"w": HIT, "l": at(2), "d": HIT, "r": MISS, "r2": MISS}
+    report = compared_all(tmp_path, dict.fromkeys(a, C1), a, b)
+    assert [one.query_id for one in report.per_query] == ["d", "l", "r", "r2", "w"]
+    kinds = [kind_of(one) for one in report.per_query]
+    assert kinds == ["draw", "loss", "regression", "regression", "win"]
+
+
+# -- checks ------------------------------------------------------------------------------------------
+
+RULED: Json = {"must_contain": ["uv"]}
+REFUSE: Json = {"expected_doc_ids": []}
+SHIPPED, REFUSED = result("c1", answer=answer("uv")), result("c1", answer=answer("no", grounded=False))
+CITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer("uv", cites=[line("c1.md", 1, 9)]))
+MISCITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer("uv", cites=[line("c1.md", 10, 19)]))
+
+
+@pytest.mark.parametrize(
+    ("entry", "a", "b", "checks"),
+    [
+        (C1, HIT, MISS, ("retrieval",)),
+        (C1, HIT, None, ("retrieval",)),
+        (C1, HIT, at(2), ()),  # a loss is no regression
+        (RULED, SHIPPED, result("c1", answer=answer("pip")), ("answer",)),
+        ({"forbidden": ["pip"]}, SHIPPED, result("c1", answer=answer("pip")), ("answer",)),
+        (RULED, result(answer=answer("pip")), result(answer=answer("pip")), ()),  # failed before
+        (REFUSE, REFUSED, SHIPPED, ("refusal",)),
+        (REFUSE, SHIPPED, REFUSED, ()),
+        ({"answerable": False}, REFUSED, SHIPPED, ("refusal",)),
+        (C1, SHIPPED, REFUSED, ("refusal",)),  # expected of it: answerable
+        ({}, SHIPPED, REFUSED, ()),  # nobody knows whether it should
+        (C1, CITED, MISCITED, ("citation",)),
+        (C1, MISCITED, CITED, ()),
+        (C1, CITED, SHIPPED, ("citation",)),  # cites nothing any more
+        ({}, MISS, ERRORED, ("error",)),
+        ({}, ERRORED, ERRORED, ()),
+        (C1, HIT, ERRORED, ("retrieval", "error")),
+        (C1 | RULED, CITED, result("x", answer=answer("pip")), ("retrieval", "answer", "citation")),
+    ],
+)
+def test_checks_are_what_passed_in_a_and_fails_in_b(
+    tmp_path: Path, entry: Json, a: Json, b: Json | None, checks: tuple[str, ...]
+) -> None:
+    assert compared(tmp_path, entry, a, b).checks == checks
+
+
+def test_an_answer_that_is_not_there_any_more_does_not_keep_its_rules(tmp_path: Path) -> None:
+    entries = {"q1": RULED, "q2": RULED}
+    report = compared_all(
+        tmp_path, entries, {"q1": SHIPPED, "q2": SHIPPED}, {"q1": result("c1"), "q2": SHIPPED}
+    )
+    assert [one.checks for one in report.per_query] == [("answer",), ()]
+
+
+def test_that_no_answer_is_left_at_all_excuses_none(tmp_path: Path) -> None:
+    assert compared(tmp_path, RULED, SHIPPED, result("c1")).checks == ("answer",)
+
+
+# -- causes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("b", "cause"),
+    [
+        (ERRORED, "errored"),
+        (None, "absent"),
+        (result(), "empty"),
+        (result(hit("x", 1), hit("d1#1", 17)), "below_cutoff"),
+        (result("x#1", "d1#2"), "wrong_chunk"),
+        (result("x#1", "y#1"), "gone"),
+    ],
+)
+def test_a_lost_hit_has_the_nearest_true_cause(tmp_path: Path, b: Json | None, cause: str) -> None:
+    assert compared(tmp_path, {"expected_chunk_ids": ["d1#1"]}, result("d1#1"), b).cause == cause
+
+
+def test_the_cause_is_below_the_cutoff_before_it_is_the_wrong_chunk(tmp_path: Path) -> None:
+    b = result(hit("d1#2", 1), hit("d1#1", 17))
+    one = compared(tmp_path, {"expected_chunk_ids": ["d1#1"]}, result("d1#1"), b)
+    assert one.cause == "below_cutoff"
+    assert "rank 17" in (one.note or "")
+
+
+def test_an_anchor_in_the_right_file_under_another_heading_is_the_wrong_chunk(tmp_path: Path) -> None:
+    entry = {"gold_supports": [{"path": "d1.md", "heading": "Guide"}]}
+    a, b = (result(hit("d1#1", heading_path=[heading])) for heading in ("Guide", "Faq"))
+    assert compared(tmp_path, entry, a, b).cause == "wrong_chunk"
+
+
+@pytest.mark.parametrize(
+    ("entry", "a", "b", "cause"),
+    [
+        (RULED, SHIPPED, result("c1", answer=answer("pip")), "answer_rule"),
+        (C1, CITED, MISCITED, "not_cited"),
+        ({}, MISS, ERRORED, "errored"),
+        (C1, MISS, None, "absent"),
+    ],
+)
+def test_what_is_lost_beside_a_hit_has_its_cause_as_well(
+    tmp_path: Path, entry: Json, a: Json, b: Json | None, cause: str
+) -> None:
+    assert compared(tmp_path, entry, a, b).cause == cause
+
+
+@pytest.mark.parametrize("b", [HIT, at(2)], ids=["draw", "loss"])
+def test_where_nothing_was_lost_there_is_no_cause(tmp_path: Path, b: Json) -> None:
+    assert compared(tmp_path, C1, HIT, b).cause is None
+
+
+# -- targets lost and gained -------------------------------------------------------------------------
+
+
+def test_targets_lost_and_gained_are_named(tmp_path: Path) -> None:
+    entry = {"expected_chunk_ids": ["c4", "c3", "c2", "c1"]}
+    one = compared(tmp_path, entry, result("c1", "c3", "c2"), result("c1", "c4"))
+    assert (one.lost, one.gained) == (("c2", "c3"), ("c4",))
+
+
+def test_a_target_past_the_top_ten_is_not_found(tmp_path: Path) -> None:
+    entry = {"expected_chunk_ids": ["c1", "c2"]}
+    one = compared(tmp_path, entry, result("c1", "c2"), result(hit("c1", 1), hit("c2", 11)))
+    assert (one.lost, one.gained) == (("c2",), ())
+
+
+def test_a_query_without_a_result_in_b_lost_all_that_a_found(tmp_path: Path) -> None:
+    assert compared(tmp_path, C1, HIT, None).lost == ("c1",)
+
+
+def test_anchors_that_differ_only_in_their_snippets_are_two_targets(tmp_path: Path) -> None:
+    supports = [{"path": "d1.md", "snippets": [one]} for one in ("alpha", "beta")]
+    both = result(hit("d1#1", 1, text="alpha"), hit("d1#2", 2, text="beta"))
+    one = compared(tmp_path, {"gold_supports": supports}, both, result(hit("d1#1", text="alpha")))
+    assert len(one.lost) == 1
+
+
+# -- what changed between the runs -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        ({"embedding": {"model": "e5"}}, {"embedding": {"model": "bge"}}, ["embedding", "e5→bge"]),
+        ({"embedding": {"version": "1"}}, {"embedding": {"version": "2"}}, ["embedding", "1→2"]),
+        ({"llm": {"model_id": "m1"}}, {"llm": {"model_id": "m2"}}, ["model", "m1→m2"]),
+        ({"prompt_template_version": "p1"}, {"prompt_template_version": "p2"}, ["prompt", "p1→p2"]),
+        ({"index_version": "i1"}, {"index_version": "i2"}, ["index", "i1→i2"]),
+    ],
+)
+def test_the_note_names_what_changed(tmp_path: Path, a: Json, b: Json, words: list[str]) -> None:
+    one = compared(tmp_path, C1, HIT, MISS, configs={"a": a, "b": b})
+    note = one.note or ""
+    assert note.startswith("hit→miss")
+    assert [word for word in words if word not in note] == []
+
+
+def test_the_note_names_the_chunkers(tmp_path: Path) -> None:
+    configs = {"a": {"chunker_version": "v1"}, "b": {"chunker_version": "v2"}}
+    a = result(hit("c1", citation=line("c1.md", 1, 9)))
+    b = result(hit("n1", doc_id="c1", citation=line("c1.md", 10, 19)))
+    note = compared(tmp_path, C1, a, b, configs=configs).note or ""
+    assert "chunker v1→v2" in note
+
+
+def test_a_setting_that_one_run_does_not_say_has_changed(tmp_path: Path) -> None:
+    configs: dict[str, Json] = {"a": {}, "b": {"index_version": "i2"}}
+    assert "→i2" in (compared(tmp_path, C1, HIT, MISS, configs=configs).note or "")
+
+
+@pytest.mark.parametrize("pair", [(HIT, HIT), (MISS, MISS)])
+def test_a_draw_does_not_note_what_changed(tmp_path: Path, pair: tuple[Json, Json]) -> None:
+    configs = {"a": {"index_version": "i1"}, "b": {"index_version": "i2"}}
+    assert compared(tmp_path, C1, *pair, configs=configs).note is None
+
+
+def test_settings_that_the_notes_do_not_name_are_in_the_report_all_the_same(tmp_path: Path) -> None:
+    configs = {
+        "a": {"rrf_k": 60, "config": {"search": {"depth": 5}}, "score_gate": 0.3},
+        "b": {"rrf_k": 20, "config": {"search": {"depth": 9}}, "score_gate": 0.3},
+    }
+    report = compared_all(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": MISS}, configs=configs)
+    changes = [(one.key, one.a, one.b) for one in report.config_changes]
+    assert changes == [("config.search.depth", 5, 9), ("rrf_k", 60, 20)]
+    assert report.per_query[0].note == "hit→miss"
+
+
+# -- totals ------------------------------------------------------------------------------------------
+
+
+def test_a_delta_is_b_less_a_of_the_rounded_values(tmp_path: Path) -> None:
+    a = {"q1": HIT, "q2": MISS, "q3": MISS}
+    b = {"q1": HIT, "q2": HIT, "q3": MISS}
+    report = compared_all(tmp_path, dict.fromkeys(a, C1), a, b)
+    # 2/3 - 1/3 is 0.3333, but 0.6667 - 0.3333 is 0.3334
+    assert (side_a(report).hit_at_k["1"], report.aggregate_b.hit_at_k["1"]) == (0.3333, 0.6667)
+    assert deltas_of(report).hit_at_k["1"] == 0.3334
+
+
+def test_a_delta_is_negative_where_b_is_less(tmp_path: Path) -> None:
+    report = compared_all(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": at(4)})
+    assert deltas_of(report).mrr == -0.75
+
+
+@pytest.mark.parametrize("answering", ["a", "b", "neither"])
+def test_a_delta_is_null_if_either_value_is(tmp_path: Path, answering: str) -> None:
+    a, b = (SHIPPED if answering == side else HIT for side in ("a", "b"))
+    report = compared_all(tmp_path, {"q1": RULED}, {"q1": a}, {"q1": b})
+    assert deltas_of(report).groundedness is None
+    assert json.loads(render_report_json(report))["deltas"]["groundedness"] is None
+
+
+def test_equal_runs_have_no_difference(tmp_path: Path) -> None:
+    report = compared_all(tmp_path, {"q1": C1}, {"q1": at(3)}, {"q1": at(3)})
+    assert set(deltas_of(report).by_name().values()) <= {0.0, None}
+    assert "-0.0" not in render_report_json(report)
+
+
+def test_queries_that_are_paired_errored_and_absent_are_counted(tmp_path: Path) -> None:
+    entries = dict.fromkeys(("both", "errs-in-b", "only-a", "only-b", "neither"), C1)
+    a = {"both": HIT, "errs-in-b": HIT, "only-a": HIT}
+    b = {"both": HIT, "errs-in-b": ERRORED, "only-b": MISS}
+    paired = deltas_of(compared_all(tmp_path, entries, a, b)).paired
+    assert (paired.queries, paired.errored_a, paired.errored_b) == (2, 0, 1)
+    assert (paired.absent_a, paired.absent_b) == (2, 2)
+
+
+def test_runs_of_different_queries_have_deltas_over_the_paired_ones_as_well(tmp_path: Path) -> None:
+    a = {"q1": HIT, "q2": at(2), "only-a": MISS}
+    b = {"q1": HIT, "q2": HIT, "only-b": MISS, "only-b2": MISS}
+    report = compared_all(tmp_path, dict.fromkeys({*a, *b}, C1), a, b)
+    # all: (1 + 1/2 + 0)/3 = 0.5 and (1 + 1 + 0 + 0)/4 = 0.5; paired: (1 + 1/2)/2 = 0.75 and 1
+    assert deltas_of(report).mrr == 0.0
+    over_paired = deltas_of(report).paired.deltas
+    assert over_paired is not None
+    assert over_paired["mrr"] == 0.25
+
+
+def test_runs_of_the_same_queries_need_no_deltas_over_the_paired_ones(tmp_path: Path) -> None:
+    report = compared_all(tmp_path, {"q1": C1, "neither": C1}, {"q1": HIT}, {"q1": HIT})
+    assert deltas_of(report).paired.deltas is None
+
+
+def test_results_that_the_golden_file_has_no_query_for_are_listed_and_not_compared(tmp_path: Path) -> None:
+    report = compared_all(tmp_path, {"q1": C1}, {"q1": HIT, "z": HIT}, {"q1": HIT, "y": HIT})
+    assert report.not_in_golden == ("y", "z")
+    assert [one.query_id for one in report.per_query] == ["q1"]
+    assert (side_a(report).total_queries, side_a(report).counts["hit@1"]) == (2, 1)
+
+
+def test_a_query_in_neither_run_is_not_compared(tmp_path: Path) -> None:
+    report = compared_all(tmp_path, {"q1": C1, "q2": C1}, {"q1": HIT}, {"q1": HIT})
+    assert [one.query_id for one in report.per_query] == ["q1"]
+
+
+def test_queries_are_sorted_by_id(tmp_path: Path) -> None:
+    rows = {"q10": HIT, "q2": HIT, "a": HIT}
+    report = compared_all(tmp_path, dict.fromkeys(rows, C1), rows, rows)
+    assert [one.query_id for one in report.per_query] == ["a", "q10", "q2"]
+
+
+# -- order is no information -------------------------------------------------------------------------
+
+ENTRIES: dict[str, Json] = {
+    "chunks": {"expected_chunk_ids": ["d1#1", "d1#2", "d2#1"], "difficulty": "hard", "tags": ["x", "y"]},
+    "graded": {"relevance": {"d2#1": 3, "d1#1": 1}, "difficulty": "easy"},
+    "anchors": {"gold_supports": [{"path": "d1.md"}, {"path": "d2.md"}], "tags": ["y"]},
+    "documents": {"expected_doc_ids": ["d2", "d3"], "must_contain": ["uv"], "group": "g"},
+    "paraphrase": {"expected_doc_ids": ["d3", "d2"], "group": "g"},
+    "refuse": {"expected_doc_ids": []},
+    "only-in-a": {"expected_chunk_ids": ["d1#1"]},
+}
+CHUNKS = [f"d{doc}#{part}" for doc in (1, 2, 3) for part in (1, 2)]
+PLACES = {chunk: line(f"{chunk[:2]}.md", 10 * number, 10 * number + 9) for number, chunk in enumerate(CHUNKS)}
+ANSWERS = [None, answer("uv", cites=[PLACES["d1#1"]]), answer("no", grounded=False)]
+
+
+@st.composite
+def results_of(draw: st.DrawFn, names: Sequence[str]) -> dict[str, Json]:
+    """What a run may store for these queries."""
+    found = {}
+    for name in names:
+        ranking = draw(st.lists(st.sampled_from(CHUNKS), unique=True, max_size=4))
+        hits = [hit(chunk, rank, citation=PLACES[chunk]) for rank, chunk in enumerate(ranking, 1)]
+        found[name] = result(
+            *hits, answer=draw(st.sampled_from(ANSWERS)), elapsed_ms=draw(st.integers(1, 99))
+        )
+    return found
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    data=st.data(),
+    a=results_of([*ENTRIES, "stray-in-a"]),
+    b=results_of(["stray-in-b", *ENTRIES][:-1]),
+    version=st.sampled_from(["v1", "v2"]),
+)
+def test_the_order_of_rows_hits_and_golden_entries_never_changes_the_report(
+    data: st.DataObject, a: dict[str, Json], b: dict[str, Json], version: str
+) -> None:
+    def shuffled(rows: dict[str, Json]) -> dict[str, Json]:
+        return {
+            name: rows[name] | {"hits_top_k": data.draw(st.permutations(rows[name]["hits_top_k"]))}
+            for name in data.draw(st.permutations(list(rows)))
+        }
+
+    configs = {"a": {"chunker_version": "v1"}, "b": {"chunker_version": version}}
+    entries = {name: ENTRIES[name] for name in data.draw(st.permutations(list(ENTRIES)))}
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        plain = compared_all(Path(one), ENTRIES, a, b, configs=configs)
+        turned = compared_all(Path(other), entries, shuffled(a), shuffled(b), configs=configs)
+    assert render_report_json(turned) == render_report_json(plain)

@@ -1,0 +1,460 @@
+from __future__ import annotations
+
+import math
+import os
+import random
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_kebab_eval.comparing.significance import Significance, paired_significance
+
+
+def yes_no(up: int, down: int, n: int, *, lower_is_better: bool = False) -> Significance:
+    return paired_significance([1.0] * up + [-1.0] * down, n, yes_no=True, lower_is_better=lower_is_better)
+
+
+def graded(*changes: float, n: int | None = None, lower_is_better: bool = False) -> Significance:
+    return paired_significance(
+        changes, len(changes) if n is None else n, yes_no=False, lower_is_better=lower_is_better
+    )
+
+
+def ranks(m: int, *, negative: int) -> list[float]:
+    """1, 2, …, m, every `negative`-th with a minus: here the sign flips are Wilcoxon's signed-rank test."""
+    return [float(-i if i % negative == 0 else i) for i in range(1, m + 1)]
+
+
+@pytest.fixture
+def stats() -> Any:
+    return pytest.importorskip("scipy.stats")
+
+
+# -- verdicts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_yes_no", [True, False])
+def test_identical_runs_show_no_change(is_yes_no: bool) -> None:
+    result = paired_significance([], 100, yes_no=is_yes_no)
+    assert (result.n, result.up, result.down, result.p) == (100, 0, 0, 1.0)
+    assert result.verdict == "no evidence of change"
+
+
+@pytest.mark.parametrize("is_yes_no", [True, False])
+def test_without_paired_queries_there_is_nothing_to_tell(is_yes_no: bool) -> None:
+    expected = Significance(0, 0, 0, None, None, None, None, "too few queries to tell")
+    assert paired_significance([], 0, yes_no=is_yes_no) == expected
+
+
+def test_four_yes_no_queries_are_too_few_and_five_can_tell() -> None:
+    # all one way: mid-p is 2^-4 = 0.0625, then 2^-5 = 0.03125
+    assert (yes_no(4, 0, 4).p, yes_no(4, 0, 4).verdict) == (0.0625, "too few queries to tell")
+    assert (yes_no(5, 0, 5).p, yes_no(5, 0, 5).verdict) == (0.0312, "improved")
+
+
+def test_five_graded_queries_are_too_few_and_six_can_tell() -> None:
+    # all one way: only this and the mirrored signs are as extreme, 2/2^5 = 0.0625, then 2/2^6 = 0.03125
+    five, six = graded(*[0.5] * 5), graded(*[0.5] * 6)
+    assert (five.p, five.verdict) == (0.0625, "too few queries to tell")
+    assert (six.p, six.verdict) == (0.0312, "improved")
+
+
+def test_four_changes_among_many_queries_are_no_evidence_rather_than_too_few_queries() -> None:
+    assert yes_no(4, 0, 100).verdict == "no evidence of change"
+    assert graded(0.5, 0.5, 0.5, 0.5, n=100).verdict == "no evidence of change"
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "lower_is_better", "verdict"),
+    [(9, 1, False, "improved"), (1, 9, False, "worse"), (9, 1, True, "worse"), (1, 9, True, "improved")],
+)
+def test_the_better_direction_decides_between_improved_and_worse(
+    up: int, down: int, lower_is_better: bool, verdict: str
+) -> None:
+    assert yes_no(up, down, 50, lower_is_better=lower_is_better).verdict == verdict
+    changes = [0.5] * up + [-0.5] * down
+    assert graded(*changes, n=50, lower_is_better=lower_is_better).verdict == verdict
+
+
+def test_the_verdict_follows_the_mean_and_not_the_number_of_queries() -> None:
+    # seven small losses, seven large gains: the sum is 7 · 0.9 − 7 · 0.01 = 6.23
+    result = graded(*[-0.01] * 7, *[0.9] * 7, n=20)
+    assert (result.up, result.down) == (7, 7)
+    assert result.verdict == "improved"
+
+
+# -- the tests -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "p"),
+    [
+        (1, 1, 1.0),
+        (3, 3, 1.0),
+        (2, 1, 0.625),  # 2 · 1/8 + 3/8
+        (4, 1, 0.2188),  # (2 · 1 + 5) / 32
+        (6, 1, 0.0703),  # (2 · 1 + 7) / 128
+        (8, 1, 0.0215),  # (2 · 1 + 9) / 512
+        (8, 2, 0.0654),  # (2 · (1 + 10) + 45) / 1024
+    ],
+)
+def test_mid_p_by_hand(up: int, down: int, p: float) -> None:
+    assert yes_no(up, down, 20).p == yes_no(down, up, 20).p == p
+
+
+@pytest.mark.parametrize(
+    ("changes", "p"),
+    [
+        ((0.2,), 1.0),
+        ((0.5, -0.5), 1.0),
+        ((3.0, 2.0), 0.5),  # ±5 of 5, 1, −1, −5
+        ((3.0, 2.0, -1.0), 0.5),  # |sum| >= 4: ±6 and ±4, of 8
+        ((3.0, -2.0, -1.0), 1.0),  # the sum is 0
+    ],
+)
+def test_sign_flips_by_hand(changes: tuple[float, ...], p: float) -> None:
+    assert graded(*changes).p == p
+
+
+def test_sums_that_differ_only_by_float_error_are_equal() -> None:
+    # 1 + 2 − 3 + 5 = 5, and so is −1 − 2 + 3 + 5. Beside 5 the others give ±6, ±4, ±2 and twice 0: five of
+    # eight leave the sum at 5 or above, and as many of the mirrored ones: 10/16. In tenths, floats miss it
+    assert 0.1 + 0.2 - 0.3 + 0.5 > -0.1 - 0.2 + 0.3 + 0.5
+    for unit in (1, 10, 6, *range(17, 100)):
+        assert graded(1 / unit, 2 / unit, -3 / unit, 5 / unit).p == 0.625
+
+
+@pytest.mark.parametrize("unit", [1 / 3, 1 / 7, 1 / 10, 0.0001, 20.0])
+def test_p_does_not_depend_on_the_unit(unit: float) -> None:
+    changes = [1, 2, -3, 4, 5, -6, 7, -8, 9, 1] * 4
+    assert graded(*[change * unit for change in changes]).p == graded(*changes).p
+
+
+def test_a_tiny_p_is_never_shown_as_zero() -> None:
+    assert yes_no(500, 0, 500).p == 0.0001
+    assert yes_no(5000, 0, 5000).p == 0.0001
+    assert graded(*ranks(300, negative=1000)).p == 0.0001
+
+
+@pytest.mark.parametrize("discordant", [1, 2, 9, 50, 999, 1000, 1001, 1002, 30_000, 1_000_000])
+@pytest.mark.parametrize("deviations", [0.0, 0.1, 0.7, 1.9, 2.0, 3.0])
+def test_mid_p_is_that_of_the_binomial_distribution(stats: Any, discordant: int, deviations: float) -> None:
+    fewer = max(0, int(discordant / 2 - deviations * math.sqrt(discordant) / 2))
+    binomial = stats.binom(discordant, 0.5)
+    expected = min(1.0, 2 * binomial.cdf(fewer) - binomial.pmf(fewer))
+    p = yes_no(discordant - fewer, fewer, discordant).p
+    assert p == pytest.approx(max(expected, 0.0001), abs=0.000051)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [0.5, -0.25, 1.0, 0.125],
+        [0.31, 0.27, -0.11, 0.92, -0.43, 0.08, 0.66],
+        [1 / 2, 1 / 3, -1 / 6, 1 / 4, 1 / 7, -2 / 3, 1 / 9, 1 / 10],
+        [0.63093, -0.5, 0.43068, 0.38685, -0.36907, 0.63093, 0.5, 0.1309, 1.0, 0.2],
+        [120.0, -3.0, 4.0, 17.0, -60.0, 2.0, 5.0, 5.0],
+    ],
+)
+def test_sign_flips_of_few_changes_are_those_of_a_permutation_test(stats: Any, changes: list[float]) -> None:
+    def total(x: Any, axis: int) -> Any:
+        return x.sum(axis=axis)
+
+    reference = stats.permutation_test(
+        (changes,), total, vectorized=True, permutation_type="samples", n_resamples=math.inf
+    )
+    assert graded(*changes).p == pytest.approx(reference.pvalue, abs=0.000051)
+
+
+@pytest.mark.parametrize(
+    ("m", "negative", "tolerance"),
+    [
+        (22, 3, 0.000051),  # exact
+        (30, 3, 0.009),  # simulated: 4 · √(0.05 · 0.95 / 10,000)
+        (64, 3, 0.009),
+        (65, 3, 0.001),  # approximated
+        (65, 2, 0.001),
+        (200, 2, 0.0005),
+    ],
+)
+def test_sign_flips_of_ranks_are_wilcoxons_test(stats: Any, m: int, negative: int, tolerance: float) -> None:
+    changes = ranks(m, negative=negative)
+    reference = stats.wilcoxon(changes, method="exact").pvalue
+    assert graded(*changes).p == pytest.approx(max(reference, 0.0001), abs=tolerance)
+
+
+@pytest.mark.parametrize("m", [23, 64, 65, 126, 127, 500, 5000])
+@pytest.mark.parametrize("deviations", [0.5, 1.9, 2.1])
+def test_sign_flips_of_equal_changes_are_a_binomial_test(stats: Any, m: int, deviations: float) -> None:
+    up = math.ceil(m / 2 + deviations * math.sqrt(m) / 2)
+    reference = stats.binomtest(up, m).pvalue
+    tolerance = 0.000051 if m <= 126 else 0.0005
+    assert graded(*[0.5] * up, *[-0.5] * (m - up)).p == pytest.approx(reference, abs=tolerance)
+
+
+def test_a_few_dominating_changes_among_many_are_judged_as_few() -> None:
+    # 4 · 1000 − 100 · 0.01: the four must agree, 2/2^4 = 0.125; a normal sum of all would give p = 0.045
+    result = graded(*[1000.0] * 4, *[-0.01] * 200, *[0.01] * 100)
+    assert (result.p, result.verdict) == (0.125, "no evidence of change")
+
+
+def test_changes_too_small_to_matter_beside_the_largest_do_not_matter() -> None:
+    changes = ranks(40, negative=3)
+    assert graded(*changes, *[1e-30] * 60, *[-1e-30] * 40).p == graded(*changes).p
+
+
+# -- the interval --------------------------------------------------------------------------------
+
+
+def test_the_interval_of_a_yes_no_metric_is_bonett_and_prices() -> None:
+    # (9 − 3)/52 = 0.115385 ± 1.959964 · √((9/52 + 3/52 − 0.115385²)/52) = 1.959964 · √0.0041818 = 0.126746
+    result = yes_no(8, 2, 50)
+    assert (result.low, result.high) == (-0.0114, 0.2421)
+
+
+def test_the_interval_of_a_yes_no_metric_stays_within_what_is_possible() -> None:
+    assert yes_no(5, 0, 5).high == 1.0
+    assert yes_no(0, 5, 5).low == -1.0
+
+
+def test_identical_runs_leave_a_yes_no_metric_uncertain() -> None:
+    # ± 1.959964 · √(2/102/102) = ± 0.027175
+    result = yes_no(0, 0, 100)
+    assert (result.low, result.high) == (-0.0272, 0.0272)
+
+
+def test_the_interval_of_a_graded_metric_is_students_with_the_unchanged_queries() -> None:
+    # 0.5, 0.25, 0, 0: mean 0.1875; squares 0.3125² + 0.0625² + 2 · 0.1875² = 0.171875;
+    # s/√n = √(0.171875/3/4) = 0.119678; t(3) = 3.182446: ± 0.380870
+    result = graded(0.5, 0.25, n=4)
+    assert (result.low, result.high) == (-0.1934, 0.5684)
+
+
+def test_the_interval_of_equal_changes_is_a_point() -> None:
+    result = graded(*[0.1] * 7)
+    assert (result.low, result.high) == (0.1, 0.1)
+
+
+@pytest.mark.parametrize("is_yes_no", [True, False])
+def test_one_query_has_no_interval(is_yes_no: bool) -> None:
+    result = paired_significance([1.0], 1, yes_no=is_yes_no)
+    assert (result.low, result.high) == (None, None)
+
+
+@pytest.mark.parametrize("freedom", [*range(1, 60), 100, 999, 100_000])
+def test_the_interval_uses_students_quantile(stats: Any, freedom: int) -> None:
+    # x, −x and zeros: s/√n = x · √(2/(n (n − 1))); x makes that a million
+    n = freedom + 1
+    x = 1e6 / math.sqrt(2 / (n * freedom))
+    high = graded(x, -x, n=n).high
+    assert high is not None
+    assert high / 1e6 == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-6)
+
+
+# -- the smallest change that could have been shown ----------------------------------------------
+
+
+def test_the_smallest_yes_no_change_is_five_queries_one_way() -> None:
+    assert yes_no(0, 0, 5).smallest == 1.0
+    assert yes_no(3, 2, 200).smallest == 0.025  # 5/200
+
+
+def test_the_smallest_graded_change_is_six_average_changes_where_few_were_seen() -> None:
+    # the average size of 0.5 and 0.25 is 0.375: 6 · 0.375 / 100
+    assert graded(0.5, -0.25, n=100).smallest == 0.0225
+
+
+def test_the_smallest_graded_change_is_where_the_test_turns_where_many_were_seen() -> None:
+    # 1.959964 · √(100 · 0.5²) / 200 = 0.0489991
+    changes = [0.5, -0.5] * 50
+    assert graded(*changes, n=200).smallest == 0.049
+    # 59 up, 41 down: a mean of 18 · 0.5 / 200 = 0.045; 61 up, 39 down: 0.055
+    assert graded(*[0.5] * 59, *[-0.5] * 41, n=200).verdict == "no evidence of change"
+    assert graded(*[0.5] * 61, *[-0.5] * 39, n=200).verdict == "improved"
+
+
+def test_the_smallest_graded_change_is_at_most_one_that_was_shown() -> None:
+    # the sums 5.6, 5.4 and 4.6 are at least 4.6: 6/128 = 0.0469; six of the average 0.8 would be 4.8, not 4.6
+    result = graded(1.0, 1.0, 1.0, 1.0, 1.0, 0.1, -0.5)
+    assert (result.p, result.verdict, result.smallest) == (0.0469, "improved", 0.6571)  # 4.6/7
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_too_few_queries_could_have_shown_nothing(n: int) -> None:
+    assert yes_no(n, 0, n).smallest is None
+    assert graded(*[0.5] * n).smallest is None
+
+
+def test_without_any_graded_change_there_is_no_scale_for_the_smallest() -> None:
+    assert graded(n=100).smallest is None
+
+
+# -- properties ----------------------------------------------------------------------------------
+
+untimed = settings(deadline=None)
+one_change = st.one_of(
+    st.sampled_from([1 / 2, -1 / 2, 1 / 3, -1 / 3, 2 / 3, -1 / 6, 1.0, -1.0]),
+    st.floats(-5, 5).filter(lambda change: abs(change) > 1e-6),
+)
+some_changes = st.lists(one_change, max_size=90)
+signs = st.lists(st.sampled_from([-1.0, 1.0]), max_size=60)
+unchanged = st.integers(0, 50)
+
+
+def mirrored(result: Significance) -> tuple[object, ...]:
+    return (
+        result.down,
+        result.up,
+        None if result.high is None else 0.0 - result.high,
+        None if result.low is None else 0.0 - result.low,
+        result.p,
+        result.smallest,
+        result.verdict,
+    )
+
+
+def values(result: Significance) -> tuple[object, ...]:
+    return (result.up, result.down, result.low, result.high, result.p, result.smallest, result.verdict)
+
+
+@untimed
+@given(some_changes, unchanged)
+def test_swapping_the_runs_mirrors_a_graded_result(changes: list[float], zeros: int) -> None:
+    n = len(changes) + zeros
+    there = graded(*changes, n=n)
+    back = graded(*[-change for change in changes], n=n, lower_is_better=True)
+    assert values(back) == mirrored(there)
+
+
+@untimed
+@given(signs, unchanged)
+def test_swapping_the_runs_mirrors_a_yes_no_result(changes: list[float], zeros: int) -> None:
+    up, down = changes.count(1.0), changes.count(-1.0)
+    n = up + down + zeros
+    assert values(yes_no(down, up, n, lower_is_better=True)) == mirrored(yes_no(up, down, n))
+
+
+@untimed
+@given(some_changes, unchanged, st.randoms(use_true_random=False))
+def test_the_order_of_the_queries_does_not_matter(changes: list[float], zeros: int, shuffler: Any) -> None:
+    shuffled = list(changes)
+    shuffler.shuffle(shuffled)
+    n = len(changes) + zeros
+    assert graded(*shuffled, n=n) == graded(*changes, n=n)
+
+
+@untimed
+@given(some_changes, unchanged, st.booleans())
+def test_results_are_within_their_bounds(changes: list[float], zeros: int, is_yes_no: bool) -> None:
+    if is_yes_no:
+        changes = [math.copysign(1.0, change) for change in changes]
+    n = len(changes) + zeros
+    result = paired_significance(changes, n, yes_no=is_yes_no)
+    assert result.up + result.down == len(changes)
+    assert (result.p is None) == (n == 0)
+    assert result.p is None or 0.0001 <= result.p <= 1
+    assert (result.low is None) == (result.high is None) == (n < 2)
+    if result.low is not None and result.high is not None:
+        assert result.low - 0.0001 <= math.fsum(changes) / n <= result.high + 0.0001
+        assert not is_yes_no or -1 <= result.low <= result.high <= 1
+
+
+@untimed
+@given(some_changes, unchanged, st.booleans())
+def test_a_change_that_was_shown_could_have_been_shown(
+    changes: list[float], zeros: int, is_yes_no: bool
+) -> None:
+    if is_yes_no:
+        changes = [math.copysign(1.0, change) for change in changes]
+    n = len(changes) + zeros
+    result = paired_significance(changes, n, yes_no=is_yes_no)
+    if result.verdict in ("improved", "worse"):
+        assert result.smallest is not None
+        assert result.smallest <= abs(math.fsum(changes) / n) + 0.0001
+
+
+@untimed
+@given(some_changes, unchanged, st.booleans())
+def test_more_unchanged_queries_leave_p_and_lower_the_smallest_change(
+    changes: list[float], zeros: int, is_yes_no: bool
+) -> None:
+    if is_yes_no:
+        changes = [math.copysign(1.0, change) for change in changes]
+    n = max(6, len(changes) + zeros)
+    fewer = paired_significance(changes, n, yes_no=is_yes_no)
+    more = paired_significance(changes, n + 7, yes_no=is_yes_no)
+    assert more.p == fewer.p
+    assert (more.smallest is None) == (fewer.smallest is None)
+    if more.smallest is not None and fewer.smallest is not None:
+        assert more.smallest <= fewer.smallest
+
+
+@untimed
+@given(st.integers(1, 400), st.integers(1, 400))
+def test_a_more_lopsided_yes_no_result_has_a_smaller_p(up: int, down: int) -> None:
+    more, less = max(up, down), min(up, down)
+    lopsided, even = yes_no(more + 1, less - 1, 800), yes_no(more, less, 800)
+    assert lopsided.p is not None
+    assert even.p is not None
+    assert lopsided.p <= even.p
+
+
+@untimed
+@given(st.lists(st.floats(0.001, 5), min_size=1, max_size=90), st.data())
+def test_turning_a_loss_into_a_gain_does_not_raise_p_of_a_graded_gain(
+    sizes: list[float], data: st.DataObject
+) -> None:
+    losses = data.draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1))
+    changes = [-size if i in losses else size for i, size in enumerate(sizes)]
+    if math.fsum(changes) < 0:
+        return
+    turned = [
+        size if i == min(losses) else change
+        for i, (size, change) in enumerate(zip(sizes, changes, strict=True))
+    ]
+    before, after = graded(*changes).p, graded(*turned).p
+    assert before is not None
+    assert after is not None
+    assert after <= before
+
+
+# -- the same bytes everywhere -------------------------------------------------------------------
+
+
+def test_a_simulated_p_is_the_same_on_every_platform_and_python() -> None:
+    # too many sums to enumerate; the exact p is 0.0198, and 0.0224 that of the one sequence of flips
+    assert graded(*ranks(64, negative=3)).p == 0.0224
+
+
+def test_a_simulated_p_is_the_same_in_another_process_with_another_hash_seed() -> None:
+    script = (
+        "import random; random.seed(1)\n"
+        "from pytest_kebab_eval.comparing.significance import paired_significance\n"
+        "changes = [float(-i if i % 3 == 0 else i) for i in range(1, 41)]\n"
+        "print(paired_significance(changes, 50, yes_no=False))"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert printed == str(graded(*ranks(40, negative=3), n=50))
+
+
+def test_nothing_is_drawn_from_the_global_generator() -> None:
+    random.seed(5)
+    before = random.getstate()
+    graded(*ranks(40, negative=3))
+    assert random.getstate() == before
+
+
+def test_zero_has_no_sign() -> None:
+    for result in (graded(n=10), graded(1.0, -1.0, n=2), graded(1e-9, -2e-9, n=30), yes_no(1, 1, 9)):
+        shown = [result.low, result.high, result.smallest]
+        assert "-0.0" not in map(str, shown)

@@ -1,0 +1,232 @@
+"""What a build makes of each query: pass, fail, skip, or fail as expected."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
+from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.settings import DEFAULT_FAIL_ON, Settings
+from tests.builders import Json, answer, hit, line, make_database, result, write_golden
+
+TODAY = datetime.date(2031, 1, 31)
+C1: Json = {"expected_chunk_ids": ["c1"]}
+DEFAULT = frozenset(DEFAULT_FAIL_ON.split(","))
+
+
+def verdict(
+    tmp_path: Path,
+    entry: Json,
+    a: Json | str | None,
+    b: Json | str | None,
+    *,
+    fail_on: frozenset[str] = DEFAULT,
+    **settings: Any,
+) -> Verdict:
+    """The verdict on q1; a side that is None has no result for it."""
+    golden = write_golden(tmp_path / "golden.yaml", [{"id": "q1", "query": "?", **entry}])
+    stored_a: dict[str, Json | str] = {} if a is None else {"q1": a}
+    stored_b: dict[str, Json | str] = {} if b is None else {"q1": b}
+    db = make_database(tmp_path / "kebab.sqlite", a=stored_a, b=stored_b)
+    chosen = Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden, fail_on=fail_on, **settings)
+    return evaluate(chosen, today=TODAY).verdicts["q1"]
+
+
+HIT, MISS, ERRORED = result("c1"), result("x"), result(error="timeout")
+
+# -- what a query fails on -------------------------------------------------------------------------
+
+
+def test_a_regression_fails_and_says_what_was_lost_from_where(tmp_path: Path) -> None:
+    found = verdict(tmp_path, C1, result("x", "c1"), MISS)
+    assert found.outcome is Outcome.FAILED
+    assert "c1" in found.reason
+    assert "rank 2" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [(HIT, HIT), (MISS, HIT), (MISS, MISS), (result("x", "c1"), HIT), (None, HIT), (None, MISS)],
+    ids=["same", "won", "never found", "better", "new", "new and missed"],
+)
+def test_a_query_passes_that_lost_nothing(tmp_path: Path, a: Json | None, b: Json) -> None:
+    assert verdict(tmp_path, C1, a, b).outcome is Outcome.PASSED
+
+
+def test_a_worse_rank_passes_unless_losses_are_to_fail(tmp_path: Path) -> None:
+    assert verdict(tmp_path, C1, HIT, result("x", "c1")).outcome is Outcome.PASSED
+
+
+def test_a_worse_rank_fails_where_losses_are_to_fail(tmp_path: Path) -> None:
+    found = verdict(tmp_path, C1, HIT, result("x", "c1"), fail_on=frozenset({"loss"}))
+    assert found.outcome is Outcome.FAILED
+    assert "1→2" in found.reason
+
+
+RULED: Json = {"must_contain": ["uv"]}
+REFUSE: Json = {"expected_doc_ids": []}
+CITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer(cites=[line("c1.md", 1, 9)]))
+UNCITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer(cites=[line("c1.md", 10, 19)]))
+LOST_CHECKS = {
+    "retrieval": (C1, HIT, MISS),
+    "answer": (RULED, result(answer=answer("uv")), result(answer=answer("pip"))),
+    "refusal": (REFUSE, result(answer=answer(grounded=False)), result(answer=answer())),
+    "citation": (C1, CITED, UNCITED),
+    "error": ({}, MISS, ERRORED),
+}
+
+
+@pytest.mark.parametrize("check", LOST_CHECKS)
+def test_each_check_fails_by_default(tmp_path: Path, check: str) -> None:
+    entry, a, b = LOST_CHECKS[check]
+    assert verdict(tmp_path, entry, a, b).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize("check", LOST_CHECKS)
+def test_each_check_fails_where_it_alone_is_to_fail(tmp_path: Path, check: str) -> None:
+    entry, a, b = LOST_CHECKS[check]
+    assert verdict(tmp_path, entry, a, b, fail_on=frozenset({check})).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize("check", LOST_CHECKS)
+def test_each_check_passes_where_it_is_not_to_fail(tmp_path: Path, check: str) -> None:
+    entry, a, b = LOST_CHECKS[check]
+    assert verdict(tmp_path, entry, a, b, fail_on=DEFAULT - {check}).outcome is Outcome.PASSED
+
+
+def test_an_answerable_query_that_is_now_refused_says_so(tmp_path: Path) -> None:
+    refused = result("c1", answer=answer("no", grounded=False))
+    found = verdict(tmp_path, C1, result("c1", answer=answer()), refused, fail_on=frozenset({"refusal"}))
+    assert found.outcome is Outcome.FAILED
+    assert "refused" in found.reason
+
+
+def test_an_error_is_shown(tmp_path: Path) -> None:
+    assert "timeout" in verdict(tmp_path, C1, HIT, ERRORED).reason
+
+
+def test_every_reason_is_given(tmp_path: Path) -> None:
+    entry = C1 | RULED
+    found = verdict(tmp_path, entry, result("c1", answer=answer("uv")), result("x", answer=answer("pip")))
+    assert "c1" in found.reason
+    assert "answer" in found.reason
+
+
+# -- lost coverage ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("a", [HIT, MISS, ERRORED], ids=["hit", "miss", "errored"])
+@pytest.mark.parametrize("fail_on", [DEFAULT, frozenset(), frozenset({"answer"})])
+def test_a_query_that_a_has_and_b_lacks_fails_whatever_is_to_fail(
+    tmp_path: Path, a: Json, fail_on: frozenset[str]
+) -> None:
+    assert verdict(tmp_path, C1, a, None, fail_on=fail_on).outcome is Outcome.FAILED
+
+
+# -- skipped -----------------------------------------------------------------------------------------
+
+
+def test_a_query_in_neither_run_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    found = verdict(tmp_path, C1, None, None)
+    assert found.outcome is Outcome.SKIPPED
+    assert "neither" in found.reason
+
+
+def test_a_query_that_errored_in_both_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    found = verdict(tmp_path, C1, ERRORED, result(error="no route"))
+    assert found.outcome is Outcome.SKIPPED
+    assert "errored in both" in found.reason
+    assert "no route" in found.reason
+
+
+def test_a_query_that_errored_in_a_alone_passes(tmp_path: Path) -> None:
+    assert verdict(tmp_path, C1, ERRORED, MISS).outcome is Outcome.PASSED
+
+
+# -- unreadable --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fail_on", [DEFAULT, frozenset()])
+@pytest.mark.parametrize("side", ["A", "B"])
+def test_a_result_that_does_not_parse_fails_naming_the_run(
+    tmp_path: Path, side: str, fail_on: frozenset[str]
+) -> None:
+    a, b = ("{not json", HIT) if side == "A" else (HIT, "{not json")
+    found = verdict(tmp_path, C1, a, b, fail_on=fail_on)
+    assert found.outcome is Outcome.FAILED
+    assert f"run {side}" in found.reason
+
+
+def test_an_accepted_regression_does_not_excuse_a_result_that_does_not_parse(tmp_path: Path) -> None:
+    entry = C1 | {"xfail": {"reason": "known"}}
+    assert verdict(tmp_path, entry, HIT, "{not json").outcome is Outcome.FAILED
+
+
+# -- xfail -------------------------------------------------------------------------------------------
+
+
+def known(until: str | None = None, **more: Any) -> Json:
+    return C1 | {"xfail": {"reason": "new embedder", **({"until": until} if until else {})}} | more
+
+
+@pytest.mark.parametrize("until", [None, "2031-01-31", "2031-02-01"], ids=["open", "today", "tomorrow"])
+def test_an_accepted_regression_is_expected_to_fail_up_to_its_date(tmp_path: Path, until: str | None) -> None:
+    found = verdict(tmp_path, known(until), HIT, MISS)
+    assert found.outcome is Outcome.XFAILED
+    assert "new embedder" in found.reason
+
+
+@pytest.mark.parametrize("b", [MISS, HIT], ids=["still failing", "mended"])
+def test_an_accepted_regression_past_its_date_fails_and_says_so(tmp_path: Path, b: Json) -> None:
+    found = verdict(tmp_path, known("2031-01-30"), HIT, b)
+    assert found.outcome is Outcome.FAILED
+    assert "2031-01-30" in found.reason
+
+
+def test_an_accepted_regression_that_is_no_longer_needed_fails_and_says_so(tmp_path: Path) -> None:
+    found = verdict(tmp_path, known(), HIT, HIT)
+    assert found.outcome is Outcome.FAILED
+    assert "no longer needed" in found.reason
+
+
+@pytest.mark.parametrize("a", [MISS, ERRORED, None], ids=["missed", "errored", "absent"])
+def test_an_accepted_regression_passes_where_a_had_nothing_to_lose(tmp_path: Path, a: Json | None) -> None:
+    assert verdict(tmp_path, known(), a, MISS).outcome is Outcome.PASSED
+
+
+def test_lost_coverage_can_be_accepted(tmp_path: Path) -> None:
+    assert verdict(tmp_path, known(), HIT, None).outcome is Outcome.XFAILED
+
+
+def test_a_hit_of_a_below_the_cutoff_is_nothing_to_lose(tmp_path: Path) -> None:
+    assert verdict(tmp_path, known(), result(hit("c1", 17)), MISS).outcome is Outcome.PASSED
+
+
+def test_a_hit_of_a_is_nothing_to_lose_where_retrieval_is_not_to_fail(tmp_path: Path) -> None:
+    found = verdict(tmp_path, known(), HIT, MISS, fail_on=frozenset({"answer"}))
+    assert found.outcome is Outcome.PASSED
+
+
+def test_an_answer_of_a_that_broke_its_rules_already_is_nothing_to_lose(tmp_path: Path) -> None:
+    bad = result("x", answer=answer("pip", grounded=False))
+    assert verdict(tmp_path, known(must_contain=["uv"]), bad, bad).outcome is Outcome.PASSED
+
+
+def test_an_answer_of_a_that_kept_its_rules_is_something_to_lose(tmp_path: Path) -> None:
+    good = result("x", answer=answer("uv"))
+    found = verdict(tmp_path, known(must_contain=["uv"]), good, good)
+    assert found.outcome is Outcome.FAILED
+
+
+def test_an_accepted_loss_is_needed_only_where_losses_are_to_fail(tmp_path: Path) -> None:
+    worse = result("x", "c1")
+    found = verdict(tmp_path, known(), HIT, worse, fail_on=DEFAULT | {"loss"})
+    assert found.outcome is Outcome.XFAILED
+
+
+def test_an_accepted_regression_may_not_hide_an_ended_date_behind_lost_coverage(tmp_path: Path) -> None:
+    assert verdict(tmp_path, known("2031-01-30"), HIT, None).outcome is Outcome.FAILED

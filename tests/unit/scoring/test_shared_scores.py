@@ -1,0 +1,184 @@
+"""Queries that are alike share one score, and values of their own are kept as columns: nobody can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_kebab_eval.comparing.deltas import significance_in, significances
+from pytest_kebab_eval.comparing.significance import paired_significance
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import MatchMode, QueryResult, Run
+from pytest_kebab_eval.scoring.aggregates import _halves, aggregate
+from pytest_kebab_eval.scoring.scorecard import Scorecard, Scorer
+from tests.builders import golden, hit, result, stored
+
+
+class Asked(NamedTuple):
+    """A query as one run answered it: where its chunk is, how long it took, and what a judge said."""
+
+    rank: int | None
+    elapsed: int | None
+    judged: int | None
+    errored: bool
+
+
+class Pair(NamedTuple):
+    tag: str | None
+    a: Asked
+    b: Asked
+
+
+asked = st.builds(
+    Asked,
+    rank=st.none() | st.integers(1, 12),
+    elapsed=st.none() | st.integers(0, 5),
+    judged=st.none() | st.integers(0, 5),
+    errored=st.sampled_from([False, False, False, True]),
+)
+pairs = st.lists(
+    st.builds(Pair, tag=st.none() | st.sampled_from("xy"), a=asked, b=asked), min_size=1, max_size=30
+)
+
+
+def name(number: int) -> str:
+    return f"q{number}"
+
+
+def stored_as(number: int, one: Asked) -> QueryResult:
+    found = [hit("c1", one.rank)] if one.rank else []
+    judge = {} if one.judged is None else {"judge": {"groundedness": one.judged}}
+    error = "boom" if one.errored else None
+    given = result(*found, elapsed_ms=one.elapsed, error=error, **judge)
+    return msgspec.structs.replace(stored(given), query_id=name(number))
+
+
+def scorecards(asked_pairs: Sequence[Pair]) -> tuple[Scorecard, Scorecard]:
+    entries = [
+        {
+            "id": name(number),
+            "query": "?",
+            "expected_chunk_ids": ["c1"],
+            "tags": [pair.tag] if pair.tag else [],
+        }
+        for number, pair in enumerate(asked_pairs)
+    ]
+    scorer = Scorer(golden(*entries), Matcher(MatchMode.EXACT))
+    a, b = (
+        scorer.score(
+            Run(side), [stored_as(n, getattr(pair, side)) for n, pair in enumerate(asked_pairs)], None
+        )
+        for side in ("a", "b")
+    )
+    return a, b
+
+
+def mean_of(values: Sequence[Fraction]) -> float | None:
+    return round(float(sum(values) / len(values)), 4) if values else None
+
+
+def close(one: float | None, other: float | None) -> bool:
+    """Equal, but for a half that the last place may be rounded from either way."""
+    return one == other or (one is not None and other is not None and abs(one - other) < 1.01e-4)
+
+
+def reciprocal(one: Asked) -> Fraction:
+    return Fraction(1, one.rank) if one.rank and one.rank <= 10 and not one.errored else Fraction()
+
+
+@given(pairs)
+def test_an_aggregate_is_that_of_its_queries_one_by_one(asked_pairs: list[Pair]) -> None:
+    card, _ = scorecards(asked_pairs)
+    total = aggregate(card)
+    for part, chosen in {
+        None: [pair.a for pair in asked_pairs],
+        "tags=x": [pair.a for pair in asked_pairs if pair.tag == "x"],
+    }.items():
+        assert close(total.value("mrr", part), mean_of([reciprocal(one) for one in chosen]))
+        assert close(total.value("error_rate", part), mean_of([Fraction(one.errored) for one in chosen]))
+        scores = [Fraction(one.judged) for one in chosen if one.judged is not None]
+        assert close(total.value("judge_groundedness", part), mean_of(scores))
+        times = sorted(one.elapsed for one in chosen if one.elapsed is not None)
+        for percent in (50, 95):
+            expected = times[math.ceil(percent / 100 * len(times)) - 1] if times else None
+            assert total.value(f"latency_p{percent}_ms", part) == expected
+    assert total.counts["latency_p50_ms"] == sum(pair.a.elapsed is not None for pair in asked_pairs)
+
+
+@given(pairs, st.data())
+def test_an_aggregate_of_some_queries_is_that_of_a_run_with_no_others(
+    asked_pairs: list[Pair], data: st.DataObject
+) -> None:
+    kept = data.draw(st.sets(st.sampled_from(range(len(asked_pairs)))))
+    card, _ = scorecards(asked_pairs)
+    some = aggregate(card, only={name(number) for number in kept})
+    alone = [stored_as(number, asked_pairs[number].a) for number in sorted(kept)]
+    entries = [
+        {"id": name(n), "query": "?", "expected_chunk_ids": ["c1"], "tags": [pair.tag] if pair.tag else []}
+        for n, pair in enumerate(asked_pairs)
+    ]
+    scorer = Scorer(golden(*entries), Matcher(MatchMode.EXACT))
+    assert some == aggregate(scorer.score(Run("a"), alone, None))
+
+
+@given(pairs)
+def test_significance_is_that_of_the_changes_query_by_query(asked_pairs: list[Pair]) -> None:
+    a, b = scorecards(asked_pairs)
+    found = significances(a, b, aggregate(a), aggregate(b))
+    changes = [float(reciprocal(pair.b)) - float(reciprocal(pair.a)) for pair in asked_pairs]
+    expected = paired_significance([one for one in changes if one], len(changes), yes_no=False)
+    assert (found["mrr"].n, found["mrr"].up, found["mrr"].down) == (expected.n, expected.up, expected.down)
+    assert found["mrr"].p == expected.p
+    both = [pair for pair in asked_pairs if pair.a.judged is not None and pair.b.judged is not None]
+    judged = significance_in(a, b, "judge_groundedness", None)
+    assert judged is not None
+    assert judged.n == len(both)
+    assert judged.up == sum((pair.b.judged or 0) > (pair.a.judged or 0) for pair in both)
+
+
+def test_what_is_equal_query_by_query_is_equal_in_total_however_it_is_counted() -> None:
+    # precision@5 is 0.2 for 663 of 800 queries in both runs; 663 x 0.2 / 800 is just below 0.16575
+    ranks = [1] + [2] * 43 + [3] * 70 + [4] * 549 + [None] * 137
+    a, b = scorecards(
+        [
+            Pair(None, Asked(rank, 1, None, errored=False), Asked(rank and 1, 1, None, errored=False))
+            for rank in ranks
+        ]
+    )
+    values = [aggregate(card).value("precision@5_chunk") for card in (a, b)]
+    assert values == [round(math.fsum([0.2] * 663) / 800, 4)] * 2
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 300)), min_size=1, max_size=8))
+def test_counted_sums_are_as_exact_as_those_one_by_one(counted: list[tuple[float, int]]) -> None:
+    at_once = math.fsum(part * count for value, count in counted for part in _halves(value))
+    assert at_once == math.fsum(value for value, count in counted for _ in range(count))
+
+
+def test_queries_alike_share_one_score_also_between_runs() -> None:
+    alike = Pair(None, Asked(1, 10, None, errored=False), Asked(1, 20, None, errored=False))
+    other = Pair(None, Asked(3, 10, None, errored=False), Asked(1, 20, None, errored=False))
+    a, b = scorecards([alike, alike, other])
+    assert a.scores["q0"] is a.scores["q1"] is b.scores["q0"] is b.scores["q2"]
+    assert a.scores["q2"] is not a.scores["q0"]
+    assert list(a.columns["latency_p50_ms"]) == [10, 10, 10]
+    assert a.columns["latency_p95_ms"] is a.columns["latency_p50_ms"]
+
+
+def test_a_result_stored_twice_keeps_no_value_of_either() -> None:
+    one = stored_as(0, Asked(1, 10, 5, errored=False))
+    scorer = Scorer(
+        golden({"id": "q0", "query": "?", "expected_chunk_ids": ["c1"]}), Matcher(MatchMode.EXACT)
+    )
+    card = scorer.score(Run("a"), [one, stored_as(1, Asked(1, 30, 3, errored=False)), one], None)
+    assert card.unreadable == {"q0": "the result is stored twice"}
+    total = aggregate(card)
+    assert (total.value("latency_p50_ms"), total.value("judge_groundedness")) == (30, 3)
+    assert total.counts["latency_p50_ms"] == 1
+    assert (total.total_queries, total.failed_queries) == (2, 1)
