@@ -122,7 +122,10 @@ class RandomRuns:
                 query["expected_chunk_ids"] = chunks
         elif kind == "refuse":
             query["expected_doc_ids"] = []
-        return query | self._rules_and_labels()
+        more = self._rules_and_labels()
+        if kind == "refuse":  # which expects nothing else
+            more = {name: more[name] for name in more.keys() - {"must_contain", "claims", "expected_answer"}}
+        return query | dict(sorted(more.items()))
 
     def _rules_and_labels(self) -> Json:
         pick, chance = self._random.choice, self._random.random
@@ -184,7 +187,7 @@ class RandomRuns:
             {"marker": f"[{number}]", "chunk_id": hit["chunk_id"]}
             if chance() < 0.5
             else {
-                "marker": number,
+                "marker": f"({number})",
                 "citation": hit.get("citation", {"kind": "caption", "path": "nowhere.md"}),
             }
             for number, hit in enumerate(cited, 1)

@@ -71,8 +71,8 @@ def output(tree: Path, dataset: Dataset, work: Path) -> dict[str, str]:
     shutil.copytree(dataset.directory, work)
     done = _python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *dataset.options, cwd=work)
     found = {"exit code": str(done.returncode)}
-    if not (work / "runs").is_dir():
-        found["printed"] = done.stdout + done.stderr
+    if not list((work / "runs").rglob("report.html")):
+        sys.exit(f"{dataset.name} made no reports:\n{done.stdout}{done.stderr}")
     for path in sorted((work / "runs").rglob("report.*")):
         found[path.name] = path.read_text(encoding="utf-8")
     with sqlite3.connect(work / "kebab.sqlite") as connection:
