@@ -33,8 +33,8 @@ def _without_stages(families: dict[Family, None]) -> Iterator[Family]:
 def _metric_row(family: Family) -> str:
     names = [f"`{name.format(k='k')}`" for name in (family.pattern, family.alias) if name]
     arrow = " ↓" if family.lower_is_better else ""
-    over = family.over.means.rstrip(".")
-    return f"| {' = '.join(names)}{arrow} | {family.means} | {over[0].lower()}{over[1:]} |"
+    over = family.over.description.rstrip(".")
+    return f"| {' = '.join(names)}{arrow} | {family.description} | {over[0].lower()}{over[1:]} |"
 
 
 def option_table() -> str:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.queries import CompareReport
+    from pytest_kebab_eval.comparing.report import CompareReport
     from pytest_kebab_eval.errors import (
         ChunkerError,
         DatabaseError,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.store import RunRecorder
 
 _HOMES = {
-    "comparing.queries": ("CompareReport",),
+    "comparing.report": ("CompareReport",),
     "errors": (
         "ChunkerError",
         "DatabaseError",

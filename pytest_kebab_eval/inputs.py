@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.gates import Gate, parse_gate
 from pytest_kebab_eval.errors import ChunkerError, GateError, NoDatabase, NoSuchRun
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.matching.targets import gains_of
-from pytest_kebab_eval.metrics import Metric, all_names, own_metric
+from pytest_kebab_eval.matching.modes import golden_versions, match_mode
+from pytest_kebab_eval.metrics import Metric, all_names, custom_metric
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, find_run, in_order, open_database
@@ -29,13 +29,13 @@ class Inputs(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-OwnMetrics = Mapping[str, Callable[[GoldenQuery, QueryResult], "float | None"]]
+CustomMetrics = Mapping[str, Callable[[GoldenQuery, QueryResult], "float | None"]]
 
 
-def find_inputs(settings: Settings, own_metrics: OwnMetrics | None = None) -> Inputs:
+def find_inputs(settings: Settings, custom_metrics: CustomMetrics | None = None) -> Inputs:
     """Everything that can be wrong with what the user gave is found here, before any work."""
     golden = load_golden_set(settings.golden)
-    metrics = tuple(own_metric(name, function) for name, function in (own_metrics or {}).items())
+    metrics = tuple(custom_metric(name, function) for name, function in (custom_metrics or {}).items())
     gates = _parsed_gates(settings, metrics)
     with ExitStack() as stack:
         b = stack.enter_context(open_database(settings.db_b))
@@ -44,7 +44,7 @@ def find_inputs(settings: Settings, own_metrics: OwnMetrics | None = None) -> In
         runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
         mode = match_mode(runs, golden)
         if mode is MatchMode.FALLBACK and settings.strict_chunker_version:
-            versions = _golden_versions(golden, [database for database, _ in runs])
+            versions = golden_versions(golden, [database for database, _ in runs])
             raise ChunkerError(_strict_refusal(run_a, run_b, versions))
         warnings = dict.fromkeys(
             [
@@ -116,47 +116,6 @@ def _is_first(settings: Settings, error: Exception) -> bool:
         same = settings.db_a == settings.db_b
         others = [run for run in a.runs() if settings.suite in (None, run.suite)]
         return len(others) <= (1 if same else 0)
-
-
-def match_mode(runs: list[tuple[Database, Run]], golden: GoldenSet) -> MatchMode:
-    """Exact where the runs are of one chunker; unless the golden file's ids are plainly of another.
-
-    A run alone is held against the golden set's version. Two runs of one version are matched exactly, but
-    where the golden set is of another and neither run returned any of its ids, ids mean nothing.
-    """
-    versions = {run.chunker_version for _, run in runs}
-    if len(versions) > 1:
-        return MatchMode.FALLBACK
-    of_golden = _golden_versions(golden, [database for database, _ in runs])
-    if not of_golden or versions <= of_golden:
-        return MatchMode.EXACT
-    if len(runs) > 1 and (versions == {None} or _returned_any(_expected_ids(golden), runs)):
-        return MatchMode.EXACT
-    return MatchMode.FALLBACK
-
-
-def _expected_ids(golden: GoldenSet) -> set[str]:
-    return {chunk_id for query in golden.queries for chunk_id in gains_of(query)}
-
-
-def _returned_any(ids: set[str], runs: list[tuple[Database, Run]]) -> bool:
-    return any(
-        hit.chunk_id in ids
-        for database, run in runs
-        for result in database.results(run.run_id)
-        if isinstance(result, QueryResult)
-        for hit in result.hits
-    )
-
-
-def _golden_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[str | None]:
-    """The chunkers of the expected ids: the lock file's word, else those of the index, if it has any."""
-    if golden.lock is not None and golden.lock.chunker_version is not None:
-        return {golden.lock.chunker_version}
-    corpora = [database.corpus for database in dict.fromkeys(databases) if database.corpus.has_chunks]
-    expected = _expected_ids(golden) if corpora else ()
-    found = (corpus.chunk(one) for corpus in corpora for one in expected)
-    return {chunk.chunker_version for chunk in found if chunk is not None}
 
 
 def _strict_refusal(a: Run | None, b: Run, golden_versions: set[str | None]) -> str:

@@ -219,6 +219,15 @@ class GoldenQuery(Value, frozen=True):
         )
 
 
+def gains_of(query: GoldenQuery) -> dict[str, float]:
+    """The expected chunks with their gains: 1, unless `relevance` says otherwise; 0 is not a target."""
+    gains = dict.fromkeys(query.expected_chunk_ids, 1.0)
+    if not query.relevance:
+        return gains
+    gains.update(query.relevance)
+    return {chunk_id: gain for chunk_id, gain in gains.items() if gain > 0}
+
+
 class MatchMode(enum.Enum):
     """How the hits of a comparison are told right from wrong."""
 

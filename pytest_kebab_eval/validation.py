@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import LockedChunk
-from pytest_kebab_eval.matching.targets import gains_of
-from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value
+from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value, gains_of
 from pytest_kebab_eval.store import Corpus, Database
 from pytest_kebab_eval.text import brief, printable
 

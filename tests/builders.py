@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.fields import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem

@@ -16,7 +16,7 @@ from pytest_kebab_eval.cli.group import REGRESSION, Group
 from pytest_kebab_eval.cli.options import COMPARING, options, settings_from
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.evaluation import Evaluation, evaluate, scored_run, store_aggregate
+from pytest_kebab_eval.evaluation import Evaluation, evaluate, score_run, store_aggregate
 from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.golden import load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
@@ -138,7 +138,9 @@ def _print_comparison(settings: Settings, evaluation: Evaluation, failing: list[
         if verbose:
             query = queries[query_id]
             where = f"{shown_path(settings.golden)}:{query.line}"
-            text = explain(query, verdict, comparisons.get(query_id), evaluation.shown.get(query_id), where)
+            text = explain(
+                query, verdict, comparisons.get(query_id), evaluation.evidence.get(query_id), where
+            )
             click.echo("\n".join(text.splitlines()[1:]))
     for line in summary(evaluation.report):
         click.secho(line.text, fg={1: "green", -1: "red"}.get(line.mood))
@@ -186,9 +188,9 @@ def _aggregate_anew(run_id: str, settings: Settings) -> dict[str, tuple[Any, Any
     golden = load_golden_set(settings.golden)
     with open_database(settings.db_b) as database:
         before = stored_values(database.stored_aggregate(run_id))
-        scorecard = scored_run(database, find_run(database, run_id), golden)
-    if scorecard.unreadable:
-        query_id, reason = next(iter(scorecard.unreadable.items()))
+        scorecard = score_run(database, find_run(database, run_id), golden)
+    if scorecard.notes.unreadable:
+        query_id, reason = next(iter(scorecard.notes.unreadable.items()))
         _say(
             f"run {printable(run_id)}: not stored, since the result of query '{printable(query_id)}'"
             f" cannot be read: {reason}"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
-from math import isnan
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,7 +12,7 @@ from pytest_kebab_eval.comparing.significance import Significance, paired_signif
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, MetricValues, aggregate, in_shape, rounded
-from pytest_kebab_eval.scoring.scorecard import JudgeIdentity, Scorecard
+from pytest_kebab_eval.scoring.scorecard import JudgeIdentity, Pairs, Scorecard
 from pytest_kebab_eval.text import brief
 
 
@@ -37,23 +35,52 @@ class Deltas(MetricValues, frozen=True, kw_only=True):
     paired: Paired
 
 
-def deltas_between(
-    queries: Iterable[GoldenQuery],
-    card_a: Scorecard,
-    card_b: Scorecard,
-    a: AggregateMetrics,
-    b: AggregateMetrics,
-    matched_by: Mapping[str, int],
+class Totals(NamedTuple):
+    """The two runs in total: what gates are judged by."""
+
+    aggregate_a: AggregateMetrics | None  # None, as all of A's side, where run B is judged alone
+    aggregate_b: AggregateMetrics
+    deltas: Deltas | None
+    significance: dict[str, Significance]
+    not_comparable: dict[str, str]  # metrics, and why not
+
+
+def compare_totals(
+    queries: Sequence[GoldenQuery], a: Scorecard | None, b: Scorecard, matched_by: Mapping[str, int]
+) -> Totals:
+    """Aggregate both runs, and say how they differ; or aggregate run B, if it is alone."""
+    aggregate_b = aggregate(b)
+    if a is None:
+        return Totals(None, aggregate_b, None, {}, {})
+    aggregate_a = aggregate(a)
+    return Totals(
+        aggregate_a,
+        aggregate_b,
+        _deltas(aggregate_a, aggregate_b, _paired(queries, a, b), matched_by),
+        _significances(a, b, aggregate_a, aggregate_b),
+        _judge_drift(a, b),
+    )
+
+
+def _paired(queries: Sequence[GoldenQuery], a: Scorecard, b: Scorecard) -> Paired:
+    both: AbstractSet[str] = a.query_ids()
+    deltas = None
+    if a.query_ids() != b.query_ids():
+        both = a.query_ids() & b.query_ids()
+        deltas = differences(aggregate(a.only(both)).by_name(), aggregate(b.only(both)).by_name())
+    return Paired(
+        queries=len(both),
+        errored_a=a.part().errored,
+        errored_b=b.part().errored,
+        absent_a=sum(query.id not in a for query in queries),
+        absent_b=sum(query.id not in b for query in queries),
+        deltas=deltas,
+    )
+
+
+def _deltas(
+    a: AggregateMetrics, b: AggregateMetrics, paired: Paired, matched_by: Mapping[str, int]
 ) -> Deltas:
-    """B - A of the two aggregates, and how far the runs cover the same queries."""
-    in_a, in_b = card_a.scores.keys(), card_b.scores.keys()
-    both: AbstractSet[str] = in_a
-    paired_deltas = None
-    if in_a != in_b:
-        both = in_a & in_b
-        paired_deltas = differences(
-            aggregate(card_a, only=both).by_name(), aggregate(card_b, only=both).by_name()
-        )
     return Deltas(
         **in_shape(differences(a.by_name(), b.by_name())),  # type: ignore[arg-type]
         counts={name: b.counts[name] - n for name, n in a.counts.items()},
@@ -62,14 +89,7 @@ def deltas_between(
         failed_queries=b.failed_queries - a.failed_queries,
         chunker_version_match=a.match,
         matched_by=dict(matched_by),
-        paired=Paired(
-            queries=len(both),
-            errored_a=a.failed_queries,
-            errored_b=b.failed_queries,
-            absent_a=sum(query.id not in in_a for query in queries),
-            absent_b=sum(query.id not in in_b for query in queries),
-            deltas=paired_deltas,
-        ),
+        paired=paired,
     )
 
 
@@ -86,82 +106,43 @@ def difference(a: float | None, b: float | None) -> float | None:
 # -- significance --------------------------------------------------------------------------------
 
 
-def significances(
+def _significances(
     a: Scorecard, b: Scorecard, aggregate_a: AggregateMetrics, aggregate_b: AggregateMetrics
 ) -> dict[str, Significance]:
     """Of every metric that is averaged and was measured on a query in both runs."""
     values_a, values_b = aggregate_a.by_name(), aggregate_b.by_name()
-    pairs = _Pairs(a, b)
-    found = {}
-    for number, metric in enumerate(b.metrics):
-        measured = values_a.get(metric.name) is not None and values_b.get(metric.name) is not None
-        if metric.family.is_mean and measured:
-            one = pairs.tested(number, metric)
-            if one.n:
-                found[metric.name] = one
-    return found
+    pairs = Pairs(a, b)
+    measured = [
+        metric
+        for metric in b.metrics
+        if metric.family.is_mean
+        and values_a.get(metric.name) is not None
+        and values_b.get(metric.name) is not None
+    ]
+    found = {metric.name: _tested(pairs, metric) for metric in measured}
+    return {name: significance for name, significance in found.items() if significance.n}
 
 
 def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> Significance | None:
     """Of one metric, over all queries or one slice; None if there is no test of it."""
-    if a is None:
+    found = next((known for known in b.metrics if known.name == metric and known.family.is_mean), None)
+    if a is None or found is None:
         return None
-    pairs = _Pairs(a, b, part)
-    for number, one in enumerate(b.metrics):
-        if one.name == metric and one.family.is_mean and pairs.tally:
-            return pairs.tested(number, one)
-    return None
+    pairs = Pairs(a, b, part)
+    return _tested(pairs, found) if pairs else None
 
 
-class _Pairs:
-    """The queries that both runs have, over all or within one slice."""
-
-    def __init__(self, a: Scorecard, b: Scorecard, part: str | None = None) -> None:
-        self._a, self._b = a, b
-        self._ids: Iterable[str] = [
-            query_id
-            for query_id in b.scores
-            if query_id in a.scores and (part is None or part in b.slices.get(query_id, ()))
-        ]
-        self.tally = Counter((a.scores[query_id], b.scores[query_id]) for query_id in self._ids)
-
-    def tested(self, number: int, metric: Metric) -> Significance:
-        """Whether the metric changed."""
-        family = metric.family
-        changes, n = self._of_facts(number) if family.over.of_facts else self._of_columns(metric.name)
-        found = paired_significance(
-            changes, n, yes_no=family.is_yes_no, lower_is_better=metric.lower_is_better
-        )
-        most = family.most
-        if most is None or found.low is None or found.high is None:
-            return found
-        return msgspec.structs.replace(found, low=max(-most, found.low), high=min(most, found.high))
-
-    def _of_facts(self, number: int) -> tuple[list[float], int]:
-        """The changes that are not 0, and the number of queries measured in both runs."""
-        changes: list[float] = []
-        n = 0
-        for (before, after), count in self.tally.items():
-            one, other = before.values[number], after.values[number]
-            if one is not None and other is not None:
-                n += count
-                if one != other:
-                    changes += [other - one] * count
-        return changes, n
-
-    def _of_columns(self, name: str) -> tuple[list[float], int]:
-        before, after = self._a.columns.get(name), self._b.columns.get(name)
-        if before is None or after is None:
-            return [], 0
-        rows_a, rows_b = self._rows
-        changes = [after[rows_b[one]] - before[rows_a[one]] for one in self._ids]
-        measured = [change for change in changes if not isnan(change)]
-        return [change for change in measured if change], len(measured)
-
-    @cached_property
-    def _rows(self) -> tuple[dict[str, int], dict[str, int]]:
-        a, b = ({one: row for row, one in enumerate(card.scores)} for card in (self._a, self._b))
-        return a, b
+def _tested(pairs: Pairs, metric: Metric) -> Significance:
+    """Whether the metric changed."""
+    family = metric.family
+    changes = pairs.changes(metric)
+    found = paired_significance(
+        changes.values, changes.n, yes_no=family.is_yes_no, lower_is_better=metric.lower_is_better
+    )
+    max_value = family.max_value
+    if max_value is None or found.low is None or found.high is None:
+        return found
+    return msgspec.structs.replace(found, low=max(-max_value, found.low), high=min(max_value, found.high))
 
 
 # -- judges --------------------------------------------------------------------------------------
@@ -169,11 +150,13 @@ class _Pairs:
 _JUDGED = ("judge_groundedness", "judge_correctness")
 
 
-def judge_drift(a: Scorecard, b: Scorecard) -> dict[str, str]:
+def _judge_drift(a: Scorecard, b: Scorecard) -> dict[str, str]:
     """The metrics that cannot be compared because the judge changed."""
-    if not a.judges or not b.judges or a.judges == b.judges:
+    if not a.notes.judges or not b.notes.judges or a.notes.judges == b.notes.judges:
         return {}
-    reason = f"not comparable, since the judge changed: A {_named(a.judges)}, B {_named(b.judges)}"
+    reason = (
+        f"not comparable, since the judge changed: A {_named(a.notes.judges)}, B {_named(b.notes.judges)}"
+    )
     return dict.fromkeys(_JUDGED, reason)
 
 

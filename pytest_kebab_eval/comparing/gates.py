@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import NamedTuple, NoReturn
 
-from pytest_kebab_eval.comparing.queries import CompareReport, GateResult
+from pytest_kebab_eval.comparing.deltas import Totals
 from pytest_kebab_eval.comparing.significance import Significance
 from pytest_kebab_eval.errors import GateError
 from pytest_kebab_eval.metrics import Metric
-from pytest_kebab_eval.scoring.scorecard import ONE_VALUED_SLICES
+from pytest_kebab_eval.model import Value
+from pytest_kebab_eval.scoring.slices import SLICES
 from pytest_kebab_eval.text import printable
 
 _OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
@@ -26,7 +27,6 @@ _OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_SLICES = (*ONE_VALUED_SLICES, "tags", "answerable")
 
 
 class Gate(NamedTuple):
@@ -43,6 +43,17 @@ class Gate(NamedTuple):
 
     def __str__(self) -> str:
         return self.text
+
+
+class GateResult(Value, frozen=True):
+    """Whether a gate holds, with the value it judged and a sentence."""
+
+    gate: str
+    metric: str
+    passed: bool
+    value: float | None
+    reason: str
+    skipped: bool = False  # it could not be judged, and need not be
 
 
 # -- parsing -------------------------------------------------------------------------------------
@@ -96,7 +107,7 @@ class _Parser:
             family = Metric.parse(metric).family
         except KeyError:
             return
-        if family.is_mean and family.most == 1 and abs(number) > 1:
+        if family.is_mean and family.max_value == 1 and abs(number) > 1:
             self._at = start
             what = f"a change of {metric}" if delta else metric
             self._fail(f"a number up to 1, which is the most that {what} can be; did you mean {number}%?")
@@ -105,11 +116,11 @@ class _Parser:
         if self._take(r"\{") is None:
             return None
         start = self._skip_space()
-        key = self._expect(r"[A-Za-z_]+", f"a slice: {', '.join(_SLICES)}")
+        key = self._expect(r"[A-Za-z_]+", f"a slice: {', '.join(SLICES)}")
         key = "tags" if key == "tag" else key
-        if key not in _SLICES:
+        if key not in SLICES:
             self._at = start
-            self._fail(f"a slice: {', '.join(_SLICES)}")
+            self._fail(f"a slice: {', '.join(SLICES)}")
         self._expect("=", "'=' and a value")
         value = self._expect(r"[^{}]+", "a value").strip()
         self._expect(r"\}", "'}'")
@@ -155,32 +166,32 @@ SignificanceOf = Callable[[str, "str | None"], "Significance | None"]
 
 def judge_gates(
     gates: Iterable[Gate],
-    report: CompareReport,
+    totals: Totals,
     significance_of: SignificanceOf,
 ) -> tuple[GateResult, ...]:
-    """Hold each gate against the stored, rounded values of a report."""
-    return tuple(_judge(gate, report, significance_of) for gate in gates)
+    """Hold each gate against the stored, rounded values of a totals."""
+    return tuple(_judge(gate, totals, significance_of) for gate in gates)
 
 
-def _judge(gate: Gate, report: CompareReport, significance_of: SignificanceOf) -> GateResult:
+def _judge(gate: Gate, totals: Totals, significance_of: SignificanceOf) -> GateResult:
     def result(passed: bool, value: float | None, reason: str) -> GateResult:
         return GateResult(str(gate), gate.metric, passed, value, reason)
 
     name = f"{gate.metric}{{{gate.part}}}" if gate.part else gate.metric
     values: Mapping[str, float | None] = {
-        "a": report.aggregate_a.value(gate.metric, gate.part) if report.aggregate_a else None,
-        "b": report.aggregate_b.value(gate.metric, gate.part),
+        "a": totals.aggregate_a.value(gate.metric, gate.part) if totals.aggregate_a else None,
+        "b": totals.aggregate_b.value(gate.metric, gate.part),
     }
     value = values["b"]
     if gate.delta:
         name = f"delta {name}"
-        value = report.deltas.value(gate.metric, gate.part) if report.deltas else None
-        if gate.metric in report.not_comparable:
-            return result(False, value, report.not_comparable[gate.metric])
-        if report.deltas is None:
+        value = totals.deltas.value(gate.metric, gate.part) if totals.deltas else None
+        if gate.metric in totals.not_comparable:
+            return result(False, value, totals.not_comparable[gate.metric])
+        if totals.deltas is None:
             return GateResult(str(gate), gate.metric, True, None, "there is no baseline yet", skipped=True)
     if value is None:
-        return result(False, None, f"nothing was measured for {name}{_parts_there(gate, report)}")
+        return result(False, None, f"nothing was measured for {name}{_parts_there(gate, totals)}")
     limit = _limit(gate, values["a"])
     said = f"{name} is {_plain(value)}{_as_share(gate, value, values['a'])}"
     if _OPERATORS[gate.op](Decimal(str(value)), limit):
@@ -196,12 +207,12 @@ def _judge(gate: Gate, report: CompareReport, significance_of: SignificanceOf) -
     return result(False, value, said)
 
 
-def _parts_there(gate: Gate, report: CompareReport) -> str:
+def _parts_there(gate: Gate, totals: Totals) -> str:
     """The values that the gate's slice does have, if its own is none of them."""
-    if gate.part is None or gate.part in report.aggregate_b.slices:
+    if gate.part is None or gate.part in totals.aggregate_b.slices:
         return ""
     key = gate.part.partition("=")[0]
-    there = [part.partition("=")[2] for part in report.aggregate_b.slices if part.startswith(f"{key}=")]
+    there = [part.partition("=")[2] for part in totals.aggregate_b.slices if part.startswith(f"{key}=")]
     return f"; {key} is {', '.join(map(printable, there[:8])) or 'not given by any query'}"
 
 

@@ -35,20 +35,20 @@ def paraphrase_groups(queries: Iterable[GoldenQuery], scorecard: Scorecard) -> t
     """The groups of a golden set in a run, by name."""
     members: dict[str, dict[str, QueryScore]] = {}
     for query in queries:
-        if query.group is not None and query.expected_doc_ids and query.id in scorecard.scores:
-            members.setdefault(query.group, {})[query.id] = scorecard.scores[query.id]
-    recall = scorecard.place_of(_RECALL)
-    return tuple(_group(name, members[name], recall) for name in sorted(members))
+        score = scorecard.score(query.id)
+        if query.group is not None and query.expected_doc_ids and score:
+            members.setdefault(query.group, {})[query.id] = score
+    return tuple(_group(name, members[name]) for name in sorted(members))
 
 
-def _group(name: str, scores: Mapping[str, QueryScore], recall: int) -> ParaphraseGroup:
-    recalls = [value for score in scores.values() if (value := score.values[recall]) is not None]
+def _group(name: str, scores: Mapping[str, QueryScore]) -> ParaphraseGroup:
+    recalls = [value for score in scores.values() if (value := score.value(_RECALL)) is not None]
     return ParaphraseGroup(
         group=name,
         spread=rounded(max(recalls) - min(recalls)) if recalls else None,
         worst=rounded(min(recalls)) if recalls else None,
         queries=tuple(
-            Paraphrase(query_id, _state(score.doc_rank), score.doc_rank)
+            Paraphrase(query_id, _state(score.facts.doc_rank), score.facts.doc_rank)
             for query_id, score in sorted(scores.items())
         ),
         note=_too_shallow(scores.values()),
@@ -63,7 +63,7 @@ def _state(rank: int | None) -> str:
 
 def _too_shallow(scores: Iterable[QueryScore]) -> str | None:
     """A missing document may only be out of sight where fewer hits were stored than are looked at."""
-    depths = [score.facts.depth for score in scores if score.doc_rank is None]
+    depths = [score.facts.depth for score in scores if score.facts.doc_rank is None]
     shallow = [depth for depth in depths if depth < LOOKED_WITHIN]
     if not shallow:
         return None

@@ -1,83 +1,19 @@
-"""Two scorecards -> a `CompareReport` (section 3.3 of the contract)."""
+"""Two scorecards -> what became of each query between run A and run B (section 3.3 of the contract)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-import msgspec
-
-from pytest_kebab_eval.comparing.config_changes import ConfigChange, change_notes, config_changes
-from pytest_kebab_eval.comparing.deltas import Deltas, deltas_between, judge_drift, significances
-from pytest_kebab_eval.comparing.paraphrases import ParaphraseGroup, paraphrase_groups
-from pytest_kebab_eval.comparing.significance import Significance
-from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.comparing.config_changes import ConfigChange, change_notes
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import (
-    ComparisonKind,
-    GoldenQuery,
-    QueryComparison,
-    QueryResult,
-    Unreadable,
-    Value,
-)
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
-from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
-from pytest_kebab_eval.store import IndexCoverage
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult, Unreadable
+from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard, alike
 
 COMPARE_K = 10
 BY_DOCUMENT_NOTE = "matched by document alone"
-
-
-class BrokenResult(Value, frozen=True):
-    """A stored result that cannot be read."""
-
-    side: str  # a | b
-    query_id: str
-    reason: str
-
-
-class GateResult(Value, frozen=True):
-    """Whether a gate holds, with the value it judged and a sentence."""
-
-    gate: str
-    metric: str
-    passed: bool
-    value: float | None
-    reason: str
-    skipped: bool = False  # it could not be judged, and need not be
-
-
-class CompareReport(Value, frozen=True, kw_only=True):
-    """All that is known of B against A."""
-
-    run_a: str | None  # None, as all of A's side, where run B is judged alone
-    run_b: str
-    aggregate_a: AggregateMetrics | None
-    aggregate_b: AggregateMetrics
-    deltas: Deltas | None
-    per_query: tuple[QueryComparison, ...]
-    config_changes: tuple[ConfigChange, ...] = ()
-    significance: dict[str, Significance] = msgspec.field(default_factory=dict)
-    gates: tuple[GateResult, ...] = ()
-    not_comparable: dict[str, str] = msgspec.field(default_factory=dict)  # metrics, and why not
-    paraphrases_a: tuple[ParaphraseGroup, ...] = ()
-    paraphrases_b: tuple[ParaphraseGroup, ...] = ()
-    index_a: IndexCoverage | None = None
-    index_b: IndexCoverage | None = None
-    missed: tuple[str, ...] = ()  # queries whose targets no run found
-    accepted: tuple[str, ...] = ()  # queries that fail as their xfail says
-    not_in_golden: tuple[str, ...] = ()
-    unreadable: tuple[BrokenResult, ...] = ()
-    problems: tuple[str, ...] = ()  # why the comparison is not to be relied on, which fails it
-    warnings: tuple[str, ...] = ()
-
-    def count(self, kind: ComparisonKind) -> int:
-        """How many queries are of that kind."""
-        return sum(one.kind is kind for one in self.per_query)
-
+MATCHED_BY = ("chunk", "anchor", "span", "document")
 
 Stored = Callable[[str], "QueryResult | Unreadable | None"]
 
@@ -96,42 +32,8 @@ class Sides(NamedTuple):
         return (("a", self.a), ("b", self.b)) if self.a else (("b", self.b),)
 
 
-def compare(golden: GoldenSet, comparer: Comparer) -> CompareReport:
-    """Compare two runs query by query and in total; or describe run B, if it is alone."""
-    sides = comparer.sides
-    a, b = sides.a, sides.b
-    per_query = [one for query in golden.queries if (one := comparer.compare(query)) is not None]
-    per_query.sort(key=attrgetter("query_id"))
-    aggregate_a, aggregate_b = aggregate(a) if a else None, aggregate(b)
-    return CompareReport(
-        run_a=a.run.run_id if a else None,
-        run_b=b.run.run_id,
-        aggregate_a=aggregate_a,
-        aggregate_b=aggregate_b,
-        deltas=deltas_between(golden.queries, a, b, aggregate_a, aggregate_b, comparer.matched_by)
-        if a and aggregate_a
-        else None,
-        per_query=tuple(per_query),
-        config_changes=comparer.changes,
-        significance=significances(a, b, aggregate_a, aggregate_b) if a and aggregate_a else {},
-        not_comparable=judge_drift(a, b) if a else {},
-        paraphrases_a=paraphrase_groups(golden.queries, a) if a else (),
-        paraphrases_b=paraphrase_groups(golden.queries, b),
-        missed=tuple(sorted(comparer.missed)),
-        not_in_golden=tuple(sorted({stray for _, card in sides.both for stray in card.strays})),
-        unreadable=tuple(
-            BrokenResult(side, query_id, reason)
-            for side, card in sides.both
-            for query_id, reason in sorted(card.unreadable.items())
-        ),
-    )
-
-
-# -- one query -----------------------------------------------------------------------------------
-
-
-class Outcome(NamedTuple):
-    """What becomes of every query that has one score in A and another in B."""
+class PairOutcome(NamedTuple):
+    """What becomes of every query that did so in A and so in B."""
 
     kind: ComparisonKind | None
     a_rank: int | None
@@ -144,66 +46,90 @@ class Outcome(NamedTuple):
     finds_the_same: bool
 
 
+class ComparedQueries(NamedTuple):
+    """What became of the queries, sorted by id, and what follows from it."""
+
+    per_query: tuple[QueryComparison, ...]
+    matched_by: dict[str, int]
+    missed: tuple[str, ...]  # queries whose targets no run found
+
+
+def compare_queries(queries: Iterable[GoldenQuery], comparer: Comparer) -> ComparedQueries:
+    """Compare query by query; how two scores compare is found out once for all queries that have them."""
+    by_id = {query.id: query for query in queries}
+    per_query: list[QueryComparison] = []
+    matched_by = dict.fromkeys(MATCHED_BY, 0)
+    missed: list[str] = []
+    for a, b, query_ids in alike(comparer.sides.a, comparer.sides.b, by_id):
+        outcome = comparer.outcome(a, b)
+        per_query += [comparer.compare(by_id[query_id], a, b, outcome) for query_id in query_ids]
+        if outcome.matched_by is not None:
+            matched_by[outcome.matched_by] += len(query_ids)
+        if outcome.is_missed:
+            missed += query_ids
+    per_query.sort(key=attrgetter("query_id"))
+    return ComparedQueries(tuple(per_query), matched_by, tuple(sorted(missed)))
+
+
 class Comparer:
-    """Compares query by query; two scores are compared once, for all queries that have them."""
+    """Compares scores; asks the stored results only for what the scores do not tell."""
 
     def __init__(
         self,
         sides: Sides,
         targets_of: Callable[[GoldenQuery], Targets],
+        changes: tuple[ConfigChange, ...] = (),
         compare_k: int = COMPARE_K,
     ) -> None:
         self.sides = sides
-        self.changes = tuple(config_changes(sides.a.run.config, sides.b.run.config)) if sides.a else ()
-        self._changed = change_notes(self.changes)
+        self._change_notes = change_notes(changes)
         self._targets_of = targets_of
         self._k = compare_k
-        self._citations = sides.b.place_of("citation_coverage")
-        self._known: dict[tuple[QueryScore | None, QueryScore | None], Outcome] = {}
-        self.missed: list[str] = []
-        self.matched_by = Counter(dict.fromkeys(("chunk", "anchor", "span", "document"), 0))
 
-    def compare(self, query: GoldenQuery) -> QueryComparison | None:
-        """One query of both runs; None if it is in neither."""
-        query_id = query.id
-        a = self.sides.a.scores.get(query_id) if self.sides.a else None
-        b = self.sides.b.scores.get(query_id)
-        if a is None and b is None:
-            return None
-        outcome = self._known.get((a, b)) or self._new(a, b)
-        kind, a_rank, b_rank, note, cause, checks, matched_by, is_missed, finds_the_same = outcome
-        if is_missed:
-            self.missed.append(query_id)
-        if matched_by is not None:
-            self.matched_by[matched_by] += 1
-        if finds_the_same:
-            return QueryComparison(query_id, kind, a_rank, b_rank, note, cause, checks)
-        targets = self._targets_of(query)
-        if cause == "gone" and self._right_document(query, targets):
-            cause = "wrong_chunk"
-        in_a, in_b = self._found(targets, a), self._found(targets, b)
-        lost, gained = tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a))
-        return QueryComparison(query_id, kind, a_rank, b_rank, note, cause, checks, lost, gained)
+    def compare(
+        self, query: GoldenQuery, a: QueryScore | None, b: QueryScore | None, outcome: PairOutcome
+    ) -> QueryComparison:
+        """One query that has these scores."""
+        cause = outcome.cause
+        lost: tuple[str, ...] = ()
+        gained: tuple[str, ...] = ()
+        if not outcome.finds_the_same:
+            targets = self._targets_of(query)
+            if cause == "gone" and self._right_document(query, targets):
+                cause = "wrong_chunk"
+            in_a, in_b = self._found(targets, a), self._found(targets, b)
+            lost, gained = tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a))
+        return QueryComparison(
+            query.id,
+            outcome.kind,
+            outcome.a_rank,
+            outcome.b_rank,
+            outcome.note,
+            cause,
+            outcome.checks,
+            lost,
+            gained,
+        )
 
-    def _new(self, a: QueryScore | None, b: QueryScore | None) -> Outcome:
-        outcome = self._known[a, b] = self._outcome(a, b) if self.sides.a else self._alone(b)
-        return outcome
+    def outcome(self, a: QueryScore | None, b: QueryScore | None) -> PairOutcome:
+        """What becomes of a query that has these scores; None is a result that is not there."""
+        return self._pair(a, b) if self.sides.a else self._alone(b)
 
-    def _outcome(self, a: QueryScore | None, b: QueryScore | None) -> Outcome:
-        a_rank, b_rank = self._rank(a), self._rank(b)
+    def _pair(self, a: QueryScore | None, b: QueryScore | None) -> PairOutcome:
+        a_rank, b_rank = rank_within(a, self._k), rank_within(b, self._k)
         kind = kind_of(a_rank, b_rank)
-        by_document = any(one is not None and one.by_document for one in (a, b))
-        checks = tuple(self._failed_checks(kind, a, b))
+        by_document = any(score is not None and score.facts.by_document for score in (a, b))
+        checks = tuple(_failed_checks(kind, a, b, self._k))
         cause = _cause(checks, b)
-        note = None
-        if kind is not ComparisonKind.DRAW or by_document:
-            note = "; ".join(self._notes(kind, a, b, a_rank, b_rank, by_document, cause)) or None
         has_targets = _has_targets(a or b)
-        return Outcome(
+        notes = (
+            [] if kind is ComparisonKind.DRAW else [*_rank_notes(a, b, self._k, cause), *self._change_notes]
+        )
+        return PairOutcome(
             kind=kind,
             a_rank=a_rank,
             b_rank=b_rank,
-            note=note,
+            note="; ".join([*notes, BY_DOCUMENT_NOTE] if by_document else notes) or None,
             cause=cause,
             checks=checks,
             matched_by=("document" if by_document else _matched_by(a or b)) if has_targets else None,
@@ -211,24 +137,20 @@ class Comparer:
             finds_the_same=a is not None and b is not None and a.facts.ranking.found == b.facts.ranking.found,
         )
 
-    def _alone(self, b: QueryScore | None) -> Outcome:
+    def _alone(self, b: QueryScore | None) -> PairOutcome:
         errored = b is not None and b.facts.errored
-        b_rank = self._rank(b)
-        return Outcome(
+        b_rank = rank_within(b, self._k)
+        return PairOutcome(
             kind=None,
             a_rank=None,
             b_rank=b_rank,
-            note=BY_DOCUMENT_NOTE if b and b.by_document else None,
+            note=BY_DOCUMENT_NOTE if b and b.facts.by_document else None,
             cause="errored" if errored else None,
             checks=("error",) if errored else (),
             matched_by=None,
             is_missed=_has_targets(b) and b_rank is None,
             finds_the_same=True,
         )
-
-    def _rank(self, score: QueryScore | None) -> int | None:
-        rank = score.first if score else None
-        return rank if rank is not None and rank <= self._k else None
 
     def _found(self, targets: Targets, score: QueryScore | None) -> set[str]:
         ranks = score.facts.ranking.found if score else ()
@@ -238,78 +160,72 @@ class Comparer:
             if rank is not None and rank <= self._k
         }
 
-    def _failed_checks(
-        self, kind: ComparisonKind, a: QueryScore | None, b: QueryScore | None
-    ) -> Iterator[str]:
-        """What passed in A and fails in B."""
-        if kind is ComparisonKind.REGRESSION:
-            yield "retrieval"
-        if a is None or b is None or a.facts.errored:
-            return
-        if b.facts.errored:
-            yield "error"
-            return
-        passed = self.passed_checks(a)
-        answered = b.facts.answered
-        if "answer" in passed and (answered is None or b.facts.keeps_rules is False):
-            yield "answer"
-        if "refusal" in passed and answered is (not b.facts.answerable):
-            yield "refusal"
-        if "citation" in passed and b.values[self._citations] == 0:
-            yield "citation"
-
-    def passed_checks(self, a: QueryScore) -> set[str]:
-        """What a query could lose: the checks, other than having no error, that it passes in A."""
-        facts = a.facts
-        passed = set()
-        if self._rank(a) is not None:
-            passed.add("retrieval")
-        if facts.keeps_rules or (facts.answered and facts.keeps_rules is None):
-            passed.add("answer")
-        if facts.answered is not None and facts.answered is facts.answerable:
-            passed.add("refusal")
-        if a.values[self._citations] == 1:
-            passed.add("citation")
-        return passed
-
     def _right_document(self, query: GoldenQuery, targets: Targets) -> bool:
         """Whether B found another part of a document that has a target, or that was right in A."""
         a, b = self.sides.stored_a(query.id), self.sides.stored_b(query.id)
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
             return False
-        right = self.sides.a.scores[query.id].first if self.sides.a else None
+        score_a = self.sides.a.score(query.id) if self.sides.a else None
+        right = score_a.first if score_a else None
         docs = {*targets.doc_ids, *(hit.doc_id for hit in a.hits if hit.rank == right)} - {None, ""}
         paths = {*targets.paths, *(hit.doc_path for hit in a.hits if hit.rank == right)} - {None, ""}
         return any(hit.doc_id in docs or hit.doc_path in paths for hit in b.hits)
 
-    def _notes(
-        self,
-        kind: ComparisonKind,
-        a: QueryScore | None,
-        b: QueryScore | None,
-        a_rank: int | None,
-        b_rank: int | None,
-        by_document: bool,
-        cause: str | None,
-    ) -> Iterator[str]:
-        if kind is not ComparisonKind.DRAW:
-            if a_rank is not None and b_rank is not None:
-                yield f"rank {a_rank}→{b_rank}"
-            else:
-                yield f"{_word(a, a_rank)}→{_word(b, b_rank)}"
-            if cause == "below_cutoff" and b:
-                yield f"found at rank {b.first}"
-            yield from self._changed
-        if by_document:
-            yield BY_DOCUMENT_NOTE
+
+# -- what two scores tell ------------------------------------------------------------------------
 
 
-def _has_targets(score: QueryScore | None) -> bool:
-    return score is not None and bool(score.facts.gains)
+def rank_within(score: QueryScore | None, k: int) -> int | None:
+    """The rank of the first correct hit, if it is within the top k."""
+    rank = score.first if score else None
+    return rank if rank is not None and rank <= k else None
 
 
-def _matched_by(score: QueryScore | None) -> str | None:
-    return score.facts.by if score else None
+def kind_of(a_rank: int | None, b_rank: int | None) -> ComparisonKind:
+    """The kind of change between two ranks, None being a miss."""
+    if a_rank is None:
+        return ComparisonKind.DRAW if b_rank is None else ComparisonKind.WIN
+    if b_rank is None:
+        return ComparisonKind.REGRESSION
+    if a_rank == b_rank:
+        return ComparisonKind.DRAW
+    return ComparisonKind.WIN if b_rank < a_rank else ComparisonKind.LOSS
+
+
+def passed_checks(a: QueryScore, compare_k: int) -> set[str]:
+    """What a query could lose: the checks, other than having no error, that it passes in A."""
+    facts = a.facts
+    passed = set()
+    if rank_within(a, compare_k) is not None:
+        passed.add("retrieval")
+    if facts.keeps_rules or (facts.answered and facts.keeps_rules is None):
+        passed.add("answer")
+    if facts.answered is not None and facts.answered is facts.answerable:
+        passed.add("refusal")
+    if a.value("citation_coverage") == 1:
+        passed.add("citation")
+    return passed
+
+
+def _failed_checks(
+    kind: ComparisonKind, a: QueryScore | None, b: QueryScore | None, compare_k: int
+) -> Iterator[str]:
+    """What passed in A and fails in B."""
+    if kind is ComparisonKind.REGRESSION:
+        yield "retrieval"
+    if a is None or b is None or a.facts.errored:
+        return
+    if b.facts.errored:
+        yield "error"
+        return
+    passed = passed_checks(a, compare_k)
+    answered = b.facts.answered
+    if "answer" in passed and (answered is None or b.facts.keeps_rules is False):
+        yield "answer"
+    if "refusal" in passed and answered is (not b.facts.answerable):
+        yield "refusal"
+    if "citation" in passed and b.value("citation_coverage") == 0:
+        yield "citation"
 
 
 def _cause(checks: tuple[str, ...], b: QueryScore | None) -> str | None:
@@ -327,15 +243,14 @@ def _cause(checks: tuple[str, ...], b: QueryScore | None) -> str | None:
     return "not_cited" if checks == ("citation",) else "answer_rule"
 
 
-def kind_of(a_rank: int | None, b_rank: int | None) -> ComparisonKind:
-    """The kind of change between two ranks, None being a miss."""
-    if a_rank is None:
-        return ComparisonKind.DRAW if b_rank is None else ComparisonKind.WIN
-    if b_rank is None:
-        return ComparisonKind.REGRESSION
-    if a_rank == b_rank:
-        return ComparisonKind.DRAW
-    return ComparisonKind.WIN if b_rank < a_rank else ComparisonKind.LOSS
+def _rank_notes(a: QueryScore | None, b: QueryScore | None, k: int, cause: str | None) -> Iterator[str]:
+    a_rank, b_rank = rank_within(a, k), rank_within(b, k)
+    if a_rank is not None and b_rank is not None:
+        yield f"rank {a_rank}→{b_rank}"
+    else:
+        yield f"{_word(a, a_rank)}→{_word(b, b_rank)}"
+    if cause == "below_cutoff" and b:
+        yield f"found at rank {b.first}"
 
 
 def _word(score: QueryScore | None, rank: int | None) -> str:
@@ -344,3 +259,11 @@ def _word(score: QueryScore | None, rank: int | None) -> str:
     if score.facts.errored:
         return "error"
     return "miss" if rank is None else "hit"
+
+
+def _has_targets(score: QueryScore | None) -> bool:
+    return score is not None and bool(score.facts.targets.gains)
+
+
+def _matched_by(score: QueryScore | None) -> str | None:
+    return score.facts.targets.matched_by if score else None

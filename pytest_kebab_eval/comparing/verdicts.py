@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Collection
+from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.queries import COMPARE_K, passed_checks
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value, Xfail
-from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 from pytest_kebab_eval.text import brief, printable
 
 
@@ -30,49 +31,55 @@ class Verdict(Value, frozen=True):
 PASSED = Verdict(Outcome.PASSED)
 
 
-def judge_query(
-    query: GoldenQuery,
-    comparison: QueryComparison | None,
-    a: Scorecard | None,
-    b: Scorecard,
-    fail_on: frozenset[str],
-    today: datetime.date,
-    at_stake: Collection[str] = (),
-) -> Verdict:
-    """The verdict on one golden query; of a run that is judged alone only an error counts.
+class Rules(NamedTuple):
+    """What a query fails on, and by which day an xfail is judged."""
 
-    `at_stake` are the checks that B could have failed on, which decide whether an xfail is still needed.
-    """
+    fail_on: frozenset[str]
+    today: datetime.date
+    compare_k: int = COMPARE_K
+
+
+def judge_query(
+    query: GoldenQuery, comparison: QueryComparison | None, a: Scorecard | None, b: Scorecard, rules: Rules
+) -> Verdict:
+    """The verdict on one golden query; of a run that is judged alone only an error counts."""
     query_id = query.id
     for name, card in (("A", a), ("B", b)):
-        if card and query_id in card.unreadable:
-            text = f"the stored result in run {name} cannot be read: {card.unreadable[query_id]}"
+        if card and query_id in card.notes.unreadable:
+            text = f"the stored result in run {name} cannot be read: {card.notes.unreadable[query_id]}"
             return Verdict(Outcome.FAILED, text)
     if comparison is None:
         return Verdict(Outcome.SKIPPED, "in neither run" if a else "not in the run")
-    if a and query_id in a.errors and query_id in b.errors:
-        return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.errors[query_id])}")
-    failures = _failures(comparison, b, fail_on)
+    if a and query_id in a.notes.errors and query_id in b.notes.errors:
+        return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.notes.errors[query_id])}")
+    failures = _failures(comparison, b, rules.fail_on)
     if query.xfail is None:
         return Verdict(Outcome.FAILED, failures) if failures else PASSED
-    could_fail = not fail_on.isdisjoint(at_stake) or ("loss" in fail_on and "retrieval" in at_stake)
-    return _expected_to_fail(query.xfail, failures, could_fail, today)
+    return _expected_to_fail(
+        query.xfail, failures, _could_fail(a.score(query_id) if a else None, rules), rules.today
+    )
+
+
+def _could_fail(score_a: QueryScore | None, rules: Rules) -> bool:
+    """Whether there was anything that B could have lost; if not, an xfail may still be needed."""
+    passed = passed_checks(score_a, rules.compare_k) if score_a else set()
+    return not rules.fail_on.isdisjoint(passed) or ("loss" in rules.fail_on and "retrieval" in passed)
 
 
 def _failures(comparison: QueryComparison, b: Scorecard, fail_on: frozenset[str]) -> str:
     """What B lost and must not lose, in words; empty if nothing."""
-    query_id = comparison.query_id
-    if query_id not in b.scores:
+    score = b.score(comparison.query_id)
+    if score is None:
         return "run B has no result for it (lost coverage)"
     if not comparison.checks and comparison.kind is not ComparisonKind.LOSS:
         return ""
-    refused = b.scores[query_id].facts.answered is False
+    error = brief(b.notes.errors.get(comparison.query_id, ""))
     words = {
         "retrieval": f"lost {_named(comparison.lost)}, at rank {comparison.a_hit_rank} in A",
         "answer": "the answer kept its rules in A and does not in B",
-        "refusal": "it was refused in B" if refused else "it was not refused in B",
+        "refusal": "it was refused in B" if score.facts.answered is False else "it was not refused in B",
         "citation": "the citations resolved in A and do not in B",
-        "error": f"it errored{' in B' if comparison.kind else ''}: {brief(b.errors.get(query_id, ''))}",
+        "error": f"it errored{' in B' if comparison.kind else ''}: {error}",
     }
     alone = comparison.kind is None
     found = [words[check] for check in comparison.checks if check in fail_on or alone]
@@ -83,14 +90,14 @@ def _failures(comparison: QueryComparison, b: Scorecard, fail_on: frozenset[str]
 
 def _named(targets: tuple[str, ...]) -> str:
     more = f" and {len(targets) - 2} more" if len(targets) > 2 else ""
-    return ", ".join(brief(one, 50) for one in targets[:2]) + more
+    return ", ".join(brief(target, 50) for target in targets[:2]) + more
 
 
 def _expected_to_fail(xfail: Xfail, failures: str, could_fail: bool, today: datetime.date) -> Verdict:
     """An accepted regression: fine while it lasts, until its date, and no longer than it is needed."""
     reason, until = printable(xfail.reason), xfail.until
     if until is not None and today > until:
-        text = f"its xfail ({reason}) ended on {until}; mend it or set a new date"
+        text = f"its xfail ({reason}) ended on {until}; fix it or set a new date"
         return Verdict(Outcome.FAILED, f"{text}; {failures}" if failures else text)
     if failures:
         return Verdict(Outcome.XFAILED, f"{reason} ({failures})")

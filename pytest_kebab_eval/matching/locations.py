@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from pytest_kebab_eval.golden import Lock
-from pytest_kebab_eval.model import GoldenQuery, Hit, Span
+from pytest_kebab_eval.golden import GoldenSet, Lock
+from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
-from pytest_kebab_eval.store import Chunk, Corpus
+from pytest_kebab_eval.store import Chunk, Corpus, Database
 
 
-class Located(NamedTuple):
+class Location(NamedTuple):
     """Where an expected chunk is, as far as anybody knows."""
 
     doc_id: str | None = None
@@ -63,9 +63,9 @@ class Passages:
         """Where the documents are, else those of the chunks, as far as the corpus knows."""
         if self._corpus is None:
             return frozenset()
-        chunks = (self._corpus.chunk(one) for one in chunk_ids)
+        chunks = (self._corpus.chunk(chunk_id) for chunk_id in chunk_ids)
         docs = doc_ids or {chunk.doc_id for chunk in chunks if chunk and chunk.doc_id}
-        return frozenset(path for one in docs if (path := self._corpus.path_of(one)))
+        return frozenset(path for doc_id in docs if (path := self._corpus.path_of(doc_id)))
 
     @cached_property
     def without_texts(self) -> Passages:
@@ -78,14 +78,14 @@ class _WithoutTexts(Passages):
         return None
 
 
-class Places:
+class Locations:
     """Where the expected chunks are, from the first source that knows."""
 
     def __init__(
         self,
         lock: Lock | None = None,
         corpora: Sequence[Corpus] = (),
-        stored: Mapping[str, Located] | None = None,
+        stored: Mapping[str, Location] | None = None,
         version: str | None = None,
     ) -> None:
         self._version = version  # of run A
@@ -93,47 +93,86 @@ class Places:
         self._corpora = corpora
         self._stored = stored or {}
 
-    def locate(self, query: GoldenQuery, chunk_id: str) -> Located:
-        """The chunk's place; one without extents is known by its document at best."""
+    def locate(self, query: GoldenQuery, chunk_id: str) -> Location:
+        """Where the chunk is; without extents, only its document is known, if that."""
         doc_id = None
-        for place in self._sources(query, chunk_id):
-            if place.extents:
-                return place if place.doc_id else place._replace(doc_id=doc_id)
-            doc_id = doc_id or place.doc_id
-        return Located(doc_id)
+        for location in self._sources(query, chunk_id):
+            if location.extents:
+                return location if location.doc_id else location._replace(doc_id=doc_id)
+            doc_id = doc_id or location.doc_id
+        return Location(doc_id)
 
-    def _sources(self, query: GoldenQuery, chunk_id: str) -> Iterable[Located]:
-        given = [one for one in query.expected_spans if one.chunk_id == chunk_id]
+    def _sources(self, query: GoldenQuery, chunk_id: str) -> Iterable[Location]:
+        given = [expected for expected in query.expected_spans if expected.chunk_id == chunk_id]
         if given:
-            yield Located(given[0].doc_id, extents(one.span for one in given))
+            yield Location(given[0].doc_id, extents(expected.span for expected in given))
         if self._lock and chunk_id in self._lock.chunks:
             locked = self._lock.chunks[chunk_id]
-            yield Located(locked.doc_id, extents(locked.spans))
+            yield Location(locked.doc_id, extents(locked.spans))
         chunks = [chunk for corpus in self._corpora if (chunk := corpus.chunk(chunk_id))]
         # After re-indexing, an id may be that of another chunk; a hit of run A then knows better.
-        chunks.sort(key=self._is_anothers)
-        if chunk_id in self._stored and chunks and self._is_anothers(chunks[0]):
+        chunks.sort(key=self._is_of_another_version)
+        if chunk_id in self._stored and chunks and self._is_of_another_version(chunks[0]):
             yield self._stored[chunk_id]
         for chunk in chunks:
-            yield Located(chunk.doc_id, chunk.extents)
+            yield Location(chunk.doc_id, chunk.extents)
         if chunk_id in self._stored:
             yield self._stored[chunk_id]
 
-    def _is_anothers(self, chunk: Chunk) -> bool:
+    def _is_of_another_version(self, chunk: Chunk) -> bool:
         versions = (self._version, chunk.chunker_version)
         return None not in versions and versions[0] != versions[1]
 
     def is_certain(self, query: GoldenQuery, chunk_id: str) -> bool:
-        """Whether the chunk's place is known without asking stored hits."""
-        if any(one.chunk_id == chunk_id for one in query.expected_spans):
+        """Whether the chunk is located without asking stored hits."""
+        if any(expected.chunk_id == chunk_id for expected in query.expected_spans):
             return True
         if self._lock and chunk_id in self._lock.chunks:
             return bool(self._lock.chunks[chunk_id].spans)
         found = (corpus.chunk(chunk_id) for corpus in self._corpora)
-        return any(chunk and chunk.extents and not self._is_anothers(chunk) for chunk in found)
+        return any(chunk and chunk.extents and not self._is_of_another_version(chunk) for chunk in found)
 
 
 def citation_extents(hit: Hit) -> tuple[Box, ...]:
     """Where a hit says that it is from."""
-    place = extent(hit.citation) if hit.citation else None
-    return (place,) if place else ()
+    box = extent(hit.citation) if hit.citation else None
+    return (box,) if box else ()
+
+
+# -- finding them --------------------------------------------------------------------------------
+
+StoredRun = tuple[Database, Run]
+
+
+def find_locations(golden: GoldenSet, runs: Sequence[StoredRun]) -> Locations:
+    """Where the expected chunks are; the stored hits are read only where nothing better knows."""
+    corpora = [database.corpus for database in dict.fromkeys(database for database, _ in runs)]
+    version = runs[0][1].chunker_version
+    known = Locations(golden.lock, corpora, version=version)
+    unlocated = {
+        chunk_id
+        for query in golden.queries
+        if not query.gold_supports
+        for chunk_id in gains_of(query)
+        if not known.is_certain(query, chunk_id)
+    }
+    if not unlocated:
+        return known
+    return Locations(golden.lock, corpora, _locations_in_hits(unlocated, runs), version=version)
+
+
+def _locations_in_hits(wanted: set[str], runs: Sequence[StoredRun]) -> dict[str, Location]:
+    """Where the hits of either run say that chunks are: all that is left after re-indexing."""
+    found: dict[str, Location] = {}
+    for database, run in runs:
+        for result in database.results(run.run_id):
+            for hit in result.hits if isinstance(result, QueryResult) else ():
+                if hit.chunk_id in wanted:
+                    location = Location(hit.doc_id, citation_extents(hit))
+                    found.setdefault(hit.chunk_id, location)
+                    if location.extents:
+                        found[hit.chunk_id] = location
+                        wanted = wanted - {hit.chunk_id}
+            if not wanted:
+                return found
+    return found

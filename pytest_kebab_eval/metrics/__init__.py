@@ -1,33 +1,43 @@
-"""The metrics, each one pure decorated function; rounding and null-handling are in `scoring`."""
+"""The metrics, each one pure decorated function; rounding and null-handling are in `scoring.aggregates`."""
 
 from pytest_kebab_eval.metrics import ranking  # isort: skip  # reports show them in this order
 from pytest_kebab_eval.metrics import answers  # isort: skip
 from pytest_kebab_eval.metrics import operation  # isort: skip
+from pytest_kebab_eval.metrics.facts import (
+    AnswerFacts,
+    Containment,
+    Facts,
+    Judged,
+    TargetFacts,
+)
+from pytest_kebab_eval.metrics.reducing import Values
 from pytest_kebab_eval.metrics.registry import (
     CUTOFFS,
     Domain,
-    Facts,
     Family,
-    Judged,
     Metric,
     all_metrics,
     all_names,
+    custom_metric,
     metric,
-    own_metric,
 )
 
 __all__ = [
     "CUTOFFS",
+    "AnswerFacts",
+    "Containment",
     "Domain",
     "Facts",
     "Family",
     "Judged",
     "Metric",
+    "TargetFacts",
+    "Values",
     "all_metrics",
     "all_names",
     "answers",
+    "custom_metric",
     "metric",
     "operation",
-    "own_metric",
     "ranking",
 ]

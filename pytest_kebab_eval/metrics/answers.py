@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_kebab_eval.matching.citations import NO_CITATIONS, CitationCheck
 from pytest_kebab_eval.metrics.domains import (
     answerable,
     answers,
@@ -14,12 +15,17 @@ from pytest_kebab_eval.metrics.domains import (
     twice_judged,
     unanswerable,
 )
-from pytest_kebab_eval.metrics.registry import Judged, metric
+from pytest_kebab_eval.metrics.facts import Judged
+from pytest_kebab_eval.metrics.registry import metric
 
 TOLERATED_DISAGREEMENT = 1
 
 
-@metric("groundedness", over=ruled_answers, means="every must_contain, no forbidden")
+def _citations(judged: Judged) -> CitationCheck:
+    return judged.facts.answer.citations if judged.facts.answer else NO_CITATIONS
+
+
+@metric("groundedness", over=ruled_answers, description="every must_contain, no forbidden")
 def keeps_its_rules(judged: Judged) -> bool:
     return judged.facts.keeps_rules is True
 
@@ -27,17 +33,17 @@ def keeps_its_rules(judged: Judged) -> bool:
 @metric(
     "citation_coverage",
     over=shipped_answers,
-    means="at least one citation, and every one resolves to a chunk",
+    description="at least one citation, and every one resolves to a chunk",
 )
 def citations_resolve(judged: Judged) -> bool:
-    return judged.facts.citations_resolve
+    return _citations(judged).all_resolve
 
 
 @metric(
     "refusal_correctness",
     alias="abstention_accuracy",
     over=should_refuse,
-    means="a query that should be refused was refused",
+    description="a query that should be refused was refused",
 )
 def refused(judged: Judged) -> bool:
     return judged.facts.answered is False
@@ -46,7 +52,7 @@ def refused(judged: Judged) -> bool:
 @metric(
     "hallucination_rate",
     over=should_refuse,
-    means="a query that should be refused was answered",
+    description="a query that should be refused was answered",
     lower_is_better=True,
 )
 def hallucinated(judged: Judged) -> bool:
@@ -56,17 +62,19 @@ def hallucinated(judged: Judged) -> bool:
 @metric(
     "precision_answered",
     over=shipped_to_golden,
-    means="a claim contained, and a citation hit",
+    description="a claim contained, and a citation hit",
     needs=lambda query: bool(query.claims),
 )
 def answered_well(judged: Judged) -> bool:
-    return judged.facts.answerable is not False and judged.facts.has_claim and citation_hit(judged)
+    answer = judged.facts.answer
+    has_claim = answer is not None and answer.has_claim
+    return judged.facts.answerable is not False and has_claim and citation_hit(judged)
 
 
 @metric(
     "citation_hit_rate",
     over=shipped_to_golden,
-    means="it cites a target, and only retrieved chunks",
+    description="it cites a target, and only retrieved chunks",
     needs=lambda query: bool(
         query.expected_chunk_ids
         or query.relevance
@@ -76,13 +84,14 @@ def answered_well(judged: Judged) -> bool:
     ),
 )
 def citation_hit(judged: Judged) -> bool:
-    return judged.facts.cites_only_hits and judged.facts.cites_correct_hit
+    citations = _citations(judged)
+    return citations.only_hits and citations.a_correct_hit
 
 
 @metric(
     "under_refusal_rate",
     over=unanswerable,
-    means="an unanswerable query was answered",
+    description="an unanswerable query was answered",
     lower_is_better=True,
     needs_answers=True,
 )
@@ -93,7 +102,7 @@ def answered_anyway(judged: Judged) -> bool:
 @metric(
     "over_refusal_rate",
     over=answerable,
-    means="an answerable query was refused",
+    description="an answerable query was refused",
     lower_is_better=True,
     needs_answers=True,
 )
@@ -101,22 +110,24 @@ def refused_anyway(judged: Judged) -> bool:
     return judged.facts.answered is False
 
 
-@metric("attribution_hit_rate", over=attributable, means="a citation matches a target")
+@metric("attribution_hit_rate", over=attributable, description="a citation matches a target")
 def attributed(judged: Judged) -> bool:
-    return judged.facts.cites_target
+    return _citations(judged).a_target
 
 
-@metric("empty_answer_rate", over=answers, means="the answer is blank", lower_is_better=True)
+@metric("empty_answer_rate", over=answers, description="the answer is blank", lower_is_better=True)
 def empty_answer(judged: Judged) -> bool:
-    return judged.facts.is_blank
+    return judged.facts.answer is not None and judged.facts.answer.is_blank
 
 
-@metric("judge_groundedness", over=judged_queries, means="the judge's groundedness, 0 to 5", most=5)
+@metric(
+    "judge_groundedness", over=judged_queries, description="the judge's groundedness, 0 to 5", max_value=5
+)
 def judge_groundedness(judged: Judged) -> float | None:
     return judged.result.judge.groundedness if judged.result.judge else None
 
 
-@metric("judge_correctness", over=judged_queries, means="the judge's correctness, 0 to 5", most=5)
+@metric("judge_correctness", over=judged_queries, description="the judge's correctness, 0 to 5", max_value=5)
 def judge_correctness(judged: Judged) -> float | None:
     return judged.result.judge.correctness if judged.result.judge else None
 
@@ -124,7 +135,7 @@ def judge_correctness(judged: Judged) -> float | None:
 @metric(
     "judge_disagreement_rate",
     over=twice_judged,
-    means="first and second judgment differ by more than 1",
+    description="first and second judgment differ by more than 1",
     lower_is_better=True,
 )
 def judges_disagree(judged: Judged) -> bool:
@@ -134,6 +145,6 @@ def judges_disagree(judged: Judged) -> bool:
         return False
     pairs = ((judge.groundedness, second.groundedness), (judge.correctness, second.correctness))
     return any(
-        one is not None and other is not None and abs(one - other) > TOLERATED_DISAGREEMENT
-        for one, other in pairs
+        first is not None and other is not None and abs(first - other) > TOLERATED_DISAGREEMENT
+        for first, other in pairs
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_kebab_eval.metrics.registry import Judged, domain
+from pytest_kebab_eval.metrics.facts import Judged
+from pytest_kebab_eval.metrics.registry import domain
 
 
 @domain(of_facts=True)
@@ -14,7 +15,7 @@ def every_query(judged: Judged) -> bool:
 @domain(of_facts=True)
 def with_targets(judged: Judged) -> bool:
     """Queries with chunk-level targets."""
-    return judged.facts.for_metrics
+    return judged.facts.targets.has_chunk_targets
 
 
 @domain(of_facts=True)
@@ -26,7 +27,8 @@ def with_documents(judged: Judged) -> bool:
 @domain(of_facts=True)
 def with_expected_answer(judged: Judged) -> bool:
     """Queries with an expected answer, unless hits came back and none has its text stored."""
-    return judged.facts.expects_answer and (judged.facts.has_texts or not judged.facts.depth)
+    containment = judged.facts.containment
+    return containment is not None and (containment.has_texts or not judged.facts.depth)
 
 
 @domain(of_facts=True)
@@ -63,7 +65,7 @@ def answerable(judged: Judged) -> bool:
 def attributable(judged: Judged) -> bool:
     """Answerable queries with an answer and targets."""
     facts = judged.facts
-    return facts.answerable is True and facts.answered is not None and bool(facts.gains)
+    return facts.answerable is True and facts.answered is not None and bool(facts.targets.gains)
 
 
 @domain(of_facts=True)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import get_type_hints
 
 from pytest_kebab_eval.metrics.domains import every_query, timed, timed_by_stage, with_cost, with_usage
-from pytest_kebab_eval.metrics.registry import Formula, Judged, metric, percentile
+from pytest_kebab_eval.metrics.facts import Judged
+from pytest_kebab_eval.metrics.reducing import percentile, total
+from pytest_kebab_eval.metrics.registry import Domain, Formula, metric
 from pytest_kebab_eval.model import Timings
 
 STAGES = tuple(get_type_hints(Timings))
 
 
-@metric("error_rate", over=every_query, means="the query errored", lower_is_better=True)
+@metric("error_rate", over=every_query, description="the query errored", lower_is_better=True)
 def errored(judged: Judged) -> bool:
     return judged.facts.errored
 
 
-@metric("timeout_rate", over=every_query, means="the query timed out", lower_is_better=True)
+@metric("timeout_rate", over=every_query, description="the query timed out", lower_is_better=True)
 def timed_out(judged: Judged) -> bool:
     return judged.facts.timed_out
 
@@ -29,18 +31,23 @@ def elapsed(judged: Judged) -> float | None:
 
 def _register_latencies() -> None:
     for percent in (50, 95):
-        name, reduce = f"latency_p{percent}_ms", percentile(percent)
-        means = f"{percent}th percentile of the time in milliseconds (nearest rank)"
-        metric(name, over=timed, means=means, lower_is_better=True, reduce=reduce, volatile=True)(elapsed)
+        name = f"latency_p{percent}_ms"
+        text = f"{percent}th percentile of the time in milliseconds (nearest rank)"
+        _latency(name, percent, timed, text)(elapsed)
         for stage in STAGES:
-            metric(
-                f"{name}:{stage}",
-                over=timed_by_stage,
-                means=f"the same, of {stage.replace('_', ' ')}",
-                lower_is_better=True,
-                reduce=reduce,
-                volatile=True,
-            )(_stage(stage))
+            text = f"the same, of {stage.replace('_', ' ')}"
+            _latency(f"{name}:{stage}", percent, timed_by_stage, text)(_stage(stage))
+
+
+def _latency(name: str, percent: int, over: Domain, description: str) -> Callable[[Formula], Formula]:
+    return metric(
+        name,
+        over=over,
+        description=description,
+        lower_is_better=True,
+        reduce=percentile(percent),
+        volatile=True,
+    )
 
 
 def _stage(stage: str) -> Formula:
@@ -58,9 +65,9 @@ _register_latencies()
 @metric(
     "cost_usd",
     over=with_cost,
-    means="what the run cost",
+    description="what the run cost",
     lower_is_better=True,
-    reduce=math.fsum,
+    reduce=total,
     volatile=True,
 )
 def cost(judged: Judged) -> float | None:
@@ -70,9 +77,9 @@ def cost(judged: Judged) -> float | None:
 @metric(
     "prompt_tokens",
     over=with_usage,
-    means="prompt tokens in all",
+    description="prompt tokens in all",
     lower_is_better=True,
-    reduce=math.fsum,
+    reduce=total,
     volatile=True,
 )
 def prompt_tokens(judged: Judged) -> float | None:
@@ -83,9 +90,9 @@ def prompt_tokens(judged: Judged) -> float | None:
 @metric(
     "completion_tokens",
     over=with_usage,
-    means="completion tokens in all",
+    description="completion tokens in all",
     lower_is_better=True,
-    reduce=math.fsum,
+    reduce=total,
     volatile=True,
 )
 def completion_tokens(judged: Judged) -> float | None:

@@ -11,24 +11,25 @@ from pytest_kebab_eval.metrics.domains import (
     with_expected_answer,
     with_targets,
 )
-from pytest_kebab_eval.metrics.registry import Judged, metric
+from pytest_kebab_eval.metrics.facts import Judged
+from pytest_kebab_eval.metrics.registry import metric
 
 MRR_DEPTH = 10
 
 
-@metric("hit@{k}", alias="recall_any@{k}", over=with_targets, means="a correct chunk in the top k")
+@metric("hit@{k}", alias="recall_any@{k}", over=with_targets, description="a correct chunk in the top k")
 def hit(judged: Judged, k: int) -> bool:
     first = judged.facts.ranking.first
     return first is not None and first <= k
 
 
-@metric("mrr", over=with_targets, means="1 / rank of the first correct chunk, 0 past rank 10")
+@metric("mrr", over=with_targets, description="1 / rank of the first correct chunk, 0 past rank 10")
 def reciprocal_rank(judged: Judged) -> float:
     first = judged.facts.ranking.first
     return 1 / first if first is not None and first <= MRR_DEPTH else 0.0
 
 
-@metric("recall@{k}", over=with_targets, means="share of the targets in the top k")
+@metric("recall@{k}", over=with_targets, description="share of the targets in the top k")
 def recall(judged: Judged, k: int) -> float:
     found = judged.facts.ranking.found
     return sum(rank is not None and rank <= k for rank in found) / len(found)
@@ -37,17 +38,17 @@ def recall(judged: Judged, k: int) -> float:
 @metric(
     "recall_all@{k}",
     over=with_targets,
-    means="all targets in the top k (or one whole required group)",
+    description="all targets in the top k (or one whole required group)",
 )
 def recall_all(judged: Judged, k: int) -> bool:
     inside = [rank is not None and rank <= k for rank in judged.facts.ranking.found]
-    groups = judged.facts.groups
-    if groups and judged.facts.by == "anchor":
+    groups = judged.facts.targets.groups
+    if groups and judged.facts.targets.matched_by == "anchor":
         return any(all(inside[support] for support in group) for group in groups)
     return all(inside)
 
 
-@metric("precision@{k}_chunk", over=with_targets, means="correct hits in the top k / k")
+@metric("precision@{k}_chunk", over=with_targets, description="correct hits in the top k / k")
 def precision(judged: Judged, k: int) -> float:
     return sum(rank <= k for rank in judged.facts.ranking.correct) / k
 
@@ -55,10 +56,10 @@ def precision(judged: Judged, k: int) -> float:
 @metric(
     "ndcg@{k}",
     over=with_targets,
-    means="linear gains, log2 discount, ideal cut at k; each target gains once",
+    description="linear gains, log2 discount, ideal cut at k; each target gains once",
 )
 def ndcg(judged: Judged, k: int) -> float:
-    gains = judged.facts.gains
+    gains = judged.facts.targets.gains
     gained = fsum(
         gain / log2(rank + 1)
         for gain, rank in zip(gains, judged.facts.ranking.found, strict=True)
@@ -69,7 +70,7 @@ def ndcg(judged: Judged, k: int) -> float:
     return min(1.0, gained / ideal)
 
 
-@metric("recall@{k}_doc", over=with_documents, means="share of the expected documents in the top k")
+@metric("recall@{k}_doc", over=with_documents, description="share of the expected documents in the top k")
 def document_recall(judged: Judged, k: int) -> float:
     ranks = judged.facts.doc_ranks
     return sum(rank is not None and rank <= k for rank in ranks) / len(ranks)
@@ -78,14 +79,14 @@ def document_recall(judged: Judged, k: int) -> float:
 @metric(
     "containment@{k}",
     over=with_expected_answer,
-    means="the expected answer in the text of a top-k hit (case and spacing aside)",
+    description="the expected answer in the text of a top-k hit (case and spacing aside)",
 )
 def containment(judged: Judged, k: int) -> bool:
-    rank = judged.facts.answer_rank
+    rank = judged.facts.containment.rank if judged.facts.containment else None
     return rank is not None and rank <= k
 
 
-@metric("empty_result_rate", over=every_query, means="no hits", lower_is_better=True)
+@metric("empty_result_rate", over=every_query, description="no hits", lower_is_better=True)
 def empty_result(judged: Judged) -> bool:
     return not judged.facts.depth
 
@@ -93,7 +94,7 @@ def empty_result(judged: Judged) -> bool:
 @metric(
     "scope_miss_rate",
     over=scoped,
-    means="the scope's folders exclude every target's path",
+    description="the scope's folders exclude every target's path",
     lower_is_better=True,
 )
 def scope_miss(judged: Judged) -> bool:

@@ -2,55 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.errors import MetricError
-from pytest_kebab_eval.matching.targets import Ranking
-from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value
+from pytest_kebab_eval.metrics.facts import Judged
+from pytest_kebab_eval.metrics.reducing import Reduce, mean
+from pytest_kebab_eval.model import GoldenQuery, QueryResult
 from pytest_kebab_eval.text import printable
 
 CUTOFFS = (1, 3, 5, 10)
 OWN_CUTOFF = "k"
-
-
-class Facts(Value, frozen=True):
-    """What is known of a judged query, apart from its texts, times and scores; few queries differ in it."""
-
-    gains: tuple[float, ...]
-    by: str  # how the targets are matched
-    for_metrics: bool  # whether there are chunk-level targets
-    ranking: Ranking
-    groups: tuple[tuple[int, ...], ...]  # the supports that suffice together
-    cutoff: int  # the query's own
-    doc_ranks: tuple[int | None, ...]  # for each expected document, the rank of its first hit
-    expects_answer: bool
-    answer_rank: int | None  # the first hit whose text contains the expected answer
-    has_texts: bool  # some hit's text is at hand
-    depth: int  # how many hits there are
-    errored: bool
-    timed_out: bool
-    is_golden: bool
-    answerable: bool | None
-    answered: bool | None  # None: no answer; False: it refused
-    keeps_rules: bool | None  # every must_contain and no forbidden; None: no answer, or no rules
-    is_blank: bool  # the answer has no word
-    has_claim: bool  # the answer contains a claim
-    citations_resolve: bool
-    cites_only_hits: bool  # every citation is of a hit of this query
-    cites_correct_hit: bool
-    cites_target: bool  # retrieved or not
-
-
-class Judged(Value, frozen=True):
-    """One query of one run, judged: all that a formula may look at."""
-
-    query: GoldenQuery
-    result: QueryResult
-    facts: Facts
-    target_paths: frozenset[str] = frozenset()  # where the targets are, as far as known
 
 
 class Domain:
@@ -62,7 +25,7 @@ class Domain:
     def __init__(self, applies: Callable[[Judged], bool], of_facts: bool) -> None:
         self.applies = applies
         self.of_facts = of_facts
-        self.means = (applies.__doc__ or "").strip()
+        self.description = (applies.__doc__ or "").strip()
 
     def __call__(self, judged: Judged) -> bool:
         """Whether the query is one of them."""
@@ -76,21 +39,6 @@ def domain(*, of_facts: bool = False) -> Callable[[Callable[[Judged], bool]], Do
 
 Formula = Callable[..., float | None]
 F = TypeVar("F", bound=Formula)
-Reduce = Callable[[Sequence[float]], float]
-
-
-def mean(values: Sequence[float]) -> float:
-    """The mean; the sum is exact, so that no order of the queries changes it."""
-    return math.fsum(values) / len(values)
-
-
-def percentile(percent: int) -> Reduce:
-    """The nearest-rank percentile."""
-
-    def nearest_rank(values: Sequence[float]) -> float:
-        return sorted(values)[math.ceil(percent / 100 * len(values)) - 1]
-
-    return nearest_rank
 
 
 class Family(NamedTuple):
@@ -99,14 +47,14 @@ class Family(NamedTuple):
     pattern: str
     formula: Formula
     over: Domain
-    means: str
+    description: str
     lower_is_better: bool = False
     alias: str | None = None
     reduce: Reduce = mean
     needs: Callable[[GoldenQuery], bool] | None = None  # not measured unless a golden query has this
     needs_answers: bool = False  # not measured in a run without answers
     volatile: bool = False  # time and cost, which differ between two equal runs
-    most: float | None = 1.0  # the largest value of a mean, so that no interval goes beyond it
+    max_value: float | None = 1.0  # of a mean, so that no interval goes beyond it
 
     @property
     def has_cutoff(self) -> bool:
@@ -163,14 +111,14 @@ def metric(
     pattern: str,
     *,
     over: Domain,
-    means: str,
+    description: str,
     lower_is_better: bool = False,
     alias: str | None = None,
     reduce: Reduce = mean,
     needs: Callable[[GoldenQuery], bool] | None = None,
     needs_answers: bool = False,
     volatile: bool = False,
-    most: float = 1.0,
+    max_value: float = 1.0,
 ) -> Callable[[F], F]:
     """Register a formula under a name; one with `{k}` in it is there for every cutoff."""
 
@@ -179,33 +127,33 @@ def metric(
             pattern,
             formula,
             over,
-            means,
+            description,
             lower_is_better,
             alias,
             reduce,
             needs,
             needs_answers,
             volatile,
-            most,
+            max_value,
         )
         cutoffs = [(str(k), k) for k in CUTOFFS] + [(OWN_CUTOFF, None)]
         for text, cutoff in cutoffs if family.has_cutoff else [("", None)]:
-            one = Metric(pattern.format(k=text), family, cutoff)
-            _BY_NAME[one.name] = one
+            found = Metric(pattern.format(k=text), family, cutoff)
+            _BY_NAME[found.name] = found
             if alias:
-                _BY_ALIAS[alias.format(k=text)] = one
+                _BY_ALIAS[alias.format(k=text)] = found
         return formula
 
     return register
 
 
-LARGEST_OWN_VALUE = 1e15
-_OWN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:@-]*")
+LARGEST_CUSTOM_VALUE = 1e15
+_CUSTOM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:@-]*")
 
 
-def own_metric(name: str, function: Callable[[GoldenQuery, QueryResult], float | None]) -> Metric:
+def custom_metric(name: str, function: Callable[[GoldenQuery, QueryResult], float | None]) -> Metric:
     """A metric of a user's own: averaged over the golden queries for which it is not None."""
-    if not isinstance(name, str) or not _OWN_NAME.fullmatch(name) or name in ("delta", "unless"):
+    if not isinstance(name, str) or not _CUSTOM_NAME.fullmatch(name) or name in ("delta", "unless"):
         raise MetricError(f"pytest_kebab_metrics: '{printable(str(name))}' is no name for a metric")
     if name in _BY_NAME or name in _BY_ALIAS:
         raise MetricError(f"pytest_kebab_metrics: '{name}' is taken already")
@@ -215,16 +163,16 @@ def own_metric(name: str, function: Callable[[GoldenQuery, QueryResult], float |
             value = function(judged.query, judged.result)
             number = None if value is None else float(value)
         except Exception as error:
-            raise _own_failure(name, judged, f"{type(error).__name__}: {error}") from error
-        if number is not None and not abs(number) <= LARGEST_OWN_VALUE:  # also true of NaN
-            raise _own_failure(name, judged, f"it returned {number}")
+            raise _custom_failure(name, judged, f"{type(error).__name__}: {error}") from error
+        if number is not None and not abs(number) <= LARGEST_CUSTOM_VALUE:  # also true of NaN
+            raise _custom_failure(name, judged, f"it returned {number}")
         return number
 
-    means = (function.__doc__ or "a metric of your own").strip().splitlines()[0]
-    return Metric(name, Family(name, formula, _in_golden_file, means, most=None))
+    description = (function.__doc__ or "a metric of your own").strip().splitlines()[0]
+    return Metric(name, Family(name, formula, _in_golden_file, description, max_value=None))
 
 
-def _own_failure(name: str, judged: Judged, what: str) -> MetricError:
+def _custom_failure(name: str, judged: Judged, what: str) -> MetricError:
     query_id = printable(judged.query.id)
     return MetricError(f"the metric '{name}' of pytest_kebab_metrics failed on query '{query_id}': {what}")
 

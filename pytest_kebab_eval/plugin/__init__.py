@@ -12,7 +12,7 @@ import pytest
 from pytest_kebab_eval.settings import OPTIONS, Option, Sources, names_a_run
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.queries import CompareReport
+    from pytest_kebab_eval.comparing.report import CompareReport
     from pytest_kebab_eval.golden import GoldenSet
     from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Run
     from pytest_kebab_eval.plugin.recording import RecordingSession

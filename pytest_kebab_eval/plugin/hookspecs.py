@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.queries import CompareReport
+    from pytest_kebab_eval.comparing.report import CompareReport
     from pytest_kebab_eval.model import GoldenQuery, QueryResult
 
 

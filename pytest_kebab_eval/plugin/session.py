@@ -19,7 +19,7 @@ import pytest
 from pytest_kebab_eval import settings as settings_module
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import Evaluation, all_shown, evaluate
+from pytest_kebab_eval.evaluation import Evaluation, evaluate, read_evidence
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
@@ -103,11 +103,11 @@ class KebabSession:
     @cached_property
     def _inputs(self) -> Inputs:
         try:
-            return find_inputs(self.settings, self._own_metrics())
+            return find_inputs(self.settings, self._custom_metrics())
         except InputError as error:
             raise pytest.UsageError(str(error)) from None
 
-    def _own_metrics(self) -> dict[str, Any]:
+    def _custom_metrics(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         try:
             given = self.config.hook.pytest_kebab_metrics()
@@ -154,7 +154,7 @@ class KebabSession:
             query,
             self.evaluation.verdicts[query.id],
             self.comparison(query),
-            self.evaluation.shown.get(query.id),
+            self.evaluation.evidence.get(query.id),
             f"{shown_path(self.settings.golden)}:{query.line}",
         )
 
@@ -329,7 +329,7 @@ class KebabSession:
     def _summary(self, verbosity: int) -> Iterator[Line]:
         report = self.evaluation.report
         if verbosity >= WITH_HITS:
-            for query, shown in all_shown(self.settings, self._inputs):
+            for query, shown in read_evidence(self.settings, self._inputs):
                 comparison = self.comparison(query)
                 if comparison is not None:
                     yield from query_lines(comparison, shown)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.metrics import all_metrics
 
 # What differs between two runs with equal results.

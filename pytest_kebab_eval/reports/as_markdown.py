@@ -8,7 +8,7 @@ from typing import Any
 
 import jinja2
 
-from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.environment import environment_for
 from pytest_kebab_eval.reports.wording import (

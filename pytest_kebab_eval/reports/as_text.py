@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
-from pytest_kebab_eval.evaluation import HITS_SHOWN, Shown
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
@@ -50,7 +50,7 @@ def explain(
     query: GoldenQuery,
     verdict: Verdict,
     comparison: QueryComparison | None,
-    shown: Shown | None,
+    shown: QueryEvidence | None,
     where: str,
 ) -> str:
     """Why a query fails: what was expected, where it was in A, and what is there in B."""
@@ -61,7 +61,7 @@ def _explained(
     query: GoldenQuery,
     verdict: Verdict,
     comparison: QueryComparison | None,
-    shown: Shown | None,
+    shown: QueryEvidence | None,
     where: str,
 ) -> Iterator[str]:
     yield verdict.reason
@@ -86,7 +86,7 @@ def _explained(
             yield f"  {'*' if hit.rank in shown.correct_b else ' '} {hit.rank:>3}  {_hit(hit)}"
 
 
-def _expected(query: GoldenQuery, shown: Shown) -> str:
+def _expected(query: GoldenQuery, shown: QueryEvidence) -> str:
     if query.can_be_answered is False:
         return "a refusal"
     rules = [f"an answer with {brief(one, 40)!r}" for one in query.must_contain]
@@ -102,7 +102,7 @@ def _rank(rank: int | None, result: QueryResult | None, readable: bool) -> str:
     return "not found" if rank is None else f"rank {rank}"
 
 
-def _lost(comparison: QueryComparison, shown: Shown) -> Iterator[str]:
+def _lost(comparison: QueryComparison, shown: QueryEvidence) -> Iterator[str]:
     """Each lost target, the rank it had, and what took its place."""
     if not comparison.lost:
         return
@@ -113,7 +113,7 @@ def _lost(comparison: QueryComparison, shown: Shown) -> Iterator[str]:
         yield f"  instead   {_hit(taker)}"
 
 
-def _answer(query: GoldenQuery, comparison: QueryComparison, shown: Shown) -> Iterator[str]:
+def _answer(query: GoldenQuery, comparison: QueryComparison, shown: QueryEvidence) -> Iterator[str]:
     if not {"answer", "refusal", "citation"} & set(comparison.checks):
         return
     answer = shown.b.answer if shown.b else None
@@ -194,7 +194,7 @@ def _metric_lines(report: CompareReport) -> Iterator[Line]:
 _MOODS = {ComparisonKind.WIN: 1, ComparisonKind.LOSS: -1, ComparisonKind.REGRESSION: -1}
 
 
-def query_lines(comparison: QueryComparison, shown: Shown | None = None) -> Iterator[Line]:
+def query_lines(comparison: QueryComparison, shown: QueryEvidence | None = None) -> Iterator[Line]:
     """A query on one line; with its stored results, the hits of run B below it."""
     kind = comparison.kind.value if comparison.kind else "query"
     ranks = f"{comparison.a_hit_rank or '–'}→{comparison.b_hit_rank or '–'}"

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import StoreError
-from pytest_kebab_eval.evaluation import Evaluation, all_shown, store
+from pytest_kebab_eval.evaluation import Evaluation, read_evidence, store
 from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inputs import Inputs
@@ -95,7 +95,7 @@ def html_of(
     from pytest_kebab_eval.reports.html.page import render_report_html
 
     points = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MOST_SCORED_FOR_TREND)
-    yield from render_report_html(report, all_shown(settings, inputs), points, context)
+    yield from render_report_html(report, read_evidence(settings, inputs), points, context)
 
 
 def _append(path: Path, text: str, published: Published) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P, Significance
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
@@ -60,7 +60,7 @@ def metric_rows(report: CompareReport) -> list[MetricRow]:
     return [
         MetricRow(
             name=name,
-            means=known[name].means if name in known else "a metric of your own",
+            means=known[name].description if name in known else "a metric of your own",
             lower_is_better=name in known and known[name].lower_is_better,
             a=a.get(name),
             b=b.get(name),

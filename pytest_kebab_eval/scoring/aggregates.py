@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from math import fsum, isnan
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.metrics import CUTOFFS, Family, Metric
-from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
+from pytest_kebab_eval.metrics import CUTOFFS, Metric
+from pytest_kebab_eval.scoring.scorecard import Part, Scorecard
 
 DECIMALS = 4
 
@@ -94,127 +91,40 @@ def rounded(value: float) -> float:
 
 # -- aggregation ---------------------------------------------------------------------------------
 
-Tally = Counter[QueryScore]  # how many queries did so
-Reduced = tuple["float | None", int]  # a value, and the number of queries it is over
-_NO_SLICES: tuple[str, ...] = ()
 
-
-def aggregate(card: Scorecard, only: Collection[str] | None = None) -> AggregateMetrics:
-    """A run's metrics over all its queries, or over some of them, rounded as they are stored."""
-    groups = _by_slices(card, only)
-    scores = list(card.scores.values())
-    whole: Tally = Counter()
-    parts: dict[str, Tally] = {}
-    for slices, rows in groups.items():
-        tally = Counter(map(scores.__getitem__, rows))
-        whole.update(tally)
-        for part in slices:
-            parts.setdefault(part, Counter()).update(tally)
-    of_columns = _over_columns(card, groups)
-    reduced = dict(_reduced(card, whole, of_columns[None]))
-    counts = {name: count for name, (_, count) in reduced.items()}
+def aggregate(card: Scorecard) -> AggregateMetrics:
+    """A run's metrics over all its queries and over each slice, rounded as they are stored."""
+    whole = card.part()
+    reduced = {metric.name: reduce(metric, whole) for metric in card.metrics}
+    measured = [metric for metric in card.metrics if reduced[metric.name].n]
+    slices: Slices = {}
+    slice_counts: dict[str, int] = {}
+    for name in card.slices():
+        part = card.part(name)
+        slice_counts[name] = part.queries
+        values = {metric.name: reduce(metric, part).value for metric in measured}
+        slices[name] = {metric: value for metric, value in values.items() if value is not None}
     return AggregateMetrics(
         **in_shape({name: value for name, (value, _) in reduced.items()}),  # type: ignore[arg-type]
-        counts=counts,
-        total_queries=whole.total(),
-        failed_queries=sum(count for score, count in whole.items() if score.facts.errored),
-        slices={
-            part: {
-                name: value
-                for name, (value, _) in _reduced(card, parts[part], of_columns[part], counts)
-                if value is not None
-            }
-            for part in sorted(parts)
-        },
-        slice_counts={part: parts[part].total() for part in sorted(parts)},
+        counts={name: n for name, (_, n) in reduced.items()},
+        total_queries=whole.queries,
+        failed_queries=whole.errored,
+        slices=slices,
+        slice_counts=slice_counts,
         match=card.match,
         golden_sha256=card.golden_sha256,
     )
 
 
-def _by_slices(card: Scorecard, only: Collection[str] | None) -> dict[tuple[str, ...], array[int]]:
-    """The rows of the queries that are in the same slices."""
-    groups: dict[tuple[str, ...], array[int]] = {}
-    for row, query_id in enumerate(card.scores):
-        if only is None or query_id in only:
-            slices = card.slices.get(query_id, _NO_SLICES)
-            if slices not in groups:
-                groups[slices] = array("q")
-            groups[slices].append(row)
-    return groups
+class Reduced(NamedTuple):
+    """A metric's value, None over no query, and the number of queries it is over."""
+
+    value: float | None
+    n: int
 
 
-def _over_columns(
-    card: Scorecard, groups: Mapping[tuple[str, ...], Sequence[int]]
-) -> dict[str | None, dict[str, Reduced]]:
-    """The metrics that have columns, over all (None) and over each slice; a column at a time."""
-    metrics_of: dict[int, list[Metric]] = {}
-    for metric in card.metrics:
-        if metric.name in card.columns:
-            metrics_of.setdefault(id(card.columns[metric.name]), []).append(metric)
-    names = {None, *(part for slices in groups for part in slices)}
-    found: dict[str | None, dict[str, Reduced]] = {name: {} for name in names}
-    for metrics in metrics_of.values():
-        column = card.columns[metrics[0].name]
-        measured = {name: array("d") for name in names}
-        for slices, rows in groups.items():
-            of_group = [value for value in map(column.__getitem__, rows) if not isnan(value)]
-            for name in (None, *slices):
-                measured[name].extend(of_group)
-        for name, values in measured.items():
-            # Percentiles of one column sort it, each anew; what is in order already is soon sorted.
-            in_order = sorted(values) if len(metrics) > 1 else values
-            for metric in metrics:
-                value = rounded(metric.family.reduce(in_order)) if in_order else None
-                found[name][metric.name] = value, len(values)
-    return found
-
-
-def _reduced(
-    card: Scorecard,
-    tally: Tally,
-    of_columns: Mapping[str, Reduced],
-    known: Mapping[str, int] | None = None,
-) -> Iterator[tuple[str, Reduced]]:
-    """Each metric by its name, None (not 0) over no query.
-
-    What is known not to be measured anywhere is not looked for.
-    """
-    weights = list(tally.values())
-    values = list(zip(*(score.values for score in tally), strict=True))
-    has_answers = any(score.facts.answered is not None for score in tally)
-    for number, metric in enumerate(card.metrics):
-        name, family = metric.name, metric.family
-        if known is not None and not known[name]:
-            continue
-        if name in of_columns:
-            yield name, of_columns[name]
-        elif values and (has_answers or not family.needs_answers):
-            yield name, _over_facts(family, values[number], weights)
-        else:
-            yield name, (None, 0)
-
-
-def _over_facts(family: Family, values: Sequence[float | None], weights: Sequence[int]) -> Reduced:
-    found = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None]
-    count = sum([weight for _, weight in found])
-    if not count:
-        return None, 0
-    if family.is_mean:
-        return rounded(
-            fsum([part * weight for value, weight in found for part in _halves(value)]) / count
-        ), count
-    return rounded(family.reduce([value for value, weight in found for _ in range(weight)])), count
-
-
-_HALF = 2.0**27 + 1
-
-
-def _halves(value: float) -> tuple[float, float]:
-    """A value as a sum of two with half the digits each, so that a count times either is exact (Dekker).
-
-    Then the sum is exact too, and what is equal query by query is equal in total, however it was counted.
-    """
-    scaled = value * _HALF
-    high = scaled - (scaled - value)
-    return high, value - high
+def reduce(metric: Metric, part: Part) -> Reduced:
+    """One value of all that was measured."""
+    values = part.values(metric)
+    n = values.count
+    return Reduced(rounded(metric.family.reduce(values)) if n else None, n)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_kebab_eval.matching.citations import NOWHERE, each_resolves, follow
+from pytest_kebab_eval.matching.citations import CitationCheck, check_citations, each_resolves
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.matching.targets import Matcher, Targets, first_ranks, judge
-from pytest_kebab_eval.metrics import Facts
+from pytest_kebab_eval.matching.strategies import first_ranks
+from pytest_kebab_eval.matching.targets import Matcher, Targets
+from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryResult
 
 SHORTEST_CLAIM = 5  # a shorter one means nothing
@@ -30,36 +31,27 @@ class QueryJudge:
         errored = result.error is not None
         hits = () if errored else result.hits
         answer = None if errored else result.answer
-        ranking = judge(targets, hits, passages)
-        leads = follow(answer, hits, targets, ranking, passages) if answer else NOWHERE
+        ranking = targets.judge(hits, passages)
         expected, doc_ids = query.expected_answer, query.expected_doc_ids
-        answer_rank, has_texts = (
-            _contained(expected, hits, passages) if expected is not None else (None, False)
-        )
         return Facts(  # in their order: by keyword it takes a fifth longer
-            targets.gains,
-            targets.by,
-            targets.for_metrics,
+            TargetFacts(
+                targets.gains,
+                targets.matched_by,
+                targets.has_chunk_targets,
+                query.required_support_groups,
+            ),
             ranking,
-            query.required_support_groups,
             query.k or self._cutoff,
             _document_ranks(doc_ids, hits) if doc_ids else (),
-            expected is not None,
-            answer_rank,
-            has_texts,
             len(hits),
             errored,
             bool(result.timed_out),
             is_golden,
             query.can_be_answered if is_golden else None,
-            answer.grounded if answer else None,
-            _keeps_rules(query, answer) if answer else None,
-            not answer.text.strip() if answer else False,
-            _has_claim(query, answer) if answer and query.claims else False,
-            leads.all_resolve,
-            leads.only_to_hits,
-            leads.to_correct_hit,
-            leads.to_target,
+            _answer_facts(query, answer, check_citations(answer, hits, targets, ranking, passages))
+            if answer
+            else None,
+            _containment(expected, hits, passages) if expected is not None else None,
         )
 
     def correct_ranks(
@@ -68,7 +60,7 @@ class QueryJudge:
         """The ranks of a result's correct hits."""
         if result is None or result.error is not None:
             return ()
-        return judge(self.targets(query), result.hits, passages).correct
+        return self.targets(query).judge(result.hits, passages).correct
 
     def citations_resolve(self, result: QueryResult | None, passages: Passages) -> tuple[bool, ...]:
         """For each citation of a result's answer, whether it leads to a chunk."""
@@ -81,6 +73,16 @@ class QueryJudge:
 def _document_ranks(doc_ids: Sequence[str], hits: Sequence[Hit]) -> tuple[int | None, ...]:
     """For each document, the rank of its first hit."""
     return first_ranks(doc_ids, [(hit.doc_id, hit.rank) for hit in hits if hit.doc_id in doc_ids])
+
+
+def _answer_facts(query: GoldenQuery, answer: Answer, citations: CitationCheck) -> AnswerFacts:
+    return AnswerFacts(
+        answer.grounded,
+        _keeps_rules(query, answer),
+        not answer.text.strip(),
+        _has_claim(query, answer) if query.claims else False,
+        citations,
+    )
 
 
 def _keeps_rules(query: GoldenQuery, answer: Answer) -> bool | None:
@@ -100,7 +102,7 @@ def _has_claim(query: GoldenQuery, answer: Answer) -> bool:
     return any(len(claim) >= SHORTEST_CLAIM and claim.casefold() in text for claim in query.claims)
 
 
-def _contained(expected: str, hits: Sequence[Hit], passages: Passages) -> tuple[int | None, bool]:
+def _containment(expected: str, hits: Sequence[Hit], passages: Passages) -> Containment:
     """The rank of the first hit whose text has the expected answer, and whether any text is at hand."""
     wanted = _folded(expected)
     has_texts = False
@@ -109,8 +111,8 @@ def _contained(expected: str, hits: Sequence[Hit], passages: Passages) -> tuple[
         if text:
             has_texts = True
             if wanted in _folded(text):
-                return hit.rank, True
-    return None, has_texts
+                return Containment(hit.rank, has_texts=True)
+    return Containment(None, has_texts)
 
 
 def _folded(text: str) -> str:

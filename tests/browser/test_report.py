@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_kebab_eval.comparing.queries import CompareReport
-from pytest_kebab_eval.evaluation import Shown, all_shown, evaluate
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.evaluation import evaluate, read_evidence
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult
@@ -64,7 +65,7 @@ def write_report(
     context = report_context(report) | more.pop("context", {})
     return write_page(
         directory / "report.html",
-        render_report_html(report, all_shown(settings, inputs), more.get("history", ()), context),
+        render_report_html(report, read_evidence(settings, inputs), more.get("history", ()), context),
     )
 
 
@@ -369,7 +370,7 @@ def test_hostile_text_is_shown_and_does_nothing(tmp_path: Path, open_file: Open)
 MANY = 10_000
 
 
-def many_queries() -> tuple[CompareReport, Iterator[tuple[GoldenQuery, Shown]]]:
+def many_queries() -> tuple[CompareReport, Iterator[tuple[GoldenQuery, QueryEvidence]]]:
     """A comparison of many queries with ten hits a side, every seventh one lost."""
     text = "some words of a passage that was found for this query, and a few more of them " * 2
     a = stored(result(*(hit(f"c{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=120))
@@ -382,9 +383,9 @@ def many_queries() -> tuple[CompareReport, Iterator[tuple[GoldenQuery, Shown]]]:
         for n, one in enumerate(golden)
     )
 
-    def shown(n: int) -> Shown:
+    def shown(n: int) -> QueryEvidence:
         lost: QueryResult = b if n % 7 == 0 else a
-        return Shown(a, lost, (1,), () if n % 7 == 0 else (1,), ("c1",))
+        return QueryEvidence(a, lost, (1,), () if n % 7 == 0 else (1,), ("c1",))
 
     return per_query_report(per_query), ((one, shown(n)) for n, one in enumerate(golden))
 

@@ -32,7 +32,7 @@ from pytest_kebab_eval import (
 )
 from pytest_kebab_eval.comparing.deltas import Deltas
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.evaluation import Evaluation, all_shown, evaluate, store
+from pytest_kebab_eval.evaluation import Evaluation, evaluate, read_evidence, store
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.settings import Settings
@@ -444,14 +444,14 @@ def test_of_a_failing_query_no_more_is_kept_than_its_message_shows(tmp_path: Pat
     )
     settings = Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)
     evaluation = evaluate(settings)
-    shown = evaluation.shown["q1"]
+    shown = evaluation.evidence["q1"]
     assert shown.a is not None
     assert shown.b is not None
     assert [one.rank for one in shown.b.hits] == [1, 2, 3, 4, 5, 8]  # the first, and what took c1's place
     assert len(msgspec.json.encode(shown)) < 3000
     (comparison,) = evaluation.report.per_query
     (query,) = load_golden_set(golden).queries
-    ((_, whole),) = all_shown(settings, find_inputs(settings))
+    ((_, whole),) = read_evidence(settings, find_inputs(settings))
     texts = [explain(query, evaluation.verdicts["q1"], comparison, one, "g.yaml:1") for one in (shown, whole)]
     assert texts[0] == texts[1]
     assert "instead   b8" in texts[0]

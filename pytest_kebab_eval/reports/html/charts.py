@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import IMPROVED, WORSE
 from pytest_kebab_eval.reports.html.query_index import Digest
 from pytest_kebab_eval.reports.html.text import short

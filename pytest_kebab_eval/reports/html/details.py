@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pytest_kebab_eval.evaluation import Shown
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.html.text import TEXT_SHOWN, cut, inert, short
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
@@ -19,7 +19,7 @@ LIST_SHOWN = 40
 
 
 def query_details(
-    query: GoldenQuery, shown: Shown, comparison: QueryComparison | None, *, alone: bool
+    query: GoldenQuery, shown: QueryEvidence, comparison: QueryComparison | None, *, alone: bool
 ) -> dict[str, Any]:
     """What a query shows when it is opened; a hit that both runs have is there once."""
     hits: dict[tuple[Any, ...], int] = {}

@@ -18,8 +18,8 @@ from typing import IO, Any
 import jinja2
 from markupsafe import Markup
 
-from pytest_kebab_eval.comparing.queries import CompareReport
-from pytest_kebab_eval.evaluation import Shown
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.as_markdown import report_context
@@ -33,7 +33,7 @@ from pytest_kebab_eval.reports.wording import CAUSES, counted, coverage, lost_qu
 
 def render_report_html(
     report: CompareReport,
-    queries: Iterable[tuple[GoldenQuery, Shown]],
+    queries: Iterable[tuple[GoldenQuery, QueryEvidence]],
     history: Sequence[HistoryPoint] = (),
     context: dict[str, Any] | None = None,
 ) -> Iterator[str]:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from pytest_kebab_eval.comparing.queries import CompareReport
-from pytest_kebab_eval.evaluation import Shown
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.details import query_details
 from pytest_kebab_eval.reports.html.text import TEXT_SHOWN, inert_json, short
 from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
-from pytest_kebab_eval.scoring.scorecard import slices_of
+from pytest_kebab_eval.scoring.slices import slices_of
 
 QUERIES_A_BLOCK = 50
 
@@ -68,7 +68,7 @@ class Digest:
         self.flows: Counter[tuple[int, int]] = Counter()
         self._slice_numbers: dict[str, int] = {}
 
-    def blocks(self, queries: Iterable[tuple[GoldenQuery, Shown]]) -> Iterator[str]:
+    def blocks(self, queries: Iterable[tuple[GoldenQuery, QueryEvidence]]) -> Iterator[str]:
         """The details of the queries, a few in each block."""
         remaining = iter(queries)
         for number in itertools.count():
@@ -77,7 +77,7 @@ class Digest:
                 return
             yield f'<script type="application/json" id="details-{number}">[{",".join(some)}]</script>\n'
 
-    def _add(self, query: GoldenQuery, shown: Shown) -> str:
+    def _add(self, query: GoldenQuery, shown: QueryEvidence) -> str:
         comparison = self._comparisons.get(query.id)
         for latencies, result in zip(self.latencies, (shown.a, shown.b), strict=True):
             if result is not None and result.elapsed_ms is not None:
@@ -116,7 +116,7 @@ class Digest:
             found["flow"] = flow
         return found
 
-    def _kind(self, comparison: QueryComparison | None, shown: Shown) -> str:
+    def _kind(self, comparison: QueryComparison | None, shown: QueryEvidence) -> str:
         if comparison is None or (self._alone and shown.b is None and shown.readable_b):
             return "none"
         if comparison.kind is not None:
@@ -158,7 +158,7 @@ class Digest:
         return list(groups.items())
 
 
-def _rank_word(rank: int | None, shown: Shown, side: str) -> str:
+def _rank_word(rank: int | None, shown: QueryEvidence, side: str) -> str:
     result, readable = (shown.a, shown.readable_a) if side == "a" else (shown.b, shown.readable_b)
     if not readable:
         return "unreadable"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.queries import CompareReport
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.reports.html.query_index import Digest
 from pytest_kebab_eval.reports.html.text import figure, short

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import CompareReport
-from pytest_kebab_eval.comparing.gates import Gate, parse_gate
-from pytest_kebab_eval.comparing.queries import GateResult
+from pytest_kebab_eval.comparing.gates import Gate, GateResult, parse_gate
 from pytest_kebab_eval.errors import GateError
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.inputs import find_inputs

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.evaluation import all_shown, evaluate
+from pytest_kebab_eval.evaluation import evaluate, read_evidence
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_markdown import report_context
@@ -71,7 +71,7 @@ def rendered(
     context = report_context(report)
     if section:
         context["sections"].append(section)
-    return Page("".join(render_report_html(report, all_shown(settings, inputs), history, context)))
+    return Page("".join(render_report_html(report, read_evidence(settings, inputs), history, context)))
 
 
 def regression(tmp_path: Path, **more: Any) -> Page:

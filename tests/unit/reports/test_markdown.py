@@ -21,8 +21,9 @@ from pytest_kebab_eval import (
     render_report_md,
     store_aggregate,
 )
+from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.paraphrases import Paraphrase, ParaphraseGroup
-from pytest_kebab_eval.comparing.queries import BrokenResult, GateResult
+from pytest_kebab_eval.comparing.report import BrokenResult
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_text import summary

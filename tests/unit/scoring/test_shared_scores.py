@@ -11,12 +11,15 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.comparing.deltas import significance_in, significances
+from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
 from pytest_kebab_eval.comparing.significance import paired_significance
 from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.metrics import Metric, Values
+from pytest_kebab_eval.metrics.reducing import total
 from pytest_kebab_eval.model import MatchMode, QueryResult, Run
-from pytest_kebab_eval.scoring.aggregates import _halves, aggregate
-from pytest_kebab_eval.scoring.scorecard import Scorecard, Scorer
+from pytest_kebab_eval.scoring.aggregates import aggregate
+from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.scoring.scorer import Scorer
 from tests.builders import golden, hit, result, stored
 
 
@@ -95,20 +98,20 @@ def reciprocal(one: Asked) -> Fraction:
 @given(pairs)
 def test_an_aggregate_is_that_of_its_queries_one_by_one(asked_pairs: list[Pair]) -> None:
     card, _ = scorecards(asked_pairs)
-    total = aggregate(card)
+    found = aggregate(card)
     for part, chosen in {
         None: [pair.a for pair in asked_pairs],
         "tags=x": [pair.a for pair in asked_pairs if pair.tag == "x"],
     }.items():
-        assert close(total.value("mrr", part), mean_of([reciprocal(one) for one in chosen]))
-        assert close(total.value("error_rate", part), mean_of([Fraction(one.errored) for one in chosen]))
+        assert close(found.value("mrr", part), mean_of([reciprocal(one) for one in chosen]))
+        assert close(found.value("error_rate", part), mean_of([Fraction(one.errored) for one in chosen]))
         scores = [Fraction(one.judged) for one in chosen if one.judged is not None]
-        assert close(total.value("judge_groundedness", part), mean_of(scores))
+        assert close(found.value("judge_groundedness", part), mean_of(scores))
         times = sorted(one.elapsed for one in chosen if one.elapsed is not None)
         for percent in (50, 95):
             expected = times[math.ceil(percent / 100 * len(times)) - 1] if times else None
-            assert total.value(f"latency_p{percent}_ms", part) == expected
-    assert total.counts["latency_p50_ms"] == sum(pair.a.elapsed is not None for pair in asked_pairs)
+            assert found.value(f"latency_p{percent}_ms", part) == expected
+    assert found.counts["latency_p50_ms"] == sum(pair.a.elapsed is not None for pair in asked_pairs)
 
 
 @given(pairs, st.data())
@@ -117,7 +120,7 @@ def test_an_aggregate_of_some_queries_is_that_of_a_run_with_no_others(
 ) -> None:
     kept = data.draw(st.sets(st.sampled_from(range(len(asked_pairs)))))
     card, _ = scorecards(asked_pairs)
-    some = aggregate(card, only={name(number) for number in kept})
+    some = aggregate(card.only({name(number) for number in kept}))
     alone = [stored_as(number, asked_pairs[number].a) for number in sorted(kept)]
     entries = [
         {"id": name(n), "query": "?", "expected_chunk_ids": ["c1"], "tags": [pair.tag] if pair.tag else []}
@@ -130,7 +133,7 @@ def test_an_aggregate_of_some_queries_is_that_of_a_run_with_no_others(
 @given(pairs)
 def test_significance_is_that_of_the_changes_query_by_query(asked_pairs: list[Pair]) -> None:
     a, b = scorecards(asked_pairs)
-    found = significances(a, b, aggregate(a), aggregate(b))
+    found = compare_totals((), a, b, {}).significance
     changes = [float(reciprocal(pair.b)) - float(reciprocal(pair.a)) for pair in asked_pairs]
     expected = paired_significance([one for one in changes if one], len(changes), yes_no=False)
     assert (found["mrr"].n, found["mrr"].up, found["mrr"].down) == (expected.n, expected.up, expected.down)
@@ -157,7 +160,7 @@ def test_what_is_equal_query_by_query_is_equal_in_total_however_it_is_counted() 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 300)), min_size=1, max_size=8))
 def test_counted_sums_are_as_exact_as_those_one_by_one(counted: list[tuple[float, int]]) -> None:
-    at_once = math.fsum(part * count for value, count in counted for part in _halves(value))
+    at_once = total(Values([value for value, _ in counted], [count for _, count in counted]))
     assert at_once == math.fsum(value for value, count in counted for _ in range(count))
 
 
@@ -165,10 +168,10 @@ def test_queries_alike_share_one_score_also_between_runs() -> None:
     alike = Pair(None, Asked(1, 10, None, errored=False), Asked(1, 20, None, errored=False))
     other = Pair(None, Asked(3, 10, None, errored=False), Asked(1, 20, None, errored=False))
     a, b = scorecards([alike, alike, other])
-    assert a.scores["q0"] is a.scores["q1"] is b.scores["q0"] is b.scores["q2"]
-    assert a.scores["q2"] is not a.scores["q0"]
-    assert list(a.columns["latency_p50_ms"]) == [10, 10, 10]
-    assert a.columns["latency_p95_ms"] is a.columns["latency_p50_ms"]
+    assert a.score("q0") is a.score("q1") is b.score("q0") is b.score("q2")
+    assert a.score("q2") is not a.score("q0")
+    assert list(a.values(Metric.parse("mrr"))) == [(1.0, 2), (1 / 3, 1)]
+    assert list(a.values(Metric.parse("latency_p50_ms"))) == [(10.0, 1)] * 3
 
 
 def test_a_result_stored_twice_keeps_no_value_of_either() -> None:
@@ -177,8 +180,8 @@ def test_a_result_stored_twice_keeps_no_value_of_either() -> None:
         golden({"id": "q0", "query": "?", "expected_chunk_ids": ["c1"]}), Matcher(MatchMode.EXACT)
     )
     card = scorer.score(Run("a"), [one, stored_as(1, Asked(1, 30, 3, errored=False)), one], None)
-    assert card.unreadable == {"q0": "the result is stored twice"}
-    total = aggregate(card)
-    assert (total.value("latency_p50_ms"), total.value("judge_groundedness")) == (30, 3)
-    assert total.counts["latency_p50_ms"] == 1
-    assert (total.total_queries, total.failed_queries) == (2, 1)
+    assert card.notes.unreadable == {"q0": "the result is stored twice"}
+    found = aggregate(card)
+    assert (found.value("latency_p50_ms"), found.value("judge_groundedness")) == (30, 3)
+    assert found.counts["latency_p50_ms"] == 1
+    assert (found.total_queries, found.failed_queries) == (2, 1)

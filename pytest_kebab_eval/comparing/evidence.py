@@ -1,0 +1,75 @@
+"""What is shown of a query's stored results, so that a verdict can be traced."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pytest_kebab_eval.matching.locations import Passages
+from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Unreadable, Value
+from pytest_kebab_eval.scoring.facts import QueryJudge
+
+HITS_SHOWN = 5  # in a message
+_LONGEST_SHOWN = 200  # characters of a hit's text
+
+
+class QueryEvidence(Value, frozen=True):
+    """A query's stored results in both runs, judged hit by hit and citation by citation."""
+
+    a: QueryResult | None
+    b: QueryResult | None
+    correct_a: tuple[int, ...]
+    correct_b: tuple[int, ...]
+    expected: tuple[str, ...]
+    readable_a: bool = True
+    readable_b: bool = True
+    cited_a: tuple[bool, ...] = ()  # for each citation of the answer, whether it resolves to a chunk
+    cited_b: tuple[bool, ...] = ()
+
+    def for_message(self, comparison: QueryComparison | None) -> QueryEvidence:
+        """Only what the message of a failure shows: where all queries fail, thousands have to be kept."""
+        a, b, rank_in_a = self.a, self.b, comparison.a_hit_rank if comparison else None
+        if a is not None:
+            a = msgspec.structs.replace(a, hits=(), answer=None)
+        if b is not None:
+            near = [
+                msgspec.structs.replace(hit, text=(hit.text or "")[:_LONGEST_SHOWN], citation=None)
+                for position, hit in enumerate(b.hits)
+                if position < HITS_SHOWN or hit.rank == rank_in_a
+            ]
+            b = msgspec.structs.replace(b, hits=tuple(near))
+        return msgspec.structs.replace(self, a=a, b=b)
+
+
+class EvidenceReader:
+    """Judges single results again, to show them."""
+
+    def __init__(self, judge: QueryJudge, passages_a: Passages, passages_b: Passages) -> None:
+        self._judge = judge
+        self._passages_a = passages_a
+        self._passages_b = passages_b
+
+    def evidence(
+        self,
+        query: GoldenQuery,
+        stored_a: QueryResult | Unreadable | None,
+        stored_b: QueryResult | Unreadable | None,
+    ) -> QueryEvidence:
+        """A query with what the runs stored for it."""
+        a, b = readable(stored_a), readable(stored_b)
+        judge = self._judge
+        return QueryEvidence(
+            a=a,
+            b=b,
+            correct_a=judge.correct_ranks(query, a, self._passages_a),
+            correct_b=judge.correct_ranks(query, b, self._passages_b),
+            expected=judge.targets(query).ids,
+            readable_a=not isinstance(stored_a, Unreadable),
+            readable_b=not isinstance(stored_b, Unreadable),
+            cited_a=judge.citations_resolve(a, self._passages_a),
+            cited_b=judge.citations_resolve(b, self._passages_b),
+        )
+
+
+def readable(result: QueryResult | Unreadable | None) -> QueryResult | None:
+    """The result, if it is there and parses."""
+    return result if isinstance(result, QueryResult) else None

@@ -1,0 +1,255 @@
+"""The ways of knowing a passage again: by its chunk id, by an anchor, by where it stands, by its document.
+
+Each says which targets of a query a hit satisfies. A new way is a class here and a line in `targets.Matcher`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Container, Sequence
+from typing import NamedTuple, Protocol
+
+from pytest_kebab_eval.matching.locations import Location, Passages
+from pytest_kebab_eval.model import Cited, Hit, Support, Value
+from pytest_kebab_eval.spans import overlap
+
+_ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
+_FEW = 8  # up to here, looking through a tuple is faster than hashing
+
+
+class Match(NamedTuple):
+    """A target that a hit satisfies, and whether only by being in the right document."""
+
+    target: int
+    by_document: bool = False
+
+
+class Ranking(Value, frozen=True):
+    """A list of hits, judged."""
+
+    found: tuple[int | None, ...]  # for each target, the rank of its first matching hit
+    correct: tuple[int, ...]  # the ranks of the correct hits, ascending
+    by_document: bool = False  # a hit counted only for being in the right document
+
+    @property
+    def first(self) -> int | None:
+        """The rank of the first correct hit."""
+        return self.correct[0] if self.correct else None
+
+
+class Strategy(Protocol):
+    """One way of telling which hits are correct, for the targets of one query."""
+
+    def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
+        """Which hits are correct, and where each target was found first."""
+
+    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
+        """Whether a citation, which is of these hits, is of a target; also one that was not retrieved."""
+
+
+class ByChunk(Value, frozen=True):
+    """A hit is correct if its chunk id is expected."""
+
+    ids: tuple[str, ...]
+
+    def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:  # noqa: ARG002
+        """Which hits are correct, and where each target was found first."""
+        ids = self.ids
+        wanted: Container[str | None] = ids if len(ids) <= _FEW else frozenset(ids)
+        found = [(hit.chunk_id, hit.rank) for hit in hits if hit.chunk_id in wanted]
+        return Ranking(first_ranks(ids, found), tuple([rank for _, rank in found]))
+
+    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:  # noqa: ARG002
+        """Whether a target is cited; by its id, so the hits need not be asked."""
+        return cited.chunk_id in self.ids
+
+
+class _HitByHit(ABC):
+    """What strategies share that look at one hit at a time."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many targets there are."""
+
+    @abstractmethod
+    def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
+        """The targets that a hit satisfies."""
+
+    def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
+        """Which hits are correct, and where each target was found first."""
+        found: list[int | None] = [None] * self.count()
+        correct = []
+        by_document = False
+        for hit in hits:
+            matches = self.matches(hit, passages)
+            if matches:
+                correct.append(hit.rank)
+            for match in matches:
+                by_document = by_document or match.by_document
+                if found[match.target] is None:
+                    found[match.target] = hit.rank
+        return Ranking(tuple(found), tuple(correct), by_document)
+
+    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
+        """Whether the cited passage, or a hit that it is of, is a target; a citation has no text."""
+        cited_passages = (*hits, _as_hit(cited, passages))
+        return any(self.matches(hit, passages.without_texts) for hit in cited_passages)
+
+
+def _as_hit(cited: Cited, passages: Passages) -> Hit:
+    citation = cited.citation
+    path = citation.path if citation else None
+    return Hit(
+        rank=1,
+        chunk_id=cited.chunk_id,
+        doc_id=passages.document_at(path) if path else None,
+        doc_path=path,
+        heading_path=(citation.section,) if citation and citation.section else None,
+        citation=citation,
+    )
+
+
+class ByDocument(_HitByHit):
+    """A hit is correct if it is in an expected document."""
+
+    def __init__(self, doc_ids: Sequence[str]) -> None:
+        self._targets = {doc_id: (Match(number),) for number, doc_id in enumerate(doc_ids)}
+
+    def count(self) -> int:
+        """How many documents are expected."""
+        return len(self._targets)
+
+    def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:  # noqa: ARG002
+        """The document of the hit, if it is expected."""
+        return self._targets.get(hit.doc_id or "", ())
+
+
+class ByAnchor(_HitByHit):
+    """A hit is correct if it has the path, the heading and any snippet of a support."""
+
+    def __init__(self, supports: Sequence[Support]) -> None:
+        self._anchors = [
+            (support.path, normal_heading(support.heading), [text.casefold() for text in support.snippets])
+            for support in supports
+        ]
+
+    def count(self) -> int:
+        """How many supports there are."""
+        return len(self._anchors)
+
+    def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
+        """The supports that the hit is."""
+        return [
+            Match(number)
+            for number, (path, heading, snippets) in enumerate(self._anchors)
+            if hit.doc_path == path
+            and normal_heading(" > ".join(hit.heading_path or ())).startswith(heading)
+            and (not snippets or _has_snippet(passages.text(hit), snippets))
+        ]
+
+
+class ByLocation(_HitByHit):
+    """A hit is correct if its span overlaps that of an expected chunk in the same document.
+
+    Spans that cannot be compared count as overlapping: the hit is then matched by its document.
+    """
+
+    def __init__(self, targets: Sequence[ExpectedLocation], least_overlap: float) -> None:
+        self._targets = targets
+        self._least_overlap = least_overlap - _ROUNDING
+
+    def count(self) -> int:
+        """How many chunks and spans are expected."""
+        return len(self._targets)
+
+    def matches(self, hit: Hit, passages: Passages) -> list[Match]:
+        """The expected chunks and spans that the hit overlaps enough."""
+        return [
+            Match(number, by_document)
+            for number, target in enumerate(self._targets)
+            if (by_document := self._match(hit, target, passages)) is not None
+        ]
+
+    def _match(self, hit: Hit, target: ExpectedLocation, passages: Passages) -> bool | None:
+        """Whether the hit matches by its document alone; None if it does not match."""
+        if hit.doc_id in target.doc_ids:
+            share = overlap(passages.extents(hit), target.location.extents)
+            if share is None:
+                return True
+            return False if share >= self._least_overlap else None
+        # Nobody knows where it is, but this is it.
+        return False if target.is_unknown and hit.chunk_id == target.chunk_id else None
+
+
+class ExpectedLocation(NamedTuple):
+    """Where a target is, as far as it is known: in one of these documents, at these extents."""
+
+    doc_ids: frozenset[str]
+    location: Location
+    chunk_id: str | None = None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether neither its document nor its extents are known."""
+        return not self.doc_ids and not self.location.extents
+
+
+class ByChunkOrLocation(_HitByHit):
+    """Expected chunks by their ids, and spans that are targets of their own by where they are."""
+
+    def __init__(self, ids: Sequence[str], spans: ByLocation) -> None:
+        self._targets = {chunk_id: Match(number) for number, chunk_id in enumerate(ids)}
+        self._spans = spans
+
+    def count(self) -> int:
+        """How many chunks and spans are expected."""
+        return len(self._targets) + self._spans.count()
+
+    def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
+        """The expected chunk that the hit is, and the expected spans that it overlaps enough."""
+        first = len(self._targets)
+        spans = [Match(first + number, only) for number, only in self._spans.matches(hit, passages)]
+        chunk = self._targets.get(hit.chunk_id or "")
+        return spans if chunk is None else [chunk, *spans]
+
+
+class Nothing:
+    """Nothing is expected, so nothing is correct."""
+
+    def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:  # noqa: ARG002
+        """No hit is correct."""
+        return _NOTHING_FOUND
+
+    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:  # noqa: ARG002
+        """No citation is of a target."""
+        return False
+
+
+_NOTHING_FOUND = Ranking((), ())
+
+
+def first_ranks(ids: Sequence[str], found: Sequence[tuple[str | None, int]]) -> tuple[int | None, ...]:
+    """For each id, the first rank that it was found at."""
+    if not found:
+        return (None,) * len(ids)
+    first = dict(reversed(found))
+    return tuple([first.get(target) for target in ids])
+
+
+def _has_snippet(text: str | None, snippets: Sequence[str]) -> bool:
+    """Whether any snippet is in the text; where the text is not at hand, no snippet is asked for."""
+    if text is None:
+        return True
+    folded = text.casefold()
+    return any(snippet in folded for snippet in snippets)
+
+
+_DELIMITER = re.compile(r"\s*>\s*")
+_MARKS = re.compile(r"(?:^|(?<= > ))#+\s*")
+
+
+def normal_heading(heading: str) -> str:
+    """A heading path as text that compares: single spaces, ` > ` between levels, no `#` marks."""
+    spaced = " ".join(heading.split())
+    return _MARKS.sub("", _DELIMITER.sub(" > ", spaced)).strip()

@@ -1,0 +1,139 @@
+"""A run's results -> a `Scorecard`; each result is dropped as soon as it is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.matching.locations import Passages
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.metrics import Domain, Facts, Judged, Metric, all_metrics
+from pytest_kebab_eval.model import GoldenQuery, QueryResult, Run, Unreadable
+from pytest_kebab_eval.scoring.columns import Columns, Compute
+from pytest_kebab_eval.scoring.facts import QueryJudge
+from pytest_kebab_eval.scoring.scorecard import Basis, JudgeIdentity, Notes, QueryScore, Scorecard
+from pytest_kebab_eval.scoring.slices import slices_by_query
+from pytest_kebab_eval.store import Corpus
+
+DEFAULT_CUTOFF = 5
+
+
+class Scorer:
+    """Scores the results of runs against a golden set."""
+
+    def __init__(
+        self,
+        golden: GoldenSet,
+        matcher: Matcher,
+        cutoff: int = DEFAULT_CUTOFF,
+        more_metrics: Iterable[Metric] = (),
+    ) -> None:
+        self.judge = QueryJudge(matcher, cutoff)
+        self.queries = golden.by_id()
+        metrics = (*all_metrics(), *more_metrics)
+        positions = {metric.name: position for position, metric in enumerate(metrics)}
+        self._basis = Basis(
+            metrics, positions, slices_by_query(golden.queries), matcher.mode.value, golden.fingerprint
+        )
+        measured = [metric for metric in metrics if _is_measured(metric, golden)]
+        self._in_columns = [metric for metric in measured if not metric.family.over.of_facts]
+        self._of_facts = _by_domain(
+            (positions[metric.name], metric) for metric in measured if metric.family.over.of_facts
+        )
+        self._known: dict[Facts, QueryScore] = {}
+
+    def score(
+        self, run: Run, results: Iterable[QueryResult | Unreadable], corpus: Corpus | None
+    ) -> Scorecard:
+        """A scorecard of the run; each result is dropped as soon as it is scored."""
+        scoring = _Scoring(self, Passages(corpus, run.chunker_version))
+        scoring.add_all(results)
+        return Scorecard(
+            run, self._basis, scoring.notes(), scoring.scores, scoring.columns.finished(len(scoring.scores))
+        )
+
+    def new_columns(self) -> Columns:
+        """Empty columns for the metrics that need them."""
+        return Columns(self._in_columns)
+
+    def score_of(self, judged: Judged) -> QueryScore:
+        """The score of all queries with these facts."""
+        return self._known.get(judged.facts) or self._new(judged)
+
+    def _new(self, judged: Judged) -> QueryScore:
+        values: list[float | None] = [None] * len(self._basis.metrics)
+        for applies, metrics in self._of_facts:
+            if applies(judged):
+                for position, compute in metrics:
+                    value = compute(judged)
+                    values[position] = None if value is None else float(value)
+        score = self._known[judged.facts] = QueryScore(judged.facts, tuple(values), self._basis.positions)
+        return score
+
+
+def _is_measured(metric: Metric, golden: GoldenSet) -> bool:
+    needs = metric.family.needs
+    return needs is None or any(map(needs, golden.queries))
+
+
+def _by_domain(metrics: Iterable[tuple[int, Metric]]) -> list[tuple[Domain, list[tuple[int, Compute]]]]:
+    """Formulas by the queries they are over, so that each domain is asked once a query."""
+    found: dict[Domain, list[tuple[int, Compute]]] = {}
+    for position, metric in metrics:
+        found.setdefault(metric.family.over, []).append((position, metric.compute))
+    return list(found.items())
+
+
+class _Scoring:
+    """One run while it is scored."""
+
+    def __init__(self, scorer: Scorer, passages: Passages) -> None:
+        self._passages = passages
+        self._query_of, self._judge, self._score_of = scorer.queries.get, scorer.judge, scorer.score_of
+        self.scores: dict[str, QueryScore] = {}
+        self.columns = scorer.new_columns()
+        self._errors: dict[str, str] = {}
+        self._unreadable: dict[str, str] = {}
+        self._unknown: set[str] = set()
+        self._judges: set[JudgeIdentity] = set()
+
+    def notes(self) -> Notes:
+        return Notes(self._errors, self._unreadable, tuple(sorted(self._unknown)), frozenset(self._judges))
+
+    def add_all(self, results: Iterable[QueryResult | Unreadable]) -> None:
+        twice: set[str] = set()
+        for result in results:
+            if result.query_id in self.scores:
+                twice.add(result.query_id)
+            else:
+                self._add(len(self.scores), result)
+            del result  # so that the next one is decoded into the same memory
+        for row, query_id in enumerate(list(self.scores)) if twice else ():
+            if query_id in twice:
+                self.columns.clear(row)
+                self._add(row, Unreadable(query_id, "the result is stored twice"))
+
+    def _add(self, row: int, result: QueryResult | Unreadable) -> None:
+        query_id = result.query_id
+        if isinstance(result, Unreadable):
+            self._unreadable[query_id] = result.reason
+            result = QueryResult(query_id=query_id, hits=(), error=result.reason)
+        query = self._query_of(query_id)
+        is_golden = query is not None
+        if query is None:
+            self._unknown.add(query_id)
+            query = GoldenQuery(id=query_id, query="")
+        if result.error is not None:
+            self._errors[query.id] = result.error
+        if result.judge:
+            self._judges.add((result.judge.model, result.judge.prompt_version, result.judge.temperature))
+        facts = self._judge.facts(query, result, self._passages, is_golden=is_golden)
+        judged = Judged(query, result, facts)
+        if result.scope:
+            targets = self._judge.targets(query)
+            paths = targets.paths or self._passages.paths_of(targets.doc_ids, targets.ids)
+            judged = msgspec.structs.replace(judged, target_paths=paths)
+        self.columns.add(row, judged)
+        self.scores[query.id] = self._score_of(judged)
