@@ -104,7 +104,7 @@ def make_lock(golden: GoldenSet, database: Database) -> Locking:
     chunks: dict[str, LockedChunk] = {}
     versions: Counter[str | None] = Counter()
     unknown = []
-    for chunk_id in sorted({one for query in golden.queries for one in gains_of(query)}):
+    for chunk_id in sorted({chunk_id for query in golden.queries for chunk_id in gains_of(query)}):
         chunk = corpus.chunk(chunk_id)
         if chunk is not None:
             chunks[chunk_id] = LockedChunk(chunk.doc_id, corpus.spans(chunk_id))

@@ -137,10 +137,10 @@ def _sign_flip_p(changes: Sequence[float]) -> float:
     bound = observed - len(sizes)  # sums that are equal may differ by half a unit per change, twice
     if bound <= 0:
         return 1.0
-    one = _signed_sums(sizes[::2])
-    other = one and _signed_sums(sizes[1::2])
-    if one and other:
-        return _exact_p(one, other, bound)
+    even = _signed_sums(sizes[::2])
+    odd = even and _signed_sums(sizes[1::2])
+    if even and odd:
+        return _exact_p(even, odd, bound)
     if len(sizes) <= _MOST_SIMULATED:
         return _simulated_p(sizes, bound)
     return _approximate_p(sizes, observed)
@@ -174,12 +174,12 @@ def _signed_sums(sizes: Sequence[int]) -> dict[int, int] | None:
     return ways
 
 
-def _exact_p(one: dict[int, int], other: dict[int, int], bound: int) -> float:
+def _exact_p(even: dict[int, int], odd: dict[int, int], bound: int) -> float:
     """How often the sum of both halves is at least the bound away from 0; each sign of it as often."""
-    totals = sorted(other)
-    at_least = [*itertools.accumulate(map(other.__getitem__, reversed(totals)), initial=0)][::-1]
-    above = sum(count * at_least[bisect_left(totals, bound - total)] for total, count in one.items())
-    return 2 * above / (at_least[0] * sum(one.values()))
+    totals = sorted(odd)
+    at_least = [*itertools.accumulate(map(odd.__getitem__, reversed(totals)), initial=0)][::-1]
+    above = sum(count * at_least[bisect_left(totals, bound - total)] for total, count in even.items())
+    return 2 * above / (at_least[0] * sum(even.values()))
 
 
 def _simulated_p(sizes: Sequence[int], bound: int) -> float:
