@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types coverage check bench docs clean
+.PHONY: help demo test lint types coverage check bench docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -44,6 +44,13 @@ bench: $(VENV)/.installed ## measure the promises on speed; half an hour, and 10
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py
+
+$(VENV)/.docs: $(VENV)/.package
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@touch $@
+
+site: $(VENV)/.docs ## build the documentation as a site, in build/site
+	$(BIN)/mkdocs build --strict
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*
