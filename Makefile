@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+SITE_VENV := build/site-venv
 
-.PHONY: help demo test lint types coverage check bench docs clean
+.PHONY: help demo test lint types coverage check bench docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -44,6 +45,15 @@ bench: $(VENV)/.installed ## measure the promises on speed; half an hour, and 10
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py
+
+# An environment of its own: MkDocs depends on platformdirs, which brings a pytest plugin into every test session.
+$(SITE_VENV)/.installed: pyproject.toml $(VENV)/.package
+	$(PYTHON) -m venv $(SITE_VENV)
+	$(BIN)/python -m pip --python $(SITE_VENV) install --quiet --disable-pip-version-check --group docs
+	@touch $@
+
+site: $(SITE_VENV)/.installed ## build the documentation as a site, in build/site
+	$(SITE_VENV)/bin/mkdocs build --strict
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*

@@ -1,4 +1,4 @@
-"""Writes the parts of the docs that the code knows: the tables of the README, and docs/cli.md.
+"""Writes the parts of the docs that the code knows: tables, the workflow of docs/ci.md, and docs/cli.md.
 
 python docs/generate.py            # `make docs`; a test checks that nothing would change
 """
@@ -16,6 +16,19 @@ from pytest_kebab_eval.metrics import Family, all_metrics
 from pytest_kebab_eval.settings import OPTIONS, Option
 
 ROOT = Path(__file__).parents[1]
+COMMAND_INTRO = """\
+# The command line
+
+`kebab-eval` compares, scores and imports runs without pytest. It reads the environment variables of
+[Configuration](configuration.md), but no ini file.
+
+Shell completion (`zsh_source` and `fish_source` are there, too):
+
+```sh
+eval "$(_KEBAB_EVAL_COMPLETE=bash_source kebab-eval)"
+```
+"""
+WORKFLOW = ROOT / "examples" / "github-actions" / "gate.yml"
 
 
 def metric_table() -> str:
@@ -50,17 +63,27 @@ def _option_row(option: Option) -> str:
     return f"| {flags} | {ini} | {env} | {option.help.replace('%%', '%').replace('<', '&lt;')} |"
 
 
-def readme(text: str) -> str:
-    """The README with its tables as the code has them."""
-    for name, table in (("metrics", metric_table()), ("options", option_table())):
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        text = pattern.sub(lambda match, table=table: f"{match[1]}{table}\n{match[2]}", text)  # type: ignore[misc]
-    return text
+def workflow() -> str:
+    """The workflow for GitHub Actions, without the comment that says where to copy it."""
+    text = WORKFLOW.read_text(encoding="utf-8")
+    return f"```yaml\n{text[text.index('name: ') :]}```"
+
+
+PARTS = {"metrics": metric_table, "options": option_table, "workflow": workflow}
+
+
+def filled(text: str) -> str:
+    """A page with its marked parts as the code has them."""
+
+    def fill(match: re.Match[str]) -> str:
+        return f"{match[1]}{PARTS[match[2]]()}\n{match[3]}"
+
+    return re.sub(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", fill, text, flags=re.DOTALL)
 
 
 def command_page() -> str:
     """The help of `kebab-eval` and of each of its commands."""
-    parts = ["# kebab-eval", ""]
+    parts = [COMMAND_INTRO]
     for path, command in _commands(["kebab-eval"], main):
         context = click.Context(
             command,
@@ -69,8 +92,7 @@ def command_page() -> str:
             max_content_width=100,
             help_option_names=["-h", "--help"],
         )
-        title = [f"## {' '.join(path)}", ""] if len(path) > 1 else []
-        parts += [*title, "```text", command.get_help(context), "```", ""]
+        parts += [f"## {' '.join(path)}", "", "```text", command.get_help(context), "```", ""]
     return "\n".join(parts)
 
 
@@ -85,6 +107,6 @@ def _commands(path: list[str], command: click.Command) -> Iterator[tuple[list[st
 
 
 if __name__ == "__main__":
-    page = ROOT / "README.md"
-    page.write_text(readme(page.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "docs" / "cli.md").write_text(command_page(), encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
