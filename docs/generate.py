@@ -1,4 +1,6 @@
-"""Writes the parts of the docs that the code knows: the tables of the README, and docs/cli.md.
+"""Writes the parts of the docs that the code knows: the tables of README.md and docs/*.md, and docs/cli.md.
+
+A table stands between `<!-- metrics -->` and `<!-- /metrics -->`, or the same of `options`, on any page.
 
 python docs/generate.py            # `make docs`; a test checks that nothing would change
 """
@@ -12,6 +14,7 @@ from pathlib import Path
 import click
 
 from pytest_kebab_eval.cli import main
+from pytest_kebab_eval.cli.group import Deferred
 from pytest_kebab_eval.metrics import Family, all_metrics
 from pytest_kebab_eval.settings import OPTIONS, Option
 
@@ -47,15 +50,25 @@ def _option_row(option: Option) -> str:
     flags = " or ".join(f"`{flag}`" for flag in (option.flag, *option.more_flags))
     ini = f"`{option.ini}`" if option.has_ini else ""
     env = f"`{option.env}`" if option.env else ""
-    return f"| {flags} | {ini} | {env} | {option.help.replace('%%', '%').replace('<', '&lt;')} |"
+    return f"| {flags} | {ini} | {env} | {option.description.replace('<', '&lt;')} |"
 
 
-def readme(text: str) -> str:
-    """The README with its tables as the code has them."""
-    for name, table in (("metrics", metric_table()), ("options", option_table())):
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        text = pattern.sub(lambda match, table=table: f"{match[1]}{table}\n{match[2]}", text)  # type: ignore[misc]
-    return text
+TABLES = {"metrics": metric_table, "options": option_table}
+
+
+def with_tables(text: str) -> str:
+    """The text of a page with its tables as the code has them."""
+    return re.sub(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", _filled, text, flags=re.DOTALL)
+
+
+def _filled(block: re.Match[str]) -> str:
+    start, name, end = block.groups()
+    return f"{start}{TABLES[name]()}\n{end}" if name in TABLES else block[0]
+
+
+def pages() -> list[Path]:
+    """Every page that may have a table."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def command_page() -> str:
@@ -81,10 +94,10 @@ def _commands(path: list[str], command: click.Command) -> Iterator[tuple[list[st
         for name in command.list_commands(context):
             found = command.get_command(context, name)
             if found is not None:
-                yield from _commands([*path, name], found)
+                yield from _commands([*path, name], found.load() if isinstance(found, Deferred) else found)
 
 
 if __name__ == "__main__":
-    page = ROOT / "README.md"
-    page.write_text(readme(page.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "docs" / "cli.md").write_text(command_page(), encoding="utf-8")
+    for page in pages():
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

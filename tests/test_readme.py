@@ -108,8 +108,17 @@ def test_every_command_of_the_readme_prints_what_is_shown(workshop: Path) -> Non
         assert_shows(step.shown, run(step.command, workshop))
 
 
-def test_the_tables_of_the_readme_are_those_of_the_code() -> None:
-    assert generate.readme(README) == README, "run `make docs`"
+@pytest.mark.parametrize("page", generate.pages(), ids=lambda page: page.name)
+def test_the_tables_of_a_page_are_those_of_the_code(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert generate.with_tables(text) == text, "run `make docs`"
+
+
+@pytest.mark.parametrize("name", generate.TABLES)
+def test_each_table_is_on_one_page(name: str) -> None:
+    texts = [page.read_text(encoding="utf-8") for page in generate.pages()]
+    assert sum(text.count(f"<!-- {name} -->\n") for text in texts) == 1
+    assert sum(text.count(f"\n<!-- /{name} -->\n") for text in texts) == 1
 
 
 def test_the_help_of_the_command_is_in_the_docs() -> None:

@@ -14,11 +14,11 @@ import pytest
 
 from pytest_kebab_eval import load_golden_set
 from tests.builders import make_database, result
-from tests.integration.cli.test_commands import Called, call
+from tests.integration.cli.calling import Called, call
 
 
 def jsonl(*lines: Any) -> str:
-    return "".join(json.dumps(one) + "\n" for one in lines)
+    return "".join(json.dumps(line) + "\n" for line in lines)
 
 
 class Case(NamedTuple):
@@ -162,7 +162,7 @@ def test_a_run_is_imported_into_a_new_database(case: Case, db: Path) -> None:
     assert (called.code, called.stdout) == (0, "r\n")
     assert called.stderr.startswith(f"imported {len(case.queries)} quer")
     assert rows(db, "SELECT run_id, suite FROM eval_runs") == [("r", "docs")]
-    assert rows(db, QUERY_IDS) == [(one,) for one in case.queries]
+    assert rows(db, QUERY_IDS) == [(query_id,) for query_id in case.queries]
 
 
 @EACH_BAD_FILE
@@ -309,4 +309,4 @@ def test_an_id_that_is_no_text_is_wrong_use(db: Path) -> None:
 def test_hostile_text_of_a_file_is_inert_in_the_message(db: Path) -> None:
     called = bring(TREC, {"run": "t1 Q0 d1 0 \x1b]0;x\x07##[error] x\n"})
     assert called.code == 2
-    assert not any(one in called.stderr for one in ("\x1b", "\x07", "##["))
+    assert not any(text in called.stderr for text in ("\x1b", "\x07", "##["))
