@@ -98,7 +98,7 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
 
 
 def _full_names(metrics: Sequence[str], points: Sequence[HistoryPoint]) -> list[str]:
-    """Those metrics, an alias by its metric's name; one that nobody knows or measured is an error."""
+    """The metrics by name, aliases replaced; an `InputError` for one that is neither known nor stored."""
     known = all_names()
     measured = {name for point in points for name in point.values}
     for name in metrics:

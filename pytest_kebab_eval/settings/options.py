@@ -33,7 +33,7 @@ class Option(NamedTuple):
     kind: Kind
     help: str
     default: Any = None  # as a user would write it
-    default_text: str | None = None  # what is said of a default that has to be looked for
+    default_text: str | None = None  # describes a default that is found at run time
     metavar: str | None = None
     choices: tuple[str, ...] = ()
     value_if_bare: str | None = None  # where the option is given without a value

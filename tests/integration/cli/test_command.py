@@ -63,7 +63,7 @@ def test_what_needs_no_command_loads_none(args: list[str]) -> None:
     assert loaded & {"pytest_kebab_eval.evaluation", "msgspec", "yaml", "sqlite3"} == set()
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     called = call("--version")
     assert called.code == 0
     assert version("pytest-kebab-eval") in called.stdout
@@ -199,7 +199,7 @@ def test_a_command_that_is_stopped_says_so_and_exits_as_a_shell_would(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 @pytest.mark.parametrize(
-    ("ending", "code", "said"),
+    ("ending", "code", "message"),
     [
         ("| head -c 1 >/dev/null", 141, ""),
         (">&-", 0, ""),
@@ -211,8 +211,8 @@ def test_a_command_that_is_stopped_says_so_and_exits_as_a_shell_would(
         ),
     ],
 )
-def test_an_output_that_nobody_takes_is_no_traceback(
-    project: Project, ending: str, code: int, said: str
+def test_an_output_that_cannot_be_written_is_no_traceback(
+    project: Project, ending: str, code: int, message: str
 ) -> None:
     ids = [f"q-{number:05}" for number in range(3000)]  # more than a pipe holds
     project.write_golden(*({"id": query_id, "expected_chunk_ids": ["c1"]} for query_id in ids))
@@ -221,5 +221,5 @@ def test_an_output_that_nobody_takes_is_no_traceback(
     command = f"{shlex.quote(script())} report A B --format json --golden {GOLDEN} {ending}"
     status = "; echo ${PIPESTATUS[0]} >&2"
     done = subprocess.run(["bash", "-c", command + status], capture_output=True, text=True, check=False)
-    *told, exit_code = done.stderr.splitlines()
-    assert (int(exit_code), told) == (code, [f"kebab-eval: {said}"] if said else [])
+    *printed, exit_code = done.stderr.splitlines()
+    assert (int(exit_code), printed) == (code, [f"kebab-eval: {message}"] if message else [])

@@ -154,7 +154,7 @@ def test_k_and_compare_k_are_those_of_pytest(project: Project) -> None:
     assert report["aggregate_b"]["extra"]["hit@k"] == 1.0  # both are within the first 3
 
 
-def test_hostile_text_is_inert_on_the_terminal(project: Project) -> None:
+def test_hostile_text_is_escaped_on_the_terminal(project: Project) -> None:
     evil = "\x1b]0;x\x07##[error]"
     project.write_golden({"id": evil, "query": evil, "expected_chunk_ids": [evil]})
     project.make_database(A={evil: result(evil)}, B={evil: result(f"{evil}2")})
@@ -175,7 +175,7 @@ def test_a_report_is_that_of_pytest_and_exits_with_0(project: Project, form: str
     assert called.stdout.encode() == written
 
 
-def test_a_report_is_markdown_unless_said_otherwise(project: Project) -> None:
+def test_a_report_is_markdown_by_default(project: Project) -> None:
     assert call("report", "A", "B").stdout.startswith("# ")
 
 

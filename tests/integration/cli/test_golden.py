@@ -21,7 +21,7 @@ def with_index(project: Project) -> None:
     make_database(project.database, corpus=CORPUS, A=FOUND)
 
 
-def test_a_golden_file_that_fits_is_said_to_be_without_findings(project: Project) -> None:
+def test_a_golden_file_that_fits_the_database_has_no_findings(project: Project) -> None:
     with_index(project)
     assert call("validate") == Called(0, "", "2 queries, 0 findings\n")
 
@@ -59,7 +59,7 @@ def test_findings_as_json(project: Project) -> None:
     assert json.loads(called.stdout) == [{"query_id": "q-001", "line": 1, "text": text}]
 
 
-def test_without_an_index_that_is_said(project: Project) -> None:
+def test_a_database_without_chunks_is_mentioned(project: Project) -> None:
     called = call("validate")
     assert called.code == 0
     assert "the database has no chunks" in called.stderr
@@ -129,17 +129,17 @@ def test_reindexing_with_another_chunker_does_not_mix_into_the_old_lock(project:
     assert lock_file(project).read_bytes() == before
 
 
-def test_chunks_that_nobody_knows_are_listed(project: Project) -> None:
+def test_chunks_that_are_not_in_the_database_are_listed(project: Project) -> None:
     with_index(project)
     project.write_golden({"id": "q-001", "expected_chunk_ids": ["c1", "c9", "c8"]})
     called = call("lock")
     assert called.code == 0
-    said = called.stderr.splitlines()
-    assert [text.split("'")[1] for text in said if text.startswith("warning: ")] == ["c8", "c9"]
+    lines = called.stderr.splitlines()
+    assert [text.split("'")[1] for text in lines if text.startswith("warning: ")] == ["c8", "c9"]
     assert list(json.loads(lock_file(project).read_text(encoding="utf-8"))["chunks"]) == ["c1"]
 
 
-def test_a_hostile_chunker_version_is_inert_when_locking(project: Project) -> None:
+def test_a_hostile_chunker_version_is_escaped(project: Project) -> None:
     with_index(project)
     execute(project.database, "UPDATE chunks SET chunker_version = ?", "v1\x07")
     assert "\x07" not in call("lock").stderr

@@ -135,7 +135,7 @@ def aggregated(project: Project) -> list[str]:
     return [run_id for run_id in ("A", "A2", "B") if aggregate_of(project.database, run_id)]
 
 
-def test_aggregates_are_stored_and_what_changed_is_told(project: Project) -> None:
+def test_aggregates_are_stored_and_what_changed_is_printed(project: Project) -> None:
     called = call("aggregate", "B")
     assert called.code == 0
     assert re.fullmatch(r"B: \d+ metrics changed", called.lines[0])
@@ -151,7 +151,7 @@ def test_a_second_time_everything_is_as_it_was(project: Project) -> None:
     assert dump(project.database) == before
 
 
-def test_a_change_of_the_golden_file_is_told_metric_by_metric(project: Project) -> None:
+def test_a_change_of_the_golden_file_is_printed_metric_by_metric(project: Project) -> None:
     call("aggregate", "B")
     project.write_golden(
         {"id": "q-001", "expected_chunk_ids": ["c1"]}, {"id": "q-002", "expected_chunk_ids": ["c9"]}
@@ -212,13 +212,13 @@ def test_a_run_that_is_named_twice_is_aggregated_once(project: Project) -> None:
 
 
 def test_a_change_in_a_large_number_can_be_seen(project: Project) -> None:
-    said: Json = {"answer": "x", "grounded": True, "usage": {"prompt_tokens": 1_234_567}}
-    project.make_database(A={"q-001": result("c1", answer=said)})
+    answer: Json = {"answer": "x", "grounded": True, "usage": {"prompt_tokens": 1_234_567}}
+    project.make_database(A={"q-001": result("c1", answer=answer)})
     call("aggregate", "A")
-    said["usage"]["prompt_tokens"] = 1_234_568
+    answer["usage"]["prompt_tokens"] = 1_234_568
     execute(
         project.database,
         "UPDATE eval_query_results SET result_json = ?",
-        json.dumps(result("c1", answer=said)),
+        json.dumps(result("c1", answer=answer)),
     )
     assert "  prompt_tokens: 1234567 → 1234568" in call("aggregate", "A").lines

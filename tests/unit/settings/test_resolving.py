@@ -197,7 +197,7 @@ def test_a_tilde_is_the_users_home(dirs: Directories, monkeypatch: pytest.Monkey
     assert resolved(dirs, db="~/k.sqlite").db_a == dirs.data / "k.sqlite"
 
 
-def test_the_home_of_nobody_is_a_name_like_any_other(dirs: Directories) -> None:
+def test_the_home_of_an_unknown_user_is_a_directory_of_that_name(dirs: Directories) -> None:
     db = resolved(dirs, db="~nobody-of-that-name/k.sqlite").db_b
     assert db == dirs.called / "~nobody-of-that-name" / "k.sqlite"
 
