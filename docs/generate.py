@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from pytest_kebab_eval.cli import main
+from pytest_kebab_eval.cli.group import Deferred
 from pytest_kebab_eval.metrics import Family, all_metrics
 from pytest_kebab_eval.settings import OPTIONS, Option
 
@@ -60,7 +61,7 @@ def _option_row(option: Option) -> str:
     flags = " or ".join(f"`{flag}`" for flag in (option.flag, *option.more_flags))
     ini = f"`{option.ini}`" if option.has_ini else ""
     env = f"`{option.env}`" if option.env else ""
-    return f"| {flags} | {ini} | {env} | {option.help.replace('%%', '%').replace('<', '&lt;')} |"
+    return f"| {flags} | {ini} | {env} | {option.description.replace('<', '&lt;')} |"
 
 
 def workflow() -> str:
@@ -103,7 +104,7 @@ def _commands(path: list[str], command: click.Command) -> Iterator[tuple[list[st
         for name in command.list_commands(context):
             found = command.get_command(context, name)
             if found is not None:
-                yield from _commands([*path, name], found)
+                yield from _commands([*path, name], found.load() if isinstance(found, Deferred) else found)
 
 
 if __name__ == "__main__":

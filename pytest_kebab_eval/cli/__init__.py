@@ -1,5 +1,51 @@
-"""The command `kebab-eval`: the same logic as the plugin, for scripts and for people."""
+"""The command `kebab-eval`: the same logic as the plugin, for scripts and for people.
 
-from pytest_kebab_eval.cli.commands import main
+To add a command: one function in a file of this package, and one line in `COMMANDS`.
+"""
 
-__all__ = ["main"]
+from __future__ import annotations
+
+import click
+
+from pytest_kebab_eval.cli.group import Deferred, Group
+from pytest_kebab_eval.pausing import leave_to_the_system
+
+COMMANDS = (
+    Deferred(
+        "aggregate",
+        "runs:aggregate",
+        "Compute the aggregates of runs anew and store them; says which metrics changed.",
+    ),
+    Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
+    Deferred("demo", "demo:demo", "Build the bundled example in a directory and catch its regressions."),
+    Deferred("history", "runs:history", "Show how metrics went over the stored runs, the oldest first."),
+    Deferred(
+        "import",
+        "importing:import_group",
+        "Bring a run from another system, all of it or, if a line is bad, nothing.",
+    ),
+    Deferred(
+        "lock",
+        "golden:lock",
+        "Write the lock file: where the expected chunks are, by the chunker that made them.",
+    ),
+    Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
+    Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
+    Deferred(
+        "validate",
+        "golden:validate",
+        "Check the golden file against the database; exits with 1 if something is off.",
+    ),
+)
+
+
+@click.group(cls=Group, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="pytest-kebab-eval")
+def main() -> None:
+    """Tell whether a change to a retrieval or RAG system made it worse.
+
+    Runs are named by an id, a unique prefix of one, latest, latest~1, or commit:HASH. Data goes to standard
+    output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
+    2 for wrong use; 130 or 141 where it was stopped, or its output closed.
+    """
+    leave_to_the_system("kebab-eval")

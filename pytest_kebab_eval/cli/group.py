@@ -1,4 +1,4 @@
-"""What all commands have in common: how errors are told, and what is loaded only when asked for."""
+"""What all commands have in common: how errors are shown, and that each is loaded only when it is called."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import contextlib
 import io
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pytest_kebab_eval.cli.options import with_command_flags
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
 from pytest_kebab_eval.text import shown_path
 
@@ -19,20 +21,26 @@ WRONG_USE = 2
 STOPPED, PIPE_CLOSED = 130, 141  # as a shell says of a program that Ctrl-C, or `| head`, stopped
 
 
+class Deferred(click.Command):
+    """A command that is imported when it is called; until then, its name and summary are enough."""
+
+    def __init__(self, name: str, location: str, summary: str) -> None:
+        super().__init__(name, short_help=summary)
+        self._location = location
+
+    def load(self) -> click.Command:
+        """The command itself, from its location `file:function` in this package."""
+        file, _, function = self._location.partition(":")
+        command: click.Command = getattr(import_module(f"pytest_kebab_eval.cli.{file}"), function)
+        return command
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        """The context of the command itself, which click then invokes."""
+        return self.load().make_context(info_name, args, *rest, **extra)
+
+
 class Group(click.Group):
-    """Turns errors into one message and an exit code; loads the importers when asked."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands."""
-        return sorted([*super().list_commands(ctx), "import"])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name."""
-        if cmd_name != "import":
-            return super().get_command(ctx, cmd_name)
-        from pytest_kebab_eval.cli.importing import import_group
-
-        return import_group
+    """Turns errors into one message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -42,8 +50,7 @@ class Group(click.Group):
         try:
             return super().invoke(ctx)
         except KebabEvalError as error:
-            text = str(error).replace("--kebab-", "--")  # the same options, without their prefix
-            click.echo(f"kebab-eval: {text}", err=True)
+            click.echo(f"kebab-eval: {with_command_flags(str(error))}", err=True)
             ctx.exit(REGRESSION if isinstance(error, StoreError) else WRONG_USE)
         except KeyboardInterrupt:
             click.echo("kebab-eval: stopped", err=True)
@@ -59,6 +66,6 @@ class Group(click.Group):
 
 
 def _drop_output() -> None:
-    """Nobody can have what is left of it, and trying again at the end would only complain."""
-    with contextlib.suppress(OSError, AttributeError):  # where it has no number, or is not there
+    """Send the rest to nowhere: at the end Python would try to write it again, and fail again."""
+    with contextlib.suppress(OSError, AttributeError):  # it has no file descriptor, or is closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`kebab-eval import FORMAT`: one subcommand an importer."""
+"""`kebab-eval import FORMAT`: one subcommand per importer."""
 
 from __future__ import annotations
 
@@ -6,19 +6,80 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+from pytest_kebab_eval.cli.output import tell
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, import_run
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import shown_path
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group("import")
+def import_group() -> None:
+    """Bring a run from another system, all of it or, if a line is bad, nothing.
+
+    Files may be plain, gzip-compressed (.gz) or '-' for standard input.
+    """
+
+
+def _add_importer(importer: Importer) -> None:
+    @import_group.command(importer.name, help=importer.help)
+    @_file_options(importer)
+    @click.option(
+        "--db", required=True, metavar="FILE", help="The database to import into; made if it is not there."
+    )
+    @click.option("--run-id", metavar="ID", help="The id of the run (default: a new one).")
+    @click.option(
+        "--suite", default="default", show_default=True, metavar="NAME", help="The suite of the run."
+    )
+    @click.option(
+        "--golden-out",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the golden queries there (.yaml, .json or .jsonl).",
+    )
+    @click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there.")
+    def command(golden_out: Path | None, overwrite: bool, **given: Any) -> None:
+        if golden_out is not None and golden_out.exists() and not overwrite:
+            raise InputError(f"{shown_path(golden_out)} is there already; say --overwrite to replace it")
+        _import(importer, golden_out, **given)
+
+
+def _file_options(importer: Importer) -> Callable[[F], F]:
+    def decorate(command: F) -> F:
+        for option in reversed(importer.options):
+            flag = f"--{option.name}"
+            command = click.option(flag, required=option.required, metavar="FILE", help=option.help)(command)
+        return command
+
+    return decorate
+
+
+def _import(
+    importer: Importer,
+    golden_out: Path | None,
+    *,
+    db: str,
+    run_id: str | None,
+    suite: str,
+    **files: str | None,
+) -> None:
+    given = {name.replace("_", "-"): path for name, path in files.items() if path is not None}
+    with _sources(given) as sources:
+        made = import_run(importer, sources, db=Path(db), run_id=run_id, suite=suite, golden_out=golden_out)
+    click.echo(made.run_id)
+    golden = f", {made.golden} golden queries in {shown_path(golden_out)}" if golden_out else ""
+    tell(f"imported {counted(made.queries, 'query')} into {shown_path(Path(db))}{golden}")
+
 
 @contextmanager
 def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
-    """The files, with a bar over all their bytes; without one if there is no terminal, or standard input."""
+    """The files, with a progress bar over all their bytes on a terminal, unless one is standard input."""
     if "-" in paths.values() or not sys.stderr.isatty():
         yield {name: Source(path) for name, path in paths.items()}
         return
@@ -34,62 +95,6 @@ def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
             return on_progress
 
         yield {name: Source(path, watched(name)) for name, path in paths.items()}
-
-
-@click.group("import")
-def import_group() -> None:
-    """Bring a run from another system, all of it or, if a line is bad, nothing.
-
-    Files may be plain, gzip-compressed (.gz) or '-' for standard input.
-    """
-
-
-def _add_importer(importer: Importer) -> None:
-    names = [option.name.replace("-", "_") for option in importer.options]
-
-    def command(
-        db: str,
-        run_id: str | None,
-        suite: str,
-        golden_out: Path | None,
-        overwrite: bool,
-        **paths: str | None,
-    ) -> None:
-        if golden_out is not None and golden_out.exists() and not overwrite:
-            raise InputError(f"{shown_path(golden_out)} is there already; say --overwrite to replace it")
-        given = {name.replace("_", "-"): path for name in names if (path := paths[name]) is not None}
-        with _sources(given) as sources:
-            made = import_run(
-                importer, sources, db=Path(db), run_id=run_id, suite=suite, golden_out=golden_out
-            )
-        click.echo(made.run_id)
-        golden = f", {made.golden} golden queries in {shown_path(golden_out)}" if golden_out else ""
-        click.echo(f"imported {counted(made.queries, 'query')} into {shown_path(Path(db))}{golden}", err=True)
-
-    decorated: Any = command
-    decorated = click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there.")(
-        decorated
-    )
-    decorated = click.option(
-        "--golden-out",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Write the golden queries there (.yaml, .json or .jsonl).",
-    )(decorated)
-    decorated = click.option(
-        "--suite", default="default", show_default=True, metavar="NAME", help="The suite of the run."
-    )(decorated)
-    decorated = click.option("--run-id", metavar="ID", help="The id of the run (default: a new one).")(
-        decorated
-    )
-    decorated = click.option(
-        "--db", required=True, metavar="FILE", help="The database to import into; made if it is not there."
-    )(decorated)
-    for option in reversed(importer.options):
-        decorated = click.option(
-            f"--{option.name}", required=option.required, metavar="FILE", help=option.help
-        )(decorated)
-    import_group.command(importer.name, help=importer.help)(decorated)
 
 
 for _importer in IMPORTERS:

@@ -1,91 +1,61 @@
-"""The options of the command, by the same rules as those of pytest."""
+"""The options of the command, made from the same table as those of pytest."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from pytest_kebab_eval.settings import FAIL_ON_WORDS, Option, Settings, Sources, resolve
+from pytest_kebab_eval.settings import BY_NAME, OPTIONS, Option, Sources
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_IN_COMMAND = tuple(option for option in OPTIONS if option.in_command)
+_COMMAND_FLAGS = {option.flag: option.command_flag for option in _IN_COMMAND}
+
 
 def options(*names: str) -> Callable[[F], F]:
-    """The options of those names, each as in pytest but for the prefix `kebab-`."""
+    """The options of those names; a command takes their values as `**given`."""
 
     def decorate(command: F) -> F:
         for name in reversed(names):
-            command = _OPTIONS[name](command)
+            command = _click_option(BY_NAME[name])(command)
         return command
 
     return decorate
 
 
-_OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "db": click.option(
-        "--db",
-        metavar="FILE",
-        help="The database [env: KEBAB_EVAL_DB; default: kebab.sqlite here, else kebab's own].",
-    ),
-    "db_a": click.option("--db-a", metavar="FILE", help="The database of run A, where it is another."),
-    "db_b": click.option("--db-b", metavar="FILE", help="The database of run B, where it is another."),
-    "golden": click.option(
-        "--golden",
-        metavar="FILE",
-        help="The golden queries [env: KEBAB_EVAL_GOLDEN; default: fixtures/golden_queries.yaml].",
-    ),
-    "suite": click.option("--suite", metavar="NAME", help="The suite that latest and commit: look in."),
-    "gate": click.option(
-        "--gate", metavar="GATE", multiple=True, help="A condition such as 'hit@5 >= 0.80' (repeatable)."
-    ),
-    "fail_on": click.option(
-        "--fail-on",
-        metavar="LIST",
-        help=f"What a query fails on, of {', '.join(FAIL_ON_WORDS)} (default: all but loss).",
-    ),
-    "strict_chunker_version": click.option(
-        "--strict-chunker-version",
-        is_flag=True,
-        default=None,
-        help="Refuse to compare runs of different chunker versions.",
-    ),
-    "if_no_baseline": click.option(
-        "--if-no-baseline",
-        type=click.Choice(["fail", "pass"]),
-        help="What to do where run A is not there yet (default: fail).",
-    ),
-    "k": click.option(
-        "--k", metavar="K", help="The cutoff of the @k metrics for queries without their own (default: 5)."
-    ),
-    "compare_k": click.option(
-        "--compare-k", metavar="K", help="How deep the comparison looks (default: 10)."
-    ),
-    "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-}
-COMPARING = (
-    "db",
-    "db_a",
-    "db_b",
-    "golden",
-    "suite",
-    "gate",
-    "fail_on",
-    "strict_chunker_version",
-    "if_no_baseline",
-    "k",
-    "compare_k",
-)
+def _click_option(option: Option) -> Callable[[F], F]:
+    shape: dict[str, Any] = {"metavar": option.metavar, "multiple": option.kind == "list"}
+    if option.is_flag:
+        shape = {"is_flag": True, "default": None}
+    elif option.kind == "choice":
+        shape = {"type": click.Choice(option.choices)}
+    return click.option(option.command_flag, option.name, help=_sentence(option), **shape)
 
 
-def settings_from(**given: Any) -> Settings:
-    """Settings by the same rules as in pytest, from the command line and the environment."""
+def _sentence(option: Option) -> str:
+    text = f"{option.description} [env: {option.env}]" if option.env else option.description
+    return f"{text[0].upper()}{text[1:]}."
+
+
+comparing_options = options(*(option.name for option in _IN_COMMAND))
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def sources_from(**given: Any) -> Sources:
+    """Settings are read from the command line, else from the environment."""
 
     def on_command_line(option: Option) -> Any:
         value = given.get(option.name)
-        return None if value in ((), None) else value
+        return None if value == () else value  # what click has for an option that may be repeated
 
-    return resolve(Sources(on_command_line, environment=os.environ, invocation_dir=Path()))
+    return Sources(on_command_line, environment=os.environ)
+
+
+def with_command_flags(text: str) -> str:
+    """The text with the command's options in place of pytest's: `--db` for `--kebab-db`."""
+    return re.sub(r"--kebab-[a-z-]+", lambda flag: _COMMAND_FLAGS.get(flag[0], flag[0]), text)

@@ -29,27 +29,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Every option of `settings.OPTIONS`, with its ini value."""
     group = parser.getgroup("kebab-eval", "compare two stored evaluation runs (pytest-kebab-eval)")
     for option in OPTIONS:
-        help_text = f"{option.help} [env: {option.env}]" if option.env else option.help
-        shape: dict[str, Any] = {"action": "store_true"} if option.is_flag else {"metavar": option.metavar}
-        if option.choices:
-            shape = {"choices": option.choices}
-        if option.bare:
-            shape |= {"nargs": "?", "const": option.bare}
-        if option.is_list:
-            shape["action"] = "append"
+        help_text = f"{option.description} [env: {option.env}]" if option.env else option.description
         group.addoption(
-            option.flag, *option.more_flags, dest=option.ini, default=None, help=help_text, **shape
+            option.flag,
+            *option.more_flags,
+            dest=option.ini,
+            default=None,
+            help=help_text.replace("%", "%%"),
+            **_argument(option),
         )
         if option.has_ini:
-            kind: Any = "linelist" if option.is_list else _ini_type(option)
-            parser.addini(option.ini, option.help.replace("%%", "%"), type=kind, default=None)
+            parser.addini(option.ini, option.description, type=_ini_type(option), default=None)
+
+
+def _argument(option: Option) -> dict[str, Any]:
+    """How argparse takes the option's value."""
+    if option.is_flag:
+        return {"action": "store_true"}
+    if option.kind == "list":
+        return {"action": "append", "metavar": option.metavar}
+    values = {"choices": option.choices} if option.kind == "choice" else {"metavar": option.metavar}
+    return values | ({"nargs": "?", "const": option.value_if_bare} if option.value_if_bare else {})
 
 
 def _ini_type(option: Option) -> Any:
     """The type by which pytest's own TOML table may give the value without quotes."""
-    if option.is_flag:
-        return "bool"
-    return option.number if _HAS_NUMBERS else None
+    numbers = {"whole number": "int", "share": "float"} if _HAS_NUMBERS else {}
+    return {"flag": "bool", "off flag": "bool", "list": "linelist", **numbers}.get(option.kind)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

@@ -14,15 +14,15 @@ import pytest
 
 from pytest_kebab_eval import load_golden_set
 from tests.builders import make_database, result
-from tests.integration.cli.test_commands import Called, call
+from tests.integration.cli.calling import Called, call
 
 
 def jsonl(*lines: Any) -> str:
-    return "".join(json.dumps(one) + "\n" for one in lines)
+    return "".join(json.dumps(line) + "\n" for line in lines)
 
 
 class Case(NamedTuple):
-    """A format: good files by option, the queries they give, and bad files with what is said of them."""
+    """A format: good files by option, the queries they give, and bad files with the error for each."""
 
     name: str
     files: Mapping[str, str]
@@ -138,7 +138,9 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "eval.sqlite"
 
 
-def bring(case: Case, files: Mapping[str, str] | None = None, *more: str, given: str | None = None) -> Called:
+def import_files(
+    case: Case, files: Mapping[str, str] | None = None, *more: str, given: str | None = None
+) -> Called:
     """Import the good files, but for those of `files`, each named as its option; '-' is standard input."""
     options = []
     for name, content in {**case.files, **(files or {})}.items():
@@ -158,18 +160,18 @@ QUERY_IDS = "SELECT query_id FROM eval_query_results ORDER BY query_id"
 
 @EACH_FORMAT
 def test_a_run_is_imported_into_a_new_database(case: Case, db: Path) -> None:
-    called = bring(case, None, "--run-id", "r", "--suite", "docs")
+    called = import_files(case, None, "--run-id", "r", "--suite", "docs")
     assert (called.code, called.stdout) == (0, "r\n")
     assert called.stderr.startswith(f"imported {len(case.queries)} quer")
     assert rows(db, "SELECT run_id, suite FROM eval_runs") == [("r", "docs")]
-    assert rows(db, QUERY_IDS) == [(one,) for one in case.queries]
+    assert rows(db, QUERY_IDS) == [(query_id,) for query_id in case.queries]
 
 
 @EACH_BAD_FILE
 def test_a_bad_line_is_one_sentence_and_leaves_no_database(
     case: Case, bad: Mapping[str, str], says: str, db: Path
 ) -> None:
-    called = bring(case, bad, "--run-id", "r")
+    called = import_files(case, bad, "--run-id", "r")
     assert (called.code, called.stdout) == (2, "")
     assert called.stderr.startswith(f"kebab-eval: {says}")
     assert called.stderr.count("\n") == 1
@@ -181,7 +183,7 @@ def test_a_bad_line_leaves_a_database_byte_for_byte_as_it_was(
     case: Case, bad: Mapping[str, str], says: str, db: Path
 ) -> None:
     before = make_database(db, old={"q1": result("c1")}).read_bytes()
-    assert bring(case, bad, "--run-id", "r").code == 2
+    assert import_files(case, bad, "--run-id", "r").code == 2
     assert db.read_bytes() == before
     assert {path.name for path in db.parent.iterdir()} == {
         "eval.sqlite",
@@ -190,12 +192,12 @@ def test_a_bad_line_leaves_a_database_byte_for_byte_as_it_was(
 
 
 def test_the_id_of_a_run_that_was_not_named_is_the_output(db: Path) -> None:
-    run_id = bring(TREC).stdout.strip()
+    run_id = import_files(TREC).stdout.strip()
     assert rows(db, "SELECT run_id FROM eval_runs") == [(run_id,)]
 
 
 def test_the_golden_file_comes_with_the_run(db: Path) -> None:
-    called = bring(TREC, None, "--run-id", "r", "--golden-out", "golden.yaml")
+    called = import_files(TREC, None, "--run-id", "r", "--golden-out", "golden.yaml")
     assert called.code == 0
     assert "2 golden queries in golden.yaml" in called.stderr
     assert [query.id for query in load_golden_set("golden.yaml").queries] == ["t1", "t2"]
@@ -203,39 +205,39 @@ def test_the_golden_file_comes_with_the_run(db: Path) -> None:
 
 def test_a_bad_line_leaves_a_golden_file_as_it_was(db: Path) -> None:
     Path("golden.yaml").write_text("[]\n", encoding="utf-8")
-    assert bring(TREC, TREC.bad[0][0], "--golden-out", "golden.yaml", "--overwrite").code == 2
+    assert import_files(TREC, TREC.bad[0][0], "--golden-out", "golden.yaml", "--overwrite").code == 2
     assert Path("golden.yaml").read_text(encoding="utf-8") == "[]\n"
 
 
-def test_a_golden_file_that_is_there_is_replaced_only_if_that_is_said(db: Path) -> None:
+def test_a_golden_file_that_is_there_is_replaced_only_with_overwrite(db: Path) -> None:
     Path("golden.yaml").write_text("[]\n", encoding="utf-8")
-    called = bring(TREC, None, "--golden-out", "golden.yaml")
+    called = import_files(TREC, None, "--golden-out", "golden.yaml")
     assert called == Called(
         2, "", "kebab-eval: golden.yaml is there already; say --overwrite to replace it\n"
     )
     assert Path("golden.yaml").read_text(encoding="utf-8") == "[]\n"
     assert not db.exists()
-    assert bring(TREC, None, "--golden-out", "golden.yaml", "--overwrite").code == 0
+    assert import_files(TREC, None, "--golden-out", "golden.yaml", "--overwrite").code == 0
     assert len(load_golden_set("golden.yaml").queries) == 2
 
 
 def test_an_imported_run_is_compared_with_its_golden_file(db: Path) -> None:
     # A finds d1 for both topics, B only for the first.
     both = "t1 Q0 d1 0 2 x\nt2 Q0 d1 0 2 x\n"
-    bring(TREC, {"run": both}, "--run-id", "A", "--golden-out", "golden.yaml")
-    bring(TREC, None, "--run-id", "B")
+    import_files(TREC, {"run": both}, "--run-id", "A", "--golden-out", "golden.yaml")
+    import_files(TREC, None, "--run-id", "B")
     called = call("compare", "A", "B", "--db", db, "--golden", "golden.yaml")
     assert (called.code, called.lines[0]) == (1, "FAILED t2: lost d1, at rank 1 in A")
 
 
 def test_a_file_may_come_from_standard_input(db: Path) -> None:
-    called = bring(TREC, {"run": "-"}, "--run-id", "r", given=TREC.files["run"])
+    called = import_files(TREC, {"run": "-"}, "--run-id", "r", given=TREC.files["run"])
     assert called.code == 0
     assert rows(db, QUERY_IDS) == [("t1",), ("t2",)]
 
 
 def test_a_bad_line_of_standard_input_is_named(db: Path) -> None:
-    called = bring(TREC, {"run": "-"}, given="t1 Q0 d1 0 2 x\noops\n")
+    called = import_files(TREC, {"run": "-"}, given="t1 Q0 d1 0 2 x\noops\n")
     assert called.code == 2
     assert called.stderr.startswith("kebab-eval: standard input:2: ")
 
@@ -249,9 +251,9 @@ def test_a_file_may_be_compressed(db: Path) -> None:
 
 
 def test_a_run_that_is_there_is_not_overwritten(db: Path) -> None:
-    bring(TREC, None, "--run-id", "r")
+    import_files(TREC, None, "--run-id", "r")
     before = db.read_bytes()
-    called = bring(TREC, {"run": "t1 Q0 d9 0 1 x\n"}, "--run-id", "r")
+    called = import_files(TREC, {"run": "t1 Q0 d9 0 1 x\n"}, "--run-id", "r")
     assert called.code == 2
     assert called.stderr == "kebab-eval: eval.sqlite has a run 'r' already; name the new one differently\n"
     assert db.read_bytes() == before
@@ -261,7 +263,7 @@ def test_the_database_of_something_else_is_refused(db: Path) -> None:
     with closing(sqlite3.connect(db)) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
     before = db.read_bytes()
-    called = bring(TREC, None, "--run-id", "r")
+    called = import_files(TREC, None, "--run-id", "r")
     assert called.code == 2
     assert "eval.sqlite is a database of something else" in called.stderr
     assert db.read_bytes() == before
@@ -270,7 +272,7 @@ def test_the_database_of_something_else_is_refused(db: Path) -> None:
 def test_a_file_that_is_no_database_is_wrong_use_and_kept(db: Path) -> None:
     db.write_text("Dear diary, " * 100, encoding="utf-8")
     before = db.read_bytes()
-    called = bring(TREC, None, "--run-id", "r")
+    called = import_files(TREC, None, "--run-id", "r")
     assert (called.code, called.stdout) == (2, "")
     assert "eval.sqlite" in called.stderr
     assert db.read_bytes() == before
@@ -291,22 +293,22 @@ def test_a_file_that_is_not_given_is_wrong_use(db: Path, missing: str) -> None:
     assert f"Missing option '{missing}'" in called.stderr
 
 
-def test_a_format_that_nobody_knows_is_wrong_use(db: Path) -> None:
+def test_an_unknown_format_is_wrong_use(db: Path) -> None:
     assert call("import", "beir", "--db", db).code == 2
 
 
 def test_an_import_has_no_commit(db: Path) -> None:
-    bring(TREC)
+    import_files(TREC)
     assert rows(db, "SELECT commit_hash FROM eval_runs") == [(None,)]
 
 
 def test_an_id_that_is_no_text_is_wrong_use(db: Path) -> None:
-    called = bring(TREC, None, "--run-id", "r\udcff")  # how Python has a byte that is not UTF-8
+    called = import_files(TREC, None, "--run-id", "r\udcff")  # how Python has a byte that is not UTF-8
     assert called.code == 2
     assert not db.exists()
 
 
-def test_hostile_text_of_a_file_is_inert_in_the_message(db: Path) -> None:
-    called = bring(TREC, {"run": "t1 Q0 d1 0 \x1b]0;x\x07##[error] x\n"})
+def test_hostile_text_of_a_file_is_escaped_in_the_message(db: Path) -> None:
+    called = import_files(TREC, {"run": "t1 Q0 d1 0 \x1b]0;x\x07##[error] x\n"})
     assert called.code == 2
-    assert not any(one in called.stderr for one in ("\x1b", "\x07", "##["))
+    assert not any(text in called.stderr for text in ("\x1b", "\x07", "##["))

@@ -1,0 +1,125 @@
+"""`kebab-eval compare` and `report`: run B against run A."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_kebab_eval.cli.group import REGRESSION
+from pytest_kebab_eval.cli.options import comparing_options, json_option, sources_from
+from pytest_kebab_eval.cli.output import exit_with, print_parts, tell_warnings, write_file
+from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.verdicts import Outcome
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.pausing import collection_paused
+from pytest_kebab_eval.reports.as_json import report_json
+from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.settings import Settings, resolve
+from pytest_kebab_eval.text import printable, shown_path
+
+
+def _settings(a: str, b: str, **given: Any) -> Settings:
+    if not a.strip() or not b.strip():
+        raise InputError("the name of a run is empty; give two names: kebab-eval compare A B")
+    return resolve(sources_from(run_a=a, run_b=b, **given))
+
+
+@click.command()
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@comparing_options
+@json_option
+@click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
+@collection_paused()
+def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
+    """Compare run B, the candidate, with run A, the baseline.
+
+    Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
+    """
+    settings = _settings(a, b, **given)
+    inputs = find_inputs(settings)
+    evaluation = evaluate(settings, inputs)
+    tell_warnings(evaluation.report.warnings)
+    failing = _failing(evaluation)
+    if as_json:
+        print_parts(report_json(evaluation.report))
+    else:
+        _print_failing(evaluation, failing, inputs.golden if verbose else None)
+        _print_summary(evaluation.report)
+    if failing or _is_bad(evaluation.report):
+        exit_with(REGRESSION)
+
+
+def _failing(evaluation: Evaluation) -> list[str]:
+    """The ids of the queries that fail."""
+    verdicts = evaluation.verdicts.items()
+    return [query_id for query_id, verdict in verdicts if verdict.outcome is Outcome.FAILED]
+
+
+def _is_bad(report: CompareReport) -> bool:
+    """Whether anything but a query fails the comparison."""
+    return bool(report.unreadable or report.problems) or any(not gate.passed for gate in report.gates)
+
+
+def _print_failing(evaluation: Evaluation, failing: list[str], golden: GoldenSet | None) -> None:
+    """The queries that fail; with the golden set, each is explained."""
+    queries = golden.by_id() if golden else {}
+    comparisons = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
+    for query_id in failing:
+        verdict, evidence = evaluation.verdicts[query_id], evaluation.evidence.get(query_id)
+        click.secho(f"FAILED {printable(query_id)}: {verdict.reason}", fg="red")
+        if golden:
+            query = queries[query_id]
+            where = f"{shown_path(golden.path)}:{query.line}"
+            text = explain(query, verdict, comparisons.get(query_id), evidence, where)
+            click.echo("\n".join(text.splitlines()[1:]))
+
+
+def _print_summary(report: CompareReport) -> None:
+    for line in summary(report):
+        click.secho(line.text, fg={1: "green", -1: "red"}.get(line.mood))
+
+
+@click.command()
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@comparing_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["md", "html", "json"]),
+    default="md",
+    show_default=True,
+    help="The format.",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
+)
+def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
+    """Print the report of B against A; exits with 0 whatever it says."""
+    settings = _settings(a, b, **given)
+    inputs = find_inputs(settings)
+    made = evaluate(settings, inputs).report
+    tell_warnings(made.warnings)
+    parts = _rendered(form, made, settings, inputs)
+    if output is not None:
+        write_file(output, parts)
+    else:
+        print_parts(parts)
+
+
+def _rendered(form: str, made: CompareReport, settings: Settings, inputs: Inputs) -> Iterable[str]:
+    if form == "json":
+        return report_json(made)
+    from pytest_kebab_eval.reports.as_markdown import render_report_md, report_context
+    from pytest_kebab_eval.reports.publishing import html_of
+
+    if form == "html":
+        return html_of(settings, inputs, made, report_context(made))
+    return [render_report_md(made)]

@@ -1,0 +1,28 @@
+"""`kebab-eval demo`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from pytest_kebab_eval.cli.output import exit_with
+
+
+@click.command()
+@click.argument(
+    "directory", metavar="[DIRECTORY]", default="kebab-demo", type=click.Path(file_okay=False, path_type=Path)
+)
+def demo(directory: Path) -> None:
+    """Build the bundled example in a directory and catch its regressions."""
+    command = [sys.executable, str(_quickstart() / "demo.py"), str(directory)]
+    exit_with(subprocess.run(command, check=False).returncode)  # noqa: S603  our own script
+
+
+def _quickstart() -> Path:
+    """The bundled example: in the package where it is installed, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / "quickstart"
+    return inside if inside.exists() else package.parent / "examples" / "quickstart"

@@ -1,0 +1,96 @@
+"""`kebab-eval validate` and `lock`: the golden file and the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from pytest_kebab_eval import validation
+from pytest_kebab_eval.cli.group import REGRESSION
+from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.output import exit_with, print_json, tell, write_file
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
+from pytest_kebab_eval.golden.lock import render_lock
+from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.settings import database_of, golden_of
+from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.text import printable, shown_path
+
+
+@click.command()
+@options("db", "golden")
+@json_option
+def validate(as_json: bool, **given: Any) -> None:
+    """Check the golden file against the database; exits with 1 if something is off."""
+    sources = sources_from(**given)
+    golden = load_golden_set(golden_of(sources))
+    with open_database(database_of(sources)) as database:
+        findings = validation.validate(golden, database)
+        has_chunks = database.corpus.has_chunks
+    if as_json:
+        print_json(msgspec.to_builtins(findings))
+    else:
+        _print_findings(golden.path, findings)
+    if not has_chunks:
+        tell("the database has no chunks, so expected ids were looked for among the stored hits alone")
+    tell(f"{counted(len(golden.queries), 'query')}, {counted(len(findings), 'finding')}")
+    if findings:
+        exit_with(REGRESSION)
+
+
+def _print_findings(path: Path, findings: list[validation.Finding]) -> None:
+    name = shown_path(path)
+    for finding in findings:
+        click.echo(f"{name}:{finding.line}: query '{printable(finding.query_id)}' {finding.text}")
+
+
+@click.command()
+@options("db", "golden")
+@click.option("--force", is_flag=True, help="Replace a lock file of another chunker.")
+def lock(force: bool, **given: Any) -> None:
+    """Write the lock file: where the expected chunks are, by the chunker that made them.
+
+    With it the runs of other chunkers can still be judged when the index no longer has these chunks. Commit
+    it beside the golden file, and lock again when the golden file changes.
+    """
+    sources = sources_from(**given)
+    golden = load_golden_set(golden_of(sources))
+    with open_database(database_of(sources)) as database:
+        made = validation.make_lock(golden, database)
+    _check_lock(made, golden, force=force)
+    path = lock_path(golden.path)
+    _write_if_changed(path, render_lock(made.lock))
+    for chunk_id in made.unknown:
+        tell(f"warning: the chunk '{printable(chunk_id)}' is not in the database, nor now in the lock file")
+    version = printable(str(made.lock.chunker_version))
+    tell(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {version}")
+
+
+def _check_lock(made: validation.Locking, golden: GoldenSet, *, force: bool) -> None:
+    """Refuse a lock file that is of several chunkers, of another than the old one, or empty."""
+    version = printable(str(made.lock.chunker_version))
+    if made.other_versions:
+        raise InputError(
+            f"the expected chunks are of several chunkers ({version},"
+            f" {', '.join(map(printable, made.other_versions))}); a lock file is for one:"
+            " see kebab-eval validate"
+        )
+    old = golden.lock.chunker_version if golden.lock else None
+    if old is not None and made.lock.chunks and old != made.lock.chunker_version and not force:
+        raise InputError(
+            f"the lock file is of chunker {printable(old)}, the database of {version};"
+            " say --force to lock the new places, and lose the old"
+        )
+    if not made.lock.chunks:
+        raise InputError(
+            "none of the expected chunks is in the database; is it the one they were taken from?"
+        )
+
+
+def _write_if_changed(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_file(path, [text])

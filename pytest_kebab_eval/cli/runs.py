@@ -1,0 +1,189 @@
+"""`kebab-eval runs`, `history` and `aggregate`: the stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_kebab_eval.cli.group import REGRESSION
+from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.output import exit_with, print_json, progress, tell
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.evaluation import score_run, store_aggregate
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+from pytest_kebab_eval.history import HistoryPoint
+from pytest_kebab_eval.history import history as read_history
+from pytest_kebab_eval.metrics import Metric, all_names
+from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.reports.wording import counted, valued
+from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
+from pytest_kebab_eval.scoring.aggregates import stored_values
+from pytest_kebab_eval.settings import database_of, golden_of
+from pytest_kebab_eval.store import Database, find_run, in_order, open_database
+from pytest_kebab_eval.text import printable
+
+DEFAULT_METRICS = ("hit@5", "mrr", "groundedness", "error_rate")
+
+Changes = Mapping[str, tuple[float | None, float | None]]  # by metric: before, after
+
+
+# -- runs ----------------------------------------------------------------------------------------
+
+
+@click.command()
+@options("db", "suite")
+@json_option
+def runs(as_json: bool, **given: Any) -> None:
+    """List the stored runs, the newest first."""
+    sources = sources_from(**given)
+    suite = sources.read("suite")
+    with open_database(database_of(sources)) as database:
+        found = _runs_of(database, suite)
+        counts = {run.run_id: database.result_count(run.run_id) for run in found}
+    if as_json:
+        print_json([_as_row(run, counts[run.run_id]) for run in found])
+        return
+    _print_runs(found, counts)
+    if not found:
+        tell("there are no runs" + (f" of the suite '{printable(suite)}'" if suite else " yet"))
+
+
+def _runs_of(database: Database, suite: str | None) -> list[Run]:
+    return [run for run in in_order(database.runs()) if suite in (None, run.suite)]
+
+
+def _as_row(run: Run, count: int) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        "suite": run.suite,
+        "commit_hash": run.commit_hash,
+        "created_at": run.created_at,
+        "queries": count,
+    }
+
+
+def _print_runs(found: Sequence[Run], counts: Mapping[str, int]) -> None:
+    width = max((len(printable(run.run_id)) for run in found), default=0)
+    for run in found:
+        commit = f"  {printable(run.commit_hash[:12])}" if run.commit_hash else ""
+        count = counted(counts[run.run_id], "query")
+        when, suite = printable(run.created_at), printable(run.suite)
+        click.echo(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {suite}{commit}")
+
+
+# -- history -------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("metrics", metavar="[METRIC]...", nargs=-1)
+@options("db", "golden", "suite")
+@json_option
+@click.option("--last", type=click.IntRange(1), default=30, show_default=True, help="How many runs.")
+def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) -> None:
+    """Show how metrics went over the stored runs, the oldest first.
+
+    From the stored aggregates; those that are missing are computed, but not stored.
+    """
+    sources = sources_from(**given)
+    golden = load_golden_set(golden_of(sources))
+    points = read_history(database_of(sources), golden, sources.read("suite"), last=last)
+    names = _full_names(metrics, points)
+    if as_json:
+        print_json([_as_json(point, names) for point in points])
+    else:
+        _print_history(points, names or DEFAULT_METRICS)
+
+
+def _full_names(metrics: Sequence[str], points: Sequence[HistoryPoint]) -> list[str]:
+    """The metrics by name, aliases replaced; an `InputError` for one that is neither known nor stored."""
+    known = all_names()
+    measured = {name for point in points for name in point.values}
+    for name in metrics:
+        if name not in known and name not in measured:
+            raise InputError(f"there is no metric '{printable(name)}'; see docs/metrics.md")
+    return [Metric.parse(name).name if name in known else name for name in metrics]
+
+
+def _as_json(point: HistoryPoint, names: Sequence[str]) -> dict[str, Any]:
+    """A run with all its values, or with those that were asked for."""
+    values = {name: value for name, value in point.values.items() if not names or name in names}
+    return {"run_id": point.run_id, "created_at": point.created_at, "values": values}
+
+
+def _print_history(points: Sequence[HistoryPoint], names: Sequence[str]) -> None:
+    widths = {name: max(10, len(name) + 2) for name in names}
+    width = max((len(printable(point.run_id)) for point in points), default=3)
+    titles = "".join(f"{name:>{widths[name]}}" for name in names)
+    click.echo(f"{'run':<{width}}  {'created at':<20}{titles}")
+    for point in points:
+        values = "".join(f"{valued(point.values.get(name)):>{widths[name]}}" for name in names)
+        click.echo(f"{printable(point.run_id):<{width}}  {printable(point.created_at)[:19]:<20}{values}")
+
+
+# -- aggregate -----------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All runs (of the suite, if one is named).")
+@options("db", "golden", "suite")
+@json_option
+def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) -> None:
+    """Compute the aggregates of runs anew and store them; says which metrics changed.
+
+    For when formulas or the golden file have changed: every run is scored again from its stored results.
+    """
+    if bool(names) == every:
+        raise InputError("name the runs to aggregate, or say --all")
+    sources = sources_from(**given)
+    path, suite = database_of(sources), sources.read("suite")
+    with open_database(path) as database:
+        found = _runs_of(database, suite) if every else [find_run(database, name, suite) for name in names]
+    golden = load_golden_set(golden_of(sources))
+    changes: dict[str, Changes | None] = {}
+    with progress(list(dict.fromkeys(run.run_id for run in found)), "aggregating") as run_ids:
+        for run_id in run_ids:
+            changes[run_id] = _aggregate_again(run_id, path, golden)
+    _print_changes({run_id: changed or {} for run_id, changed in changes.items()}, as_json=as_json)
+    if None in changes.values():
+        exit_with(REGRESSION)
+
+
+def _aggregate_again(run_id: str, path: Path, golden: GoldenSet) -> Changes | None:
+    """What changed; None, and nothing is stored, if the run has results that cannot be read."""
+    with open_database(path) as database:
+        before = stored_values(database.stored_aggregate(run_id))
+        card = score_run(database, find_run(database, run_id), golden)
+    if card.notes.unreadable:
+        query_id, reason = next(iter(card.notes.unreadable.items()))
+        tell(
+            f"run {printable(run_id)}: not stored, since the result of query '{printable(query_id)}'"
+            f" cannot be read: {reason}"
+        )
+        return None
+    values = aggregate_card(card)
+    store_aggregate(run_id, values, db=path)
+    return _changes(before, values.by_name())
+
+
+def _changes(before: Mapping[str, float], after: Mapping[str, float | None]) -> Changes:
+    both = {name: (before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())}
+    return {name: values for name, values in both.items() if values[0] != values[1]}
+
+
+def _print_changes(changes: Mapping[str, Changes], *, as_json: bool) -> None:
+    if as_json:
+        print_json(changes)
+        return
+    for run_id, changed in changes.items():
+        what = f"{counted(len(changed), 'metric')} changed" if changed else "as it was"
+        click.echo(f"{printable(run_id)}: {what}")
+        for name, (before, after) in changed.items():
+            click.echo(f"  {name}: {_short(before)} → {_short(after)}")
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")

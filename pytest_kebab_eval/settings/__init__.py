@@ -1,0 +1,44 @@
+"""The table of options, and what is made of it: command line, environment and ini file -> `Settings`.
+
+What only a session with a run needs is imported on first use, so that loading the plugin stays cheap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_kebab_eval.settings.options import BY_NAME, DEFAULT_FAIL_ON, OPTIONS, Option
+from pytest_kebab_eval.settings.sources import Sources, names_a_run
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.settings.resolving import (
+        DEFAULT_GOLDEN,
+        Settings,
+        database_of,
+        default_database,
+        golden_of,
+        resolve,
+    )
+
+__all__ = [
+    "BY_NAME",
+    "DEFAULT_FAIL_ON",
+    "DEFAULT_GOLDEN",
+    "OPTIONS",
+    "Option",
+    "Settings",
+    "Sources",
+    "database_of",
+    "default_database",
+    "golden_of",
+    "names_a_run",
+    "resolve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pytest_kebab_eval.settings import resolving
+
+    return getattr(resolving, name)

@@ -1,0 +1,219 @@
+"""Every option, written once.
+
+pytest's options and ini values, the options of `kebab-eval`, the values in `Settings` and the table in the
+docs are made from `OPTIONS`. To add an option: one entry here, and one field in `Settings`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+_RUN_NAMES = "a run id, a unique prefix of one, latest, latest~1, or commit:<hash prefix>"
+DEFAULT_FAIL_ON = "retrieval,answer,refusal,citation,error"
+_FAIL_ON = (*DEFAULT_FAIL_ON.split(","), "loss")
+
+
+Kind = Literal[
+    "flag",
+    "off flag",  # turns off what is on without it
+    "text",
+    "path",
+    "whole number",  # from 1 on
+    "share",  # above 0 and up to 1
+    "choice",  # one of the choices
+    "words",  # some of the choices, separated by commas
+    "list",  # texts, by repeating the option; in ini, one a line
+]
+
+
+class Option(NamedTuple):
+    """One setting, under all its names; the option `--kebab-run-a` is `run_a` in `Settings`."""
+
+    name: str
+    kind: Kind
+    help: str
+    default: Any = None  # as a user would write it
+    default_text: str | None = None  # describes a default that is found at run time
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    value_if_bare: str | None = None  # where the option is given without a value
+    env: str | None = None
+    has_ini: bool = True
+    in_command: bool = False  # whether `kebab-eval` has it, too
+    flag_name: str | None = None  # where it is not the name
+    ini_name: str | None = None  # where it is not the name
+    more_flags: tuple[str, ...] = ()
+    if_empty: str | None = None  # what to do about an empty value; None: no value is refused as empty
+
+    @property
+    def flag(self) -> str:
+        """The option of pytest."""
+        return f"--kebab-{(self.flag_name or self.name).replace('_', '-')}"
+
+    @property
+    def command_flag(self) -> str:
+        """The option of `kebab-eval`."""
+        return f"--{(self.flag_name or self.name).replace('_', '-')}"
+
+    @property
+    def ini(self) -> str:
+        """The ini value, which is also where pytest keeps the option's value."""
+        return f"kebab_{self.ini_name or self.name}"
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is given without a value."""
+        return self.kind in ("flag", "off flag")
+
+    @property
+    def is_path(self) -> bool:
+        """Whether its value is a path."""
+        return self.kind == "path"
+
+    @property
+    def description(self) -> str:
+        """The help, with the default."""
+        default = self.default_text or self.default
+        return f"{self.help} (default: {default})" if default else self.help
+
+
+OPTIONS = (
+    Option(
+        "run_a",
+        "text",
+        f"the baseline: {_RUN_NAMES}",
+        metavar="RUN",
+        env="KEBAB_EVAL_RUN_A",
+        has_ini=False,
+        if_empty="name a run, or leave the option out",
+    ),
+    Option(
+        "run_b",
+        "text",
+        f"the candidate: {_RUN_NAMES}",
+        metavar="RUN",
+        env="KEBAB_EVAL_RUN_B",
+        has_ini=False,
+        if_empty="name a run, or leave the option out",
+    ),
+    Option(
+        "db",
+        "path",
+        "the SQLite database that holds the runs",
+        default_text="kebab.sqlite here, else kebab's own",
+        metavar="FILE",
+        env="KEBAB_EVAL_DB",
+        in_command=True,
+    ),
+    Option("db_a", "path", "the database of run A, where it is another", metavar="FILE", in_command=True),
+    Option("db_b", "path", "the database of run B, where it is another", metavar="FILE", in_command=True),
+    Option(
+        "golden",
+        "path",
+        "the golden queries: YAML, JSON or JSONL",
+        default="fixtures/golden_queries.yaml",
+        metavar="FILE",
+        env="KEBAB_EVAL_GOLDEN",
+        in_command=True,
+    ),
+    Option("suite", "text", "the suite that latest and commit: look in", metavar="NAME", in_command=True),
+    Option(
+        "gates",
+        "list",
+        "a condition on a metric, such as 'hit@5 >= 0.80' or 'delta mrr >= -5%' (repeatable)",
+        default=(),
+        metavar="GATE",
+        in_command=True,
+        flag_name="gate",
+        if_empty="give a condition such as 'hit@5 >= 0.80'",
+    ),
+    Option(
+        "if_no_baseline",
+        "choice",
+        "what to do where run A is not there yet: fail, or pass, judging run B alone",
+        default="fail",
+        choices=("fail", "pass"),
+        in_command=True,
+    ),
+    Option("runs_dir", "path", "where the reports go", default="runs", metavar="DIR"),
+    Option(
+        "fail_on",
+        "words",
+        f"what a query fails on, of {', '.join(_FAIL_ON)}",
+        default=DEFAULT_FAIL_ON,
+        metavar="LIST",
+        choices=_FAIL_ON,
+        in_command=True,
+    ),
+    Option(
+        "strict_chunker_version",
+        "flag",
+        "refuse to compare runs of different chunker versions",
+        default=False,
+        in_command=True,
+        more_flags=("--strict-chunker-version",),
+    ),
+    Option(
+        "k",
+        "whole number",
+        "the cutoff of the @k metrics for queries without their own",
+        default=5,
+        metavar="K",
+        in_command=True,
+    ),
+    Option(
+        "compare_k",
+        "whole number",
+        "how deep the comparison looks for a correct hit",
+        default=10,
+        metavar="K",
+        in_command=True,
+    ),
+    Option(
+        "span_overlap",
+        "share",
+        "the part of the shorter span that must be shared by another chunker's",
+        default=0.5,
+        metavar="SHARE",
+        in_command=True,
+    ),
+    Option(
+        "record",
+        "text",
+        "record what the tests give to the fixture kebab_recorder as a run of this id",
+        metavar="RUN_ID",
+        has_ini=False,
+    ),
+    Option(
+        "annotations",
+        "choice",
+        "annotate failing queries for GitHub: auto (under GitHub Actions), on, off",
+        default="auto",
+        choices=("auto", "on", "off"),
+        value_if_bare="on",
+    ),
+    Option(
+        "html",
+        "off flag",
+        "do not write report.html",
+        default=False,
+        flag_name="no_html",
+        ini_name="no_html",
+    ),
+    Option(
+        "store",
+        "off flag",
+        "do not write aggregate_json",
+        default=False,
+        flag_name="no_store",
+        ini_name="no_store",
+    ),
+    Option(
+        "snapshot",
+        "choice",
+        "compare the report with its syrupy snapshot: auto (if there is one), require, off",
+        default="auto",
+        choices=("auto", "require", "off"),
+    ),
+)
+BY_NAME = {option.name: option for option in OPTIONS}

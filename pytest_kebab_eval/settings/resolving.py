@@ -1,0 +1,95 @@
+"""Sources -> one frozen `Settings`; knows no pytest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_kebab_eval.errors import SettingsError
+from pytest_kebab_eval.settings.kinds import convert
+from pytest_kebab_eval.settings.options import BY_NAME
+from pytest_kebab_eval.settings.sources import Given, Sources
+
+DATABASE_NAME = "kebab.sqlite"
+
+
+def default_of(name: str) -> Any:
+    """An option's default, as `Settings` has it; a path is relative."""
+    option = BY_NAME[name]
+    return convert(option, Given(option.default, option.flag, Path()))
+
+
+DEFAULT_GOLDEN: Path = default_of("golden")
+
+
+class Settings(NamedTuple):
+    """What is to be compared, and how."""
+
+    run_a: str | None  # None: run B is judged alone
+    run_b: str
+    db_a: Path
+    db_b: Path
+    golden: Path
+    suite: str | None = None
+    gates: tuple[str, ...] = default_of("gates")
+    if_no_baseline: str = default_of("if_no_baseline")
+    runs_dir: Path = default_of("runs_dir")
+    fail_on: frozenset[str] = default_of("fail_on")
+    strict_chunker_version: bool = default_of("strict_chunker_version")
+    k: int = default_of("k")
+    compare_k: int = default_of("compare_k")
+    span_overlap: float = default_of("span_overlap")
+    store: bool = default_of("store")
+    html: bool = default_of("html")
+    annotations: bool = False
+    snapshot: str = default_of("snapshot")
+
+
+def resolve(sources: Sources) -> Settings:
+    """One set of settings from all their sources; a value that makes no sense is a `SettingsError`."""
+    _check_runs(sources)
+    values = {name: sources.read(name) for name in BY_NAME if name in Settings._fields}
+    for name in ("db_a", "db_b"):
+        values[name] = values[name] or database_of(sources)
+    values["annotations"] = _annotates(values["annotations"], sources.environment)
+    return Settings(**values)
+
+
+def _check_runs(sources: Sources) -> None:
+    runs = [sources.read(name) for name in ("run_a", "run_b")]
+    if runs[1] is None:
+        raise SettingsError(
+            "--kebab-run-a is given without --kebab-run-b; a comparison takes both"
+            " (and --kebab-run-b alone judges that run by its gates)"
+        )
+
+
+def _annotates(annotations: str, environment: Mapping[str, str]) -> bool:
+    in_github_actions = environment.get("GITHUB_ACTIONS") == "true"
+    return annotations == "on" or (annotations == "auto" and in_github_actions)
+
+
+def database_of(sources: Sources) -> Path:
+    """The database that `--kebab-db` and its like name, or the default one."""
+    path: Path | None = sources.read("db")
+    return path or default_database(sources.invocation_dir, sources.environment)
+
+
+def golden_of(sources: Sources) -> Path:
+    """The golden file that `--kebab-golden` and its like name, or the default one."""
+    path: Path = sources.read("golden")
+    return path
+
+
+def default_database(directory: Path, environment: Mapping[str, str] | None = None) -> Path:
+    """`kebab.sqlite` here, else in kebab's own data directory."""
+    here = directory / DATABASE_NAME
+    if here.exists():
+        return here
+    environment = os.environ if environment is None else environment
+    data_home = environment.get("XDG_DATA_HOME")
+    data = Path(data_home) if data_home else Path("~/.local/share").expanduser()
+    in_data_home = data / "kebab" / DATABASE_NAME
+    return in_data_home if in_data_home.exists() else here

@@ -1,0 +1,160 @@
+"""`kebab-eval validate` and `lock`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.builders import aggregate_of, line, make_database, result
+from tests.integration.cli.calling import FOUND, Called, call, execute
+from tests.integration.conftest import Project
+
+# -- validate -------------------------------------------------------------------------------------
+
+
+CORPUS = {"c1": ("d1", [line(start=1, end=9)]), "c2": ("d2", [line(start=3, end=4)])}
+
+
+def with_index(project: Project) -> None:
+    """The chunks c1 and c2, of chunker v1."""
+    project.database.unlink()
+    make_database(project.database, corpus=CORPUS, A=FOUND)
+
+
+def test_a_golden_file_that_fits_the_database_has_no_findings(project: Project) -> None:
+    with_index(project)
+    assert call("validate") == Called(0, "", "2 queries, 0 findings\n")
+
+
+def test_findings_are_one_list_with_file_and_line_and_exit_with_1(project: Project) -> None:
+    with_index(project)
+    project.write_golden(
+        {"id": "q-001", "expected_chunk_ids": ["c1", "c8"], "expected_doc_ids": ["d8"]},
+        {"id": "q-002"},
+        {"id": "q-003", "gold_supports": [{"path": "d8.md"}]},
+    )
+    called = call("validate")
+    where = "fixtures/golden_queries.yaml"
+    numbers = [
+        number
+        for number, text in enumerate(project.golden.read_text(encoding="utf-8").splitlines(), 1)
+        if text.startswith("- ")
+    ]
+    first, second, third = numbers
+    assert called.lines == [
+        f"{where}:{first}: query 'q-001' expects the chunk 'c8', which the database does not have",
+        f"{where}:{first}: query 'q-001' expects the document 'd8', which the database does not have",
+        f"{where}:{second}: query 'q-002' expects nothing, so nothing of it is judged",
+        f"{where}:{third}: query 'q-003' has a support in 'd8.md', which no document has as its path",
+    ]
+    assert (called.code, called.stderr) == (1, "3 queries, 4 findings\n")
+
+
+def test_findings_as_json(project: Project) -> None:
+    with_index(project)
+    project.write_golden({"id": "q-001", "expected_chunk_ids": ["c8"]})
+    called = call("validate", "--json")
+    assert called.code == 1
+    text = "expects the chunk 'c8', which the database does not have"
+    assert json.loads(called.stdout) == [{"query_id": "q-001", "line": 1, "text": text}]
+
+
+def test_a_database_without_chunks_is_mentioned(project: Project) -> None:
+    called = call("validate")
+    assert called.code == 0
+    assert "the database has no chunks" in called.stderr
+
+
+# -- lock -----------------------------------------------------------------------------------------
+
+
+def lock_file(project: Project) -> Path:
+    return project.path / "fixtures" / "golden_queries.lock.json"
+
+
+def test_the_lock_file_is_beside_the_golden_file_one_chunk_a_line(project: Project) -> None:
+    with_index(project)
+    called = call("lock")
+    assert (called.code, called.stdout) == (0, "")
+    assert called.stderr == "fixtures/golden_queries.lock.json: 2 chunks of chunker v1\n"
+    assert lock_file(project).read_bytes() == (
+        b"{\n"
+        b'  "chunker_version": "v1",\n'
+        b'  "chunks": {\n'
+        b'    "c1": {"doc_id": "d1", "spans": [{"kind": "line", "start": 1, "end": 9}]},\n'
+        b'    "c2": {"doc_id": "d2", "spans": [{"kind": "line", "start": 3, "end": 4}]}\n'
+        b"  }\n"
+        b"}\n"
+    )
+
+
+def test_locking_again_writes_the_same_bytes_whatever_the_order_of_the_file(project: Project) -> None:
+    with_index(project)
+    call("lock")
+    before = lock_file(project).read_bytes()
+    project.write_golden(
+        {"id": "q-002", "expected_chunk_ids": ["c2"]}, {"id": "q-001", "expected_chunk_ids": ["c1"]}
+    )
+    assert call("lock").code == 0
+    assert lock_file(project).read_bytes() == before
+
+
+def test_what_only_the_old_lock_file_knows_is_kept(project: Project) -> None:
+    with_index(project)
+    call("lock")
+    before = lock_file(project).read_bytes()
+    execute(project.database, "DELETE FROM chunks WHERE chunk_id = 'c2'")
+    assert call("lock").code == 0
+    assert lock_file(project).read_bytes() == before
+
+
+def test_a_lock_file_for_two_chunkers_is_refused_and_the_old_one_kept(project: Project) -> None:
+    with_index(project)
+    call("lock")
+    before = lock_file(project).read_bytes()
+    execute(project.database, "UPDATE chunks SET chunker_version = 'v2' WHERE chunk_id = 'c2'")
+    called = call("lock")
+    assert called.code == 2
+    assert all(text in called.stderr for text in ("several chunkers", "v1", "v2"))
+    assert lock_file(project).read_bytes() == before
+
+
+def test_reindexing_with_another_chunker_does_not_mix_into_the_old_lock(project: Project) -> None:
+    with_index(project)
+    call("lock")
+    before = lock_file(project).read_bytes()
+    execute(project.database, "DELETE FROM chunks WHERE chunk_id = 'c2'")
+    execute(project.database, "UPDATE chunks SET chunker_version = 'v2'")
+    assert call("lock").code == 2
+    assert lock_file(project).read_bytes() == before
+
+
+def test_chunks_that_are_not_in_the_database_are_listed(project: Project) -> None:
+    with_index(project)
+    project.write_golden({"id": "q-001", "expected_chunk_ids": ["c1", "c9", "c8"]})
+    called = call("lock")
+    assert called.code == 0
+    lines = called.stderr.splitlines()
+    assert [text.split("'")[1] for text in lines if text.startswith("warning: ")] == ["c8", "c9"]
+    assert list(json.loads(lock_file(project).read_text(encoding="utf-8"))["chunks"]) == ["c1"]
+
+
+def test_a_hostile_chunker_version_is_escaped(project: Project) -> None:
+    with_index(project)
+    execute(project.database, "UPDATE chunks SET chunker_version = ?", "v1\x07")
+    assert "\x07" not in call("lock").stderr
+
+
+def test_a_locked_golden_file_is_found_when_the_chunks_are_gone(project: Project) -> None:
+    with_index(project)
+    call("lock")
+    execute(project.database, "DROP TABLE chunks")
+    execute(project.database, 'UPDATE eval_runs SET config_snapshot_json = \'{"chunker_version": "v2"}\'')
+    moved = {"q-001": ("d1", line("d1.md", start=5, end=9)), "q-002": ("d2", line("d2.md", start=1, end=3))}
+    for query_id, (doc_id, citation) in moved.items():
+        stored = result({"rank": 1, "chunk_id": "new", "doc_id": doc_id, "citation": citation})
+        sql = "UPDATE eval_query_results SET result_json = ? WHERE query_id = ?"
+        execute(project.database, sql, json.dumps(stored), query_id)
+    call("aggregate", "A")
+    # q-001: lines 5-9 are all within 1-9. q-002: 1-3 and 3-4 share one line of the shorter's two, 50 %.
+    assert aggregate_of(project.database, "A")["hit_at_k"]["1"] == 1.0
