@@ -29,7 +29,6 @@ from pytest_kebab_eval.model import (
     Unreadable,
     Value,
 )
-from pytest_kebab_eval.pausing import collection_paused
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.scoring.scorecard import Scorecard, Scorer
 from pytest_kebab_eval.settings import DEFAULT_GOLDEN, Settings, default_database
@@ -84,7 +83,7 @@ def evaluate(
     """Compare the two runs that the settings name, or judge run B alone."""
     inputs = inputs or find_inputs(settings)
     golden, run_a, run_b = inputs.golden, inputs.run_a, inputs.run_b
-    with ExitStack() as stack, collection_paused():
+    with ExitStack() as stack:
         judging = _Judging(stack, settings, inputs)
         sides = Sides(
             judging.scorecard(judging.a, run_a) if run_a else None,

@@ -18,12 +18,12 @@ from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate, scored_run, store_aggregate
 from pytest_kebab_eval.files import write_whole
+from pytest_kebab_eval.gc_freeze import skip_final_collection
 from pytest_kebab_eval.golden import load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.history import history as runs_so_far
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import Metric, all_names
-from pytest_kebab_eval.pausing import collection_paused, leave_to_the_system
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.reports.wording import counted, valued
@@ -60,7 +60,7 @@ def main() -> None:
     output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
     2 for wrong use; 130 or 141 where it was stopped, or its output closed.
     """
-    leave_to_the_system("kebab-eval")
+    skip_final_collection("kebab-eval")
 
 
 @main.command()
@@ -98,7 +98,6 @@ def runs(db: str | None, suite: str | None, as_json: bool) -> None:
 @click.argument("b", metavar="B")
 @options(*COMPARING, "json")
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
-@collection_paused()
 def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     """Compare run B, the candidate, with run A, the baseline.
 

@@ -20,10 +20,10 @@ from pytest_kebab_eval import settings as settings_module
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import Evaluation, all_shown, evaluate
+from pytest_kebab_eval.gc_freeze import freeze, skip_final_collection, unfreeze
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Value
-from pytest_kebab_eval.pausing import leave_to_the_system, set_aside, take_back
 from pytest_kebab_eval.plugin.fast_path import has_conftest, is_open, is_ours_to_loop, log_passed, run_items
 from pytest_kebab_eval.plugin.golden_file import GoldenFile, item_name
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
@@ -67,7 +67,7 @@ class KebabSession:
 
     def _take_back(self) -> None:
         if self._is_set_aside:
-            take_back()
+            unfreeze()
 
     def _received(self) -> Shipment | None:
         data = getattr(self.config, "workerinput", {}).get(WORKER_KEY)
@@ -252,9 +252,9 @@ class KebabSession:
     def _spare_the_collector(self, session: pytest.Session) -> None:
         """What there is stays to the end, unless tests of others make and drop things of their own."""
         if session.items and all(isinstance(item, KebabItem) for item in session.items):
-            self._is_set_aside = set_aside()
+            self._is_set_aside = freeze()
             if not has_conftest(session.config):
-                leave_to_the_system("pytest", "py.test")
+                skip_final_collection("pytest", "py.test")
 
     def pytest_plugin_registered(self) -> None:
         """Close the short path for a plugin that comes late and would miss it."""
