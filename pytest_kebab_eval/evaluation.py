@@ -27,7 +27,6 @@ from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun,
 from pytest_kebab_eval.matching.modes import match_mode
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value
-from pytest_kebab_eval.pausing import collection_paused
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Scorer
@@ -51,7 +50,7 @@ def evaluate(
     """Compare the two runs that the settings name, or judge run B alone."""
     inputs = inputs or find_inputs(settings)
     queries, run_a, run_b = inputs.golden.queries, inputs.run_a, inputs.run_b
-    with ExitStack() as stack, collection_paused():
+    with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
         sides = runs.score()
         changes = tuple(config_changes(run_a.config, run_b.config)) if run_a else ()

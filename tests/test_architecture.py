@@ -20,7 +20,7 @@ ORDER = (
     "errors",
     "model",
     "text",
-    "pausing",
+    "gc_freeze",
     "files",
     "spans",
     "golden",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 
 from pytest_kebab_eval.cli.group import Deferred, Group
-from pytest_kebab_eval.pausing import leave_to_the_system
+from pytest_kebab_eval.gc_freeze import skip_final_collection
 
 COMMANDS = (
     Deferred(
@@ -48,4 +48,4 @@ def main() -> None:
     output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
     2 for wrong use; 130 or 141 where it was stopped, or its output closed.
     """
-    leave_to_the_system("kebab-eval")
+    skip_final_collection("kebab-eval")

@@ -17,7 +17,6 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
-from pytest_kebab_eval.pausing import collection_paused
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.settings import Settings, resolve
@@ -36,7 +35,6 @@ def _settings(a: str, b: str, **given: Any) -> Settings:
 @comparing_options
 @json_option
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
-@collection_paused()
 def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     """Compare run B, the candidate, with run A, the baseline.
 

@@ -14,7 +14,6 @@ from pytest_kebab_eval.golden.fields import check_entries
 from pytest_kebab_eval.golden.lock import Lock, lock_path, read_lock
 from pytest_kebab_eval.golden.reading import Problem, read_entries
 from pytest_kebab_eval.model import GoldenQuery, Value
-from pytest_kebab_eval.pausing import collection_paused
 from pytest_kebab_eval.text import shown_path
 
 __all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
@@ -51,9 +50,8 @@ def load_golden_set(path: str | Path) -> GoldenSet:
     """Read and check a golden file; one `GoldenError` lists everything that is wrong with it."""
     path = Path(path)
     problems: list[Problem] = []
-    with collection_paused():
-        entries = read_entries(path, problems)
-        queries = check_entries(entries, problems)
+    entries = read_entries(path, problems)
+    queries = check_entries(entries, problems)
     if problems:
         raise GoldenError(_describe(path, problems))
     return GoldenSet(path=path, queries=tuple(queries), lock=read_lock(lock_path(path)))

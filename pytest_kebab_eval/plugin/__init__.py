@@ -70,10 +70,6 @@ def pytest_configure(config: pytest.Config) -> None:
     sources = _sources(config)
     if config.option.help or config.option.version:
         return
-    if config.pluginmanager.hasplugin("syrupy"):
-        from pytest_kebab_eval.plugin.shield import shield_the_snapshot
-
-        shield_the_snapshot(config)
     record = sources.value("record")[0]
     if record is not None:
         _start_recording(config, sources, str(record))
@@ -82,19 +78,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _start_judging(config: pytest.Config, sources: Sources) -> None:
-    from pytest_kebab_eval.plugin.rootdir import refuse_a_lost_ini_file
-    from pytest_kebab_eval.plugin.session import KebabSession
+    from pytest_kebab_eval.plugin.rootdir import check_ini_file
+    from pytest_kebab_eval.plugin.session import start_session
 
-    refuse_a_lost_ini_file(config)
-    config.stash[SESSION] = KebabSession(config, sources)
-    config.pluginmanager.register(config.stash[SESSION], "kebab-eval-session")
+    check_ini_file(config)
+    config.stash[SESSION] = start_session(config, sources)
 
 
 def _start_recording(config: pytest.Config, sources: Sources, run_id: str) -> None:
     from pytest_kebab_eval.plugin.recording import RecordingSession
-    from pytest_kebab_eval.plugin.rootdir import refuse_a_lost_ini_file
+    from pytest_kebab_eval.plugin.rootdir import check_ini_file
 
-    refuse_a_lost_ini_file(config)
+    check_ini_file(config)
     if not run_id.strip():
         raise pytest.UsageError("--kebab-record is empty; give the new run an id")
     config.stash[RECORDING] = RecordingSession(config, run_id, sources)
@@ -131,8 +126,8 @@ def _golden(config: pytest.Config) -> GoldenSet | None:
     """The golden queries of a session that judges or records a run."""
     judging, recording = config.stash.get(SESSION, None), config.stash.get(RECORDING, None)
     if judging is not None:
-        return judging.golden
-    return recording.golden if recording is not None else None
+        return judging.load_golden()
+    return recording.load_golden() if recording is not None else None
 
 
 # -- fixtures ------------------------------------------------------------------------------------
@@ -158,19 +153,19 @@ def kebab_golden(pytestconfig: pytest.Config) -> GoldenSet:
 @pytest.fixture(scope="session")
 def kebab_report(_kebab: KebabSession) -> CompareReport:
     """The comparison of run B with run A."""
-    return _kebab.evaluation.report
+    return _kebab.evaluate().report
 
 
 @pytest.fixture(scope="session")
 def kebab_run_a(_kebab: KebabSession) -> Run | None:
     """Run A, the baseline; None where run B is judged alone."""
-    return _kebab.evaluation.run_a
+    return _kebab.evaluate().run_a
 
 
 @pytest.fixture(scope="session")
 def kebab_run_b(_kebab: KebabSession) -> Run:
     """Run B, the candidate."""
-    return _kebab.evaluation.run_b
+    return _kebab.evaluate().run_b
 
 
 @pytest.fixture(scope="session")
@@ -180,7 +175,7 @@ def _kebab_results(_kebab: KebabSession) -> Iterator[Any]:
     from pytest_kebab_eval.evaluation import stored_results
 
     with ExitStack() as stack:
-        yield stored_results(stack, _kebab.settings, _kebab.evaluation)
+        yield stored_results(stack, _kebab.settings, _kebab.evaluate())
 
 
 @pytest.fixture
@@ -200,7 +195,7 @@ def kebab_result_b(kebab_query: GoldenQuery, _kebab_results: Any) -> QueryResult
 @pytest.fixture
 def kebab_comparison(kebab_query: GoldenQuery, _kebab: KebabSession) -> QueryComparison | None:
     """What became of the query between the runs; None if it is in neither."""
-    return _kebab.comparison(kebab_query)
+    return _kebab.find_comparison(kebab_query)
 
 
 @pytest.fixture(scope="session")

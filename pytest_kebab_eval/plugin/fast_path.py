@@ -1,82 +1,165 @@
-"""A short path for items that pass: their verdict is known, so the three usual reports are logged at once.
+"""The fast path: an item that passes has its three reports logged at once, without pytest's protocol.
 
-Everything that fails, skips or xfails goes through pytest's own protocol. So does every item where another
-plugin, or a conftest, hooks into the running of items in a way that this would hide.
+Its verdict is known, and it has nothing to set up. An item that fails, is skipped or xfails goes through
+pytest's own protocol; so does every item where another plugin, or a conftest, has hooks that the fast path
+does not call.
 """
 
 from __future__ import annotations
 
+import enum
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import pytest
 
-# Hooks that are not called on the short path.
-_HIDDEN = (
+from pytest_kebab_eval.comparing.verdicts import Outcome
+from pytest_kebab_eval.gc_freeze import freeze, skip_final_collection, unfreeze
+from pytest_kebab_eval.plugin.items import KebabItem, QueryItem
+
+# Hooks that the fast path does not call.
+_SKIPPED_HOOKS = (
     "pytest_runtest_setup",
     "pytest_runtest_call",
     "pytest_runtest_teardown",
     "pytest_runtest_makereport",
 )
-# Whose implementations of those do nothing for an item that is no Python function.
+# Packages whose implementations of those do nothing for an item that is not a Python function.
 _OURS = ("_pytest", "pytest_kebab_eval")
 _HARMLESS = (*_OURS, "syrupy", "xdist", "_hypothesis_pytestplugin")
 _OPTIONS = ("setupshow", "setuponly", "setupplan", "trace")
 _PHASES: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
 
 
-def is_open(config: pytest.Config) -> bool:
-    """Whether nobody would miss what the short path leaves out."""
+class Shortcut(enum.IntEnum):
+    """How much of pytest's running of items is skipped."""
+
+    NOTHING = 0
+    PROTOCOL = 1  # for items that pass
+    LOOP = 2  # and with it the wrappers around the protocol
+
+
+class FastPath:
+    """The plugin that runs the items of the golden file faster, where nobody would notice a difference."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._shortcut = Shortcut.NOTHING
+        self._has_frozen = False
+
+    def register(self) -> None:
+        """Register the plugin; early, so that `unfreeze` comes after pytest's own garbage collection."""
+        self._config.pluginmanager.register(self, "kebab-eval-fast-path")
+        self._config.add_cleanup(self._unfreeze)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run the items, where only pytest itself would."""
+        if will_run_items(session):
+            self._freeze(session.items)
+            self._shortcut = _possible_shortcut(self._config)
+        return self._run_items(session) if self._shortcut is Shortcut.LOOP else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Log an item that passes; None leaves it to pytest."""
+        return self._log_if_passed(item, nextitem) or None
+
+    def pytest_plugin_registered(self) -> None:
+        """Take the fast path no longer if a plugin comes that it would leave out."""
+        if self._shortcut and _possible_shortcut(self._config) < self._shortcut:
+            self._shortcut = Shortcut.NOTHING
+
+    def _run_items(self, session: pytest.Session) -> bool:
+        """Run the items as pytest does, but without calling hooks for those that take the fast path."""
+        protocol = self._config.hook.pytest_runtest_protocol
+        for number, item in enumerate(session.items):  # hooks may change the list meanwhile
+            nextitem = session.items[number + 1] if number + 1 < len(session.items) else None
+            if not self._log_if_passed(item, nextitem):
+                protocol(item=item, nextitem=nextitem)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+        return True
+
+    def _log_if_passed(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        """Log an item that takes the fast path; whether it did.
+
+        The last item of the golden file does not: its protocol tears down what other tests have set up.
+        """
+        if not self._shortcut or not isinstance(item, QueryItem):
+            return False
+        if nextitem is None or nextitem.parent is not item.parent or not _passes(item):
+            return False
+        item.set_query_properties()
+        _log_passed(item)
+        return True
+
+    def _freeze(self, items: Sequence[pytest.Item]) -> None:
+        """Freeze what exists, unless other tests run, whose objects come and go."""
+        if items and all(isinstance(item, KebabItem) for item in items):
+            self._has_frozen = freeze()
+            if not _has_conftest(self._config):
+                skip_final_collection("pytest", "py.test")
+
+    def _unfreeze(self) -> None:
+        if self._has_frozen:
+            unfreeze()
+
+
+def will_run_items(session: pytest.Session) -> bool:
+    """Whether pytest's loop gets as far as running items."""
+    options = session.config.option
+    return not (options.collectonly or (session.testsfailed and not options.continue_on_collection_errors))
+
+
+def can_skip_protocol(config: pytest.Config) -> bool:
+    """Whether no plugin has hooks that an item on the fast path would not call."""
     if any(config.getoption(name, False) for name in _OPTIONS):
         return False
-    hidden = (one for name in _HIDDEN for one in getattr(config.hook, name).get_hookimpls())
-    protocols = (
-        one
-        for one in config.hook.pytest_runtest_protocol.get_hookimpls()
-        if not (one.hookwrapper or one.wrapper)
-    )
-    return all(_is_harmless(one) for one in (*hidden, *protocols))
-
-
-def is_ours_to_loop(config: pytest.Config) -> bool:
-    """Whether nobody but pytest itself runs the items, or wraps the running of each."""
-    loops = (_home(one) for one in config.hook.pytest_runtestloop.get_hookimpls())
+    skipped = [hook for name in _SKIPPED_HOOKS for hook in getattr(config.hook, name).get_hookimpls()]
     protocols = config.hook.pytest_runtest_protocol.get_hookimpls()
-    return all(home in _OURS for home in loops) and all(map(_is_harmless, protocols))
+    replaced = [hook for hook in protocols if not (hook.hookwrapper or hook.wrapper)]
+    return all(map(_is_harmless, [*skipped, *replaced]))
 
 
-def has_conftest(config: pytest.Config) -> bool:
-    """Whether there is code of the user's own in this process."""
-    names = (getattr(plugin, "__name__", "") for plugin in config.pluginmanager.get_plugins())
-    return any(name.rpartition(".")[2] == "conftest" for name in names)
+def may_run_loop(config: pytest.Config) -> bool:
+    """Whether only pytest itself runs the items, and no plugin wraps the running of each."""
+    loops = config.hook.pytest_runtestloop.get_hookimpls()
+    protocols = config.hook.pytest_runtest_protocol.get_hookimpls()
+    return all(_package(loop) in _OURS for loop in loops) and all(map(_is_harmless, protocols))
 
 
-def run_items(
-    session: pytest.Session, shortcut: Callable[[pytest.Item, pytest.Item | None], bool | None]
-) -> None:
-    """Run the items as pytest does, but without its preparations for those that take the short path."""
-    protocol = session.config.hook.pytest_runtest_protocol
-    for number, item in enumerate(session.items):  # which others may change meanwhile
-        nextitem = session.items[number + 1] if number + 1 < len(session.items) else None
-        if not shortcut(item, nextitem):
-            protocol(item=item, nextitem=nextitem)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
+def _possible_shortcut(config: pytest.Config) -> Shortcut:
+    if not can_skip_protocol(config):
+        return Shortcut.NOTHING
+    return Shortcut.LOOP if may_run_loop(config) else Shortcut.PROTOCOL
 
 
 def _is_harmless(implementation: Any) -> bool:
-    return _home(implementation) in _HARMLESS
+    return _package(implementation) in _HARMLESS
 
 
-def _home(implementation: Any) -> str:
+def _package(implementation: Any) -> str:
+    """The package that a hook's implementation is in."""
     module: str = implementation.function.__module__
     return module.partition(".")[0]
 
 
-def log_passed(item: pytest.Item) -> None:
+def _has_conftest(config: pytest.Config) -> bool:
+    names = (getattr(plugin, "__name__", "") for plugin in config.pluginmanager.get_plugins())
+    return any(name.rpartition(".")[2] == "conftest" for name in names)
+
+
+def _passes(item: QueryItem) -> bool:
+    """Whether the verdict is good and nobody has marked the item, to skip it or to have it fail."""
+    passed = item.kebab.find_verdict(item.query).outcome is Outcome.PASSED
+    return passed and next(item.iter_markers(), None) is None
+
+
+def _log_passed(item: pytest.Item) -> None:
     """Report that an item passed, as pytest would."""
     hook, nodeid, location = item.ihook, item.nodeid, item.location
     node: Any = getattr(item, "id", nodeid)  # what newer versions of pytest parse the node id into

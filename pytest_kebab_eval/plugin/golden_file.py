@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
+from pytest_kebab_eval.plugin.snapshot import SnapshotItem
 from pytest_kebab_eval.text import printable
 
 if TYPE_CHECKING:
@@ -18,33 +21,40 @@ if TYPE_CHECKING:
 class GoldenFile(pytest.File):
     """The golden file, as a collector."""
 
-    kebab: KebabSession
+    def __init__(self, *, kebab: KebabSession, **more: Any) -> None:
+        super().__init__(**more)
+        self._kebab = kebab
+
+    @classmethod
+    def make(cls, kebab: KebabSession, path: Path, parent: pytest.Collector) -> GoldenFile:
+        """The collector, with the same node id however pytest came to the file; it can be pasted back."""
+        nodeid = Path(os.path.relpath(path, kebab.config.rootpath)).as_posix()
+        file: GoldenFile = cls.from_parent(parent, path=path, nodeid=nodeid, kebab=kebab)
+        return file
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item a golden query, one a gate, then the snapshot of the report."""
-        for query in self.kebab.golden.queries:
+        for query in self._kebab.load_golden().queries:
             yield self._item(QueryItem, item_name(query), query=query)
-        for number, text in enumerate(self.kebab.gates):
-            yield self._item(GateItem, f"gate[{_escaped(text)}]", number=number)
-        if self.kebab.snapshot_wanted:
-            from pytest_kebab_eval.plugin.snapshot import SnapshotItem
-
+        for number, gate in enumerate(self._kebab.load_gates()):
+            yield self._item(GateItem, f"gate[{_escaped(gate)}]", number=number)
+        if self._kebab.wants_snapshot():
             yield self._item(SnapshotItem, "snapshot[compare-report]")
 
     def _item(self, kind: type[KebabItem], name: str, **more: Any) -> KebabItem:
-        # The node id is given outright: pytest would take the brackets for a part of the name, and
-        # then not find the item again by the id it had written down (--lf).
+        # The node id is given: pytest would take the brackets for a part of the name, and
+        # then not find the item again by the id that it wrote down (--lf).
         item: KebabItem = kind.from_parent(
-            self, name=name, nodeid=f"{self.nodeid}::{name}", kebab=self.kebab, **more
+            self, name=name, nodeid=f"{self.nodeid}::{name}", kebab=self._kebab, **more
         )
         return item
 
 
 def item_name(query: GoldenQuery) -> str:
-    """What a query's item is called."""
+    """The name of a query's item."""
     return f"query[{_escaped(query.id)}]"
 
 
 def _escaped(text: str) -> str:
-    """Printable, and two texts that differ stay different."""
+    """Printable; texts that differ stay different."""
     return printable(text.replace("\\", "\\\\"))

@@ -1,23 +1,25 @@
-"""The golden file as pytest sees it: a file of items whose verdicts are known before they run."""
+"""The items of the golden file; their verdicts are known before they run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_kebab_eval.comparing.verdicts import Outcome
+from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
+from pytest_kebab_eval.reports.as_text import explain
+from pytest_kebab_eval.text import shown_path
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.model import GoldenQuery
+    from pytest_kebab_eval.model import GoldenQuery, QueryComparison
     from pytest_kebab_eval.plugin.session import KebabSession
 
 
 class Failure(Exception):
-    """A verdict against B; the text is all that is shown."""
+    """What makes an item fail; only its text is shown."""
 
 
 class Crash(NamedTuple):
@@ -50,7 +52,7 @@ class FailureText:
 
 
 class KebabItem(pytest.Item):
-    """An item whose failures need no traceback."""
+    """An item that fails without a traceback."""
 
     def __init__(self, *, kebab: KebabSession, **more: Any) -> None:
         super().__init__(**more)
@@ -58,14 +60,14 @@ class KebabItem(pytest.Item):
 
     line = 1
 
-    def say(self, properties: Iterable[tuple[str, object]]) -> None:
-        """Set the item's properties, once also where it is run again."""
-        others = [one for one in self.user_properties if not one[0].startswith("kebab_")]
+    def set_properties(self, properties: Iterable[tuple[str, object]]) -> None:
+        """Replace the item's `kebab_` properties, so that an item that is run again has each once."""
+        others = [pair for pair in self.user_properties if not pair[0].startswith("kebab_")]
         self.user_properties[:] = [*others, *properties]
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
-        """What pytest would work out from `reportinfo`; the golden file's part of it is the same for all."""
+        """What pytest derives from `reportinfo`, without resolving the golden file's path for each item."""
         file = self.nodeid.partition("::")[0]
         return file, self.line - 1, self.name
 
@@ -74,32 +76,55 @@ class KebabItem(pytest.Item):
         return self.path, self.line - 1, self.name
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        """A verdict as its text; anything else, which would be a defect, as pytest shows it."""
+        """A failure as its text; anything else, which would be a bug, as pytest shows it."""
         if isinstance(excinfo.value, Failure):
             return FailureText(str(excinfo.value), str(self.path), self.line)
         return super().repr_failure(excinfo, style)
 
 
 class QueryItem(KebabItem):
-    """One golden query."""
+    """A golden query."""
 
     def __init__(self, *, query: GoldenQuery, **more: Any) -> None:
         super().__init__(**more)
         self.query = query
         self.line = query.line
 
+    def set_query_properties(self) -> None:
+        """Set what reports such as JUnit's show of the query."""
+        self.set_properties(_properties(self.kebab.find_comparison(self.query)))
+
     def runtest(self) -> None:
         """Report the verdict, which the evaluation has reached already."""
-        self.say(self.kebab.properties(self.query))
-        verdict = self.kebab.evaluation.verdicts[self.query.id]
+        self.set_query_properties()
+        verdict = self.kebab.find_verdict(self.query)
         if verdict.outcome is Outcome.XFAILED:
             pytest.xfail(verdict.reason)
         if verdict.outcome is not Outcome.PASSED:
-            raise Failure(self.kebab.explain(self.query))
+            raise Failure(self._explain(verdict))
+
+    def _explain(self, verdict: Verdict) -> str:
+        query, kebab = self.query, self.kebab
+        shown = kebab.evaluate().evidence.get(query.id)
+        where = f"{shown_path(kebab.settings.golden)}:{query.line}"
+        return explain(query, verdict, kebab.find_comparison(query), shown, where)
+
+
+def _properties(comparison: QueryComparison | None) -> Iterator[tuple[str, object]]:
+    if comparison is not None:
+        yield "kebab_kind", comparison.kind.value if comparison.kind else "none"
+        yield "kebab_a_hit_rank", _or_none(comparison.a_hit_rank)
+        yield "kebab_b_hit_rank", _or_none(comparison.b_hit_rank)
+        yield "kebab_checks", ",".join(comparison.checks) or "none"
+        yield "kebab_cause", comparison.cause or "none"
+
+
+def _or_none(value: float | None) -> float | str:
+    return "none" if value is None else value
 
 
 class GateItem(KebabItem):
-    """One gate."""
+    """A gate."""
 
     def __init__(self, *, number: int, **more: Any) -> None:
         super().__init__(**more)
@@ -107,9 +132,8 @@ class GateItem(KebabItem):
 
     def runtest(self) -> None:
         """Report whether the gate holds."""
-        result = self.kebab.evaluation.report.gates[self._number]
-        value = "none" if result.value is None else result.value
-        self.say([("kebab_value", value), ("kebab_reason", result.reason)])
+        result = self.kebab.evaluate().report.gates[self._number]
+        self.set_properties([("kebab_value", _or_none(result.value)), ("kebab_reason", result.reason)])
         if result.skipped:
             pytest.skip(result.reason)
         if not result.passed:

@@ -1,7 +1,8 @@
-"""A guard against a trap of pytest's: its rootdir follows any path on the command line.
+"""Checks that pytest read the user's ini file, which an option of ours may have hidden from it.
 
-pytest looks for its ini file before it knows this plugin's options, and so takes the value in
-`--kebab-db /data/kebab.sqlite` for a test path. With `--kebab-db=/data/kebab.sqlite` it does not.
+pytest looks for its ini file before it knows this plugin's options. So it takes the value in
+`--kebab-db /data/kebab.sqlite` for a test path, and looks for the ini file there. With
+`--kebab-db=/data/kebab.sqlite` it does not.
 """
 
 from __future__ import annotations
@@ -20,21 +21,25 @@ _ALWAYS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
 _WITH_SECTION = {"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
 
 
-def refuse_a_lost_ini_file(config: pytest.Config) -> None:
-    """A usage error if an option's value has cost the user their ini file."""
+def check_ini_file(config: pytest.Config) -> None:
+    """A usage error if pytest took an option's value for a test path and so missed the ini file."""
     params = config.invocation_params
     if hasattr(config, "workerinput") or config.getoption("inifilename") or config.getoption("rootdir"):
         return
-    paths = {option.flag for option in OPTIONS if option.is_path}
+    flags = {option.flag for option in OPTIONS if option.is_path}
     words = [*_words(os.environ.get("PYTEST_ADDOPTS", "")), *params.args]
     for flag, value in pairwise(words):
-        if flag in paths and (params.dir / value).exists():
-            ini_file = _ini_file(_start(config))
-            if ini_file is not None and ini_file != config.inipath:
-                raise pytest.UsageError(
-                    f"pytest took its root directory from the value of {flag} and did not read"
-                    f" {shown_path(ini_file)}; write {flag}={printable(value)} in one word"
-                )
+        if flag in flags and (params.dir / value).exists():
+            _check_ini_file(config, flag, value)
+
+
+def _check_ini_file(config: pytest.Config, flag: str, value: str) -> None:
+    expected = _ini_file(_start(config))
+    if expected is not None and expected != config.inipath:
+        raise pytest.UsageError(
+            f"pytest took its root directory from the value of {flag} and did not read"
+            f" {shown_path(expected)}; write {flag}={printable(value)} in one word"
+        )
 
 
 def _words(text: str) -> list[str]:
@@ -45,7 +50,7 @@ def _words(text: str) -> list[str]:
 
 
 def _start(config: pytest.Config) -> Path:
-    """Where pytest would look for its ini file: at the test paths it was given, else here."""
+    """Where pytest looks for its ini file: at the test paths it was given, else here."""
     here = Path(config.invocation_params.dir)
     given = [here / str(arg).split("::")[0] for arg in config.option.file_or_dir]
     found = [path if path.is_dir() else path.parent for path in given if path.exists()]

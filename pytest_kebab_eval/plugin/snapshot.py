@@ -1,8 +1,13 @@
-"""The compare report as a syrupy snapshot: `__snapshots__/<golden stem>/compare-report.json`."""
+"""The compare report as a syrupy snapshot: `golden_queries.compare-report.json` beside `golden_queries.yaml`.
+
+syrupy looks for unused snapshots in the directories named `__snapshots__`, and with `--snapshot-update` it
+deletes them. Ours is not in one, so a session that does not use it leaves it alone.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,77 +15,101 @@ from typing import Any, cast
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
+from syrupy.data import SnapshotCollections
 from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
 from pytest_kebab_eval.plugin.items import Failure, KebabItem
 from pytest_kebab_eval.reports.as_json import laid_out, snapshot_of
+from pytest_kebab_eval.reports.as_text import Line
+from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import printable, shown_path
 
 NAME = "compare-report"
 MOST_CHANGES_SHOWN = 40
 
 
+def snapshot_path(golden: Path) -> Path:
+    """`golden_queries.yaml` -> `golden_queries.compare-report.json`."""
+    return golden.with_name(f"{golden.stem}.{NAME}.json")
+
+
+def has_syrupy(config: pytest.Config) -> bool:
+    """Whether syrupy's plugin is there to compare snapshots."""
+    return config.pluginmanager.hasplugin("syrupy")
+
+
+def is_snapshot_compared(config: pytest.Config, settings: Settings) -> bool:
+    """Whether a comparison of two runs is held against its snapshot."""
+    if settings.snapshot == "off" or not has_syrupy(config):
+        return False
+    updating = config.getoption("update_snapshots", False)
+    return updating or settings.snapshot == "require" or snapshot_path(settings.golden).exists()
+
+
+# -- comparing -----------------------------------------------------------------------------------
+
+
 class CompareReportExtension(JSONSnapshotExtension):
-    """Writes a report as `report.json` is written, one query a line."""
+    """Keeps the report in one file, laid out as `report.json`: one query a line."""
 
     def serialize(self, data: Any, **_: Any) -> str:
         """The report as JSON."""
         return laid_out(data)
 
+    @classmethod
+    def get_location(cls, *, test_location: PyTestLocation, **_: Any) -> str:
+        """The snapshot's path."""
+        return test_location.filepath
+
+    def discover_snapshots(self, **_: Any) -> SnapshotCollections:
+        """No snapshots: syrupy takes what it discovers and no test used for unused, and may delete it."""
+        return SnapshotCollections()
+
 
 class SnapshotItem(KebabItem):
-    """The comparison as a whole, against what was last reviewed."""
+    """The comparison as a whole, against the one that was last reviewed."""
 
     def runtest(self) -> None:
         """Compare with the stored snapshot, or store it where syrupy is told to."""
         assertion = SnapshotAssertion(
             session=getattr(self.config, "_syrupy"),  # noqa: B009  syrupy has no public way
             extension_class=CompareReportExtension,
-            test_location=_location(self.path, self.nodeid, self.stash),
+            test_location=PyTestLocation(cast("pytest.Item", _SyrupyItem(self))),
             update_snapshots=self.config.getoption("update_snapshots"),
         )
-        matches = assertion == snapshot_of(self.kebab.evaluation.report)
+        matches = assertion == snapshot_of(self.kebab.evaluate().report)
         if not matches:
-            raise Failure(_explained(assertion.executions[0]))
+            raise Failure(_explain(assertion.executions[0]))
 
 
-def snapshot_path(golden: Path) -> Path:
-    """Where the snapshot of a golden file's comparison is kept."""
-    location = _location(golden, f"{golden.name}::{NAME}", pytest.Stash())
-    return Path(CompareReportExtension.get_location(test_location=location, index=0))
+class _SyrupyItem:
+    """What syrupy looks at in an item.
 
-
-def _location(golden: Path, nodeid: str, stash: pytest.Stash) -> PyTestLocation:
-    """What syrupy derives the file's name from.
-
-    It looks at an item's path, name and node id, and at the module and name of its `obj`. A stand-in
-    rather than the item: syrupy would put the item's name, brackets and all, into the file's name.
+    `path` is the snapshot's own: syrupy warns of a snapshot whose file name does not start with that of the
+    test's file.
     """
-    return PyTestLocation(cast("pytest.Item", _StandIn(golden.absolute(), nodeid, stash)))
 
-
-class _StandIn:
     name = NAME
 
-    def __init__(self, golden: Path, nodeid: str, stash: pytest.Stash) -> None:
-        self.path = golden
-        self.nodeid = f"{nodeid.rpartition('::')[0]}::{NAME}"
-        self.obj = SimpleNamespace(__module__=golden.stem, __name__=NAME)
-        self.stash = stash
+    def __init__(self, item: SnapshotItem) -> None:
+        self.path = snapshot_path(item.kebab.settings.golden.absolute())
+        self.nodeid = f"{item.nodeid.rpartition('::')[0]}::{NAME}"
+        self.obj = SimpleNamespace(__module__=self.path.stem, __name__=NAME)
+        self.stash = item.stash
 
 
-def _explained(result: Any) -> str:
+# -- explaining a difference ---------------------------------------------------------------------
+
+
+def _explain(result: Any) -> str:
     path = shown_path(Path(result.snapshot_location))
     update = "record it with --snapshot-update"
     if result.exception is not None:
         return f"the snapshot {path} cannot be used: {printable(str(result.exception))}"
     if result.recalled_data is None:
         return f"there is no snapshot {path} and --kebab-snapshot=require asks for one; {update}"
-    try:
-        before = json.loads(result.recalled_data)
-    except ValueError:
-        before = None
+    before = _parse(result.recalled_data)
     if not isinstance(before, dict):
         return f"the snapshot {path} is not a compare report; {update}"
     changes = list(_changes(before, json.loads(result.asserted_data)))
@@ -96,35 +125,44 @@ def _explained(result: Any) -> str:
     )
 
 
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
 def _changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-    """What differs, the queries first, each by its id."""
+    """What differs: the queries, each by its id; the figures only where no query differs."""
     queries = list(_query_changes(before.pop("per_query", []), after.pop("per_query", [])))
     yield from queries
-    flat_before, flat_after = dict(_flat(before)), dict(_flat(after))
-    keys = [
-        key
-        for key in sorted(flat_before.keys() | flat_after.keys())
-        if flat_before.get(key) != flat_after.get(key)
-    ]
-    for key in keys[: 0 if queries else MOST_CHANGES_SHOWN]:
-        yield f"{key}: {_json(flat_before.get(key))} → {_json(flat_after.get(key))}"
-    if queries and keys:
-        yield f"and {len(keys)} figures that follow from it"
+    figures_before, figures_after = dict(_flat(before)), dict(_flat(after))
+    names = _different_keys(figures_before, figures_after)
+    for name in names[: 0 if queries else MOST_CHANGES_SHOWN]:
+        yield f"{name}: {_json(figures_before.get(name))} → {_json(figures_after.get(name))}"
+    if queries and names:
+        yield f"and {len(names)} figures that follow from it"
 
 
 def _query_changes(before: Any, after: Any) -> Iterator[str]:
-    was, now = _by_id(before), _by_id(after)
-    for query_id in sorted(was.keys() | now.keys()):
-        one, other = was.get(query_id), now.get(query_id)
+    queries_before, queries_after = _by_id(before), _by_id(after)
+    for query_id in sorted(queries_before.keys() | queries_after.keys()):
+        was, is_now = queries_before.get(query_id), queries_after.get(query_id)
         name = f"query {printable(query_id)}"
-        if one is None:
-            yield f"+ {name}: new, {_json(other)}"
-        elif other is None:
-            yield f"- {name}: gone, was {_json(one)}"
-        elif one != other:
-            keys = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
-            changed = ", ".join(f"{key} {_json(one.get(key))} → {_json(other.get(key))}" for key in keys)
-            yield f"{name}: {changed}"
+        if was is None:
+            yield f"+ {name}: new, {_json(is_now)}"
+        elif is_now is None:
+            yield f"- {name}: gone, was {_json(was)}"
+        elif was != is_now:
+            changes = (
+                f"{key} {_json(was.get(key))} → {_json(is_now.get(key))}"
+                for key in _different_keys(was, is_now)
+            )
+            yield f"{name}: {', '.join(changes)}"
+
+
+def _different_keys(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
 
 
 def _by_id(queries: Any) -> dict[str, dict[str, Any]]:
@@ -134,11 +172,38 @@ def _by_id(queries: Any) -> dict[str, dict[str, Any]]:
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        for key, one in value.items():
-            yield from _flat(one, f"{prefix}.{key}" if prefix else key)
+        for key, inner in value.items():
+            yield from _flat(inner, f"{prefix}.{key}" if prefix else key)
     else:
         yield prefix, value
 
 
 def _json(value: Any) -> str:
     return printable(json.dumps(value, ensure_ascii=False))
+
+
+# -- the summary ---------------------------------------------------------------------------------
+
+
+def snapshot_lines(config: pytest.Config, settings: Settings) -> Iterator[Line]:
+    """What to do about a snapshot that is missing, or that an earlier version recorded."""
+    if settings.snapshot == "off" or not has_syrupy(config):
+        return
+    former = _former_path(config, settings.golden)
+    if former.exists():
+        yield Line(_move(former, snapshot_path(settings.golden)), -1)
+    elif not is_snapshot_compared(config, settings):
+        yield Line("snapshot: none yet; record one with --snapshot-update")
+
+
+def _former_path(config: pytest.Config, golden: Path) -> Path:
+    """Where the snapshot used to be."""
+    directory: str = config.getoption("snapshot_dirname", "__snapshots__")
+    return golden.parent / directory / golden.stem / f"{NAME}.json"
+
+
+def _move(former: Path, path: Path) -> str:
+    old, new = (shlex.quote(shown_path(path)) for path in (former, path))
+    if path.exists():
+        return f"snapshot: {old} is no longer used; remove it: git rm {old}"
+    return f"snapshot: not compared, because {old} is at its former path; move it: git mv {old} {new}"

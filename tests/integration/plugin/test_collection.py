@@ -26,10 +26,10 @@ KEBAB_EVAL_RUN_A KEBAB_EVAL_RUN_B KEBAB_EVAL_DB KEBAB_EVAL_GOLDEN
 
 
 def files(path: Path) -> list[str]:
-    return sorted(one.relative_to(path).as_posix() for one in path.rglob("*"))
+    return sorted(found.relative_to(path).as_posix() for found in path.rglob("*"))
 
 
-def test_without_a_run_nothing_is_collected_said_or_written(project: Project) -> None:
+def test_without_a_run_nothing_is_collected_printed_or_written(project: Project) -> None:
     before = files(project.path)
     outcome = project.pytest_without_runs("-p", "no:cacheprovider")
     assert outcome.ret == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -37,7 +37,7 @@ def test_without_a_run_nothing_is_collected_said_or_written(project: Project) ->
     assert files(project.path) == before
 
 
-def test_without_a_run_a_broken_setup_is_no_one_s_business(project: Project) -> None:
+def test_without_a_run_a_broken_setup_does_not_matter(project: Project) -> None:
     project.golden.write_text("{ not a golden file")
     project.database.write_text("not a database")
     project.pytester.makeini("[pytest]\nkebab_k = none\n")
@@ -267,7 +267,7 @@ def test_ids_that_differ_only_in_how_a_control_character_is_written_are_two_item
     assert len(set(project.node_ids())) == 2
 
 
-# -- a trap of pytest's ----------------------------------------------------------------------------
+# -- values of options that pytest takes for test paths -------------------------------------------
 
 
 @pytest.fixture
@@ -297,7 +297,7 @@ def test_two_words_are_fine_beside_a_test_path_of_the_project(project: Project, 
 
 
 @pytest.mark.parametrize("how", [["-c", "tox.ini"], ["--rootdir=."]])
-def test_two_words_are_fine_where_the_rootdir_or_ini_file_is_said(
+def test_two_words_are_fine_where_the_rootdir_or_ini_file_is_given(
     project: Project, elsewhere: Path, how: list[str]
 ) -> None:
     assert project.pytest("--kebab-db", str(elsewhere), *how).ret != pytest.ExitCode.USAGE_ERROR
@@ -308,7 +308,7 @@ def test_two_words_are_fine_within_the_project(project: Project) -> None:
     project.pytest("--kebab-db", "kebab.sqlite").assert_outcomes(passed=2)
 
 
-def test_two_words_in_addopts_do_not_cost_the_ini_file(
+def test_two_words_in_addopts_are_refused_with_the_remedy(
     project: Project, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", f"--kebab-db {elsewhere}")

@@ -1,4 +1,4 @@
-"""Whatever is wrong: what is said, the exit code, what stays as it was, and hostile text shown inert."""
+"""Whatever is wrong: the message, the exit code, what stays as it was; and hostile text does no harm."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_a_directory_for_a_golden_file_is_wrong_use(project: Project) -> None:
     assert "cannot read the golden file fixtures" in refused(project, "--kebab-golden=fixtures")
 
 
-def test_every_offender_of_an_invalid_golden_file_is_named_with_its_line(project: Project) -> None:
+def test_every_error_in_a_golden_file_is_named_with_its_line(project: Project) -> None:
     project.golden.write_text(
         "- id: q1\n  query: '?'\n  must_contains: [x]\n- id: q1\n  query: '?'\n- id: q3\n  query: 7\n"
     )
@@ -219,7 +219,7 @@ def test_a_broken_lock_file_is_wrong_use(project: Project) -> None:
     assert "golden_queries.lock.json: this is not a lock file" in refused(project)
 
 
-def test_a_number_beyond_all_measure_in_a_golden_file_is_wrong_use(project: Project) -> None:
+def test_a_number_too_large_in_a_golden_file_is_wrong_use(project: Project) -> None:
     project.golden.write_text(f"- {{id: q1, query: '?', relevance: {{c1: 1{'0' * 400}}}}}\n")
     assert "golden_queries.yaml:1: query 'q1' has a wrong 'relevance'" in refused(project)
 
@@ -242,17 +242,17 @@ def test_a_number_beyond_all_measure_in_a_golden_file_is_wrong_use(project: Proj
         ("--kebab-fail-on=retrieval,typo", "--kebab-fail-on knows no 'typo'; it takes retrieval, answer"),
     ],
 )
-def test_an_option_that_makes_no_sense_is_wrong_use(project: Project, option: str, said: str) -> None:
+def test_an_invalid_value_of_an_option_is_wrong_use(project: Project, option: str, said: str) -> None:
     assert said in refused(project, option)
 
 
-def test_a_snapshot_mode_that_there_is_not_is_wrong_use(project: Project) -> None:
+def test_an_unknown_snapshot_mode_is_wrong_use(project: Project) -> None:
     outcome = project.pytest("--kebab-snapshot=maybe")
     assert "maybe" in printed(outcome)
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_a_number_beyond_all_measure_is_wrong_use(project: Project) -> None:
+def test_a_number_too_large_is_wrong_use(project: Project) -> None:
     assert "--kebab-k takes a whole number" in refused(project, f"--kebab-k={'9' * 5000}")
 
 
@@ -288,9 +288,7 @@ def test_an_empty_gate_is_wrong_use(project: Project) -> None:
         ("kebab_no_store", "perhaps"),
     ],
 )
-def test_an_ini_value_that_makes_no_sense_is_wrong_use_and_named(
-    project: Project, name: str, value: str
-) -> None:
+def test_an_invalid_ini_value_is_wrong_use_and_named(project: Project, name: str, value: str) -> None:
     project.pytester.makeini(f"[pytest]\n{name} = {value}\n")
     message = refused(project)
     assert name in message
@@ -586,7 +584,7 @@ def test_a_directory_that_may_not_be_made_is_an_error(
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_full_disk_leaves_the_report_of_before(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_previous_report(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     old = project.path / "runs/A2/report.md"
     old.parent.mkdir(parents=True)
     old.write_text("of before")
@@ -599,7 +597,7 @@ def test_a_full_disk_leaves_the_report_of_before(project: Project, monkeypatch: 
     assert "ERROR: cannot write the reports to runs/A2: No space left on device" in printed(outcome)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert old.read_text() == "of before"
-    assert [one.name for one in old.parent.iterdir()] == ["report.md"]
+    assert [path.name for path in old.parent.iterdir()] == ["report.md"]
 
 
 # -- hostile text --------------------------------------------------------------------------------
@@ -669,7 +667,7 @@ def assert_inert(text: str) -> None:
 @pytest.mark.parametrize(
     "args", [["-vv", "-rA"], ["-q"], ["-v", "-n", "2"], ["--collect-only"]], ids=" ".join
 )
-def test_hostile_text_is_inert_on_the_terminal(project: Project, args: list[str]) -> None:
+def test_hostile_text_is_harmless_on_the_terminal(project: Project, args: list[str]) -> None:
     outcome = hostile_project(project).pytest(*args)
     text = printed(outcome)
     assert_inert(text)
@@ -678,7 +676,7 @@ def test_hostile_text_is_inert_on_the_terminal(project: Project, args: list[str]
         outcome.assert_outcomes(failed=3, xfailed=1, skipped=1)
 
 
-def test_hostile_text_is_inert_in_junit_xml(project: Project) -> None:
+def test_hostile_text_is_harmless_in_junit_xml(project: Project) -> None:
     printed(hostile_project(project).pytest("--junitxml=junit.xml"))
     data = (project.path / "junit.xml").read_text("utf-8")
     cases = list(ElementTree.fromstring(data).iter("testcase"))
@@ -693,7 +691,7 @@ def outside_code(markdown: str) -> str:
     return re.sub(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)", "", markdown)
 
 
-def test_hostile_text_is_inert_in_the_markdown_report(project: Project) -> None:
+def test_hostile_text_is_harmless_in_the_markdown_report(project: Project) -> None:
     printed(hostile_project(project).pytest())
     markdown = (project.path / "runs/B/report.md").read_text("utf-8")
     assert_inert(markdown)
@@ -715,10 +713,10 @@ def test_hostile_text_adds_no_cell_to_a_table_of_the_markdown_report(project: Pr
             widths.clear()
 
 
-def test_hostile_text_is_kept_by_the_letter_in_the_json_report(project: Project) -> None:
+def test_hostile_text_is_kept_unchanged_in_the_json_report(project: Project) -> None:
     printed(hostile_project(project).pytest())
     report = project.report()
-    assert HOSTILE in {one["query_id"] for one in report["per_query"]}
+    assert HOSTILE in {query["query_id"] for query in report["per_query"]}
     assert report["not_in_golden"] == [f"stray {HOSTILE}"]
     text = (project.path / "runs/B/report.json").read_text("utf-8")
     assert "\x1b" not in text
@@ -762,13 +760,13 @@ def test_run_ids_that_differ_have_directories_that_differ(project: Project) -> N
     assert len(list((project.path / "runs").iterdir())) == len(run_ids)
 
 
-def test_hostile_text_is_inert_in_a_usage_error(project: Project) -> None:
+def test_hostile_text_is_harmless_in_a_usage_error(project: Project) -> None:
     runs: Any = {f"a{HOSTILE}": {}, f"b{HOSTILE}": {}}
     project.make_database(**runs)
     assert_inert(refused(project, f"--kebab-suite={TAME}\x1b[2J", b="\x1b[2Jnosuch"))
 
 
-def test_hostile_text_is_inert_in_the_error_of_a_golden_file(project: Project) -> None:
+def test_hostile_text_is_harmless_in_the_error_of_a_golden_file(project: Project) -> None:
     project.write_golden({"id": HOSTILE, HOSTILE: 1}, {"id": HOSTILE, "k": HOSTILE})
     assert_inert(refused(project))
 

@@ -1,4 +1,4 @@
-"""Items that pass take a short path, and nobody can tell; where somebody could, they do not take it."""
+"""Items that pass take the fast path where that makes no visible difference, and only there."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pytest
 from tests.builders import result
 from tests.integration.conftest import Project
 
-# The plugins of the development environment that close the short path.
+# The plugins of the development environment that close the fast path.
 ALONE = [
     flag
     for name in ("html", "metadata", "rerunfailures", "timeout", "cov", "playwright", "base_url")
     for flag in ("-p", f"no:{name}")
 ]
 STANDARD = "def pytest_runtest_setup(item): pass\n"
-# Says of every report of a call whether it came by the short path, which carries no keywords but the name.
+# Prints for every report of a call whether it came by the fast path, whose only keyword is the name.
 TELLS = """
 def pytest_runtest_logreport(report):
     if report.when == "call" and "query[" in report.nodeid:
-        print("SHORT" if len(report.keywords) == 1 else "STANDARD", report.nodeid, report.outcome)
+        print("FAST" if len(report.keywords) == 1 else "STANDARD", report.nodeid, report.outcome)
 """
 
 
@@ -40,22 +40,22 @@ def several(project: Project) -> Project:
 def paths(project: Project, *options: str) -> dict[str, str]:
     project.pytester.makeconftest(TELLS)
     printed = project.pytest(*options, "-s").stdout.str()
-    found = re.findall(r"(SHORT|STANDARD) \S+query\[(\w+)\] (\w+)", printed)
+    found = re.findall(r"(FAST|STANDARD) \S+query\[(\w+)\] (\w+)", printed)
     return {name: f"{path.lower()} {outcome}" for path, name, outcome in found}
 
 
-def test_items_that_pass_take_the_short_path_and_others_do_not(project: Project) -> None:
+def test_items_that_pass_take_the_fast_path_and_others_do_not(project: Project) -> None:
     assert paths(several(project), *ALONE) == {
-        "one": "short passed",
-        "two": "short passed",
+        "one": "fast passed",
+        "two": "fast passed",
         "lost": "standard failed",
-        "three": "short passed",
+        "three": "fast passed",
         "four": "standard passed",  # the last one, which tears down what others set up
     }
 
 
 @pytest.mark.parametrize("plugin", ["html", "rerunfailures", "timeout"])
-def test_a_plugin_that_hooks_into_the_running_of_items_closes_it(project: Project, plugin: str) -> None:
+def test_a_plugin_with_hooks_that_it_does_not_call_closes_it(project: Project, plugin: str) -> None:
     pytest.importorskip({"html": "pytest_html"}.get(plugin, f"pytest_{plugin}"))
     kept = ["metadata"] if plugin == "html" else []
     others = [flag for flag in ALONE if flag not in (f"no:{name}" for name in (plugin, *kept))]
@@ -83,7 +83,7 @@ def without_times(text: str) -> str:
 
 
 @pytest.mark.parametrize("options", [[], ["-v"], ["-x"], ["--maxfail=1"], ["-k", "one or lost"], ["-rA"]])
-def test_nobody_can_tell_from_output_and_junit(project: Project, options: list[str]) -> None:
+def test_output_and_junit_are_the_same_as_without_it(project: Project, options: list[str]) -> None:
     several(project)
     seen = []
     for conftest in ("", STANDARD):
@@ -94,7 +94,7 @@ def test_nobody_can_tell_from_output_and_junit(project: Project, options: list[s
     assert seen[0] == seen[1]
 
 
-def test_fixtures_of_tests_around_it_are_set_up_and_torn_down_as_ever(project: Project) -> None:
+def test_fixtures_of_tests_around_it_are_set_up_and_torn_down_as_usual(project: Project) -> None:
     several(project)
     project.pytester.makepyfile(
         test_a="""
@@ -156,14 +156,14 @@ def pytest_configure(config):
 """
 
 
-def test_a_wrapper_around_the_running_of_each_item_sees_them_all(project: Project) -> None:
+def test_a_wrapper_around_the_protocol_is_called_for_every_item(project: Project) -> None:
     several(project)
     project.pytester.makeconftest(WRAPS)
     printed = project.pytest(*ALONE, "-s").stdout.str()
     assert re.findall(r"WRAPPED query\[(\w+)", printed) == ["one", "two", "lost", "unasked", "three", "four"]
 
 
-def test_somebody_elses_loop_is_left_to_run(project: Project) -> None:
+def test_a_loop_of_a_conftest_is_used_instead_of_ours(project: Project) -> None:
     several(project)
     project.pytester.makeconftest(LOOPS)
     outcome = project.pytest(*ALONE, "-s")
@@ -193,12 +193,12 @@ import gc
 
 def pytest_runtest_logreport(report):
     if "two" in report.nodeid and report.when == "call":
-        print("SET ASIDE", gc.get_freeze_count() > 0)
+        print("FROZEN", gc.get_freeze_count() > 0)
 """
-LEFT = """
+SKIPPED = """
 import atexit, gc
 # Handlers run in reverse: this one, registered before the plugin's, runs after it.
-atexit.register(lambda: print("LEFT", gc.get_freeze_count() > 0, flush=True))
+atexit.register(lambda: print("SKIPPED", gc.get_freeze_count() > 0, flush=True))
 """
 PROGRAM = """
 import gc, sys, pytest
@@ -218,22 +218,22 @@ log.emit("flushed at the end")
 """
 
 
-def test_what_was_set_aside_is_taken_back_when_pytest_is_done(project: Project) -> None:
+def test_what_exists_is_frozen_while_items_run_and_unfrozen_at_the_end(project: Project) -> None:
     several(project)
     project.pytester.makeconftest(COUNTS)
-    project.pytest(*ALONE, "fixtures", "-s").stdout.fnmatch_lines(["*SET ASIDE True*"])
+    project.pytest(*ALONE, "fixtures", "-s").stdout.fnmatch_lines(["*FROZEN True*"])
     assert gc.get_freeze_count() == 0
 
 
-def test_nothing_is_set_aside_where_tests_of_others_run(project: Project) -> None:
+def test_nothing_is_frozen_where_other_tests_run(project: Project) -> None:
     several(project)
     project.pytester.makeconftest(COUNTS)
     project.pytester.makepyfile(test_other="def test_other(): pass")
     outcome = project.pytest(*ALONE, "fixtures", "test_other.py", "-s")
-    outcome.stdout.fnmatch_lines(["*SET ASIDE False*"])
+    outcome.stdout.fnmatch_lines(["*FROZEN False*"])
 
 
-def test_what_others_set_aside_stays_so(project: Project) -> None:
+def test_what_someone_else_froze_stays_frozen(project: Project) -> None:
     several(project)
     gc.freeze()
     try:
@@ -245,17 +245,17 @@ def test_what_others_set_aside_stays_so(project: Project) -> None:
         gc.unfreeze()
 
 
-def test_memory_is_left_to_the_system_only_where_nothing_of_the_users_own_runs(project: Project) -> None:
+def test_the_final_collection_is_skipped_only_where_no_code_of_the_users_runs(project: Project) -> None:
     several(project)
-    project.pytester.makepyfile(probe=LEFT, test_other="def test_other(): pass")
+    project.pytester.makepyfile(probe=SKIPPED, test_other="def test_other(): pass")
     options = [*ALONE, "-p", "probe", "fixtures"]
-    project.pytest_subprocess(*options).stdout.fnmatch_lines(["LEFT True"])
-    project.pytest_subprocess(*options, "test_other.py").stdout.fnmatch_lines(["LEFT False"])
+    project.pytest_subprocess(*options).stdout.fnmatch_lines(["SKIPPED True"])
+    project.pytest_subprocess(*options, "test_other.py").stdout.fnmatch_lines(["SKIPPED False"])
     project.pytester.makeconftest("")
-    project.pytest_subprocess(*options).stdout.fnmatch_lines(["LEFT False"])
+    project.pytest_subprocess(*options).stdout.fnmatch_lines(["SKIPPED False"])
 
 
-def test_a_program_that_calls_pytest_ends_as_ever(project: Project) -> None:
+def test_a_program_that_calls_pytest_keeps_its_final_collection(project: Project) -> None:
     several(project)
     program = project.pytester.makepyfile(program=PROGRAM)
     options = ["--kebab-run-a=A", "--kebab-run-b=B", "fixtures"]
@@ -263,14 +263,14 @@ def test_a_program_that_calls_pytest_ends_as_ever(project: Project) -> None:
     assert (project.path / "written.txt").read_text(encoding="utf-8") == "flushed at the end"
 
 
-# -- what others do to the items -----------------------------------------------------------------
+# -- items that others change --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", [["-k", "nosuch"], ["--deselect", "fixtures/golden_queries.yaml"]])
 def test_where_all_items_are_deselected_there_is_nothing_to_run(project: Project, options: list[str]) -> None:
     outcome = several(project).pytest(*ALONE, "fixtures", *options)
     assert outcome.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    outcome.stdout.fnmatch_lines(["deselected: 6 queries, which have no say in the outcome"])
+    outcome.stdout.fnmatch_lines(["deselected: 6 queries (not counted)"])
     outcome.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
@@ -303,7 +303,7 @@ def test_a_mark_that_a_conftest_adds_counts(
     ],
     ids=["setup", "protocol"],
 )
-def test_a_plugin_that_comes_while_items_run_misses_nothing(project: Project, hook: str) -> None:
+def test_a_plugin_registered_while_items_run_has_its_hooks_called(project: Project, hook: str) -> None:
     several(project)
     project.pytester.makepyfile(
         test_a=f"""
@@ -317,7 +317,7 @@ def test_a_plugin_that_comes_while_items_run_misses_nothing(project: Project, ho
     printed = project.pytest(*ALONE, "test_a.py", "fixtures", "-s").stdout.str()
     seen = re.findall(r"SEEN query\[(\w+)", printed)
     # What is skipped is skipped before anybody's setup.
-    assert [one for one in seen if one != "unasked"] == ["one", "two", "lost", "three", "four"]
+    assert [name for name in seen if name != "unasked"] == ["one", "two", "lost", "three", "four"]
 
 
 def test_a_hook_may_shorten_the_session(project: Project) -> None:
@@ -336,7 +336,7 @@ def test_a_hook_may_shorten_the_session(project: Project) -> None:
     project.pytest(*ALONE).assert_outcomes(passed=2)
 
 
-def test_an_accepted_regression_that_is_made_to_fail_is_told_in_full(project: Project) -> None:
+def test_an_accepted_regression_that_is_made_to_fail_is_explained_in_full(project: Project) -> None:
     project.write_golden({"id": "q-002", "expected_chunk_ids": ["c2"], "xfail": {"reason": "known"}})
     outcome = project.pytest(*ALONE, "--runxfail")
     outcome.assert_outcomes(failed=1)

@@ -102,7 +102,7 @@ def test_a_baseline_database_that_is_missing_is_wrong_use_that_names_the_option(
     assert not (project.path / "none.sqlite").exists()
 
 
-def test_fail_may_be_said_outright(project: Project) -> None:
+def test_fail_may_be_given_explicitly(project: Project) -> None:
     assert project.pytest("--kebab-if-no-baseline=fail", a="nope").ret == pytest.ExitCode.USAGE_ERROR
 
 
@@ -152,7 +152,7 @@ def test_delta_gates_are_skipped_with_the_reason_and_other_gates_are_judged(firs
     outcome = first.pytest(PASS, *gates)
     outcome.assert_outcomes(passed=2, skipped=1, failed=1)  # hit@5 is 1/2
     outcome.stdout.fnmatch_lines(["gate skipped: delta hit@5 >= 0", "     there is no baseline yet"])
-    assert [(one["gate"], one["passed"]) for one in first.report()["gates"]] == [
+    assert [(gate["gate"], gate["passed"]) for gate in first.report()["gates"]] == [
         ("delta hit@5 >= 0", True),
         ("hit@5 >= 0.9", False),
     ]

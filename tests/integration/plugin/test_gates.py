@@ -14,8 +14,8 @@ from tests.integration.conftest import GOLDEN, Project
 
 def gate_ids(project: Project, *args: str) -> list[str]:
     """The node ids of the gates, without the file."""
-    found = [one.removeprefix(f"{GOLDEN}::") for one in project.node_ids(*args)]
-    return [one for one in found if one.startswith("gate[")]
+    found = [node_id.removeprefix(f"{GOLDEN}::") for node_id in project.node_ids(*args)]
+    return [name for name in found if name.startswith("gate[")]
 
 
 def with_ini(project: Project, *gates: str) -> None:
@@ -72,7 +72,7 @@ def test_gates_under_xdist_have_the_same_ids_verdicts_and_reasons(project: Proje
         outcome = project.pytest(*gates, "-k", "gate", "-rA", *args)
         outcome.assert_outcomes(passed=1, failed=2)
         words = ("PASSED", "FAILED")
-        return sorted(one for one in outcome.outlines if one.startswith(words) and "::gate[" in one)
+        return sorted(line for line in outcome.outlines if line.startswith(words) and "::gate[" in line)
 
     alone = gate_lines()
     assert len(alone) == 3
@@ -85,7 +85,9 @@ def test_what_a_gate_judged_is_in_its_properties(project: Project) -> None:
     )
     root = ElementTree.parse(project.path / "junit.xml").getroot()
     found = {
-        str(case.get("name")): {one.get("name"): one.get("value") for one in case.iter("property")}
+        str(case.get("name")): {
+            element.get("name"): element.get("value") for element in case.iter("property")
+        }
         for case in root.iter("testcase")
     }
     assert found["gate[hit@5 >= 0.9]"]["kebab_value"] == "0.5"
@@ -100,7 +102,7 @@ def test_a_failing_gate_alone_fails_the_session_and_one_that_holds_does_not(proj
 
 def test_gates_are_in_both_reports_in_the_order_given(project: Project) -> None:
     project.pytest("--kebab-gate=mrr >= 0.9", "--kebab-gate=hit@5 >= 0.5")
-    assert [(one["gate"], one["passed"], one["value"]) for one in project.report()["gates"]] == [
+    assert [(gate["gate"], gate["passed"], gate["value"]) for gate in project.report()["gates"]] == [
         ("mrr >= 0.9", False, 0.5),
         ("hit@5 >= 0.5", True, 0.5),
     ]
@@ -184,7 +186,7 @@ def test_a_delta_of_scores_by_another_judge_fails_its_gate_and_is_marked_in_the_
 # -- two identical runs ----------------------------------------------------------------------------
 
 
-def test_between_equal_runs_no_gate_on_a_delta_trips_and_nothing_is_said_to_have_changed(
+def test_between_equal_runs_no_gate_on_a_delta_fails_and_nothing_is_reported_as_changed(
     project: Project,
 ) -> None:
     names = (
@@ -201,5 +203,5 @@ def test_between_equal_runs_no_gate_on_a_delta_trips_and_nothing_is_said_to_have
     deltas = project.report("A2")["deltas"]
     assert {value for value in deltas["extra"].values() if value is not None} == {0.0}
     assert not {"improved", "worse"} & {
-        one["verdict"] for one in project.report("A2")["significance"].values()
+        delta["verdict"] for delta in project.report("A2")["significance"].values()
     }

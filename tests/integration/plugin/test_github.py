@@ -22,7 +22,7 @@ def actions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def annotated(outcome: pytest.RunResult) -> list[str]:
-    """All that GitHub would obey: it looks past leading spaces."""
+    """The lines that GitHub takes for commands; it ignores leading spaces."""
     return [line for line in outcome.outlines if line.lstrip().startswith("::")]
 
 
@@ -110,12 +110,12 @@ def test_only_true_means_actions(project: Project, monkeypatch: pytest.MonkeyPat
     assert annotated(project.pytest()) == []
 
 
-def test_off_is_off(project: Project, actions: None) -> None:
+def test_off_turns_them_off_under_actions(project: Project, actions: None) -> None:
     assert annotated(project.pytest("--kebab-annotations=off")) == []
 
 
 @pytest.mark.parametrize("option", ["--kebab-annotations=on", "--kebab-annotations"])
-def test_on_is_on_also_elsewhere(project: Project, option: str) -> None:
+def test_on_turns_them_on_elsewhere(project: Project, option: str) -> None:
     assert len(annotated(project.pytest("fixtures", option))) == 1
 
 
@@ -124,7 +124,7 @@ def test_the_ini_value_may_turn_them_off(project: Project, actions: None) -> Non
     assert annotated(project.pytest()) == []
 
 
-def test_nothing_failed_is_nothing_annotated(project: Project, actions: None) -> None:
+def test_where_nothing_failed_nothing_is_annotated(project: Project, actions: None) -> None:
     assert annotated(project.pytest(b="A2")) == []
 
 
@@ -150,8 +150,8 @@ def test_a_known_regression_is_not_annotated(project: Project, actions: None) ->
 
 def lose(project: Project, *ids: str) -> None:
     """Golden queries that B lost, all of them."""
-    project.write_golden(*({"id": one, "expected_chunk_ids": ["c1"]} for one in ids))
-    project.make_database(A={one: result("c1") for one in ids}, B={one: result("c9") for one in ids})
+    project.write_golden(*({"id": query_id, "expected_chunk_ids": ["c1"]} for query_id in ids))
+    project.make_database(A=dict.fromkeys(ids, result("c1")), B=dict.fromkeys(ids, result("c9")))
 
 
 def test_no_more_than_ten_are_annotated(project: Project, actions: None) -> None:

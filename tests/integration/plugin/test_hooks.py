@@ -1,4 +1,4 @@
-"""The hooks that a conftest may implement: own metrics, the comparison, and sections of the reports."""
+"""The hooks that a conftest may implement: metrics, the comparison, and sections of the reports."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_metric_is_asked_about_golden_queries_alone(project: Project) -> None:
     assert (aggregate["extra"]["depth"], aggregate["counts"]["depth"]) == (1.0, 1)
 
 
-def test_a_metric_may_be_of_yes_and_no(project: Project) -> None:
+def test_a_metric_may_return_booleans(project: Project) -> None:
     project.pytester.makeconftest(metrics("return len(result.hits) > 1"))
     project.pytest()
     assert project.report()["aggregate_b"]["extra"]["own"] == 0.5
@@ -183,7 +183,7 @@ def test_a_gate_on_a_metric_whose_hook_is_gone_is_wrong_use(project: Project) ->
 # -- the comparison, and the reports -----------------------------------------------------------------
 
 
-def test_the_comparison_is_told_with_its_gates_before_anything_is_stored(project: Project) -> None:
+def test_compared_is_called_with_the_gates_before_anything_is_stored(project: Project) -> None:
     project.pytester.makeconftest(
         """
         import pathlib
@@ -199,10 +199,29 @@ def test_the_comparison_is_told_with_its_gates_before_anything_is_stored(project
     assert project.reports()
 
 
-def test_the_comparison_is_not_told_where_nothing_is_compared(project: Project) -> None:
+def test_compared_is_not_called_where_nothing_is_compared(project: Project) -> None:
     project.pytester.makeconftest("def pytest_kebab_compared(report):\n    raise SystemExit('told')\n")
     assert project.pytest("--collect-only").ret == pytest.ExitCode.OK
     assert project.pytest_without_runs().ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+def test_compared_may_end_the_session_as_wrong_use_and_is_called_once(
+    project: Project, workers: list[str]
+) -> None:
+    project.pytester.makeconftest(
+        """
+        import pytest
+
+        def pytest_kebab_compared(report):
+            with open("compared.txt", "a") as file:
+                file.write("once\\n")
+            raise pytest.UsageError("not on a Friday")
+        """
+    )
+    assert "not on a Friday" in wrong_use(project.pytest(*workers))
+    assert (project.path / "compared.txt").read_text() == "once\n"
+    assert not project.reports()
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])

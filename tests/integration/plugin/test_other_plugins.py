@@ -24,7 +24,7 @@ def test_pytest_html_reports_our_items(project: Project) -> None:
     assert "lost c2, at rank 1 in A" in text
 
 
-def test_pytest_html_keeps_hostile_text_inert(project: Project) -> None:
+def test_pytest_html_shows_hostile_text_harmless(project: Project) -> None:
     pytest.importorskip("pytest_html")
     project.write_golden({"id": "q-001", "query": "<script>alert(1)</script>", "expected_chunk_ids": ["c7"]})
     project.pytest("--html=out.html", "--self-contained-html", b="A2")
@@ -50,7 +50,7 @@ def test_a_rerun_item_has_each_property_once(project: Project) -> None:
     project.pytest("--reruns=2", "--junitxml=junit.xml")
     root = ElementTree.parse(project.path / "junit.xml").getroot()
     for case in root.iter("testcase"):
-        names = Counter(one.get("name") for one in case.iter("property"))
+        names = Counter(element.get("name") for element in case.iter("property"))
         assert set(names.values()) == {1}
 
 
@@ -82,7 +82,7 @@ def test_a_doctest_glob_that_takes_yaml_files_leaves_our_items_alone(project: Pr
 
 
 @pytest.mark.parametrize("flag", ["--setup-show", "--durations=3", "--fixtures-per-test", "-p no:logging"])
-def test_pytests_own_options_do_not_trip_over_our_items(project: Project, flag: str) -> None:
+def test_pytests_own_options_work_with_our_items(project: Project, flag: str) -> None:
     outcome = project.pytest(*flag.split(" "), b="A2")
     assert outcome.ret == pytest.ExitCode.OK
     outcome.stdout.no_fnmatch_line("*INTERNALERROR*")

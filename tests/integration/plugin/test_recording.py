@@ -36,7 +36,9 @@ def rows(pytester: pytest.Pytester, sql: str, at: str = "kebab.sqlite") -> list[
 def found(pytester: pytest.Pytester) -> dict[str, list[str]]:
     """The recorded hits by query."""
     stored = rows(pytester, "SELECT query_id, result_json FROM eval_query_results WHERE run_id = 'new'")
-    return {one: [hit["chunk_id"] for hit in json.loads(text)["hits_top_k"]] for one, text in stored}
+    return {
+        query_id: [hit["chunk_id"] for hit in json.loads(text)["hits_top_k"]] for query_id, text in stored
+    }
 
 
 ALL_FOUR = {f"q{number}": [f"c{number}", "c9"] for number in range(4)}
@@ -297,7 +299,7 @@ def test_an_empty_id_is_wrong_use(pytester: pytest.Pytester) -> None:
     assert not (pytester.path / "kebab.sqlite").exists()
 
 
-def test_a_hostile_id_is_inert_in_the_summary(pytester: pytest.Pytester) -> None:
+def test_a_hostile_id_is_harmless_in_the_summary(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(RECORDS_FOUR)
     outcome = record(pytester, run_id="\x1b[31m##[error]x")
     assert outcome.ret == pytest.ExitCode.OK

@@ -245,7 +245,7 @@ def test_the_short_summary_gives_node_id_and_reason(project: Project) -> None:
     )
 
 
-def test_hostile_text_reaches_the_terminal_inert(project: Project) -> None:
+def test_hostile_text_is_harmless_on_the_terminal(project: Project) -> None:
     project.write_golden({"id": "q1", "query": "red \x1b[31m alert", "expected_chunk_ids": ["c1"]})
     project.make_database(A={"q1": result("c1")}, B={"q1": result("c9", "\x1b]0;owned\x07")})
     outcome = project.pytest("--color=no")
@@ -304,7 +304,7 @@ def test_wrong_use_is_one_error_and_exit_4(project: Project, args: list[str], wo
     assert not project.reports()
 
 
-def test_a_broken_golden_file_is_one_error_with_every_offender(project: Project) -> None:
+def test_a_broken_golden_file_is_one_message_that_names_every_error(project: Project) -> None:
     project.golden.write_text("- {id: q1, query: one, must_contains: [x]}\n- {id: q2, query: 7}\n")
     outcome = project.pytest()
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
@@ -476,7 +476,7 @@ def test_the_snapshot_mode_is_set_in_ini(project: Project) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("kebab_k", "none"), ("kebab_snapshot", "perhaps"), ("kebab_no_store", "maybe")]
 )
-def test_a_senseless_ini_value_is_an_error_that_names_it(project: Project, name: str, value: str) -> None:
+def test_an_invalid_ini_value_is_an_error_that_names_it(project: Project, name: str, value: str) -> None:
     project.pytester.makeini(f"[pytest]\n{name} = {value}\n")
     outcome = project.pytest()
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ LATER: dict[str, Json] = {"q-001": result("c7", "c1"), "q-002": result("c8", "c9
 
 
 def snapshot(project: Project) -> Path:
-    return project.path / "fixtures/__snapshots__/golden_queries/compare-report.json"
+    return project.path / "fixtures/golden_queries.compare-report.json"
 
 
 def record(project: Project) -> None:
@@ -38,13 +39,13 @@ def test_snapshot_update_records_the_report_beside_the_golden_file(project: Proj
     outcome.assert_outcomes(passed=2, failed=1)  # q-002 is a regression all the same
     outcome.stdout.fnmatch_lines(["1 snapshot generated."])
     recorded = json.loads(snapshot(project).read_text("utf-8"))
-    assert [one["kind"] for one in recorded["per_query"]] == ["draw", "regression"]
+    assert [query["kind"] for query in recorded["per_query"]] == ["draw", "regression"]
 
 
 def test_a_golden_file_elsewhere_has_its_snapshot_beside_it(project: Project) -> None:
     project.write_golden({"id": "q-001", "expected_chunk_ids": ["c1"]}, at="data/my.golden.yaml")
     project.pytest("--kebab-golden=data/my.golden.yaml", "--snapshot-update").assert_outcomes(passed=2)
-    assert (project.path / "data/__snapshots__/my.golden/compare-report.json").is_file()
+    assert (project.path / "data/my.golden.compare-report.json").is_file()
 
 
 def test_the_snapshot_holds_no_run_ids_and_no_timings(project: Project) -> None:
@@ -130,7 +131,6 @@ def test_snapshot_update_records_the_changed_verdict(project: Project) -> None:
 
 @pytest.mark.parametrize("text", ["", "{broken", "[]", "null"])
 def test_a_snapshot_that_is_no_report_fails_with_the_remedy(project: Project, text: str) -> None:
-    snapshot(project).parent.mkdir(parents=True)
     snapshot(project).write_text(text)
     outcome = project.pytest(ITEM)
     outcome.assert_outcomes(failed=1)
@@ -185,22 +185,54 @@ def test_require_without_syrupy_is_wrong_use(project: Project) -> None:
     outcome.stderr.fnmatch_lines(["ERROR: *syrupy*"])
 
 
-# -- beside other snapshots ------------------------------------------------------------------------
+# -- beside other snapshots and files --------------------------------------------------------------
+
+OWN_TEST = """
+from syrupy.extensions.json import JSONSnapshotExtension
+
+def test_own(snapshot):
+    assert {"a": 1} == snapshot
+
+def test_json(snapshot):
+    assert {"a": 1} == snapshot.use_extension(JSONSnapshotExtension)
+"""
+NAMED = ("--kebab-run-a=A", "--kebab-run-b=B")
 
 
-def add_own_snapshot_test(project: Project, directory: str = "tests") -> Path:
-    """A test module that uses syrupy itself, with its snapshot recorded; the snapshot's path."""
+def add_own_snapshot_test(project: Project, directory: str = "tests") -> list[Path]:
+    """A test module that uses syrupy itself, with its snapshots recorded; their paths."""
     path = project.path / directory
     path.mkdir(exist_ok=True)
-    (path / "test_own.py").write_text("def test_own(snapshot):\n    assert {'a': 1} == snapshot\n")
-    project.pytest_without_runs("--snapshot-update", directory).assert_outcomes(passed=1)
-    return path / "__snapshots__/test_own.ambr"
+    (path / "test_own.py").write_text(OWN_TEST)
+    project.pytest_without_runs("--snapshot-update", directory).assert_outcomes(passed=2)
+    return [path / "__snapshots__/test_own.ambr", path / "__snapshots__/test_own/test_json.json"]
+
+
+def add_own_files(project: Project) -> dict[Path, str]:
+    """Files of the user's own beside the golden file, some with names like the snapshot's."""
+    names = (
+        "data.json",
+        "golden_queries.json",
+        "golden_queries.lock.json.orig",
+        "other.compare-report.json",
+        "golden_queries/compare-report.json",
+        "nested/data.json",
+    )
+    files = {project.path / "fixtures" / name: f'{{"mine": "{name}"}}' for name in names}
+    for path, text in files.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return files
+
+
+def contents(paths: Iterable[Path]) -> dict[Path, str]:
+    return {path: path.read_text() for path in paths if path.is_file()}
 
 
 def test_both_are_counted_in_syrupys_report(project: Project) -> None:
     record(project)
     add_own_snapshot_test(project)
-    project.pytest().stdout.fnmatch_lines(["2 snapshots passed."])
+    project.pytest().stdout.fnmatch_lines(["3 snapshots passed."])
 
 
 @pytest.mark.parametrize("selected", ["q-001", "snapshot", "test_own"])
@@ -212,52 +244,159 @@ def test_no_snapshot_is_unused_where_k_selects(project: Project, selected: str) 
     assert outcome.ret == pytest.ExitCode.OK
 
 
-@pytest.mark.parametrize("args", [[], ["-k", "q-001"], ["-k", "test_own"], [ITEM], ["tests"]])
-def test_updating_deletes_no_other_snapshot(project: Project, args: list[str]) -> None:
-    own = add_own_snapshot_test(project)
+@pytest.mark.parametrize("directory", ["tests", "fixtures"])
+@pytest.mark.parametrize(
+    "args", [[], ["-k", "q-001"], ["-k", "test_own"], ["-k", "snapshot or query"], [ITEM], ["fixtures"]]
+)
+def test_updating_deletes_no_other_snapshot(project: Project, directory: str, args: list[str]) -> None:
+    own = add_own_snapshot_test(project, directory)
     record(project)
-    project.pytest("--snapshot-update", *args)
-    assert own.is_file()
-    assert snapshot(project).is_file()
+    before = contents([*own, snapshot(project)])
+    outcome = project.pytest("--snapshot-update", *args)
+    outcome.stdout.no_fnmatch_line("*deleted*")
+    assert len(before) == 3
+    assert contents(before) == before
 
 
-def test_without_a_run_the_snapshot_is_neither_unused_nor_deleted(project: Project) -> None:
-    record(project)
-    add_own_snapshot_test(project)
-    outcome = project.pytest_without_runs()
-    outcome.stdout.fnmatch_lines(["1 snapshot passed."])
-    assert outcome.ret == pytest.ExitCode.OK
-    project.pytest_without_runs("--snapshot-update")
-    assert snapshot(project).is_file()
-
-
-def test_a_snapshot_test_beside_the_golden_file_keeps_its_snapshot(project: Project) -> None:
-    own = add_own_snapshot_test(project, "fixtures")
-    project.pytest("--snapshot-update", "-k", "snapshot or query")
-    assert own.is_file()
-    project.pytest("--snapshot-update")
-    assert own.is_file()
-
-
-BESIDE = "defect: a syrupy test beside the golden file takes the report's snapshot for an unused one"
-
-
-def test_without_a_run_a_snapshot_test_beside_the_golden_file_passes(project: Project) -> None:
-    add_own_snapshot_test(project, "fixtures")
-    record(project)
-    outcome = project.pytest_without_runs()
-    outcome.stdout.no_fnmatch_line("*snapshot* unused.*")
-    assert outcome.ret == pytest.ExitCode.OK
-
-
-@pytest.mark.parametrize("named", [[], ["--kebab-run-a=A", "--kebab-run-b=B", "--kebab-snapshot=off"]])
-def test_a_snapshot_test_beside_the_golden_file_does_not_delete_the_report_s(
-    project: Project, named: list[str]
+@pytest.mark.parametrize("directory", ["tests", "fixtures"])
+@pytest.mark.parametrize("named", [[], [*NAMED, "--kebab-snapshot=off"]], ids=["no run", "off"])
+def test_a_session_that_does_not_compare_it_neither_reports_nor_deletes_it(
+    project: Project, directory: str, named: list[str]
 ) -> None:
+    add_own_snapshot_test(project, directory)
+    record(project)
+    before = snapshot(project).read_bytes()
+    outcome = project.pytest_without_runs("-k", "test_", *named)
+    outcome.assert_outcomes(passed=2, deselected=2 if named else 0)
+    outcome.stdout.fnmatch_lines(["2 snapshots passed."])
+    outcome.stdout.no_fnmatch_line("*unused*")
+    outcome = project.pytest_without_runs("--snapshot-update", *named)
+    outcome.stdout.no_fnmatch_line("*deleted*")
+    assert snapshot(project).read_bytes() == before
+
+
+@pytest.mark.parametrize("directory", ["tests", "fixtures"])
+@pytest.mark.parametrize("named", [[], list(NAMED)], ids=["no run", "both runs"])
+def test_unused_snapshots_of_the_users_own_are_still_reported_and_deleted(
+    project: Project, directory: str, named: list[str]
+) -> None:
+    record(project)
+    ambr, json_file = add_own_snapshot_test(project, directory)
+    unused = json_file.with_name("test_gone.json")
+    unused.write_text("{}")
+    outcome = project.pytest_without_runs(*named)
+    outcome.stdout.fnmatch_lines(["*1 snapshot unused.*"])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+    project.pytest_without_runs("--snapshot-update", *named).stdout.fnmatch_lines(
+        ["*1 unused snapshot deleted.*"]
+    )
+    assert not unused.exists()
+    assert ambr.is_file()
+    assert json_file.is_file()
+    assert snapshot(project).is_file()
+
+
+@pytest.mark.parametrize("named", [[], list(NAMED)], ids=["no run", "both runs"])
+def test_other_files_beside_the_golden_file_are_left_alone(project: Project, named: list[str]) -> None:
     add_own_snapshot_test(project, "fixtures")
     record(project)
-    project.pytest_without_runs("--snapshot-update", *named)
-    assert snapshot(project).is_file()
+    files = add_own_files(project)
+    for args in ([], ["--snapshot-update"], ["--snapshot-update", "fixtures"]):
+        outcome = project.pytest_without_runs(*named, *args)
+        outcome.stdout.no_fnmatch_line("*unused*")
+        assert contents(files) == files
+
+
+@pytest.mark.parametrize("args", [[], [ITEM]])
+def test_recording_writes_one_file_and_touches_no_other(project: Project, args: list[str]) -> None:
+    files = add_own_files(project)
+    # Where syrupy would look, by its own rules, for other snapshots of an item with our file's name.
+    near = project.path / "fixtures/__snapshots__/golden_queries.compare-report/mine.json"
+    near.parent.mkdir(parents=True)
+    near.write_text("{}")
+    before = set(project.golden.parent.rglob("*"))
+    outcome = project.pytest("--snapshot-update", *args)
+    outcome.stdout.no_fnmatch_line("*deleted*")
+    assert set(project.golden.parent.rglob("*")) - before == {snapshot(project)}
+    assert contents([*files, near]) == {**files, near: "{}"}
+
+
+@pytest.mark.parametrize("named", [[], list(NAMED)], ids=["no run", "both runs"])
+def test_no_class_of_syrupys_is_patched(project: Project, named: list[str]) -> None:
+    project.pytester.makepyfile(
+        """
+        from syrupy.extensions.base import SnapshotCollectionStorage
+
+        def test_own():
+            functions = [value for value in vars(SnapshotCollectionStorage).values() if callable(value)]
+            assert {function.__module__ for function in functions} == {"syrupy.extensions.base"}
+        """
+    )
+    project.pytest_without_runs(*named, "-k", "test_own").assert_outcomes(
+        passed=1, deselected=2 if named else 0
+    )
+
+
+# -- a snapshot at the former path -----------------------------------------------------------------
+
+
+def record_at_former_path(project: Project) -> Path:
+    """The snapshot where an earlier version recorded it."""
+    record(project)
+    former = project.path / "fixtures/__snapshots__/golden_queries/compare-report.json"
+    former.parent.mkdir(parents=True)
+    return snapshot(project).rename(former)
+
+
+MOVE = (
+    "git mv fixtures/__snapshots__/golden_queries/compare-report.json"
+    " fixtures/golden_queries.compare-report.json"
+)
+
+
+@pytest.mark.parametrize(
+    "args", [[], ["--kebab-snapshot=require"], ["-n", "2"]], ids=["auto", "require", "xdist"]
+)
+def test_a_snapshot_at_the_former_path_is_named_with_the_move_to_make(
+    project: Project, args: list[str]
+) -> None:
+    record_at_former_path(project)
+    outcome = project.pytest(*args)
+    outcome.stdout.fnmatch_lines([f"snapshot: not compared, because *; move it: {MOVE}"])
+    outcome.stdout.no_fnmatch_line("snapshot: none yet*")
+
+
+def test_after_the_move_it_is_compared(project: Project) -> None:
+    record_at_former_path(project)
+    _, _, old, new = MOVE.split()
+    (project.path / old).rename(project.path / new)
+    outcome = project.pytest(ITEM)
+    outcome.assert_outcomes(passed=1)
+    outcome.stdout.no_fnmatch_line("*git mv*")
+
+
+def test_beside_a_snapshot_at_the_new_path_it_is_to_be_removed(project: Project) -> None:
+    former = record_at_former_path(project)
+    outcome = project.pytest("--snapshot-update", ITEM)
+    outcome.assert_outcomes(passed=1)
+    outcome.stdout.fnmatch_lines(["snapshot: *is no longer used; remove it: git rm fixtures/__snapshots__/*"])
+    assert former.is_file()
+
+
+def test_paths_in_the_move_are_quoted_for_a_shell(project: Project) -> None:
+    project.write_golden({"id": "q-001", "expected_chunk_ids": ["c1"]}, at="my data/golden.yaml")
+    former = project.path / "my data/__snapshots__/golden/compare-report.json"
+    former.parent.mkdir(parents=True)
+    former.write_text("{}")
+    project.pytest("--kebab-golden=my data/golden.yaml").stdout.fnmatch_lines(
+        ["*: git mv 'my data/__snapshots__/golden/compare-report.json' 'my data/golden.compare-report.json'"]
+    )
+
+
+@pytest.mark.parametrize("args", [["--kebab-snapshot=off"], ["-p", "no:syrupy"]])
+def test_where_no_snapshot_is_compared_the_former_one_is_not_named(project: Project, args: list[str]) -> None:
+    record_at_former_path(project)
+    project.pytest(*args).stdout.no_fnmatch_line("*git mv*")
 
 
 # -- under xdist -----------------------------------------------------------------------------------
@@ -275,11 +414,9 @@ def test_workers_record_and_compare(project: Project, two_workers: tuple[str, st
     snapshot(project).unlink()
     outcome = project.pytest(*two_workers, "--snapshot-update")
     outcome.assert_outcomes(passed=2, failed=1)
-    outcome.stdout.fnmatch_lines(["1 snapshot generated."])
     assert snapshot(project).read_bytes() == alone
     outcome = project.pytest(*two_workers)
     outcome.assert_outcomes(passed=2, failed=1)
-    outcome.stdout.fnmatch_lines(["1 snapshot passed."])
 
 
 def test_workers_show_the_diff(project: Project, two_workers: tuple[str, str]) -> None:
@@ -287,16 +424,15 @@ def test_workers_show_the_diff(project: Project, two_workers: tuple[str, str]) -
     change_b(project)
     outcome = project.pytest(*two_workers)
     outcome.stdout.fnmatch_lines(["query q-001: *b_hit_rank 1 → 2*"])
-    outcome.stdout.fnmatch_lines(["1 snapshot failed."])
     outcome.stdout.fnmatch_lines([f"FAILED {GOLDEN}::snapshot[[]compare-report] - the comparison is not *"])
 
 
 def test_workers_leave_other_snapshots_alone(project: Project, two_workers: tuple[str, str]) -> None:
-    own = add_own_snapshot_test(project)
+    own = add_own_snapshot_test(project, "fixtures")
     record(project)
+    before = contents([*own, snapshot(project), *add_own_files(project)])
     outcome = project.pytest(*two_workers)
-    outcome.stdout.fnmatch_lines(["2 snapshots passed."])
-    outcome.stdout.no_fnmatch_line("*snapshot* unused.*")
-    project.pytest(*two_workers, "--snapshot-update")
-    assert own.is_file()
-    assert snapshot(project).is_file()
+    outcome.stdout.no_fnmatch_line("*unused*")
+    outcome = project.pytest(*two_workers, "--snapshot-update")
+    outcome.stdout.no_fnmatch_line("*deleted*")
+    assert contents(before) == before

@@ -1,4 +1,4 @@
-"""What is left when the session ends: stored aggregates, reports, the summary, JUnit XML."""
+"""What a session leaves behind: stored aggregates, reports, the summary, JUnit XML."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_run_id_that_is_no_plain_file_name_is_percent_encoded(project: Project
 def test_the_reports_are_complete_whatever_is_selected(project: Project, args: list[str]) -> None:
     project.pytester.makepyfile("def test_aa(): assert 0")
     project.pytest(*args)
-    assert [one["query_id"] for one in project.report()["per_query"]] == ["q-001", "q-002"]
+    assert [query["query_id"] for query in project.report()["per_query"]] == ["q-001", "q-002"]
     assert aggregate_of(project.database, "B")["total_queries"] == 2
 
 
@@ -196,11 +196,11 @@ def test_a_session_that_is_stopped_among_the_queries_says_that_nothing_was_writt
     assert not project.reports()
 
 
-def test_deselected_gates_and_queries_are_said_to_have_no_say(project: Project) -> None:
+def test_deselected_gates_and_queries_are_listed_as_not_counted(project: Project) -> None:
     outcome = project.pytest("-k", "q-001", "--kebab-gate=hit@1 >= 0.9")
     outcome.assert_outcomes(passed=1, deselected=2)
     outcome.stdout.fnmatch_lines(
-        ["gate FAILED: hit@1 >= 0.9", "deselected: 1 query and 1 gate, which have no say in the outcome"]
+        ["gate FAILED: hit@1 >= 0.9", "deselected: 1 query and 1 gate (not counted)"]
     )
 
 
@@ -239,7 +239,7 @@ def junit(project: Project, *args: str) -> dict[str, ElementTree.Element]:
 
 
 def properties(case: ElementTree.Element) -> dict[str | None, str | None]:
-    return {one.get("name"): one.get("value") for one in case.iter("property")}
+    return {element.get("name"): element.get("value") for element in case.iter("property")}
 
 
 def test_junit_has_kind_ranks_and_checks_as_properties(project: Project) -> None:
@@ -310,7 +310,7 @@ def test_a_hook_may_add_metrics(project: Project) -> None:
     assert project.report()["aggregate_b"]["extra"]["hits"] == 1.5
 
 
-def test_a_hook_is_told_of_the_comparison_once(project: Project) -> None:
+def test_a_hook_is_called_with_the_comparison_once(project: Project) -> None:
     project.pytester.makeconftest(
         "def pytest_kebab_compared(report):\n    print('compared:', report.run_a, report.run_b)\n"
     )

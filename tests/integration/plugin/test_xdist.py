@@ -45,13 +45,13 @@ def test_aggregates_reports_and_summary_are_those_of_a_single_process_and_come_o
 
 def test_x_still_writes_complete_reports(project: Project) -> None:
     project.pytest("-n", "2", "-x")
-    assert [one["query_id"] for one in project.report()["per_query"]] == ["q-001", "q-002"]
+    assert [query["query_id"] for query in project.report()["per_query"]] == ["q-001", "q-002"]
 
 
 def test_odd_ids_and_hostile_text_survive_the_way_to_the_workers(project: Project) -> None:
     ids = ["a::b", "a[b]", "größe", "x/y", "a b"]
-    project.write_golden(*({"id": one, "query": "\x1b[31m", "expected_chunk_ids": ["c1"]} for one in ids))
-    project.make_database(A={one: result("c1") for one in ids}, B={one: result("c9") for one in ids})
+    project.write_golden(*({"id": name, "query": "\x1b[31m", "expected_chunk_ids": ["c1"]} for name in ids))
+    project.make_database(A=dict.fromkeys(ids, result("c1")), B=dict.fromkeys(ids, result("c9")))
     outcome = project.pytest("-n", "2")
     outcome.assert_outcomes(failed=5)
     project.pytest("-n", "2", "--lf").assert_outcomes(failed=5)
@@ -92,7 +92,7 @@ def test_collect_only_evaluates_and_writes_nothing(project: Project) -> None:
 def test_junit_has_the_properties(project: Project) -> None:
     project.pytest("-n", "2", "--junitxml=junit.xml")
     root = ElementTree.parse(project.path / "junit.xml").getroot()
-    kinds = {one.get("value") for one in root.iter("property") if one.get("name") == "kebab_kind"}
+    kinds = {element.get("value") for element in root.iter("property") if element.get("name") == "kebab_kind"}
     assert kinds == {"draw", "regression"}
 
 

@@ -1,0 +1,143 @@
+"""Where a session gets its evaluation: it is made in this process, or received from xdist's controller.
+
+Under xdist the controller evaluates once, before its workers start, and sends them the result. So no worker
+reads a database, and the controller has the report to store and to write.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+import pytest
+
+from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.model import GoldenQuery, Value
+from pytest_kebab_eval.plugin.usage import usage_errors
+from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.text import brief, printable
+
+WORKER_KEY = "kebab_eval"
+
+
+class EvaluationSource(Protocol):
+    """What the items of a session are made from."""
+
+    def load_golden(self) -> GoldenSet:
+        """The golden queries."""
+
+    def load_gates(self) -> tuple[str, ...]:
+        """The gates, as they were written."""
+
+    def has_baseline(self) -> bool:
+        """Whether there is a run A to compare with."""
+
+    def evaluate(self) -> Evaluation:
+        """The outcome of the comparison."""
+
+
+class OwnEvaluation:
+    """Reads the input and evaluates it in this process, once, when it is first asked for."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self._config = config
+        self._settings = settings
+        self._inputs: Inputs | None = None
+        self._evaluation: Evaluation | None = None
+
+    @property
+    def made(self) -> Evaluation | None:
+        """The evaluation, if it has been made."""
+        return self._evaluation
+
+    def read_inputs(self) -> Inputs:
+        """Read what is compared; a usage error if anything is wrong with it."""
+        if self._inputs is None:
+            metrics = _custom_metrics(self._config)
+            with usage_errors():
+                self._inputs = find_inputs(self._settings, metrics)
+        return self._inputs
+
+    def load_golden(self) -> GoldenSet:
+        """The golden queries."""
+        return self.read_inputs().golden
+
+    def load_gates(self) -> tuple[str, ...]:
+        """The gates, as they were written."""
+        return tuple(map(str, self.read_inputs().gates))
+
+    def has_baseline(self) -> bool:
+        """Whether there is a run A to compare with."""
+        return self.read_inputs().run_a is not None
+
+    def evaluate(self) -> Evaluation:
+        """Score and compare the runs, and call `pytest_kebab_compared`."""
+        if self._evaluation is None:
+            with usage_errors():
+                evaluation = evaluate(self._settings, self.read_inputs())
+            self._config.hook.pytest_kebab_compared(report=evaluation.report)
+            self._evaluation = evaluation
+        return self._evaluation
+
+
+class WorkerPayload(Value, frozen=True):
+    """What the controller sends to a worker of xdist."""
+
+    queries: tuple[GoldenQuery, ...]
+    evaluation: Evaluation
+
+
+class ReceivedEvaluation:
+    """The evaluation that the controller of xdist made."""
+
+    def __init__(self, settings: Settings, payload: WorkerPayload) -> None:
+        self._golden = GoldenSet(settings.golden, payload.queries)
+        self._evaluation = payload.evaluation
+
+    def load_golden(self) -> GoldenSet:
+        """The golden queries."""
+        return self._golden
+
+    def load_gates(self) -> tuple[str, ...]:
+        """The gates, as they were written."""
+        return tuple(result.gate for result in self._evaluation.report.gates)
+
+    def has_baseline(self) -> bool:
+        """Whether there is a run A to compare with."""
+        return self._evaluation.run_a is not None
+
+    def evaluate(self) -> Evaluation:
+        """The outcome of the comparison."""
+        return self._evaluation
+
+
+def send_to_worker(node: Any, source: EvaluationSource) -> None:
+    """Give a worker that xdist is starting the evaluation."""
+    payload = WorkerPayload(source.load_golden().queries, source.evaluate())
+    node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
+
+
+def received_evaluation(config: pytest.Config, settings: Settings) -> ReceivedEvaluation | None:
+    """What the controller sent, in a worker of xdist."""
+    data = getattr(config, "workerinput", {}).get(WORKER_KEY)
+    return ReceivedEvaluation(settings, msgspec.json.decode(data, type=WorkerPayload)) if data else None
+
+
+def _custom_metrics(config: pytest.Config) -> dict[str, Any]:
+    """The functions that the hooks `pytest_kebab_metrics` return, by name."""
+    try:
+        returned = config.hook.pytest_kebab_metrics()
+    except Exception as error:
+        text = brief(f"{type(error).__name__}: {error}", 200)
+        raise pytest.UsageError(f"pytest_kebab_metrics failed: {text}") from error
+    found: dict[str, Any] = {}
+    for metrics in returned:
+        if not isinstance(metrics, dict):
+            raise pytest.UsageError("pytest_kebab_metrics must return a dict of functions by name")
+        twice = found.keys() & metrics.keys()
+        if twice:
+            raise pytest.UsageError(f"pytest_kebab_metrics: two hooks define '{printable(min(twice))}'")
+        found.update(metrics)
+    return found

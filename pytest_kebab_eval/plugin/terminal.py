@@ -1,0 +1,122 @@
+"""What the session prints about the comparison: the header, the summary, annotations for GitHub."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.verdicts import Verdict
+from pytest_kebab_eval.evaluation import read_evidence
+from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
+from pytest_kebab_eval.plugin.golden_file import item_name
+from pytest_kebab_eval.plugin.items import GateItem, QueryItem
+from pytest_kebab_eval.plugin.snapshot import snapshot_lines
+from pytest_kebab_eval.reports.as_github import annotate
+from pytest_kebab_eval.reports.as_text import Line, query_lines, summary
+from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.text import brief, printable, shown_path
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.plugin.session import Controller, KebabSession
+
+WITH_QUERIES, WITH_HITS, IN_FULL = 1, 2, -1  # verbosities
+_COLOURS = {1: {"green": True}, -1: {"red": True}}  # of a good line, and of a bad one
+
+
+class TerminalSummary:
+    """The plugin that prints; it is not registered in workers of xdist."""
+
+    def __init__(self, kebab: KebabSession, source: OwnEvaluation, controller: Controller) -> None:
+        self._kebab = kebab
+        self._source = source
+        self._controller = controller
+        self._deselected: Counter[type[pytest.Item]] = Counter()
+
+    def pytest_report_header(self) -> list[str]:
+        """Name what is compared."""
+        inputs = self._source.read_inputs()
+        b = printable(inputs.run_b.run_id)
+        runs = f"A {printable(inputs.run_a.run_id)} → B {b}" if inputs.run_a else f"run {b} alone"
+        queries = counted(len(inputs.golden.queries), "query")
+        lines = [
+            f"kebab-eval: {runs} ({inputs.mode.value})",
+            f"kebab-eval: golden {shown_path(self._kebab.settings.golden)} ({queries})",
+        ]
+        return lines + [f"kebab-eval: warning: {warning}" for warning in inputs.warnings]
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Count the items that will not run."""
+        self._deselected.update(map(type, items))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the comparison in total, what was written, and what could not be."""
+        evaluation = self._source.made
+        if evaluation is not None:
+            self._print_summary(terminalreporter, evaluation.report)
+            self._print_annotations(terminalreporter)
+
+    def _print_summary(self, terminal: pytest.TerminalReporter, report: CompareReport) -> None:
+        runs = [brief(run_id, 30) for run_id in (report.run_a, report.run_b) if run_id]
+        terminal.section(f"kebab-eval: {' → '.join(runs)}", sep="-")
+        for line in self._lines(report):
+            terminal.write_line(line.text, **_COLOURS.get(line.mood, {}))
+        for error in self._controller.published.errors:
+            terminal.write_line(f"ERROR: {error}", red=True, bold=True)
+
+    def _lines(self, report: CompareReport) -> Iterator[Line]:
+        verbosity = self._kebab.config.get_verbosity()
+        yield from self._query_lines(report, verbosity)
+        lines = list(summary(report))
+        yield from lines if verbosity >= IN_FULL else lines[-1:]
+        yield from _unreadable_lines(report)
+        yield from map(Line, self._controller.published.done)
+        yield from self._deselected_lines()
+        if self._controller.was_stopped:
+            yield Line("nothing was stored or written: the session was stopped", -1)
+        elif report.run_a:
+            yield from snapshot_lines(self._kebab.config, self._kebab.settings)
+
+    def _query_lines(self, report: CompareReport, verbosity: int) -> Iterator[Line]:
+        if verbosity >= WITH_HITS:
+            for query, evidence in read_evidence(self._kebab.settings, self._source.read_inputs()):
+                comparison = self._kebab.find_comparison(query)
+                if comparison is not None:
+                    yield from query_lines(comparison, evidence)
+        elif verbosity >= WITH_QUERIES:
+            for comparison in report.per_query:
+                yield from query_lines(comparison)
+
+    def _deselected_lines(self) -> Iterator[Line]:
+        kinds = ((QueryItem, "query"), (GateItem, "gate"))
+        counts = [counted(self._deselected[kind], noun) for kind, noun in kinds if self._deselected[kind]]
+        if counts:
+            yield Line(f"deselected: {' and '.join(counts)} (not counted)")
+
+    def _print_annotations(self, terminal: pytest.TerminalReporter) -> None:
+        settings, config = self._kebab.settings, self._kebab.config
+        if settings.annotations:
+            workspace = Path(os.environ.get("GITHUB_WORKSPACE") or config.invocation_params.dir)
+            failed = self._failed_queries(terminal.stats.get("failed", ()))
+            for annotation in annotate(settings.golden, failed, workspace):
+                terminal.write_line(annotation)
+
+    def _failed_queries(self, reports: Iterable[pytest.TestReport]) -> Iterator[tuple[GoldenQuery, Verdict]]:
+        """The queries whose items failed; not those that would have and were deselected."""
+        failed = {report.nodeid.partition("::")[2] for report in reports}
+        for query in self._kebab.load_golden().queries:
+            verdict = self._kebab.find_verdict(query)
+            if verdict.reason and item_name(query) in failed:
+                yield query, verdict
+
+
+def _unreadable_lines(report: CompareReport) -> Iterator[Line]:
+    for result in report.unreadable:
+        where = f"query {printable(result.query_id)} in run {result.side.upper()}"
+        yield Line(f"unreadable: {where}: {result.reason}", -1)
