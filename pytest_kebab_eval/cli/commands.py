@@ -26,7 +26,7 @@ from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.pausing import collection_paused, leave_to_the_system
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
-from pytest_kebab_eval.reports.wording import counted, valued
+from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as total
 from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import Settings
@@ -141,7 +141,7 @@ def _print_comparison(settings: Settings, evaluation: Evaluation, failing: list[
             text = explain(query, verdict, comparisons.get(query_id), evaluation.shown.get(query_id), where)
             click.echo("\n".join(text.splitlines()[1:]))
     for line in summary(evaluation.report):
-        click.secho(line.text, fg={1: "green", -1: "red"}.get(line.mood))
+        click.secho(line.text, fg={1: "green", -1: "red"}.get(line.direction))
 
 
 @main.command()
@@ -225,7 +225,8 @@ def _shown(value: Any) -> str:
 )
 def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
     """Print the report of B against A; exits with 0 whatever it says."""
-    from pytest_kebab_eval.reports.as_markdown import render_report_md, report_context
+    from pytest_kebab_eval.reports.as_markdown import render_report_md
+    from pytest_kebab_eval.reports.context import report_context
     from pytest_kebab_eval.reports.publishing import html_of
 
     settings = _comparing(a, b, **given)
@@ -279,7 +280,7 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
     width = max((len(printable(point.run_id)) for point in points), default=3)
     click.echo(f"{'run':<{width}}  {'created at':<20}" + "".join(f"{name:>{_wide(name)}}" for name in names))
     for point in points:
-        values = "".join(f"{valued(point.values.get(name)):>{_wide(name)}}" for name in names)
+        values = "".join(f"{format_value(point.values.get(name)):>{_wide(name)}}" for name in names)
         click.echo(f"{printable(point.run_id):<{width}}  {printable(point.created_at)[:19]:<20}{values}")
 
 

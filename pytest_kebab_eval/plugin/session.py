@@ -28,8 +28,8 @@ from pytest_kebab_eval.plugin.fast_path import has_conftest, is_open, is_ours_to
 from pytest_kebab_eval.plugin.golden_file import GoldenFile, item_name
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
 from pytest_kebab_eval.reports.as_github import annotate
-from pytest_kebab_eval.reports.as_markdown import check_sections, report_context
 from pytest_kebab_eval.reports.as_text import Line, explain, query_lines, summary
+from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published, publish
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, Sources
@@ -309,7 +309,7 @@ class KebabSession:
         runs = [brief(run_id, 30) for run_id in (report.run_a, report.run_b) if run_id]
         terminalreporter.section(f"kebab-eval: {' → '.join(runs)}", sep="-")
         for line in self._summary(self.config.get_verbosity()):
-            markup = {1: {"green": True}, -1: {"red": True}}.get(line.mood, {})
+            markup = {1: {"green": True}, -1: {"red": True}}.get(line.direction, {})
             terminalreporter.write_line(line.text, **markup)
         for text in self._published.errors:
             terminalreporter.write_line(f"ERROR: {text}", red=True, bold=True)

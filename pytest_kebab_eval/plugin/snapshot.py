@@ -14,7 +14,7 @@ from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
 from pytest_kebab_eval.plugin.items import Failure, KebabItem
-from pytest_kebab_eval.reports.as_json import laid_out, snapshot_of
+from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.text import printable, shown_path
 
 NAME = "compare-report"
@@ -26,7 +26,7 @@ class CompareReportExtension(JSONSnapshotExtension):
 
     def serialize(self, data: Any, **_: Any) -> str:
         """The report as JSON."""
-        return laid_out(data)
+        return format_json(data)
 
 
 class SnapshotItem(KebabItem):

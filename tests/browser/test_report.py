@@ -15,7 +15,7 @@ from pytest_kebab_eval.evaluation import Shown, all_shown, evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.as_markdown import report_context
+from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.settings import Settings
 from tests.browser.conftest import Open

@@ -14,7 +14,7 @@ import pytest
 from pytest_kebab_eval.evaluation import all_shown, evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.reports.as_markdown import report_context
+from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden
