@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pytest_kebab_eval.evaluation import Shown
 from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, escape_controls, short, truncate
+from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, escape_controls, short, short_any, truncate
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.spans import SPAN_FIELDS
 
@@ -131,12 +131,12 @@ def _answer(query: GoldenQuery, answer: Answer, citations_resolve: Sequence[bool
     resolved = [*citations_resolve, *[False] * len(answer.citations)]
     return {
         "grounded": answer.grounded,
-        "why": short(answer.refusal_reason, TEXT_SHOWN) if answer.refusal_reason else "",
+        "why": short_any(answer.refusal_reason or "", TEXT_SHOWN),
         "text": _marked_pieces(query, answer.text[:ANSWER_SHOWN]),
         "cut": len(answer.text) if len(answer.text) > ANSWER_SHOWN else 0,
         "rules": list(_rules(query, answer)),
         "cites": [
-            [short(cited.marker or "", 40), _cited(cited), int(resolves)]
+            [short_any(cited.marker or "", 40), _cited(cited), int(resolves)]
             for cited, resolves in zip(answer.citations[:LIST_SHOWN], resolved, strict=False)
         ],
         "cites_more": max(len(answer.citations) - LIST_SHOWN, 0),

@@ -45,9 +45,12 @@ def truncate(text: str, width: int) -> tuple[str, int]:
 
 def short_setting(value: Any) -> str:
     """A value of a configuration."""
-    if value is None:
-        return "none"
-    return short(value if isinstance(value, str) else msgspec.json.encode(value).decode(), TEXT_SHOWN)
+    return "none" if value is None else short_any(value, TEXT_SHOWN)
+
+
+def short_any(value: Any, width: int) -> str:
+    """Text as it is, any other value as JSON; on one line, cut to a width."""
+    return short(value if isinstance(value, str) else msgspec.json.encode(value).decode(), width)
 
 
 def short_value(value: float | None) -> str:

@@ -352,6 +352,16 @@ def test_a_citation_that_says_little_is_shown_all_the_same(tmp_path: Path, citat
     assert len(page.details()["b"]["answer"]["cites"]) == 1
 
 
+def test_a_marker_or_a_reason_that_is_no_text_is_shown_as_json(tmp_path: Path) -> None:
+    said = answer(grounded=False, refusal_reason={"code": 7}) | {
+        "citations": [{"marker": 1, "citation": line("d.md")}]
+    }
+    page = rendered(tmp_path, [FINDS_C1], b={"q1": result("c1", answer=said)})
+    shown = page.details()["b"]["answer"]
+    assert shown["why"] == '{"code":7}'
+    assert shown["cites"][0][0] == "1"
+
+
 def test_what_has_no_rank_says_what_is_there_instead(tmp_path: Path) -> None:
     queries = [FINDS_C1 | {"id": one} for one in ("absent", "errored", "missed", "unreadable")]
     found = dict.fromkeys(("absent", "errored", "missed", "unreadable"), result("c1"))
