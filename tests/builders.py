@@ -17,7 +17,7 @@ import yaml
 
 from pytest_kebab_eval.comparing.queries import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.golden.fields import check_entries
+from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
 from pytest_kebab_eval.reports.as_json import report_json

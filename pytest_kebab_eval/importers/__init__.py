@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.golden.writing import replacing, write_golden
+from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.eval_harness import EVAL_HARNESS
 from pytest_kebab_eval.importers.helloworld import HELLOWORLD
 from pytest_kebab_eval.importers.kebab import KEBAB
@@ -59,7 +59,7 @@ def import_run(
     recorder.commit_hash = commit_hash
     queries, golden = 0, None
     try:
-        with replacing(golden_out) if golden_out else nullcontext() as new_golden, recorder:
+        with new_golden_file(golden_out) if golden_out else nullcontext() as new_golden, recorder:
             imported = importer.read(sources)
             if golden_out and imported.golden is None:
                 raise InputError(f"the format {importer.name} has no golden queries; leave --golden-out out")

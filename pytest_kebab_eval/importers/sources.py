@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.golden.fields import check_entries
+from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.text import brief, printable, shown_path
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import GoldenError, GoldenQuery, load_golden_set
-from pytest_kebab_eval.golden.fields import check_entries
+from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import ExpectedSpan, Span, Support, Xfail
 from pytest_kebab_eval.text import shown_path
