@@ -18,7 +18,7 @@ from pytest_kebab_eval.importers.sources import (
     unique,
 )
 from pytest_kebab_eval.model import Unreadable
-from pytest_kebab_eval.store.database import decode_result
+from pytest_kebab_eval.store.results import decode_result
 
 
 class _Hit(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Aggregates -> `eval_runs.aggregate_json`, the only thing ever written to a foreign database."""
+"""Aggregates -> `eval_runs.aggregate_json`, the only column ever written in a foreign database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WRITE_TIMEOUT_S = 10.0
 
 
 def write_aggregates(aggregates: Mapping[tuple[Path, str], bytes]) -> None:
-    """Store the JSON of each (database, run id), all in one transaction: all of them or none."""
+    """Store the JSON for each (database, run id) in one transaction: all of them or none."""
     if not aggregates:
         return
     paths = list(dict.fromkeys(path.resolve() for path, _ in aggregates))
@@ -46,10 +46,10 @@ def write_aggregates(aggregates: Mapping[tuple[Path, str], bytes]) -> None:
 
 
 def _connect(paths: list[Path]) -> sqlite3.Connection:
-    """One connection with every database attached, so that one transaction spans them.
+    """One connection with every database attached, so that one transaction covers them all.
 
-    The main database is a file, for only then does SQLite keep a transaction whole over several files
-    when the machine stops in the middle of it (unless they are in WAL mode, where nothing can).
+    The main database is a file and not in memory: only then does a transaction over several files survive
+    a crash whole (in WAL mode not even then).
     """
     uris = [f"{path.as_uri()}?mode=rw" for path in paths]
     connection = sqlite3.connect(uris[0], uri=True, timeout=WRITE_TIMEOUT_S, isolation_level=None)
