@@ -19,7 +19,7 @@ from pytest_kebab_eval.text import shown_path
 
 __all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
 
-MOST_PROBLEMS_SHOWN = 50
+MAX_PROBLEMS_SHOWN = 50
 
 
 class GoldenSet(Value, frozen=True, dict=True, gc=True):
@@ -65,7 +65,7 @@ def _describe(path: Path, problems: list[Problem]) -> str:
     lines = [f"{name}:{problem.line}: {problem.text}" for problem in problems]
     if len(lines) == 1:
         return lines[0]
-    cut = lines[:MOST_PROBLEMS_SHOWN]
+    cut = lines[:MAX_PROBLEMS_SHOWN]
     if len(lines) > len(cut):
         cut.append(f"… and {len(lines) - len(cut)} more")
     return "\n  ".join([f"{name} has {len(lines)} problems:", *cut])

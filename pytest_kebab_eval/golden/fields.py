@@ -1,4 +1,4 @@
-"""What each field of a golden query takes: a check for each, which returns the value to keep."""
+"""The fields of a golden query, each with a check that returns the value to keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_kebab_eval.text import brief
 T = TypeVar("T")
 Check = Callable[[Any], Any]
 
-LARGEST_NUMBER = 10**15
+MAX_NUMBER = 10**15
 _SPAN_TEXTS = ("path", "section", "symbol", "lang")
 
 
@@ -63,7 +63,7 @@ def _flag(value: Any) -> bool:
 
 
 def _cutoff(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_NUMBER:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_NUMBER:
         _reject("must be a whole number from 1 on")
     return value
 
@@ -71,7 +71,7 @@ def _cutoff(value: Any) -> int:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         _reject(f"must be a number, not {describe_type(value)}")
-    if not abs(value) <= LARGEST_NUMBER:  # also true of NaN
+    if not abs(value) <= MAX_NUMBER:  # also true of NaN
         _reject("must be a number of a sensible size")
     return float(value)
 

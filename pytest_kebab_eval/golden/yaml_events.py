@@ -33,10 +33,10 @@ __all__ = [
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-DEEPEST = 32
+MAX_DEPTH = 32
 # Aliases and merge keys may repeat values, but not so often that a small file becomes a huge one.
 FREE_REPEATS = 100_000
-MOST_REPEATS_PER_VALUE = 10
+MAX_REPEATS_PER_VALUE = 10
 
 _TAG = "tag:yaml.org,2002:"
 _CONSTRUCTORS = {
@@ -97,7 +97,7 @@ class YamlReader:
             return self._alias(event)
         elif event.tag not in _COLLECTION_TAGS:
             raise ParseError(line_of(event), f"the YAML tag '{printable(event.tag)}' is not allowed here")
-        elif depth > DEEPEST:
+        elif depth > MAX_DEPTH:
             raise ParseError(line_of(event), "this is nested too deeply")
         else:
             before = self._values + self._repeats
@@ -177,7 +177,7 @@ class YamlReader:
 
     def _repeat(self, event: Any, size: int) -> None:
         self._repeats += size
-        if self._repeats > FREE_REPEATS + MOST_REPEATS_PER_VALUE * self._values:
+        if self._repeats > FREE_REPEATS + MAX_REPEATS_PER_VALUE * self._values:
             raise ParseError(
                 line_of(event), "aliases here multiply into far more than is written; spell them out"
             )

@@ -34,7 +34,7 @@ IMPORTERS: tuple[Importer, ...] = (KEBAB, TREC, WFGY, EVAL_HARNESS, HELLOWORLD)
 
 
 class Summary(NamedTuple):
-    """How many queries and golden entries were imported; `golden` is None if no golden file was asked for."""
+    """How many queries and golden entries were imported; `golden` is None without a golden file."""
 
     run_id: str
     queries: int
@@ -57,7 +57,9 @@ def import_run(
     """
     _check_use(importer, sources, db, golden_out)
     recorder = RunRecorder(db, suite=suite, run_id=run_id, commit_hash=commit_hash or "")
-    recorder.commit_hash = commit_hash  # and not that of the working directory
+    recorder.commit_hash = (
+        commit_hash  # without it, no commit; RunRecorder would take the working directory's
+    )
     queries, golden = 0, None
     try:
         with new_golden_file(golden_out) if golden_out else nullcontext() as new_golden, recorder:

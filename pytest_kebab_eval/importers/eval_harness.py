@@ -78,7 +78,7 @@ def _sample(source: Source, member: Member) -> Json:
 
 
 def _question(given: Any) -> str | None:
-    """The input's text, or that of its question; an input of another shape as JSON."""
+    """The input if it is text, or the question in it; an input of another shape as JSON."""
     if isinstance(given, dict):
         found = [given[key] for key in _QUESTION_KEYS if isinstance(given.get(key), str)]
         given = found[0] if found else given

@@ -47,7 +47,7 @@ def required_id(source: Source, line: int, given: Id | None, field: str) -> str:
 def unique_records(
     source: Source, kind: type[T], what: str, field: str, id_of: Callable[[T], Id | None] | None = None
 ) -> Iterator[tuple[int, str, T]]:
-    """Each line's number, id and record; the id is that of `field`, or what `id_of` gives."""
+    """Each line's number, id and record; `id_of` gives the id if it is not in `field`."""
     ids = UniqueIds(source, field)
     id_of = id_of or attrgetter(field)
     for line, record in json_lines(source, kind, what):

@@ -29,8 +29,8 @@ from pytest_kebab_eval.text import brief, printable
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MOST_HELD = 32 << 20  # bytes
-_MOST_TAGS = 10
+MAX_BYTES_IN_MEMORY = 32 << 20
+_MAX_TAGS = 10
 
 
 class _Columns(NamedTuple):
@@ -130,22 +130,8 @@ def _by_topic(
     source: Source, columns: _Columns, tags: dict[bytes, None] | None = None
 ) -> Iterator[tuple[str, list[_Row]]]:
     """The rows of each topic, in the order in which the topics appear; the run's tags go into `tags`."""
-    width, value_at = len(columns.names), columns.value
     with _Spool() as spool:
-        add, tag = spool.add, None
-        for number, line in source.lines():
-            fields = line.split()
-            if len(fields) != width:
-                raise _wrong_columns(source, number, len(fields), columns)
-            value = fields[value_at]
-            if not _is_number(value):
-                raise source.error(
-                    number, f"the {columns.value_name} '{brief(value.decode(), 40)}' is not a finite number"
-                )
-            add(fields[_TOPIC], b"%b %b %d\n" % (value, fields[_DOCNO], number))
-            if tags is not None and fields[_TAG] != tag and len(tags) < _MOST_TAGS:
-                tag = fields[_TAG]
-                tags[tag] = None
+        _read_lines(source, columns, spool, tags)
         for topic, text in spool.topics():
             words = text.split()
             rows = list(zip(map(float, words[::3]), words[1::3], words[2::3], strict=True))
@@ -153,6 +139,24 @@ def _by_topic(
             yield topic.decode(), rows
     if spool.is_empty:
         raise source.error(None, "there are no lines in this file")
+
+
+def _read_lines(source: Source, columns: _Columns, spool: _Spool, tags: dict[bytes, None] | None) -> None:
+    width, value_at = len(columns.names), columns.value
+    add, tag = spool.add, None
+    for number, line in source.lines():
+        fields = line.split()
+        if len(fields) != width:
+            raise _wrong_columns(source, number, len(fields), columns)
+        value = fields[value_at]
+        if not _is_number(value):
+            raise source.error(
+                number, f"the {columns.value_name} '{brief(value.decode(), 40)}' is not a finite number"
+            )
+        add(fields[_TOPIC], b"%b %b %d\n" % (value, fields[_DOCNO], number))
+        if tags is not None and fields[_TAG] != tag and len(tags) < _MAX_TAGS:
+            tag = fields[_TAG]
+            tags[tag] = None
 
 
 def _wrong_columns(source: Source, number: int, count: int, columns: _Columns) -> InputError:
@@ -208,7 +212,7 @@ class _Spool:
             self._held[topic] = bytearray(line)
             self._spilled.setdefault(topic, [])
         self._size += len(line)
-        if self._size > MOST_HELD:
+        if self._size > MAX_BYTES_IN_MEMORY:
             self._spill()
 
     def topics(self) -> Iterator[tuple[bytes, bytes]]:

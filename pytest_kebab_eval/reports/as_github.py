@@ -11,13 +11,13 @@ from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.text import brief, printable
 
-MOST_ANNOTATIONS = 10  # GitHub shows no more of one step
+MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
 
 def annotate(golden: Path, failed: Iterable[tuple[GoldenQuery, Verdict]], workspace: Path) -> Iterator[str]:
-    """An `::error` command for each failed query, up to `MOST_ANNOTATIONS`."""
+    """An `::error` command for each failed query, up to `MAX_ANNOTATIONS`."""
     path = Path(os.path.relpath(golden, workspace)).as_posix()
-    for query, verdict in islice(failed, MOST_ANNOTATIONS):
+    for query, verdict in islice(failed, MAX_ANNOTATIONS):
         title = _escape_property(f"query {brief(query.id, 80)}")
         message = _escape(printable(verdict.reason))
         yield f"::error file={_escape_property(path)},line={query.line},title={title}::{message}"

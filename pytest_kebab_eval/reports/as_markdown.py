@@ -15,8 +15,8 @@ from pytest_kebab_eval.reports.templates import make_environment
 from pytest_kebab_eval.reports.wording import format_delta, format_value
 from pytest_kebab_eval.text import brief
 
-LONGEST = 65_536  # characters that GitHub takes as a comment
-MOST_IN_A_CELL = 20
+MAX_LENGTH = 65_536  # characters that GitHub takes as a comment
+MAX_IN_A_CELL = 20
 _ROWS_SHOWN = (1_000, 300, 100, 30, 10, 3)
 _CUT = "\n\n… cut here; report.json has all of it.\n"
 
@@ -29,11 +29,11 @@ def render_report_md(report: CompareReport) -> str:
 def render_markdown(context: Context) -> str:
     """The report as Markdown, with as many rows as fit into a comment on GitHub."""
     text = ""
-    for most in _ROWS_SHOWN:
-        text = _template().render(context, most=most)
-        if len(text) <= LONGEST:
+    for limit in _ROWS_SHOWN:
+        text = _template().render(context, limit=limit)
+        if len(text) <= MAX_LENGTH:
             return text
-    return text[: text.rindex("\n", 0, LONGEST - len(_CUT))] + _CUT
+    return text[: text.rindex("\n", 0, MAX_LENGTH - len(_CUT))] + _CUT
 
 
 @cache
@@ -58,7 +58,7 @@ def code(text: Any, width: int = 200) -> str:
 
 def codes(texts: Sequence[str]) -> str:
     """Foreign texts as inline code spans, no more of them than fit into a cell."""
-    shown = [code(text, 80) for text in texts[:MOST_IN_A_CELL]]
+    shown = [code(text, 80) for text in texts[:MAX_IN_A_CELL]]
     if len(texts) > len(shown):
         shown.append(f"and {len(texts) - len(shown)} more")
     return ", ".join(shown) or "–"

@@ -19,7 +19,7 @@ from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import file_name, shown_path
 
-MOST_SCORED_FOR_TREND = 20_000  # results of runs whose aggregate is missing
+MAX_SCORED_FOR_TREND = 20_000  # results of runs whose aggregate is missing
 
 
 class Published(NamedTuple):
@@ -98,5 +98,5 @@ def html_of(settings: Settings, inputs: Inputs, report: CompareReport, context: 
     """`report.html` in parts; reads every stored result again, one at a time."""
     from pytest_kebab_eval.reports.html.page import render_report_html
 
-    points = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MOST_SCORED_FOR_TREND)
+    points = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MAX_SCORED_FOR_TREND)
     yield from render_report_html(report, all_shown(settings, inputs), points, context)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pytest_kebab_eval.errors import StoreError
@@ -18,31 +18,40 @@ def write_aggregates(aggregates: Mapping[tuple[Path, str], bytes]) -> None:
     if not aggregates:
         return
     paths = list(dict.fromkeys(path.resolve() for path, _ in aggregates))
-    names = " and ".join(shown_path(path) for path in paths)
+    with _store_errors(paths), closing(_connect(paths)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for (path, run_id), aggregate in aggregates.items():
+            number = paths.index(path.resolve())
+            updated = connection.execute(
+                f"UPDATE {_schema_name(number)}.eval_runs SET aggregate_json = ? WHERE run_id = ?",
+                (aggregate.decode(), run_id),
+            ).rowcount
+            if updated != 1:
+                raise StoreError(
+                    f"nothing was stored: there is no run '{printable(run_id)}' in {shown_path(path)}"
+                )
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def _store_errors(paths: list[Path]) -> Iterator[None]:
+    """Turn errors of SQLite into a `StoreError`."""
     try:
-        with closing(_connect(paths)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            for (path, run_id), aggregate in aggregates.items():
-                number = paths.index(path.resolve())
-                schema = f"db{number}" if number else "main"
-                updated = connection.execute(
-                    f"UPDATE {schema}.eval_runs SET aggregate_json = ? WHERE run_id = ?",
-                    (aggregate.decode(), run_id),
-                ).rowcount
-                if updated != 1:
-                    raise StoreError(
-                        f"nothing was stored: there is no run '{printable(run_id)}' in {shown_path(path)}"
-                    )
-            connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        advice = (
-            "another program is writing to it; try again when it is done"
-            if "locked" in str(error)
-            else f"{error}; --kebab-no-store does without"
-        )
-        raise StoreError(f"the aggregates were not stored in {names}: {advice}") from None
+        yield
     except sqlite3.Error as error:
-        raise StoreError(f"the aggregates were not stored in {names}: {error}") from None
+        advice = str(error)
+        if isinstance(error, sqlite3.OperationalError):
+            advice = (
+                "another program is writing to it; try again when it is done"
+                if "locked" in str(error)
+                else f"{error}; use --kebab-no-store to skip storing"
+            )
+        names = " and ".join(shown_path(path) for path in paths)
+        raise StoreError(f"the aggregates were not stored in {names}: {advice}") from None
+
+
+def _schema_name(number: int) -> str:
+    return f"db{number}" if number else "main"
 
 
 def _connect(paths: list[Path]) -> sqlite3.Connection:
@@ -55,7 +64,7 @@ def _connect(paths: list[Path]) -> sqlite3.Connection:
     connection = sqlite3.connect(uris[0], uri=True, timeout=WRITE_TIMEOUT_S, isolation_level=None)
     try:
         for number, uri in enumerate(uris[1:], start=1):
-            connection.execute(f"ATTACH ? AS db{number}", (uri,))
+            connection.execute(f"ATTACH ? AS {_schema_name(number)}", (uri,))
     except BaseException:
         connection.close()
         raise

@@ -12,7 +12,7 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.text import brief, printable, shown_path
 
-MOST_CANDIDATES_SHOWN = 10
+MAX_CANDIDATES_SHOWN = 10
 _LATEST = re.compile(r"latest(?:~(\d{1,6}))?")
 _RFC_3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):?(\d\d))?"
@@ -51,7 +51,8 @@ def _single(
     where = shown_path(database.path)
     if found:
         raise RunNameError(
-            f"the run name '{brief(name)}' fits {len(found)} runs in {where}; write one out:{_listed(found)}"
+            f"the run name '{brief(name)}' fits {len(found)} runs in {where};"
+            f" give one of these ids in full:{_listed(found)}"
         )
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     if not known:
@@ -66,7 +67,7 @@ def _listed(runs: Sequence[Run]) -> str:
         f"\n  - {printable(run.run_id)}  {printable(run.created_at)}"
         + (f"  suite {printable(run.suite)}" if run.suite else "")
         + (f"  commit {printable(run.commit_hash[:12])}" if run.commit_hash else "")
-        for run in runs[:MOST_CANDIDATES_SHOWN]
+        for run in runs[:MAX_CANDIDATES_SHOWN]
     ]
     if len(runs) > len(rows):
         rows.append(f"\n  … and {len(runs) - len(rows)} more")

@@ -42,7 +42,7 @@ from tests.builders import (
 Results = Mapping[str, Json]
 C1: Json = {"expected_chunk_ids": ["c1"]}
 HIT, MISS = result("c1"), result("x")
-LONGEST = 65_536
+MAX_LENGTH = 65_536
 HOSTILE = "|`||``\\|<b>x</b>\n| --- |\n</details>\x1b[2J @all " * 4
 
 
@@ -184,7 +184,7 @@ def test_no_number_of_changes_makes_the_report_too_long_or_hides_how_many_there_
 ) -> None:
     report = msgspec.structs.replace(small, per_query=of_many(kind, number))
     markdown = render_report_md(report)
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     title = {"regression": "Regressions", "win": "Wins"}[kind.value]
     shown = len(tables(section(markdown, title))[0]) - 2
@@ -211,7 +211,7 @@ def test_everything_at_its_worst_still_leaves_the_metrics_in_sight(small: Compar
         unreadable=tuple(BrokenResult("b", HOSTILE, HOSTILE) for _ in range(300)),
     )
     markdown = render_report_md(report)
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     assert "\n## Metrics\n" in markdown
     assert "\n## Slices\n" in markdown
@@ -225,7 +225,7 @@ def test_a_thousand_lost_targets_of_one_query_do_not_cost_the_rest_of_the_report
         QueryComparison("q1", ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",), lost),
     )
     markdown = render_report_md(msgspec.structs.replace(small, per_query=changes))
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     assert "\n## Metrics\n" in markdown
 
@@ -237,7 +237,7 @@ def test_many_gates_do_not_cost_the_rest_of_the_report(small: CompareReport) -> 
         for n in range(200)
     )
     markdown = render_report_md(msgspec.structs.replace(small, gates=gates))
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     assert "\n## Metrics\n" in markdown
 
@@ -250,7 +250,7 @@ def test_the_wordings_that_a_group_is_not_shown_with_are_counted(small: CompareR
     markdown = render_report_md(
         msgspec.structs.replace(small, per_query=tuple(changes), paraphrases_b=(group,))
     )
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     (row,) = [text for text in section(markdown, "Paraphrases in B").splitlines() if text.startswith("| `g`")]
     shown = row.count("wording-")
     assert shown == len(wordings) or f"{len(wordings) - shown} more" in row
