@@ -126,9 +126,9 @@ def test_nothing_is_wider_than_the_window(either: Path, open_file: Open, width: 
     assert page.evaluate("document.documentElement.scrollWidth") == width
     outside = page.evaluate(
         """width => [...document.querySelectorAll("body *")]
-            .filter((one) => !one.closest(".scroll, .unseen, .pills input"))
-            .filter((one) => one.getBoundingClientRect().right > width + 1)
-            .map((one) => one.outerHTML.slice(0, 80))""",
+            .filter((node) => !node.closest(".scroll, .unseen, .pills input"))
+            .filter((node) => node.getBoundingClientRect().right > width + 1)
+            .map((node) => node.outerHTML.slice(0, 80))""",
         width,
     )
     assert outside == []
@@ -142,7 +142,7 @@ def test_no_two_labels_of_a_chart_overlap(
     overlapping = open_file(request.getfixturevalue(size), width=width).page.evaluate(
         """() => [...document.querySelectorAll("svg")].flatMap((svg) => {
             const labels = [...svg.querySelectorAll("text")];
-            const boxes = labels.map((one) => [one.textContent, one.getBoundingClientRect()]);
+            const boxes = labels.map((label) => [label.textContent, label.getBoundingClientRect()]);
             const beside = (a, b) => a.left >= b.right || b.left >= a.right;
             const above = (a, b) => a.top + 3 >= b.bottom || b.top + 3 >= a.bottom;
             return boxes.flatMap(([name, a], i) => boxes.slice(i + 1)
@@ -162,27 +162,27 @@ def test_every_text_stands_out_from_its_background(report: Path, open_file: Open
         """() => {
             const parse = (text) => text.match(/[\\d.]+/g).map(Number);
             const light = ([r, g, b]) => {
-                const [x, y, z] = [r, g, b].map((one) => one / 255)
-                    .map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+                const [x, y, z] = [r, g, b].map((level) => level / 255)
+                    .map((level) => (level <= 0.04045 ? level / 12.92 : ((level + 0.055) / 1.055) ** 2.4));
                 return 0.2126 * x + 0.7152 * y + 0.0722 * z;
             };
             const behind = (node) => {
-                for (let one = node; one; one = one.parentElement) {
-                    const colour = parse(getComputedStyle(one).backgroundColor);
+                for (let element = node; element; element = element.parentElement) {
+                    const colour = parse(getComputedStyle(element).backgroundColor);
                     if (colour.length === 3 || colour[3] === 1) return colour;
                 }
                 return parse(getComputedStyle(document.body).backgroundColor);
             };
             const isText = (node) => node.nodeType === 3 && node.data.trim();
             return [...document.querySelectorAll("body *")]
-                .filter((one) => [...one.childNodes].some(isText))
-                .filter((one) => one.checkVisibility() && !one.closest("script, noscript, title"))
-                .flatMap((one) => {
-                    const style = getComputedStyle(one);
-                    const colour = parse(one.closest("svg") ? style.fill : style.color);
-                    const [a, b] = [light(colour), light(behind(one))];
+                .filter((node) => [...node.childNodes].some(isText))
+                .filter((node) => node.checkVisibility() && !node.closest("script, noscript, title"))
+                .flatMap((node) => {
+                    const style = getComputedStyle(node);
+                    const colour = parse(node.closest("svg") ? style.fill : style.color);
+                    const [a, b] = [light(colour), light(behind(node))];
                     const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-                    return contrast < 4.5 ? [`${contrast.toFixed(2)} ${one.outerHTML.slice(0, 80)}`] : [];
+                    return contrast < 4.5 ? [`${contrast.toFixed(2)} ${node.outerHTML.slice(0, 80)}`] : [];
                 });
         }"""
     )
@@ -193,8 +193,8 @@ def test_every_control_and_every_picture_has_a_name(either: Path, open_file: Ope
     page = open_file(either).page
     nameless = page.evaluate(
         """() => [...document.querySelectorAll("input, select, button, a, summary, svg[role=img]")]
-            .filter((one) => !(one.labels?.[0]?.textContent ?? one.ariaLabel ?? one.textContent).trim())
-            .map((one) => one.outerHTML.slice(0, 80))"""
+            .filter((node) => !(node.labels?.[0]?.textContent ?? node.ariaLabel ?? node.textContent).trim())
+            .map((node) => node.outerHTML.slice(0, 80))"""
     )
     assert nameless == []
 
@@ -376,17 +376,19 @@ def many_queries() -> tuple[CompareReport, Iterator[tuple[GoldenQuery, Shown]]]:
     b = stored(result(*(hit(f"d{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=150))
     golden = [query(f"q-{n:05}", query=f"question number {n}", tags=[f"t{n % 9}"]) for n in range(MANY)]
     per_query = tuple(
-        QueryComparison(one.id, ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",))
+        QueryComparison(
+            golden_query.id, ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",)
+        )
         if n % 7 == 0
-        else QueryComparison(one.id, ComparisonKind.DRAW, 1, 1)
-        for n, one in enumerate(golden)
+        else QueryComparison(golden_query.id, ComparisonKind.DRAW, 1, 1)
+        for n, golden_query in enumerate(golden)
     )
 
     def shown(n: int) -> Shown:
         lost: QueryResult = b if n % 7 == 0 else a
         return Shown(a, lost, (1,), () if n % 7 == 0 else (1,), ("c1",))
 
-    return per_query_report(per_query), ((one, shown(n)) for n, one in enumerate(golden))
+    return per_query_report(per_query), ((golden_query, shown(n)) for n, golden_query in enumerate(golden))
 
 
 def per_query_report(per_query: tuple[QueryComparison, ...]) -> CompareReport:

@@ -28,7 +28,7 @@ def refusal(directory: Path, *entries: Json | str) -> str:
     if entries and isinstance(entries[0], str):
         path.write_text(entries[0], encoding="utf-8")
     else:
-        write_golden(path, [one for one in entries if isinstance(one, dict)])
+        write_golden(path, [entry for entry in entries if isinstance(entry, dict)])
     with pytest.raises(GoldenError) as caught:
         load_golden_set(path)
     return str(caught.value).replace(shown_path(path), path.name)
@@ -428,7 +428,7 @@ def test_an_id_that_is_there_three_times_is_reported_twice(tmp_path: Path) -> No
 
 def test_ids_that_differ_in_case_or_spacing_are_different() -> None:
     problems: list[Problem] = []
-    found = check_entries([Entry(entry(one), 1, {}) for one in ("a", "A", " a")], problems)
+    found = check_entries([Entry(entry(query_id), 1, {}) for query_id in ("a", "A", " a")], problems)
     assert (len(found), problems) == (3, [])
 
 
@@ -453,7 +453,7 @@ def test_paraphrases_share_their_documents_in_any_order() -> None:
         entry("c", group="other", expected_doc_ids=["d3"]),
         entry("d", expected_doc_ids=["d4"]),
     ]
-    check_entries([Entry(one, 1, {}) for one in entries], problems)
+    check_entries([Entry(given, 1, {}) for given in entries], problems)
     assert problems == []
 
 

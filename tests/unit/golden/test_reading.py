@@ -104,10 +104,10 @@ def test_the_set_keeps_the_order_of_the_file_and_finds_queries_by_id(tmp_path: P
 
 
 def test_the_fingerprint_is_of_what_the_queries_say_and_not_of_the_layout(tmp_path: Path) -> None:
-    one = load(tmp_path, "- {id: a, query: x, tags: [t]}\n- {id: b, query: y}\n")
+    first = load(tmp_path, "- {id: a, query: x, tags: [t]}\n- {id: b, query: y}\n")
     other = load(tmp_path, "# moved about\n\n- query: y\n  id: b\n- tags:\n  - t\n  query: x\n  id: a\n")
     as_json = load(tmp_path, '{"id": "b", "query": "y"}\n{"id": "a", "query": "x", "tags": ["t"]}', "g.jsonl")
-    assert one.fingerprint == other.fingerprint == as_json.fingerprint
+    assert first.fingerprint == other.fingerprint == as_json.fingerprint
 
 
 @pytest.mark.parametrize("text", ["- {id: a, query: z}", "- {id: b, query: x}", "- {id: a, query: x, k: 5}"])
@@ -121,9 +121,9 @@ def test_the_fingerprint_tells_should_refuse_from_not_judged(tmp_path: Path) -> 
 
 
 def test_the_fingerprint_does_not_depend_on_the_order_of_gains(tmp_path: Path) -> None:
-    one = load(tmp_path, "- {id: a, query: x, relevance: {c1: 1, c2: 2}}")
+    first = load(tmp_path, "- {id: a, query: x, relevance: {c1: 1, c2: 2}}")
     other = load(tmp_path, "- {id: a, query: x, relevance: {c2: 2, c1: 1}}")
-    assert one.fingerprint == other.fingerprint
+    assert first.fingerprint == other.fingerprint
 
 
 # -- files that cannot be read -------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_every_broken_jsonl_line_is_reported_at_once(tmp_path: Path) -> None:
     text = 'oops\n{"id": "q2", "query": "two"}\n{"id": "q3", "query": "x", "kk": 1}\n{"id"\n'
     problems = refusal(tmp_path, text, "golden.jsonl").split("\n")
     assert problems[0] == "golden.jsonl has 3 problems:"
-    assert [one.split(": ")[0].strip() for one in problems[1:]] == [
+    assert [problem.split(": ")[0].strip() for problem in problems[1:]] == [
         "golden.jsonl:1",
         "golden.jsonl:3",
         "golden.jsonl:4",
@@ -446,7 +446,7 @@ entries = st.fixed_dictionaries(
 @st.composite
 def golden_lists(draw: st.DrawFn) -> list[dict[str, Any]]:
     ids = draw(st.lists(words, unique=True, min_size=1, max_size=4))
-    found: list[dict[str, Any]] = [{"id": one, **draw(entries)} for one in ids]
+    found: list[dict[str, Any]] = [{"id": query_id, **draw(entries)} for query_id in ids]
     for entry in found:
         if entry.get("expected_doc_ids") == []:  # which says "should refuse", unless it is said outright
             entry["answerable"] = draw(st.booleans())

@@ -35,7 +35,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     assert write_golden(path, iter(ENTRIES)) == 2
     found = load_golden_set(path).queries
-    assert [one.id for one in found] == ["301", "q2"]
+    assert [query.id for query in found] == ["301", "q2"]
     assert load_golden_set(path).by_id()["301"].relevance == {"d1": 2, "10": 0.5}
     assert found[0].expected_chunk_ids == ("d1", "yes", "2031-01-31")
     assert found[1].query == "naïve 😀?"

@@ -116,7 +116,7 @@ def test_the_same_comparison_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_nothing_in_the_page_points_outside(tmp_path: Path) -> None:
     page = regression(tmp_path)
     targets = re.findall(r'(?:src|href|action|url)\s*[=(]\s*"?([^"\s>)]*)', page.text)
-    assert {one for one in targets if not one.startswith("#")} == {"data:,"}
+    assert {target for target in targets if not target.startswith("#")} == {"data:,"}
     assert "http://" not in page.text
     assert "https://" not in page.text
 
@@ -239,13 +239,15 @@ def test_the_percentiles_of_both_runs_are_beside_the_histogram(tmp_path: Path) -
 
 @pytest.mark.parametrize("times", [(0, 0), (0, 5), (0.2, 0.2), (1, 1e12)])
 def test_any_time_can_be_drawn(tmp_path: Path, times: tuple[float, float]) -> None:
-    a, b = ({"q1": result("c1", elapsed_ms=one)} for one in times)
+    a, b = ({"q1": result("c1", elapsed_ms=time)} for time in times)
     assert "nan" not in rendered(tmp_path, [FINDS_C1], a=a, b=b).text
 
 
 def test_the_trend_marks_a_and_b_among_the_runs(tmp_path: Path) -> None:
     values = {"old": 0.5, "a": 1.0, "b": 0.0}
-    history = tuple(HistoryPoint(run, "2026-01-01T00:00:00Z", {"mrr": one}) for run, one in values.items())
+    history = tuple(
+        HistoryPoint(run, "2026-01-01T00:00:00Z", {"mrr": value}) for run, value in values.items()
+    )
     trend = regression(tmp_path, history=history).section("trend")
     assert re.findall(r'class="[ab]">([AB])</text>', trend) == ["A", "B"]
     assert "old (2026-01-01): 0.5000" in trend
@@ -363,7 +365,7 @@ def test_a_marker_or_a_reason_that_is_no_text_is_shown_as_json(tmp_path: Path) -
 
 
 def test_what_has_no_rank_says_what_is_there_instead(tmp_path: Path) -> None:
-    queries = [FINDS_C1 | {"id": one} for one in ("absent", "errored", "missed", "unreadable")]
+    queries = [FINDS_C1 | {"id": query_id} for query_id in ("absent", "errored", "missed", "unreadable")]
     found = dict.fromkeys(("absent", "errored", "missed", "unreadable"), result("c1"))
     b = {"errored": result(error="boom"), "missed": result("x"), "unreadable": "{"}
     page = rendered(tmp_path, queries, a=found, b=b)
@@ -390,7 +392,7 @@ def test_a_run_alone_has_values_instead_of_deltas(tmp_path: Path) -> None:
 
 
 def test_the_queries_of_a_run_alone_are_found_missed_errored_or_not_run(tmp_path: Path) -> None:
-    queries = [FINDS_C1 | {"id": one} for one in ("q1", "q2", "q3", "q4")]
+    queries = [FINDS_C1 | {"id": query_id} for query_id in ("q1", "q2", "q3", "q4")]
     page = rendered(tmp_path, queries, b={"q1": result("c1"), "q2": result("x"), "q3": result(error="boom")})
     kinds = {row["id"]: row["kind"] for row in page.blocks["index"]["rows"]}
     assert kinds == {"q1": "found", "q2": "missed", "q3": "errored", "q4": "none"}

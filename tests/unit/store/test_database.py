@@ -23,7 +23,7 @@ AN_UNPRIVILEGED_USER = 65534
 def read(path: Path, query_id: str = "q1") -> QueryResult | Unreadable:
     """The result of one query of run `a`."""
     with open_database(path) as opened:
-        (found,) = (one for one in opened.results("a") if one.query_id == query_id)
+        (found,) = (result for result in opened.results("a") if result.query_id == query_id)
     return found
 
 
@@ -117,7 +117,7 @@ def test_hits_come_in_the_order_of_their_ranks_not_of_the_list(tmp_path: Path) -
     shuffled = result(hit("third", 3), hit("first", 1), hit("ninth", 9), hit("second", 2))
     path = make_database(tmp_path / "k.sqlite", a={"q1": shuffled})
     found = readable(path)
-    assert [(one.rank, one.chunk_id) for one in found.hits] == [
+    assert [(hit.rank, hit.chunk_id) for hit in found.hits] == [
         (1, "first"),
         (2, "second"),
         (3, "third"),
@@ -127,7 +127,7 @@ def test_hits_come_in_the_order_of_their_ranks_not_of_the_list(tmp_path: Path) -
 
 def test_a_gap_in_the_ranks_is_kept(tmp_path: Path) -> None:
     path = make_database(tmp_path / "k.sqlite", a={"q1": result(hit("c1", 4), hit("c2", 7))})
-    assert [one.rank for one in readable(path).hits] == [4, 7]
+    assert [hit.rank for hit in readable(path).hits] == [4, 7]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_only_the_results_of_the_run_asked_for_are_read(tmp_path: Path) -> None:
 def test_one_result_is_read_alone_as_it_is_among_the_others(tmp_path: Path) -> None:
     path = make_database(tmp_path / "k.sqlite", a={"q1": result(hit("c2", 2), hit("c1", 1)), "q2": "{"})
     with open_database(path) as opened:
-        among = {one.query_id: one for one in opened.results("a")}
+        among = {result.query_id: result for result in opened.results("a")}
         assert opened.result("a", "q1") == among["q1"]
         assert opened.result("a", "q2") == among["q2"]
         assert opened.result("a", "q3") is None
@@ -451,7 +451,7 @@ def test_a_path_is_taken_by_the_letter(tmp_path: Path, name: str) -> None:
     directory.mkdir()
     path = make_database(directory / name, a={})
     assert run_ids(path) == ["a"]
-    assert [one.name for one in directory.iterdir()] == [name]
+    assert [file.name for file in directory.iterdir()] == [name]
 
 
 def test_a_relative_path_is_relative_to_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -519,7 +519,7 @@ def test_reading_changes_no_byte_of_the_database(tmp_path: Path) -> None:
     before = path.read_bytes()
     assert readable(path).hits
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == ["k.sqlite"]
+    assert [file.name for file in tmp_path.iterdir()] == ["k.sqlite"]
 
 
 # -- while others write --------------------------------------------------------------------------
@@ -640,7 +640,7 @@ def test_what_a_crash_left_half_written_is_undone_on_opening(tmp_path: Path) -> 
         for name in ("k.sqlite", "k.sqlite-journal"):
             shutil.copy(tmp_path / "live" / name, tmp_path / "left" / name)
     with open_database(tmp_path / "left" / "k.sqlite") as database:
-        assert all(isinstance(one, QueryResult) for one in database.results("a"))
+        assert all(isinstance(result, QueryResult) for result in database.results("a"))
 
 
 def test_a_file_that_may_not_be_read_is_a_database_error(open_dir: Path) -> None:

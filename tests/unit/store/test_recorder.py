@@ -87,7 +87,7 @@ def test_a_whole_hit_is_kept_with_fields_that_nobody_reads(db: Path) -> None:
 
 def test_a_whole_hit_without_a_rank_has_that_of_its_place(db: Path) -> None:
     found = recorded(db, [{"chunk_id": "c1", "doc_id": "d1"}, {"chunk_id": "c2"}])["hits_top_k"]
-    assert [(one["rank"], one["chunk_id"], one["doc_id"]) for one in found] == [
+    assert [(hit["rank"], hit["chunk_id"], hit["doc_id"]) for hit in found] == [
         (1, "c1", "d1"),
         (2, "c2", "c2"),
     ]
@@ -100,7 +100,7 @@ def test_a_hit_object_keeps_its_rank(db: Path) -> None:
 
 def test_hits_may_come_from_a_generator(db: Path) -> None:
     found = recorded(db, (f"c{number}" for number in (1, 2)))["hits_top_k"]
-    assert [one["chunk_id"] for one in found] == ["c1", "c2"]
+    assert [hit["chunk_id"] for hit in found] == ["c1", "c2"]
 
 
 def test_no_hits_is_a_query_that_found_nothing(db: Path) -> None:
@@ -132,7 +132,10 @@ def test_an_answer_object_is_stored_as_it_reads_back(db: Path) -> None:
 
 def test_a_citation_that_is_only_text_is_the_id_of_a_chunk(db: Path) -> None:
     stored = recorded(db, ["c1"], {"answer": "42", "citations": ["c1", "c2"]})["answer"]
-    assert [(one["marker"], one["chunk_id"]) for one in stored["citations"]] == [("[1]", "c1"), ("[2]", "c2")]
+    assert [(cited["marker"], cited["chunk_id"]) for cited in stored["citations"]] == [
+        ("[1]", "c1"),
+        ("[2]", "c2"),
+    ]
 
 
 def test_further_fields_are_given_by_their_names(db: Path) -> None:
@@ -522,7 +525,7 @@ def test_recorded_runs_are_scored_and_compared(tmp_path: Path, db: Path) -> None
     report = compare_runs("a", "b", db=db, golden=golden)
     assert report.deltas
     assert report.deltas.mrr == -0.25
-    kinds = {one.query_id: one.kind for one in report.per_query}
+    kinds = {query.query_id: query.kind for query in report.per_query}
     assert kinds == {"q1": "draw", "q2": "regression"}
 
 
