@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from pytest_kebab_eval.comparing.queries import CompareReport
-from pytest_kebab_eval.evaluation import Shown, all_shown, evaluate
+from pytest_kebab_eval.evaluation import all_shown, evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.settings import Settings
-from tests.browser.conftest import Open
-from tests.builders import Json, answer, hit, line, make_database, query, result, stored, write_golden
+from tests.browser.conftest import Open, write_page
+from tests.builders import Json, answer, hit, line, make_database, result, write_golden
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u2028\u202eleft"
 
@@ -66,12 +61,6 @@ def write_report(
         directory / "report.html",
         render_report_html(report, all_shown(settings, inputs), more.get("history", ()), context),
     )
-
-
-def write_page(path: Path, pieces: Iterator[str]) -> Path:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(pieces)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -362,103 +351,3 @@ def test_hostile_text_is_shown_and_does_nothing(tmp_path: Path, open_file: Open)
     assert opened.page.locator("img").count() == 0
     assert opened.complaints == []
     assert opened.requests == []
-
-
-# -- many queries --------------------------------------------------------------------------------
-
-MANY = 10_000
-
-
-def many_queries() -> tuple[CompareReport, Iterator[tuple[GoldenQuery, Shown]]]:
-    """A comparison of many queries with ten hits a side, every seventh one lost."""
-    text = "some words of a passage that was found for this query, and a few more of them " * 2
-    a = stored(result(*(hit(f"c{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=120))
-    b = stored(result(*(hit(f"d{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=150))
-    golden = [query(f"q-{n:05}", query=f"question number {n}", tags=[f"t{n % 9}"]) for n in range(MANY)]
-    per_query = tuple(
-        QueryComparison(
-            golden_query.id, ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",)
-        )
-        if n % 7 == 0
-        else QueryComparison(golden_query.id, ComparisonKind.DRAW, 1, 1)
-        for n, golden_query in enumerate(golden)
-    )
-
-    def shown(n: int) -> Shown:
-        lost: QueryResult = b if n % 7 == 0 else a
-        return Shown(a, lost, (1,), () if n % 7 == 0 else (1,), ("c1",))
-
-    return per_query_report(per_query), ((golden_query, shown(n)) for n, golden_query in enumerate(golden))
-
-
-def per_query_report(per_query: tuple[QueryComparison, ...]) -> CompareReport:
-    empty: Json = {
-        "hit_at_k": {"5": 0.5},
-        "recall_at_k_doc": {},
-        "precision_at_k_chunk": {},
-        **dict.fromkeys(("mrr", "citation_coverage", "groundedness", "empty_result_rate"), None),
-        "refusal_correctness": None,
-        "total_queries": MANY,
-        "failed_queries": 0,
-        "extra": {},
-        "counts": {"hit@5": MANY},
-        "slices": {},
-    }
-    paired = {"queries": MANY, "errored_a": 0, "errored_b": 0, "absent_a": 0, "absent_b": 0, "deltas": None}
-    aggregate = empty | {"match": "exact", "golden_sha256": ""}
-    deltas = empty | {"chunker_version_match": "exact", "matched_by": {}, "paired": paired}
-    report = {"run_a": "a", "run_b": "b", "aggregate_a": aggregate, "aggregate_b": aggregate}
-    converted = msgspec.convert(report | {"deltas": deltas, "per_query": ()}, CompareReport)
-    return msgspec.structs.replace(converted, per_query=per_query)
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report with many queries."""
-    return write_page(tmp_path_factory.mktemp("many") / "report.html", render_report_html(*many_queries()))
-
-
-def quickest_load(open_file: Open, path: Path) -> float:
-    """Seconds until the page is there: the best of three, since other processes are at work too."""
-
-    def load() -> float:
-        start = time.perf_counter()
-        opened = open_file(path)
-        passed = time.perf_counter() - start
-        opened.page.close()
-        return passed
-
-    return min(load() for _ in range(3))
-
-
-def test_10000_queries_load_within_two_seconds_of_an_empty_page_of_that_size(
-    many: Path, tmp_path: Path, open_file: Open
-) -> None:
-    empty = tmp_path / "empty.html"
-    filling = "x" * many.stat().st_size
-    empty.write_text(f"<!doctype html><script type='application/json'>{filling}</script>", encoding="utf-8")
-    assert quickest_load(open_file, many) - quickest_load(open_file, empty) < 2
-
-
-def test_10000_queries_are_listed_filtered_and_opened_without_a_freeze(many: Path, open_file: Open) -> None:
-    page = open_file(many).page
-    assert page.locator(".q").count() == 50
-    page.get_by_role("button", name="Show 50 more of 9,950").click()
-    assert page.locator(".q").count() == 100
-    longest = page.evaluate(
-        """() => {
-            const timed = (action) => {
-                const start = performance.now();
-                action();
-                document.body.getBoundingClientRect();
-                return performance.now() - start;
-            };
-            const filtered = timed(() => document.querySelector("input[name=kind][value=draw]").click());
-            return Math.max(filtered, timed(() => document.querySelector(".q summary").click()));
-        }"""
-    )
-    assert longest < 1000  # milliseconds
-    page.locator("input[name=text]").fill("number 9999")
-    page.get_by_text("1 of 10,000 queries", exact=True).wait_for()
-    page.locator(".q summary").click()
-    page.locator(".side").nth(1).wait_for()

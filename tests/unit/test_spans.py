@@ -186,7 +186,7 @@ def test_regions_that_overlap_within_a_chunk_count_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "others", "expected"),
+    ("span", "others", "expected"),
     [
         (lines(1, 5), [lines(5, 9)], True),
         (lines(1, 5), [lines(6, 9)], False),
