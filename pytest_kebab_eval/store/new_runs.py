@@ -1,4 +1,4 @@
-"""A recorded run -> a database: in one transaction, into one of our own or one that has the eval tables."""
+"""A recorded run -> a database that has the eval tables, or a new one; in one transaction."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ FINDS_C1 = {"id": "q1", "query": "where?", "expected_chunk_ids": ["c1"]}
 
 
 class Page:
-    """A rendered report, and what its inert blocks hold."""
+    """A rendered report, and the data in its script blocks."""
 
     def __init__(self, text: str) -> None:
         self.text = text
