@@ -10,11 +10,12 @@ from typing import Any
 from pytest_kebab_eval.golden.parsing import ParseError
 from pytest_kebab_eval.text import printable
 
+_SPACE = frozenset(" \t\r\n")
+_SPACES = re.compile(r"[ \t\r\n]*")
+
 
 class JsonReader:
     """Walks through a JSON text by hand where lines matter, and leaves the values to `json`."""
-
-    _SPACE = re.compile(r"[ \t\r\n]*")
 
     def __init__(self, text: str, line: int = 1) -> None:
         self._text = text
@@ -23,7 +24,10 @@ class JsonReader:
 
     def peek(self) -> str:
         """The next character that is not a space; empty at the end."""
-        match = self._SPACE.match(self._text, self._at)
+        char = self._text[self._at : self._at + 1]
+        if char not in _SPACE:
+            return char
+        match = _SPACES.match(self._text, self._at)
         self._move_to(match.end() if match else self._at)
         return self._text[self._at : self._at + 1]
 

@@ -74,9 +74,10 @@ def _read_bytes(path: Path) -> bytes:
 
 def _jsonl_entries(text: str, problems: list[Problem]) -> Iterator[Entry]:
     for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
+        stripped = line.strip()
+        if not stripped:
             continue
-        reader = JsonReader(line.strip(), number)
+        reader = JsonReader(stripped, number)
         try:
             value, _ = reader.value()
             if reader.peek():

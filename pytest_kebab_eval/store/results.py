@@ -17,6 +17,7 @@ from pytest_kebab_eval.text import brief, printable
 AnswerLike = str | Mapping[str, Any] | Answer
 
 _OPTIONAL_FIELDS = ("mode", "scope", "timings_ms", "timed_out", "cost_usd", "judge")
+_KNOWN_FIELDS = frozenset({"query", "elapsed_ms", "error", *_OPTIONAL_FIELDS})
 
 
 # -- to JSON -------------------------------------------------------------------------------------
@@ -78,10 +79,9 @@ def _is_finite(value: Any) -> bool:
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
-    explicit = ("elapsed_ms", "error")
     for name in fields:
-        if name not in (*_OPTIONAL_FIELDS, *explicit, "query"):
-            near = difflib.get_close_matches(name, [*_OPTIONAL_FIELDS, *explicit], n=1)
+        if name not in _KNOWN_FIELDS:
+            near = difflib.get_close_matches(name, [*_OPTIONAL_FIELDS, "elapsed_ms", "error"], n=1)
             hint = f"; did you mean '{near[0]}'?" if near else f"; there is {', '.join(_OPTIONAL_FIELDS)}"
             raise InputError(f"a result has no field '{printable(name)}'{hint}")
 
