@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_kebab_eval.store.recorder import SCHEMA
+from pytest_kebab_eval.store.schema import SCHEMA
 
 SNIPPET = "Rotate the credentials of the service account before the quarter ends, and tell the owner. "
 DIFFICULTIES = ("easy", "medium", "hard")

@@ -1,16 +1,16 @@
-"""Everything that can go wrong, by how much of the work it stops.
+"""The errors, as a tree.
 
 KebabEvalError
-├── InputError            wrong use: pytest exits with 4, the command with 2
+├── InputError            wrong use: pytest exits with 4, `kebab-eval` with 2
 │   ├── DatabaseError     no database, not a database, locked, or without the eval tables
 │   │   └── NoDatabase    there is no such file
-│   ├── RunNameError      a name that fits no run, or more than one
-│   │   └── NoSuchRun     a name that fits no run
-│   ├── GoldenError       a golden or lock file that cannot be read as one
-│   ├── GateError         a gate that does not parse, or makes no sense here
-│   ├── MetricError       a metric of a user's own that fails
-│   ├── SettingsError     an option, ini value or environment variable that makes no sense
-│   └── ChunkerError      the chunker versions differ and that was not to be bridged
+│   ├── RunNameError      a name that matches no run, or more than one
+│   │   └── NoSuchRun     a name that matches no run
+│   ├── GoldenError       a golden or lock file that is not valid
+│   ├── GateError         a gate that does not parse, or does not apply here
+│   ├── MetricError       a custom metric that fails
+│   ├── SettingsError     an option, ini value or environment variable that is not valid
+│   └── ChunkerError      the chunker versions differ and strict_chunker_version is set
 └── StoreError            a write that failed; what was stored before is unchanged
 """
 
@@ -18,11 +18,11 @@ from __future__ import annotations
 
 
 class KebabEvalError(Exception):
-    """The base of every error raised on purpose; its text is meant for the user."""
+    """The base of all errors of this package; the text is meant for the user."""
 
 
 class InputError(KebabEvalError):
-    """Something that was asked for, or given, cannot be used."""
+    """An input or option cannot be used."""
 
 
 class DatabaseError(InputError):
@@ -30,7 +30,7 @@ class DatabaseError(InputError):
 
 
 class RunNameError(InputError):
-    """No run, or more than one, goes by the name."""
+    """The name matches no run, or more than one."""
 
 
 class NoDatabase(DatabaseError):
@@ -38,7 +38,7 @@ class NoDatabase(DatabaseError):
 
 
 class NoSuchRun(RunNameError):
-    """No run goes by the name."""
+    """The name matches no run."""
 
 
 class GoldenError(InputError):
@@ -46,20 +46,20 @@ class GoldenError(InputError):
 
 
 class SettingsError(InputError):
-    """A setting makes no sense."""
+    """An option, ini value or environment variable is not valid."""
 
 
 class GateError(InputError):
-    """A gate does not parse, or makes no sense here."""
+    """A gate does not parse, or does not apply here."""
 
 
 class MetricError(InputError):
-    """A metric that came through `pytest_kebab_metrics` failed."""
+    """A custom metric (`pytest_kebab_metrics`) failed."""
 
 
 class ChunkerError(InputError):
-    """The runs were chunked differently and the caller wanted none of that."""
+    """The runs were chunked differently, and strict_chunker_version is set."""
 
 
 class StoreError(KebabEvalError):
-    """Something could not be written; nothing was changed."""
+    """A write failed; what was stored before is unchanged."""

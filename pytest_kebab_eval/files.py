@@ -1,4 +1,4 @@
-"""Files, written whole or not at all."""
+"""Writing files whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: Path, failed: Callable[[OSError], Exception] | None = None) -> Iterator[Path]:
-    """A new file beside the path, to be written to, which takes its place if all went well.
+def replacing(path: Path, to_error: Callable[[OSError], Exception] | None = None) -> Iterator[Path]:
+    """Give a new file beside the path to write to; it replaces the path unless the block raises.
 
-    `failed` puts into words that it could not take it.
+    `to_error` makes the error to raise if the path cannot be replaced.
     """
-    beside = path.with_name(f".{os.getpid()}-{path.name}")  # with its ending, which may say the format
+    new = path.with_name(f".{os.getpid()}-{path.name}")  # keeps the ending, since it may decide the format
     try:
-        yield beside
+        yield new
         try:
-            beside.replace(path)
+            new.replace(path)
         except OSError as error:
-            raise failed(error) if failed else error from None
+            raise to_error(error) if to_error else error from None
     finally:
         with suppress(OSError):
-            beside.unlink()
+            new.unlink()
 
 
 def write_whole(path: Path, parts: Iterable[str]) -> None:
-    """The whole file or none of it, also when something stops us midway."""
-    with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as file:
+    """Write the parts to the path; if the process is stopped midway, the old file is still there."""
+    with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(parts)

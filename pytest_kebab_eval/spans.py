@@ -1,4 +1,4 @@
-"""Source spans as extents that can be laid over each other: what is shared, of the shorter one."""
+"""Source spans as boxes, and how much two of them overlap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.model import Span
 
-# kind -> the fields that give its extent
+# kind -> the fields that say where it starts and ends
 SPAN_FIELDS: dict[str, tuple[str, ...]] = {
     "line": ("start", "end"),
     "code": ("line_start", "line_end"),
@@ -20,12 +20,12 @@ SPAN_FIELDS: dict[str, tuple[str, ...]] = {
 
 # Beyond this, adding 1 to a float does not change it; no document, image or recording is so large.
 _LARGEST = 2.0**50
-# A page that does not say where on it is the whole of it.
+# Characters of a page; a page span without characters is the whole page.
 _PAGE_LENGTH = 1e9
 
 
 class Box(NamedTuple):
-    """A half-open rectangle; of lines, bytes, milliseconds or characters of a page it is one unit high."""
+    """A half-open rectangle; for lines, bytes and milliseconds it is 1 high, for characters 1 page."""
 
     axis: str  # line | byte | time | page | region
     left: float
@@ -35,55 +35,60 @@ class Box(NamedTuple):
 
 
 def extent(span: Span) -> Box | None:
-    """The span as an extent; None if its kind has none, or its numbers make none."""
+    """The span as a box; None if its kind has no extent, or its numbers are missing or not valid."""
     match span.kind:
         case "line":
-            box = _stretch("line", span.start, span.end, inclusive=True)
+            box = _interval("line", span.start, span.end, inclusive=True)
         case "code":
-            box = _stretch("line", span.line_start, span.line_end, inclusive=True)
+            box = _interval("line", span.line_start, span.line_end, inclusive=True)
         case "byte":
-            box = _stretch("byte", span.start, span.end)
+            box = _interval("byte", span.start, span.end)
         case "time":
-            box = _stretch("time", span.start_ms, span.end_ms)
+            box = _interval("time", span.start_ms, span.end_ms)
         case "page":
             box = _on_page(span)
         case "region":
             box = _region(span)
         case _:
             box = None
-    return box if box and _is_sound(box) else None
+    return box if box and _is_valid(box) else None
 
 
 def extents(spans: Iterable[Span]) -> tuple[Box, ...]:
-    """The extents of those spans that have one."""
+    """The spans as boxes, without the spans that have no extent."""
     return tuple(found for span in spans if (found := extent(span)) is not None)
 
 
 def overlap(ours: Sequence[Box], theirs: Sequence[Box]) -> float | None:
-    """The part of the shorter side that both sides share, 0 to 1; None if they do not compare.
+    """How much of the shorter side both sides cover, 0 to 1; None if they have no axis in common.
 
-    A chunk may be several spans; each side counts as the whole of its spans on the axis in common.
+    A chunk may have several spans; each side is the union of its spans on the common axis.
     """
     common = {box.axis for box in ours} & {box.axis for box in theirs}
     if not common:
         return None
     axis = min(common)
-    mine = [box for box in ours if box.axis == axis]
-    others = [box for box in theirs if box.axis == axis]
-    if len(mine) == len(others) == 1:
-        return _area(_shared(mine[0], others[0])) / min(_area(mine[0]), _area(others[0]))
-    shared = one = other = 0.0
-    for cell in _cells([*mine, *others]):
-        in_mine, in_others = (any(_covers(box, cell) for box in side) for side in (mine, others))
-        shared += _area(cell) if in_mine and in_others else 0.0
-        one += _area(cell) if in_mine else 0.0
-        other += _area(cell) if in_others else 0.0
-    return shared / min(one, other)
+    ours = [box for box in ours if box.axis == axis]
+    theirs = [box for box in theirs if box.axis == axis]
+    if len(ours) == len(theirs) == 1:
+        return _area(_intersection(ours[0], theirs[0])) / min(_area(ours[0]), _area(theirs[0]))
+    return _union_overlap(ours, theirs)
 
 
-def touches(one: Box | None, others: Sequence[Box]) -> bool:
-    """Whether they overlap at all; where they do not compare, nothing speaks against it."""
-    share = overlap([one], others) if one else None
+def _union_overlap(ours: Sequence[Box], theirs: Sequence[Box]) -> float:
+    shared = our_area = their_area = 0.0
+    for cell in _cells([*ours, *theirs]):
+        in_ours = any(_covers(box, cell) for box in ours)
+        in_theirs = any(_covers(box, cell) for box in theirs)
+        shared += _area(cell) if in_ours and in_theirs else 0.0
+        our_area += _area(cell) if in_ours else 0.0
+        their_area += _area(cell) if in_theirs else 0.0
+    return shared / min(our_area, their_area)
+
+
+def touches(box: Box | None, others: Sequence[Box]) -> bool:
+    """Whether they overlap at all; spans that cannot be compared count as overlapping."""
+    share = overlap([box], others) if box else None
     return share is None or share > 0
 
 
@@ -102,10 +107,10 @@ def describe(span: Span) -> str:
             return f"{kind} {span.start:g}-{span.end:g}"
 
 
-def _stretch(axis: str, start: float | None, end: float | None, *, inclusive: bool = False) -> Box | None:
+def _interval(axis: str, start: float | None, end: float | None, *, inclusive: bool = False) -> Box | None:
     if start is None or end is None or end < start:
         return None
-    return Box(axis, start, end + 1 if inclusive else max(end, start + 1))  # a point still has a place
+    return Box(axis, start, end + 1 if inclusive else max(end, start + 1))  # a point is 1 long
 
 
 def _on_page(span: Span) -> Box | None:
@@ -125,7 +130,7 @@ def _region(span: Span) -> Box | None:
     return Box("region", span.x, span.x + span.w, span.y, span.y + span.h)
 
 
-def _is_sound(box: Box) -> bool:
+def _is_valid(box: Box) -> bool:
     numbers = box[1:]
     return all(-_LARGEST <= number <= _LARGEST for number in numbers) and _area(box) > 0
 
@@ -134,13 +139,13 @@ def _area(box: Box) -> float:
     return max(0.0, box.right - box.left) * max(0.0, box.bottom - box.top)
 
 
-def _shared(one: Box, other: Box) -> Box:
+def _intersection(box: Box, other: Box) -> Box:
     return Box(
-        one.axis,
-        max(one.left, other.left),
-        min(one.right, other.right),
-        max(one.top, other.top),
-        min(one.bottom, other.bottom),
+        box.axis,
+        max(box.left, other.left),
+        min(box.right, other.right),
+        max(box.top, other.top),
+        min(box.bottom, other.bottom),
     )
 
 
@@ -154,7 +159,7 @@ def _covers(box: Box, cell: Box) -> bool:
 
 
 def _cells(boxes: Sequence[Box]) -> Iterator[Box]:
-    """The grid that the edges of all boxes make; no cell is cut by an edge, so none counts twice."""
+    """The cells of the grid that the edges of all boxes make; each is wholly inside or outside a box."""
     across = sorted({edge for box in boxes for edge in (box.left, box.right)})
     down = sorted({edge for box in boxes for edge in (box.top, box.bottom)})
     for left, right in pairwise(across):

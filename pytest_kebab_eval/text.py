@@ -1,4 +1,4 @@
-"""Text from a run or a golden file, made safe to show: nothing in it is obeyed by a terminal or a shell."""
+"""Text from a run or a golden file, made safe to show in a terminal, a log or a file name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import unicodedata
 from pathlib import Path
 from urllib.parse import quote
 
-# Controls, format characters (which include the bidirectional overrides), surrogates, private use
-# and the two line separators: whatever could move a cursor, hide text or break a line.
+# Controls, format characters (with the direction overrides), surrogates, private use, line separators:
+# characters that could move a cursor, hide text or break a line.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _CI_COMMAND = re.compile(r"##(?=\[|vso\[)")
 _PLAIN = re.compile(r"[ -~]*")
@@ -18,9 +18,9 @@ _RESERVED_FILE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
 def printable(text: str) -> str:
-    """The text on one line, with every character that is not printable written as an escape.
+    """The text on one line; characters that are not printable are written as escapes.
 
-    What a CI service would take for a command in the middle of a line is broken up.
+    A `##[` inside the text is broken up: CI services run such commands even in the middle of a line.
     """
     if "##" in text:
         text = _CI_COMMAND.sub("# #", text)
@@ -35,14 +35,14 @@ def printable(text: str) -> str:
 
 
 def brief(text: str, width: int = 72) -> str:
-    """The text on one line, spaces folded, cut to a width."""
-    words = text.split(None, width)  # no more than can be shown, however long the text is
+    """The text on one line, with single spaces, cut to a width."""
+    words = text.split(None, width)  # no more words than can be shown
     folded = printable(" ".join(words[:width])[: width + 1])
     return folded if len(folded) <= width else folded[: width - 1] + "…"
 
 
 def shown_path(path: Path) -> str:
-    """A path as the user would type it: relative to the working directory where that is shorter."""
+    """The path as a user would type it: relative to the working directory if that is shorter."""
     try:
         relative = os.path.relpath(path)
     except ValueError:  # another drive
@@ -51,7 +51,7 @@ def shown_path(path: Path) -> str:
 
 
 def file_name(text: str) -> str:
-    """The text as one plain file name, percent-encoded where it is not one already."""
+    """The text as a file name, percent-encoded if it is not a plain one."""
     if (
         _PLAIN_FILE_NAME.fullmatch(text)
         and not text.endswith(".")
@@ -59,7 +59,7 @@ def file_name(text: str) -> str:
     ):
         return text
     encoded = quote(text.encode("utf-8", "surrogatepass"), safe="").replace(".", "%2E")
-    if encoded == text:  # plain, but empty or a name that some systems keep for themselves
+    if encoded == text:  # plain, but empty or a name that Windows reserves
         encoded = f"%{ord(text[0]):02X}{text[1:]}" if text else "%"
     return encoded if len(encoded) <= 200 else encoded[:180] + "~" + _fingerprint(text)
 

@@ -17,7 +17,7 @@ import yaml
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.golden.fields import check_entries
+from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
 from pytest_kebab_eval.reports.as_json import report_json
@@ -53,13 +53,13 @@ def hit(chunk_id: str = "c1", rank: int = 1, **more: Any) -> Json:
 
 def answer(text: str = "an answer", grounded: bool = True, cites: Sequence[Json] = (), **more: Any) -> Json:
     """A stored answer; `cites` are citations."""
-    citations = [{"marker": f"[{n}]", "citation": one} for n, one in enumerate(cites, 1)]
+    citations = [{"marker": f"[{n}]", "citation": citation} for n, citation in enumerate(cites, 1)]
     return {"answer": text, "grounded": grounded, "refusal_reason": None, "citations": citations} | more
 
 
 def result(*hits: str | Json, **more: Any) -> Json:
     """A stored result: hits from rank 1 on, by their chunk ids or as `hit(…)`, which keeps its own rank."""
-    found = [hit(one, rank) if isinstance(one, str) else one for rank, one in enumerate(hits, 1)]
+    found = [hit(given, rank) if isinstance(given, str) else given for rank, given in enumerate(hits, 1)]
     return {
         "query": "?",
         "mode": "hybrid",
@@ -99,7 +99,9 @@ def make_database(
     if corpus is not None:
         connection.executescript(CORPUS_SCHEMA)
         doc_ids = dict.fromkeys(doc_id for doc_id, _ in corpus.values())
-        connection.executemany("INSERT INTO documents VALUES (?, ?)", [(one, f"{one}.md") for one in doc_ids])
+        connection.executemany(
+            "INSERT INTO documents VALUES (?, ?)", [(doc_id, f"{doc_id}.md") for doc_id in doc_ids]
+        )
         connection.executemany(
             "INSERT INTO chunks VALUES (?, ?, ?, '[]', ?, 10, ?)",
             [

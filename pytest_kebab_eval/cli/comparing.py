@@ -81,7 +81,7 @@ def _print_failing(evaluation: Evaluation, failing: list[str], golden: GoldenSet
 
 def _print_summary(report: CompareReport) -> None:
     for line in summary(report):
-        click.secho(line.text, fg={1: "green", -1: "red"}.get(line.mood))
+        click.secho(line.text, fg={1: "green", -1: "red"}.get(line.direction))
 
 
 @click.command()
@@ -115,7 +115,8 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
 def _rendered(form: str, made: CompareReport, settings: Settings, inputs: Inputs) -> Iterable[str]:
     if form == "json":
         return report_json(made)
-    from pytest_kebab_eval.reports.as_markdown import render_report_md, report_context
+    from pytest_kebab_eval.reports.as_markdown import render_report_md
+    from pytest_kebab_eval.reports.context import report_context
     from pytest_kebab_eval.reports.publishing import html_of
 
     if form == "html":

@@ -18,7 +18,7 @@ from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.history import history as read_history
 from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.reports.wording import counted, valued
+from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import database_of, golden_of
@@ -119,7 +119,7 @@ def _print_history(points: Sequence[HistoryPoint], names: Sequence[str]) -> None
     titles = "".join(f"{name:>{widths[name]}}" for name in names)
     click.echo(f"{'run':<{width}}  {'created at':<20}{titles}")
     for point in points:
-        values = "".join(f"{valued(point.values.get(name)):>{widths[name]}}" for name in names)
+        values = "".join(f"{format_value(point.values.get(name)):>{widths[name]}}" for name in names)
         click.echo(f"{printable(point.run_id):<{width}}  {printable(point.created_at)[:19]:<20}{values}")
 
 

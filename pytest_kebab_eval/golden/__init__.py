@@ -1,4 +1,4 @@
-"""Golden queries: a YAML, JSON or JSONL file, and the lock file beside it, read into a `GoldenSet`."""
+"""A golden file (YAML, JSON or JSONL) and the lock file beside it -> a `GoldenSet`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
-from pytest_kebab_eval.golden.fields import check_entries
+from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.lock import Lock, lock_path, read_lock
 from pytest_kebab_eval.golden.reading import Problem, read_entries
 from pytest_kebab_eval.model import GoldenQuery, Value
@@ -18,11 +18,11 @@ from pytest_kebab_eval.text import shown_path
 
 __all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
 
-MOST_PROBLEMS_SHOWN = 50
+MAX_PROBLEMS_SHOWN = 50
 
 
 class GoldenSet(Value, frozen=True, dict=True, gc=True):
-    """The golden queries of one file, in the file's order, with the spans that its lock file keeps."""
+    """The golden queries of one file, in the file's order, and its lock file if there is one."""
 
     path: Path
     queries: tuple[GoldenQuery, ...]
@@ -30,7 +30,7 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of what the queries say; order, layout, comments and xfail are no part of it."""
+        """A hash of the queries' content; their order, the layout, comments and xfail do not change it."""
         content = hashlib.sha256(b"[")
         encode = msgspec.json.Encoder(order="sorted").encode
         separator = b""
@@ -47,7 +47,7 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
 
 
 def load_golden_set(path: str | Path) -> GoldenSet:
-    """Read and check a golden file; one `GoldenError` lists everything that is wrong with it."""
+    """Read and check a golden file; raises one `GoldenError` that lists everything wrong with it."""
     path = Path(path)
     problems: list[Problem] = []
     entries = read_entries(path, problems)
@@ -63,7 +63,7 @@ def _describe(path: Path, problems: list[Problem]) -> str:
     lines = [f"{name}:{problem.line}: {problem.text}" for problem in problems]
     if len(lines) == 1:
         return lines[0]
-    cut = lines[:MOST_PROBLEMS_SHOWN]
+    cut = lines[:MAX_PROBLEMS_SHOWN]
     if len(lines) > len(cut):
         cut.append(f"… and {len(lines) - len(cut)} more")
     return "\n  ".join([f"{name} has {len(lines)} problems:", *cut])

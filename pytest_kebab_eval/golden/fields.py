@@ -1,4 +1,4 @@
-"""Entries as plain values -> golden queries; every field is checked, every offender reported."""
+"""The fields of a golden query, each with a check that returns the value to keep."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
-from pytest_kebab_eval.golden.reading import Entry, Problem
-from pytest_kebab_eval.model import ExpectedSpan, GoldenQuery, Span, Support, Xfail
+from pytest_kebab_eval.model import ExpectedSpan, Span, Support, Xfail
 from pytest_kebab_eval.spans import SPAN_FIELDS, extent
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief
 
 T = TypeVar("T")
 Check = Callable[[Any], Any]
 
-
-LARGEST_NUMBER = 10**15
+MAX_NUMBER = 10**15
 _SPAN_TEXTS = ("path", "section", "symbol", "lang")
 
 
-class _Wrong(Exception):
-    """A value that a field does not take; the text goes on after the field's name."""
+class FieldError(Exception):
+    """A value that a field does not take; the text continues a sentence that starts with the field."""
 
 
-def _wrong(text: str) -> NoReturn:
-    raise _Wrong(text)
+def _reject(reason: str) -> NoReturn:
+    raise FieldError(reason)
 
 
-# -- what a field takes --------------------------------------------------------------------------
+# -- texts and numbers ---------------------------------------------------------------------------
 
 
-def _named(value: Any) -> str:
+def describe_type(value: Any) -> str:
+    """What a value is, for a message: `a list`, `the number 3`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -48,45 +47,48 @@ def _named(value: Any) -> str:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         hint = "" if isinstance(value, (dict, list)) else "; put it in quotes"
-        _wrong(f"must be text, not {_named(value)}{hint}")
+        _reject(f"must be text, not {describe_type(value)}{hint}")
     if not value.strip():
-        _wrong("must not be empty")
+        _reject("must not be empty")
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
-            _wrong("has a character that is not Unicode text")
+            _reject("has a character that is not Unicode text")
     return value
 
 
 def _flag(value: Any) -> bool:
-    return value if isinstance(value, bool) else _wrong(f"must be true or false, not {_named(value)}")
+    return value if isinstance(value, bool) else _reject(f"must be true or false, not {describe_type(value)}")
 
 
 def _cutoff(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_NUMBER:
-        _wrong("must be a whole number from 1 on")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_NUMBER:
+        _reject("must be a whole number from 1 on")
     return value
 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        _wrong(f"must be a number, not {_named(value)}")
-    if not abs(value) <= LARGEST_NUMBER:  # also true of NaN
-        _wrong("must be a number of a sensible size")
+        _reject(f"must be a number, not {describe_type(value)}")
+    if not abs(value) <= MAX_NUMBER:  # also true of NaN
+        _reject("must be a number of a sensible size")
     return float(value)
+
+
+# -- lists and mappings --------------------------------------------------------------------------
 
 
 def _list_of(check: Callable[[Any], T], what: str) -> Callable[[Any], tuple[T, ...]]:
     def check_list(value: Any) -> tuple[T, ...]:
         if not isinstance(value, list):
-            _wrong(f"must be a list of {what}, not {_named(value)}")
+            _reject(f"must be a list of {what}, not {describe_type(value)}")
         found = []
-        for number, one in enumerate(value, start=1):
+        for number, element in enumerate(value, start=1):
             try:
-                found.append(check(one))
-            except _Wrong as wrong:
-                _wrong(f"{wrong} (number {number} of the list)")
+                found.append(check(element))
+            except FieldError as error:
+                _reject(f"{error} (number {number} of the list)")
         return tuple(found)
 
     return check_list
@@ -100,7 +102,7 @@ def _distinct_texts(value: Any) -> tuple[str, ...]:
 
 
 def _label(value: Any) -> str:
-    """A text that many queries share, and so is kept once."""
+    """A text that many queries share; it is kept in memory once."""
     return sys.intern(_text(value))
 
 
@@ -110,16 +112,16 @@ def _labels(value: Any) -> tuple[str, ...]:
 
 def _doc_ids(value: Any) -> tuple[str, ...]:
     if value is None:
-        _wrong("has no value; write [] for 'should refuse', or leave the key out for 'not judged'")
+        _reject("has no value; write [] for 'should refuse', or leave the key out for 'not judged'")
     return _distinct_texts(value)
 
 
 def _gains(value: Any) -> dict[str, float]:
     if not isinstance(value, dict):
-        _wrong(f"must map chunk ids to gains, not be {_named(value)}")
+        _reject(f"must map chunk ids to gains, not be {describe_type(value)}")
     gains = {_text(key): _number(gain) for key, gain in value.items()}
     if any(gain < 0 for gain in gains.values()):
-        _wrong("has a gain below 0")
+        _reject("has a gain below 0")
     return gains
 
 
@@ -127,14 +129,17 @@ def _mapping(value: Any, required: Iterable[str], optional: Iterable[str]) -> di
     required = tuple(required)
     known = (*required, *optional)
     if not isinstance(value, dict):
-        _wrong(f"must be a mapping with {_listed(known)}, not {_named(value)}")
+        _reject(f"must be a mapping with {_join(known)}, not {describe_type(value)}")
     for key in value:
         if key not in known:
-            _wrong(f"has {_unknown(key, known)}")
+            _reject(f"has {unknown_name(key, known)}")
     missing = [key for key in required if value.get(key) is None]
     if missing:
-        _wrong(f"lacks {_listed(missing)}")
-    return {key: one for key, one in value.items() if one is not None}
+        _reject(f"lacks {_join(missing)}")
+    return {key: member for key, member in value.items() if member is not None}
+
+
+# -- fields of their own kind --------------------------------------------------------------------
 
 
 def _support(value: Any) -> Support:
@@ -149,16 +154,16 @@ def _support(value: Any) -> Support:
 
 def _group(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not value:
-        _wrong("must be lists of support numbers, such as [[0, 1], [2]]")
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in value):
-        _wrong("must hold support numbers, counted from 0")
+        _reject("must be lists of support numbers, such as [[0, 1], [2]]")
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in value):
+        _reject("must hold support numbers, counted from 0")
     return tuple(value)
 
 
 def _span(value: Any) -> ExpectedSpan:
     kind = value.get("kind") if isinstance(value, dict) else None
     if kind is not None and not (isinstance(kind, str) and kind in SPAN_FIELDS):
-        _wrong(f"has {_unknown(kind, SPAN_FIELDS, 'kind')}")
+        _reject(f"has {unknown_name(kind, SPAN_FIELDS, 'kind')}")
     extent_fields = SPAN_FIELDS.get(str(kind), ())
     fields = _mapping(value, ["doc_id", "kind"], ["chunk_id", *_SPAN_TEXTS, *extent_fields])
     for name in _SPAN_TEXTS:
@@ -172,7 +177,7 @@ def _span(value: Any) -> ExpectedSpan:
     span = Span(kind=fields["kind"], **numbers)
     if extent(span) is None:
         needed = [name for name in extent_fields if not name.startswith("char_")]
-        _wrong(f"has a {kind} span without a valid extent; it needs {_listed(needed)}")
+        _reject(f"has a {kind} span without a valid extent; it needs {_join(needed)}")
     chunk_id = fields.get("chunk_id")
     return ExpectedSpan(
         doc_id=_text(fields["doc_id"]),
@@ -188,7 +193,7 @@ def _xfail(value: Any) -> Xfail:
         with contextlib.suppress(ValueError):
             until = datetime.date.fromisoformat(until)
     if until is not None and not isinstance(until, datetime.date):
-        _wrong("has an 'until' that is not a date such as 2031-01-31")
+        _reject("has an 'until' that is not a date such as 2031-01-31")
     return Xfail(reason=_text(fields["reason"]), until=until)
 
 
@@ -216,114 +221,15 @@ FIELDS: dict[str, Check] = {
 }
 
 
-# -- the entries ---------------------------------------------------------------------------------
+# -- messages ------------------------------------------------------------------------------------
 
 
-def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> list[GoldenQuery]:
-    """The entries that are queries; what is wrong with the others is added to `problems`."""
-    queries = []
-    first_line: dict[str, int] = {}
-    for number, entry in enumerate(entries, start=1):
-        query_id = entry.value.get("id") if isinstance(entry.value, dict) else None
-        if isinstance(query_id, str):
-            if query_id in first_line:
-                text = f"the id '{printable(query_id)}' is taken already, at line {first_line[query_id]}"
-                problems.append(Problem(entry.line, text))
-            first_line.setdefault(query_id, entry.line)
-        query = _check_entry(number, entry, problems)
-        if query is not None:
-            queries.append(query)
-    _check_groups(queries, problems)
-    return queries
-
-
-def _check_entry(number: int, entry: Entry, problems: list[Problem]) -> GoldenQuery | None:
-    given = entry.value
-    if not isinstance(given, dict):
-        text = f"entry {number} must be a mapping with id and query, not {_named(given)}"
-        problems.append(Problem(entry.line, text))
-        return None
-    query = None
-    if given.keys() <= FIELDS.keys() and given.get("id") is not None and given.get("query") is not None:
-        with contextlib.suppress(_Wrong):
-            query = GoldenQuery(
-                line=entry.line,
-                **{key: FIELDS[key](value) for key, value in given.items() if _is_given(key, value)},
-            )
-    wrongs = _wrongs(given) if query is None else (("", text) for text in _contradictions(query))
-    for key, text in wrongs:
-        name = f"query '{brief(given['id'], 60)}'" if isinstance(given.get("id"), str) else f"entry {number}"
-        problems.append(Problem(entry.key_lines.get(key, entry.line), f"{name} {text}"))
-    return query
-
-
-def _is_given(key: str, value: Any) -> bool:
-    """A key without a value is as good as none, but for one where that would be easy to misread."""
-    return value is not None or key == "expected_doc_ids"
-
-
-def _wrongs(given: dict[Any, Any]) -> Iterable[tuple[Any, str]]:
-    """All that is wrong with the fields, by their keys."""
-    for key, value in given.items():
-        if not isinstance(key, str) or key not in FIELDS:
-            yield key, f"has {_unknown(key, FIELDS)}"
-        elif _is_given(key, value):
-            try:
-                FIELDS[key](value)
-            except _Wrong as wrong:
-                yield key, f"has a wrong '{key}': it {wrong}"
-    for key in ("id", "query"):
-        if given.get(key) is None:
-            yield key, f"lacks '{key}'"
-
-
-def _contradictions(query: GoldenQuery) -> Iterable[str]:
-    targets = query.expected_chunk_ids or query.relevance or query.gold_supports or query.expected_spans
-    wanted = targets or query.claims or query.expected_answer
-    if query.answerable is None and query.expected_doc_ids == () and wanted:
-        yield (
-            "says 'should refuse' (expected_doc_ids: []) and yet expects something;"
-            " drop the empty list, or say answerable: true or false"
-        )
-    for one in query.expected_spans:
-        if one.chunk_id is not None and one.chunk_id not in {*query.expected_chunk_ids, *query.relevance}:
-            yield (
-                f"gives the span of the chunk '{brief(one.chunk_id, 40)}', which is not among its"
-                " expected_chunk_ids; add it there, or leave the span's chunk_id out"
-            )
-    supports = len(query.gold_supports)
-    for group in query.required_support_groups:
-        beyond = [number for number in group if not 0 <= number < supports]
-        if beyond:
-            yield (
-                f"has a required_support_groups that names support {beyond[0]},"
-                f" but its gold_supports are {f'0 to {supports - 1}' if supports else 'missing'}"
-            )
-
-
-def _check_groups(queries: Iterable[GoldenQuery], problems: list[Problem]) -> None:
-    leaders: dict[str, GoldenQuery] = {}
-    for query in queries:
-        if query.group is None:
-            continue
-        leader = leaders.setdefault(query.group, query)
-        if _as_set(leader.expected_doc_ids) != _as_set(query.expected_doc_ids):
-            text = (
-                f"query '{printable(query.id)}' is in the group '{printable(query.group)}' but does not"
-                f" share the expected_doc_ids of '{printable(leader.id)}' (line {leader.line})"
-            )
-            problems.append(Problem(query.line, text))
-
-
-def _as_set(doc_ids: tuple[str, ...] | None) -> set[str] | None:
-    return None if doc_ids is None else set(doc_ids)
-
-
-def _unknown(key: Any, known: Iterable[str], what: str = "field") -> str:
+def unknown_name(key: Any, known: Iterable[str], what: str = "field") -> str:
+    """`the unknown field 'x'`, with the nearest known name, or all of them."""
     text = f"the unknown {what} '{brief(str(key), 40)}'"
     near = difflib.get_close_matches(str(key), list(known), n=1)
-    return f"{text}; did you mean '{near[0]}'?" if near else f"{text}; there is {_listed(known)}"
+    return f"{text}; did you mean '{near[0]}'?" if near else f"{text}; there is {_join(known)}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     return ", ".join(names)

@@ -1,4 +1,4 @@
-"""The lock file beside a golden file: where the expected chunks were, by the chunker that made them."""
+"""The lock file beside a golden file: the expected chunks' source spans, and their chunker version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LockedChunk(Value, frozen=True):
 
 
 class Lock(Value, frozen=True):
-    """What a lock file keeps."""
+    """The content of a lock file."""
 
     chunker_version: str | None = None
     chunks: dict[str, LockedChunk] = msgspec.field(default_factory=dict)
@@ -44,12 +44,12 @@ def read_lock(path: Path) -> Lock | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise GoldenError(
             f"{shown_path(path)}: this is not a lock file: {brief(str(error), 120)};"
-            " mend it, or delete it to go without"
+            " fix it, or delete it to go without"
         ) from None
 
 
 def render_lock(lock: Lock) -> str:
-    """A lock file's text: one chunk a line, in the order of their ids, so that its diff can be reviewed."""
+    """A lock file's text: one chunk a line, sorted by id, so that its diff can be reviewed."""
     chunks = [
         f"    {_json(chunk_id)}: {_json(msgspec.to_builtins(chunk))}"
         for chunk_id, chunk in sorted(lock.chunks.items())
@@ -59,13 +59,13 @@ def render_lock(lock: Lock) -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(_whole(value), ensure_ascii=False)
+    return json.dumps(_whole_numbers(value), ensure_ascii=False)
 
 
-def _whole(value: object) -> object:
-    """Numbers that are whole as whole numbers: a line is 12, not 12.0."""
+def _whole_numbers(value: object) -> object:
+    """Whole floats as integers: a line is 12, not 12.0."""
     if isinstance(value, dict):
-        return {key: _whole(one) for key, one in value.items()}
+        return {key: _whole_numbers(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_whole(one) for one in value]
+        return [_whole_numbers(element) for element in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,24 +1,22 @@
-"""A golden file -> its entries as plain values, each with its line; no opinion on the fields yet."""
+"""A golden file -> its entries as plain values, each with its line; the fields are not checked here."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import GoldenError
+from pytest_kebab_eval.golden.json_values import JsonReader
+from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8
 from pytest_kebab_eval.golden.yaml_events import (
-    Broken,
     SequenceEndEvent,
     SequenceStartEvent,
     StreamEndEvent,
     YamlReader,
-    decoded,
     line_of,
 )
-from pytest_kebab_eval.text import printable, shown_path
+from pytest_kebab_eval.text import shown_path
 
 
 class Problem(NamedTuple):
@@ -29,7 +27,7 @@ class Problem(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of a golden file, with the lines of its keys where they are known."""
+    """One entry of a golden file; `key_lines` has the lines of its keys (YAML only)."""
 
     value: Any
     line: int
@@ -37,25 +35,25 @@ class Entry(NamedTuple):
 
 
 def read_entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
-    """The entries of a golden file, one at a time; the format goes by the file's ending."""
+    """The entries of a golden file, as they are read; the file's ending says the format."""
     data = _read_bytes(path)
     is_empty = True
     try:
         for entry in _entries_of(data, path.suffix.lower(), problems):
             is_empty = False
             yield entry
-    except Broken as broken:
-        raise GoldenError(f"{shown_path(path)}:{broken.line}: {broken}") from None
+    except ParseError as error:
+        raise GoldenError(f"{shown_path(path)}:{error.line}: {error}") from None
     if is_empty and not problems:
         raise GoldenError(f"{shown_path(path)}:1: there is no query in this file; add one")
 
 
 def _entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[Entry]:
     if suffix == ".jsonl":
-        return _jsonl_entries(decoded(data), problems)
+        return _jsonl_entries(decode_utf8(data), problems)
     if suffix == ".json":
-        return _json_entries(decoded(data))
-    decoded(data)  # which says where it is not UTF-8
+        return _json_entries(decode_utf8(data))
+    decode_utf8(data)  # only to say where it is not UTF-8
     return _yaml_entries(data, problems)
 
 
@@ -74,83 +72,39 @@ def _read_bytes(path: Path) -> bytes:
 # -- JSON ----------------------------------------------------------------------------------------
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        twice = max(counts, key=lambda key: counts[key])
-        raise ValueError(f"the key '{printable(twice)}' is there twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-_decode = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant).raw_decode
-
-
-def decode_at(text: str, start: int, line: int) -> tuple[Any, int]:
-    """The JSON value that starts there, and where it ends."""
-    try:
-        return _decode(text, start)
-    except json.JSONDecodeError as error:
-        at = line + text.count("\n", start, error.pos)
-        raise Broken(at, f"this is not JSON: {error.msg}") from None
-    except RecursionError:
-        raise Broken(line, "this is nested too deeply") from None
-    except ValueError as error:
-        text = "a number here has too many digits" if "digits" in str(error) else str(error)
-        raise Broken(line, text) from None
-
-
 def _jsonl_entries(text: str, problems: list[Problem]) -> Iterator[Entry]:
     for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
         if not stripped:
             continue
+        reader = JsonReader(stripped, number)
         try:
-            value, end = decode_at(stripped, 0, number)
-            if end != len(stripped):
-                raise Broken(number, "there is more than one JSON value on this line")
-        except Broken as broken:
-            problems.append(Problem(broken.line, str(broken)))
+            value, _ = reader.value()
+            if reader.peek():
+                raise ParseError(number, "there is more than one JSON value on this line")
+        except ParseError as error:
+            problems.append(Problem(error.line, str(error)))
         else:
             yield Entry(value, number, {})
 
 
-_SPACE = " \t\r\n"
-
-
 def _json_entries(text: str) -> Iterator[Entry]:
-    line, at = 1, 0
-
-    def skip_space() -> str:
-        nonlocal line, at
-        while at < len(text) and text[at] in _SPACE:
-            line += text[at] == "\n"
-            at += 1
-        return text[at : at + 1]
-
-    if skip_space() != "[":
-        raise Broken(line, "the top level must be a list of queries: [ … ]")
-    at += 1
-    if skip_space() == "]":
+    reader = JsonReader(text)
+    if reader.peek() != "[":
+        raise ParseError(reader.line, "the top level must be a list of queries: [ … ]")
+    reader.skip()
+    if reader.peek() == "]":
         return
-    while True:
-        skip_space()
-        value, end = decode_at(text, at, line)
+    separator = ","
+    while separator == ",":
+        value, line = reader.value()
         yield Entry(value, line, {})
-        line += text.count("\n", at, end)
-        at = end
-        following = skip_space()
-        at += 1
-        if following == "]":
-            break
-        if following != ",":
-            raise Broken(line, "a ',' or ']' is missing after a query")
-    if skip_space():
-        raise Broken(line, "there is something after the list's end")
+        separator = reader.peek()
+        reader.skip()
+    if separator != "]":
+        raise ParseError(reader.line, "a ',' or ']' is missing after a query")
+    if reader.peek():
+        raise ParseError(reader.line, "there is something after the list's end")
 
 
 # -- YAML ----------------------------------------------------------------------------------------
@@ -164,7 +118,7 @@ def _yaml_entries(data: bytes, problems: list[Problem]) -> Iterator[Entry]:
             return
         event = next_event()
         if not isinstance(event, SequenceStartEvent):
-            raise Broken(line_of(event), "the top level must be a list of queries: - id: …")
+            raise ParseError(line_of(event), "the top level must be a list of queries: - id: …")
         while not isinstance(event := next_event(), SequenceEndEvent):
             line = line_of(event)
             key_lines: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Golden entries -> a YAML, JSON or JSONL file, which replaces the one that was there whole or not at all."""
+"""Golden entries -> a YAML, JSON or JSONL file; an existing file is replaced whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pytest_kebab_eval import files
 from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.files import replacing
 from pytest_kebab_eval.golden.fields import FIELDS
 from pytest_kebab_eval.text import shown_path
 
@@ -28,18 +28,18 @@ HEADER = """\
 _LINE_LENGTH = 100
 
 
-def replacing(path: Path) -> AbstractContextManager[Path]:
-    """A new file to write golden queries to; it takes the path's place if all went well."""
-    target = Path(os.path.realpath(path))  # a link stays one
+def new_golden_file(path: Path) -> AbstractContextManager[Path]:
+    """Give a new file to write golden queries to; it replaces the path unless the block raises."""
+    target = Path(os.path.realpath(path))  # a link stays a link
     if target.is_dir():
         raise InputError(f"{shown_path(path)} is a directory; name a file to write the golden queries to")
     if not target.parent.is_dir():
         raise InputError(f"there is no directory {shown_path(target.parent)} to write the golden file to")
-    return files.replacing(target, lambda error: _not_written(path, error))
+    return replacing(target, lambda error: _not_written(path, error))
 
 
 def write_golden(path: Path, entries: Iterable[Mapping[str, Any]]) -> int:
-    """Write the entries, as they come, in the format of the file's ending; how many there were."""
+    """Write the entries as they come, in the format that the file's ending says; returns how many."""
     layout = _LAYOUTS.get(path.suffix.lower(), _YAML)
     count = 0
     try:
@@ -63,10 +63,10 @@ def _in_order(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Not the faster one of libyaml, which is not everywhere and writes other bytes."""
+    """Pure Python: libyaml's dumper is faster, but is not on every platform and writes other bytes."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        style = None if data.isprintable() else '"'  # other styles lose some kinds of line breaks
+        style = None if data.isprintable() else '"'  # in other styles, some line breaks are lost
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002

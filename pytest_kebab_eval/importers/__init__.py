@@ -1,4 +1,4 @@
-"""One file per foreign format -> a recorded run, and perhaps the golden file that it is judged by."""
+"""Foreign formats, one module each -> a recorded run, and a golden file if the format has one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.golden.writing import replacing, write_golden
+from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.eval_harness import EVAL_HARNESS
 from pytest_kebab_eval.importers.helloworld import HELLOWORLD
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
 from pytest_kebab_eval.importers.kebab import KEBAB
-from pytest_kebab_eval.importers.sources import STDIN, Imported, Importer, ImportOption, Source
+from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.trec import TREC
 from pytest_kebab_eval.importers.wfgy import WFGY
 from pytest_kebab_eval.store import RunRecorder
@@ -33,7 +34,7 @@ IMPORTERS: tuple[Importer, ...] = (KEBAB, TREC, WFGY, EVAL_HARNESS, HELLOWORLD)
 
 
 class Summary(NamedTuple):
-    """What was imported; `golden` is None where no golden file was asked for."""
+    """How many queries and golden entries were imported; `golden` is None without a golden file."""
 
     run_id: str
     queries: int
@@ -50,16 +51,18 @@ def import_run(
     golden_out: Path | None,
     commit_hash: str | None = None,
 ) -> Summary:
-    """Import a run, and its golden file if one is asked for: both or, if anything is wrong, neither.
+    """Import a run, and its golden file if `golden_out` is given; if anything is wrong, neither is written.
 
-    Files do not say which commit they are of, so the run has none unless it is given.
+    The run has the commit that is given, or none: the files do not say it.
     """
     _check_use(importer, sources, db, golden_out)
     recorder = RunRecorder(db, suite=suite, run_id=run_id, commit_hash=commit_hash or "")
-    recorder.commit_hash = commit_hash
+    recorder.commit_hash = (
+        commit_hash  # without it, no commit; RunRecorder would take the working directory's
+    )
     queries, golden = 0, None
     try:
-        with replacing(golden_out) if golden_out else nullcontext() as new_golden, recorder:
+        with new_golden_file(golden_out) if golden_out else nullcontext() as new_golden, recorder:
             imported = importer.read(sources)
             if golden_out and imported.golden is None:
                 raise InputError(f"the format {importer.name} has no golden queries; leave --golden-out out")
@@ -75,7 +78,8 @@ def import_run(
 
 
 def _check_use(importer: Importer, sources: Mapping[str, Source], db: Path, golden_out: Path | None) -> None:
-    missing = [one.name for one in importer.options if one.required and one.name not in sources]
+    required = [option.name for option in importer.options if option.required]
+    missing = [name for name in required if name not in sources]
     if missing:
         raise InputError(f"the format {importer.name} needs --{missing[0]}")
     piped = [f"--{name}" for name, source in sources.items() if source.path == STDIN]

@@ -1,14 +1,13 @@
-"""A YAML or JSON document of somebody else's -> the members of one list or mapping in it, by line."""
+"""A foreign YAML or JSON document -> the members of one list or mapping in it, each with its line."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.golden.reading import decode_at
+from pytest_kebab_eval.golden.json_values import JsonReader
+from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8
 from pytest_kebab_eval.golden.yaml_events import (
-    Broken,
     MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
@@ -16,14 +15,13 @@ from pytest_kebab_eval.golden.yaml_events import (
     SequenceStartEvent,
     StreamEndEvent,
     YamlReader,
-    decoded,
     line_of,
 )
 from pytest_kebab_eval.text import printable
 
 
 class Member(NamedTuple):
-    """A member of a list, or of a mapping, where it has a key."""
+    """A member of a list or mapping; of a mapping it has a key."""
 
     value: Any
     line: int
@@ -31,17 +29,17 @@ class Member(NamedTuple):
 
 
 def read_members(data: bytes, name: str, ending: str, fail: Callable[[int, str], Exception]) -> list[Member]:
-    """The members of the list or mapping under `name`, or of the whole document where it has no such key.
+    """The members of the list or mapping under `name`, or of the whole document if it has no such key.
 
-    The format goes by the ending, else by the first character; `fail` makes the error of a line.
+    The ending says the format, else the first character does; `fail` makes the error for a line.
     """
     try:
-        text = decoded(data)
+        text = decode_utf8(data)
         is_json = ending == ".json" or (ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["})
         members: _JsonMembers | _YamlMembers = _JsonMembers(text) if is_json else _YamlMembers(data)
         return members.read(name)
-    except Broken as broken:
-        raise fail(broken.line, str(broken)) from None
+    except ParseError as error:
+        raise fail(error.line, str(error)) from None
 
 
 def _under(name: str, members: list[Member]) -> list[Member]:
@@ -49,89 +47,60 @@ def _under(name: str, members: list[Member]) -> list[Member]:
     return found[0] if found else members
 
 
-def _neither(line: int, name: str) -> Broken:
-    return Broken(line, f"the top level must be a mapping with '{name}', or a list")
+def _wrong_top_level(line: int, name: str) -> ParseError:
+    return ParseError(line, f"the top level must be a mapping with '{name}', or a list")
 
 
-def _empty(line: int) -> Broken:
-    return Broken(line, "there is nothing in this file")
+def _empty(line: int) -> ParseError:
+    return ParseError(line, "there is nothing in this file")
 
 
-class _JsonMembers:
-    """Walks the upper levels by hand, for the sake of the lines."""
-
-    _SPACE = re.compile(r"[ \t\r\n]*")
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self._line = 1
-
+class _JsonMembers(JsonReader):
     def read(self, name: str) -> list[Member]:
-        first = self._next_char()
+        """The members under `name`, or of the whole document."""
+        first = self.peek()
         if not first:
             raise _empty(1)
         if first not in "[{":
-            raise _neither(self._line, name)
+            raise _wrong_top_level(self.line, name)
         members = list(self._members(name))
-        if self._next_char():
-            raise Broken(self._line, "this is not JSON: there is something after its end")
+        if self.peek():
+            raise ParseError(self.line, "this is not JSON: there is something after its end")
         return _under(name, members)
 
     def _members(self, name: str | None = None) -> Iterator[Member]:
-        """The members of the list or mapping that starts here; those of the one under `name` come as such."""
-        opening = self._take("[{")
+        """The members of the list or mapping that starts here; the value under `name` is its own members."""
+        opening = self.take("[{")
         closing = "]" if opening == "[" else "}"
-        if self._next_char() == closing:
-            self._take(closing)
+        if self.peek() == closing:
+            self.skip()
             return
-        while True:
+        separator = ","
+        while separator == ",":
             key = self._key() if opening == "{" else None
             if key is not None and key == name:
-                yield Member(self._named(name), self._line, key)
+                yield Member(self._named(name), self.line, key)
             else:
-                value, line = self._value()
+                value, line = self.value()
                 yield Member(value, line, key)
-            if self._take("," + closing) == closing:
-                return
+            separator = self.take("," + closing)
 
     def _named(self, name: str) -> list[Member]:
-        if self._next_char() not in {"[", "{"}:
-            raise Broken(self._line, f"'{name}' must be a list or a mapping")
+        if self.peek() not in {"[", "{"}:
+            raise ParseError(self.line, f"'{name}' must be a list or a mapping")
         return list(self._members())
 
     def _key(self) -> str:
-        key, line = self._value()
+        key, line = self.value()
         if not isinstance(key, str):
-            raise Broken(line, "this is not JSON: a key must be in quotes")
-        self._take(":")
+            raise ParseError(line, "this is not JSON: a key must be in quotes")
+        self.take(":")
         return key
-
-    def _value(self) -> tuple[Any, int]:
-        self._next_char()
-        line = self._line
-        value, end = decode_at(self._text, self._at, line)
-        self._line += self._text.count("\n", self._at, end)
-        self._at = end
-        return value, line
-
-    def _take(self, allowed: str) -> str:
-        char = self._next_char()
-        if not char or char not in allowed:
-            raise Broken(self._line, f"this is not JSON: expected {' or '.join(allowed)}")
-        self._at += 1
-        return char
-
-    def _next_char(self) -> str:
-        match = self._SPACE.match(self._text, self._at)
-        end = match.end() if match else self._at
-        self._line += self._text.count("\n", self._at, end)
-        self._at = end
-        return self._text[end : end + 1]
 
 
 class _YamlMembers(YamlReader):
     def read(self, name: str) -> list[Member]:
+        """The members under `name`, or of the whole document."""
         with self.reading() as next_event:
             return self._read(name, next_event)
 
@@ -141,12 +110,12 @@ class _YamlMembers(YamlReader):
             raise _empty(1)
         event = next_event()
         if not isinstance(event, (SequenceStartEvent, MappingStartEvent)):
-            raise _neither(line_of(event), name)
+            raise _wrong_top_level(line_of(event), name)
         members = list(self._members(event, 1, name))
         next_event()  # the document's end
         event = next_event()
         if not isinstance(event, StreamEndEvent):
-            raise Broken(line_of(event), "a second YAML document starts here; keep to one")
+            raise ParseError(line_of(event), "a second YAML document starts here; keep to one")
         return _under(name, members)
 
     def _members(self, start: Any, depth: int, name: str | None = None) -> Iterator[Member]:
@@ -158,12 +127,12 @@ class _YamlMembers(YamlReader):
                 yield Member(self.value(event, depth + 1), line_of(event))
                 continue
             if not isinstance(event, ScalarEvent):
-                raise Broken(line_of(event), "a key must be plain text")
+                raise ParseError(line_of(event), "a key must be plain text")
             key, line = event.value, line_of(event)
             event = next_event()
             if key == name:
                 if not isinstance(event, (SequenceStartEvent, MappingStartEvent)):
-                    raise Broken(line, f"'{printable(name)}' must be a list or a mapping")
+                    raise ParseError(line, f"'{printable(name)}' must be a list or a mapping")
                 yield Member(list(self._members(event, depth + 1)), line, key)
             else:
                 yield Member(self.value(event, depth + 1), line, key)

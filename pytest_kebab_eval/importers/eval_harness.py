@@ -9,18 +9,17 @@ from typing import Any
 import msgspec
 
 from pytest_kebab_eval.importers.documents import Member, read_members
-from pytest_kebab_eval.importers.sources import (
+from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
     ImportOption,
     Json,
-    Source,
-    bare_hit,
     golden_entry,
-    named,
     result_json,
-    unique,
 )
+from pytest_kebab_eval.importers.records import UniqueIds
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.store.hits import id_hit
 from pytest_kebab_eval.text import brief, printable
 
 _QUESTION_KEYS = ("question", "query", "input", "text", "prompt")
@@ -28,28 +27,24 @@ _QUESTION_KEYS = ("question", "query", "input", "text", "prompt")
 
 def _read(sources: Mapping[str, Source]) -> Imported:
     dataset = sources["dataset"]
-    golden = [_sample(dataset, member) for member in _members(dataset, "samples", "id")]
+    golden = [_sample(dataset, member) for member in _members(dataset, "samples")]
     queries = {entry["id"]: entry["query"] for entry in golden}
     return Imported(_results(sources["outputs"], queries), lambda: golden, {})
 
 
-def _members(source: Source, name: str, id_field: str) -> Iterator[Member]:
-    """The members under that name, each with its id as the key."""
+def _members(source: Source, name: str) -> Iterator[Member]:
+    """The members under that name; the key of each is its id."""
     members = read_members(source.read(), name, source.ending, source.error)
     if not members:
         raise source.error(None, f"there are no {name} in this file")
-    lines: dict[str, int] = {}
+    ids = UniqueIds(source, "id")
     for number, member in enumerate(members, start=1):
         given = member.key
         if given is None:
             if not isinstance(member.value, dict):
                 raise source.error(member.line, f"number {number} of the {name} must be a mapping with an id")
-            given = _id(source, member.line, member.value.get(id_field), id_field)
-        key = named(source, member.line, given, id_field)
-        if key in lines and lines[key] == member.line:
-            raise source.error(member.line, f"the id '{printable(key)}' is there twice")
-        unique(source, member.line, key, lines)
-        yield member._replace(key=key)
+            given = _id(source, member.line, member.value.get("id"), "id")
+        yield member._replace(key=ids.add(member.line, given))
 
 
 def _id(source: Source, line: int, given: Any, field: str) -> str | None:
@@ -83,7 +78,7 @@ def _sample(source: Source, member: Member) -> Json:
 
 
 def _question(given: Any) -> str | None:
-    """The text of an input, or of its question; an input of another shape is shown as JSON."""
+    """The input if it is text, or the question in it; an input of another shape as JSON."""
     if isinstance(given, dict):
         found = [given[key] for key in _QUESTION_KEYS if isinstance(given.get(key), str)]
         given = found[0] if found else given
@@ -93,16 +88,16 @@ def _question(given: Any) -> str | None:
 
 
 def _expected(source: Source, line: int, expected: Any) -> Json:
-    """Relevant ids, gains by id, or the text that a retrieved passage should contain."""
+    """What is expected, as a golden field: relevant ids, gains by id, or text of a retrieved passage."""
     if isinstance(expected, str):
-        held = _held_json(expected)
-        if not isinstance(held, (list, dict)):
+        parsed = _parse_json(expected)
+        if not isinstance(parsed, (list, dict)):
             return {"expected_answer": expected}
-        expected = held
+        expected = parsed
     if expected is None:
         return {}
     if isinstance(expected, list):
-        return {"expected_chunk_ids": [_id(source, line, one, "expected_output") for one in expected]}
+        return {"expected_chunk_ids": [_id(source, line, name, "expected_output") for name in expected]}
     if isinstance(expected, dict):
         gains = {str(key): gain for key, gain in expected.items()}
         return {"relevance": gains}
@@ -113,7 +108,7 @@ def _expected(source: Source, line: int, expected: Any) -> Json:
 
 
 def _results(source: Source, queries: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    for member in _members(source, "outputs", "id"):
+    for member in _members(source, "outputs"):
         query_id = member.key or ""
         value = member.value
         if isinstance(value, dict) and "actual_output" in value:
@@ -122,7 +117,7 @@ def _results(source: Source, queries: Mapping[str, str]) -> Iterator[tuple[str, 
 
 
 def _result(source: Source, line: int, query_id: str, query: str, output: Any) -> bytes:
-    ranked = _ranked_list(_held_json(output) if isinstance(output, str) else output)
+    ranked = _ranked_list(_parse_json(output) if isinstance(output, str) else output)
     hits: Iterable[Json] = ()
     answer = None
     if ranked is not None:
@@ -140,8 +135,8 @@ def _result(source: Source, line: int, query_id: str, query: str, output: Any) -
         raise source.error(line, "this has a character that is not Unicode text") from None
 
 
-def _held_json(text: str) -> Any:
-    """What the text holds as JSON; None if it holds none."""
+def _parse_json(text: str) -> Any:
+    """The JSON value that the text is; None if it is none."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -157,15 +152,15 @@ def _ranked_list(output: Any) -> list[Any] | None:
 def _hits(source: Source, line: int, ranked: list[Any]) -> list[Json]:
     """The hits, best first; a repeated id keeps its first rank, and the gap closes."""
     found: dict[str, Json] = {}
-    for number, one in enumerate(ranked, start=1):
-        given = one if isinstance(one, dict) else {"id": one}
+    for number, retrieved in enumerate(ranked, start=1):
+        given = retrieved if isinstance(retrieved, dict) else {"id": retrieved}
         name = _id(source, line, given.get("id"), "id")
         if name is None or not name.strip():
             raise source.error(line, f"number {number} of the retrieved has no id")
         text = given.get("text")
         if name not in found:
             found[name] = {"text": text} if text and isinstance(text, str) else {}
-    return [bare_hit(rank, name, **more) for rank, (name, more) in enumerate(found.items(), start=1)]
+    return [id_hit(rank, name, **more) for rank, (name, more) in enumerate(found.items(), start=1)]
 
 
 EVAL_HARNESS = Importer(

@@ -7,21 +7,16 @@ from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.importers.sources import (
-    Id,
+from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
     ImportOption,
     Json,
-    Source,
-    decoded,
     golden_entry,
-    json_lines,
-    named,
     result_json,
-    texts,
-    unique,
 )
+from pytest_kebab_eval.importers.records import Id, decode, distinct_texts, unique_records
+from pytest_kebab_eval.importers.sources import Source
 
 Heading = str | tuple[str, ...]
 _STAGES = ("folder_selection", "retrieval", "generation", "judge")
@@ -113,10 +108,7 @@ def _read(sources: Mapping[str, Source]) -> Imported:
 
 
 def _golden(source: Source) -> Iterator[Json]:
-    lines: dict[str, int] = {}
-    for line, case in json_lines(source, _Case, "test case"):
-        query_id = named(source, line, case.id, "id")
-        unique(source, line, query_id, lines)
+    for line, query_id, case in unique_records(source, _Case, "test case", "id"):
         yield golden_entry(
             source,
             line,
@@ -124,19 +116,19 @@ def _golden(source: Source) -> Iterator[Json]:
                 "id": query_id,
                 "query": case.question or query_id,
                 "answerable": case.answerable,
-                "claims": texts(case.expected_key_facts),
-                "gold_supports": [_support(one) for one in case.gold_supports or ()],
+                "claims": distinct_texts(case.expected_key_facts),
+                "gold_supports": [_support(support) for support in case.gold_supports or ()],
                 "required_support_groups": [list(group) for group in case.required_support_groups or ()],
                 "category": case.category,
                 "difficulty": case.difficulty,
-                "tags": texts(case.tags),
+                "tags": distinct_texts(case.tags),
             },
         )
 
 
 def _support(given: _Support) -> Json:
     heading = " > ".join(_headings(given.heading_path))
-    snippets = texts(given.snippets)
+    snippets = distinct_texts(given.snippets)
     return {
         "path": given.rel_path,
         **({"heading": heading} if heading else {}),
@@ -156,29 +148,27 @@ def _headings(given: Heading | None) -> list[str]:
 def _results(
     source: Source, golden: Mapping[str, Json], given: Json | None, config: Json
 ) -> Iterator[tuple[str, bytes]]:
-    lines: dict[str, int] = {}
-    for line, result in json_lines(source, _Result, "result"):
-        query_id = named(source, line, result.test_case_id, "test_case_id")
-        unique(source, line, query_id, lines)
-        own = given or result.config or {}
-        if len(lines) == 1:
-            config.update(_snapshot(own, result.indexing_coverage or _Coverage()))
+    """The results; `config` is filled from the first of them, unless it was given as a file."""
+    for number, (line, query_id, result) in enumerate(
+        unique_records(source, _Result, "result", "test_case_id")
+    ):
+        settings = given or result.config or {}
+        if number == 0:
+            config.update(_snapshot(settings, result.indexing_coverage or _Coverage()))
         query = result.question or golden.get(query_id, {}).get("query", "")
-        latency = result.latency or _Latency()
-        yield (
-            query_id,
-            result_json(
-                query_id,
-                query,
-                _hits(source, line, result.retrieved_chunks or ()),
-                _answer(result),
-                elapsed_ms=latency.total_ms,
-                error=result.error,
-                **_if_any("timings_ms", {stage: getattr(latency, f"{stage}_ms") for stage in _STAGES}),
-                **_if_any("judge", _judge(result, own)),
-                cost_usd=result.cost.judge_cost_usd if result.cost else None,
-            ),
-        )
+        hits = _hits(source, line, result.retrieved_chunks or ())
+        yield query_id, result_json(query_id, query, hits, _answer(result), **_more_fields(result, settings))
+
+
+def _more_fields(result: _Result, settings: Json) -> Json:
+    latency = result.latency or _Latency()
+    return {
+        "elapsed_ms": latency.total_ms,
+        "error": result.error,
+        **_if_any("timings_ms", {stage: getattr(latency, f"{stage}_ms") for stage in _STAGES}),
+        **_if_any("judge", _judge(result, settings)),
+        "cost_usd": result.cost.judge_cost_usd if result.cost else None,
+    }
 
 
 def _if_any(field: str, values: Json) -> Json:
@@ -187,7 +177,7 @@ def _if_any(field: str, values: Json) -> Json:
 
 
 def _hits(source: Source, line: int, chunks: Sequence[_Chunk]) -> list[Json]:
-    """The hits by rank; where no chunk has one, their order in the list is the ranking."""
+    """The hits by rank; if no chunk has a rank, they are in the order of the list."""
     ranks = [chunk.rank or 0 for chunk in chunks]
     if not any(ranks):
         ranks = list(range(1, len(chunks) + 1))
@@ -216,14 +206,14 @@ def _answer(result: _Result) -> Json | None:
         "answer": result.answer or "",
         "grounded": not abstained,
         "citations": [
-            {"marker": f"[{number}]", **_cited(one, chunk_ids)}
-            for number, one in enumerate(result.references or (), start=1)
+            {"marker": f"[{number}]", **_cited(reference, chunk_ids)}
+            for number, reference in enumerate(result.references or (), start=1)
         ],
     }
 
 
 def _cited(reference: _Reference | str, chunk_ids: set[str]) -> Json:
-    """A citation of a chunk, a path or both; plain text is the id of a retrieved chunk, else a path."""
+    """A citation of a chunk, a path or both; a text is a path, unless it is a retrieved chunk's id."""
     if isinstance(reference, str):
         is_chunk = reference in chunk_ids
         reference = _Reference(chunk_id=reference) if is_chunk else _Reference(rel_path=reference)
@@ -248,11 +238,11 @@ def _config(source: Source) -> Json:
         data.decode()
     except UnicodeDecodeError:
         raise source.error(None, "this is not UTF-8 text") from None
-    return decoded(source, 1, data, _config_decoder, "configuration")
+    return decode(source, 1, data, _config_decoder, "configuration")
 
 
 def _snapshot(config: Json, coverage: _Coverage) -> Json:
-    """The configuration in the shape of a stored snapshot, with all of it as given under `config`."""
+    """The configuration as a stored snapshot; under `config` it is complete, as it was given."""
     known = {
         "chunker_version": _text(config.get("chunker_version")) or coverage.chunker_version,
         "index_version": _text(config.get("index_version") or config.get("index_build_version"))
@@ -271,18 +261,18 @@ def _model(given: Any, field: str) -> Json | None:
 
 
 def _judge(result: _Result, config: Json) -> Json:
-    """The judge's scores, and who judged, if there are scores at all."""
+    """The judge's scores, model, prompt and temperature; empty if there is no score."""
     groundedness, correctness = result.groundedness or _Judged(), result.correctness or _Judged()
     if groundedness.score is None and correctness.score is None:
         return {}
     nested = config.get("judge")
-    by = nested if isinstance(nested, dict) else {}
-    temperature = config.get("judge_temperature", by.get("temperature"))
+    judge = nested if isinstance(nested, dict) else {}
+    temperature = config.get("judge_temperature", judge.get("temperature"))
     return {
         "groundedness": groundedness.score,
         "correctness": correctness.score,
-        "model": _text(config.get("judge_model", by.get("model"))),
-        "prompt_version": _text(config.get("judge_prompt_version", by.get("prompt_version"))),
+        "model": _text(config.get("judge_model", judge.get("model"))),
+        "prompt_version": _text(config.get("judge_prompt_version", judge.get("prompt_version"))),
         "temperature": temperature if isinstance(temperature, (int, float)) else None,
         "unsupported_claims": list(groundedness.unsupported_claims or ()) or None,
     }

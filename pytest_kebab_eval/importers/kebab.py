@@ -7,18 +7,11 @@ from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.importers.sources import (
-    Imported,
-    Importer,
-    ImportOption,
-    Json,
-    Source,
-    decoded,
-    named,
-    unique,
-)
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
+from pytest_kebab_eval.importers.records import UniqueIds, decode
+from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.model import Unreadable
-from pytest_kebab_eval.store.database import decode_result
+from pytest_kebab_eval.store.results import decode_result
 
 
 class _Hit(msgspec.Struct):
@@ -39,21 +32,20 @@ def _read(sources: Mapping[str, Source]) -> Imported:
 
 
 def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
-    lines: dict[str, int] = {}
+    ids = UniqueIds(source, "query_id")
     versions = set()
     for number, line in source.lines():
         line = line.strip()
-        result = decoded(source, number, line, _decoder, "result")
-        query_id = named(source, number, result.query_id, "query_id")
-        unique(source, number, query_id, lines)
-        readable = decode_result(query_id, line)
-        if isinstance(readable, Unreadable):
-            raise source.error(number, f"this is not a result: {readable.reason}")
+        result = decode(source, number, line, _decoder, "result")
+        query_id = ids.add(number, result.query_id)
+        read_back = decode_result(query_id, line)
+        if isinstance(read_back, Unreadable):
+            raise source.error(number, f"this is not a result: {read_back.reason}")
         versions |= {hit.chunker_version for hit in result.hits_top_k if isinstance(hit.chunker_version, str)}
         yield query_id, line
-    if not lines:
+    if not ids:
         raise source.error(None, "there is no result in this file")
-    if len(versions) == 1:  # else, which chunker it was cannot be said
+    if len(versions) == 1:  # with several, it is not known which chunker made the run's ids
         config["chunker_version"] = versions.pop()
 
 

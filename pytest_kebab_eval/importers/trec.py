@@ -1,8 +1,8 @@
 """A TREC run and its qrels; both the chunk and the document of a hit are the docno.
 
-A topic's results are ordered as trec_eval orders them: by score, equal ones by docno, both descending;
-the rank column is ignored. The lines of a topic need not be together, so they are gathered first, on disk
-once they are many.
+A topic's results are ordered as in trec_eval: by score, equal scores by docno, both descending; the rank
+column is ignored. The lines of a topic may be scattered, so all lines are read first, into a temporary file
+if there are many.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.importers.sources import (
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
     ImportOption,
     Json,
-    Source,
     golden_entry,
     result_json,
 )
+from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.text import brief, printable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MOST_HELD = 32 << 20  # bytes
-_MOST_TAGS = 10
+MAX_BYTES_IN_MEMORY = 32 << 20
+_MAX_TAGS = 10
 
 
 class _Columns(NamedTuple):
-    """What the columns of a file are."""
+    """The columns of a file, and the number of the column that holds a number."""
 
     names: tuple[str, ...]
-    value: int  # the column of the number
+    value: int
 
     @property
     def value_name(self) -> str:
@@ -48,7 +49,7 @@ _QRELS = _Columns(("topic", "0", "docno", "relevance"), value=3)
 _TOPIC, _DOCNO, _TAG = 0, 2, 5
 
 
-_Row = tuple[float, bytes, bytes]  # the number, the docno, the line; plain, for there are millions
+_Row = tuple[float, bytes, bytes]  # the number, the docno, the line; a plain tuple, since there are millions
 
 
 class _Score(msgspec.Struct, gc=False):
@@ -63,7 +64,7 @@ class _Hit(msgspec.Struct, gc=False):
 
 
 class _Topic(NamedTuple):
-    line: int  # the first of it
+    line: int  # the first
     relevant: dict[str, float]
 
 
@@ -107,7 +108,7 @@ def _result(topic: str, rows: list[_Row]) -> bytes:
 
 
 def _golden(qrels: Source, topic: str, judged: _Topic) -> Json:
-    """A topic without relevant documents expects nothing, so that it is not judged."""
+    """The golden entry of a topic; without relevant documents it expects nothing, so it is not judged."""
     gains = {docno: int(gain) if gain.is_integer() else gain for docno, gain in judged.relevant.items()}
     graded = any(gain != 1 for gain in gains.values())
     return golden_entry(
@@ -128,25 +129,9 @@ def _golden(qrels: Source, topic: str, judged: _Topic) -> Json:
 def _by_topic(
     source: Source, columns: _Columns, tags: dict[bytes, None] | None = None
 ) -> Iterator[tuple[str, list[_Row]]]:
-    """The rows of each topic, topics in the order in which they appear."""
-    width, value_at = len(columns.names), columns.value
+    """The rows of each topic, in the order in which the topics appear; the run's tags go into `tags`."""
     with _Spool() as spool:
-        add, tag = spool.add, None
-        for number, line in source.lines():
-            fields = line.split()
-            if len(fields) != width:
-                raise source.error(
-                    number, f"there are {len(fields)} columns instead of {width} ({' '.join(columns.names)})"
-                )
-            value = fields[value_at]
-            if not _is_number(value):
-                raise source.error(
-                    number, f"the {columns.value_name} '{brief(value.decode(), 40)}' is not a finite number"
-                )
-            add(fields[_TOPIC], b"%b %b %d\n" % (value, fields[_DOCNO], number))
-            if tags is not None and fields[_TAG] != tag and len(tags) < _MOST_TAGS:
-                tag = fields[_TAG]
-                tags[tag] = None
+        _read_lines(source, columns, spool, tags)
         for topic, text in spool.topics():
             words = text.split()
             rows = list(zip(map(float, words[::3]), words[1::3], words[2::3], strict=True))
@@ -154,6 +139,29 @@ def _by_topic(
             yield topic.decode(), rows
     if spool.is_empty:
         raise source.error(None, "there are no lines in this file")
+
+
+def _read_lines(source: Source, columns: _Columns, spool: _Spool, tags: dict[bytes, None] | None) -> None:
+    width, value_at = len(columns.names), columns.value
+    add, tag = spool.add, None
+    for number, line in source.lines():
+        fields = line.split()
+        if len(fields) != width:
+            raise _wrong_columns(source, number, len(fields), columns)
+        value = fields[value_at]
+        if not _is_number(value):
+            raise source.error(
+                number, f"the {columns.value_name} '{brief(value.decode(), 40)}' is not a finite number"
+            )
+        add(fields[_TOPIC], b"%b %b %d\n" % (value, fields[_DOCNO], number))
+        if tags is not None and fields[_TAG] != tag and len(tags) < _MAX_TAGS:
+            tag = fields[_TAG]
+            tags[tag] = None
+
+
+def _wrong_columns(source: Source, number: int, count: int, columns: _Columns) -> InputError:
+    names = columns.names
+    return source.error(number, f"there are {count} columns instead of {len(names)} ({' '.join(names)})")
 
 
 def _is_number(text: bytes) -> bool:
@@ -183,7 +191,7 @@ class _Spool:
     def __init__(self) -> None:
         self._held: dict[bytes, bytearray] = {}
         self._size = 0
-        self._spilled: dict[bytes, list[tuple[int, int]]] = {}  # where in the file a topic's lines are
+        self._spilled: dict[bytes, list[tuple[int, int]]] = {}  # topic -> offsets and lengths in the file
         self._file: IO[bytes]
 
     def __enter__(self) -> Self:
@@ -204,12 +212,12 @@ class _Spool:
             self._held[topic] = bytearray(line)
             self._spilled.setdefault(topic, [])
         self._size += len(line)
-        if self._size > MOST_HELD:
+        if self._size > MAX_BYTES_IN_MEMORY:
             self._spill()
 
     def topics(self) -> Iterator[tuple[bytes, bytes]]:
-        for topic, places in self._spilled.items():
-            parts = [self._at(*place) for place in places]
+        for topic, parts_on_disk in self._spilled.items():
+            parts = [self._read(*part) for part in parts_on_disk]
             yield topic, b"".join([*parts, self._held.get(topic, b"")])
 
     def _spill(self) -> None:
@@ -219,7 +227,7 @@ class _Spool:
         self._held.clear()
         self._size = 0
 
-    def _at(self, start: int, length: int) -> bytes:
+    def _read(self, start: int, length: int) -> bytes:
         self._file.seek(start)
         return self._file.read(length)
 

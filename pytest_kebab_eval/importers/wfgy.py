@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 
 import msgspec
 
-from pytest_kebab_eval.importers.sources import (
-    Id,
+from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
     ImportOption,
     Json,
-    Source,
-    bare_hit,
     golden_entry,
-    json_lines,
-    named,
     result_json,
-    texts,
-    unique,
 )
+from pytest_kebab_eval.importers.records import Id, distinct_texts, json_lines, required_id, unique_records
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.store.hits import id_hit
+from pytest_kebab_eval.store.results import chunk_citation
 
 REFUSAL = "not in context"
 
 
-class _Gold(msgspec.Struct):
+class _Identified(msgspec.Struct):
     qid: Id | None = None
     q_id: Id | None = None
+
+    @property
+    def id(self) -> Id | None:
+        """The id; the files of some versions call it q_id."""
+        return self.q_id if self.qid is None else self.qid
+
+
+class _Gold(_Identified):
     question: str | None = None
     answerable: bool | None = None
     gold_claim_substr: tuple[str, ...] | None = None
@@ -39,9 +45,7 @@ class _Answer(msgspec.Struct):
     citations: tuple[Id, ...] | None = None
 
 
-class _Trace(msgspec.Struct):
-    qid: Id | None = None
-    q_id: Id | None = None
+class _Trace(_Identified):
     q: str | None = None
     retrieved_ids: tuple[Id, ...] | None = None
     answer_json: _Answer | None = None
@@ -53,10 +57,7 @@ def _read(sources: Mapping[str, Source]) -> Imported:
 
 
 def _golden(source: Source) -> Iterator[Json]:
-    lines: dict[str, int] = {}
-    for line, gold in json_lines(source, _Gold, "gold item"):
-        query_id = named(source, line, gold.q_id if gold.qid is None else gold.qid, "qid")
-        unique(source, line, query_id, lines)
+    for line, query_id, gold in unique_records(source, _Gold, "gold item", "qid", attrgetter("id")):
         yield golden_entry(
             source,
             line,
@@ -64,19 +65,19 @@ def _golden(source: Source) -> Iterator[Json]:
                 "id": query_id,
                 "query": gold.question or query_id,
                 "answerable": gold.answerable,
-                "claims": texts(gold.gold_claim_substr),
-                "expected_chunk_ids": texts(gold.gold_citations),
+                "claims": distinct_texts(gold.gold_claim_substr),
+                "expected_chunk_ids": distinct_texts(gold.gold_citations),
             },
         )
 
 
 def _results(source: Source, gold: Mapping[str, Json]) -> Iterator[tuple[str, bytes]]:
-    """A result for each gold item, traced or not, and for each further trace; the last one of an id wins."""
+    """A result for each gold item, with or without a trace, and for other traces; an id's last trace wins."""
     results = {query_id: result_json(query_id, entry["query"], (), None) for query_id, entry in gold.items()}
     for line, trace in json_lines(source, _Trace, "trace"):
-        query_id = named(source, line, trace.q_id if trace.qid is None else trace.qid, "qid")
+        query_id = required_id(source, line, trace.id, "qid")
         query = trace.q or gold.get(query_id, {}).get("query", "")
-        hits = [bare_hit(rank, str(one)) for rank, one in enumerate(trace.retrieved_ids or (), start=1)]
+        hits = [id_hit(rank, str(name)) for rank, name in enumerate(trace.retrieved_ids or (), start=1)]
         results[query_id] = result_json(query_id, query, hits, _answer(trace.answer_json))
     yield from results.items()
 
@@ -89,8 +90,8 @@ def _answer(given: _Answer | None) -> Json | None:
         "answer": claim,
         "grounded": claim.strip().lower() != REFUSAL,
         "citations": [
-            {"marker": f"[{number}]", "citation": None, "chunk_id": str(one)}
-            for number, one in enumerate(given.citations or (), start=1)
+            chunk_citation(number, str(chunk_id))
+            for number, chunk_id in enumerate(given.citations or (), start=1)
         ],
     }
 

@@ -73,7 +73,7 @@ class RecordingSession:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print what became of the run."""
-        text, is_error = self._message.text, self._message.mood < 0
+        text, is_error = self._message.text, self._message.direction < 0
         if text:
             prefix = "kebab-eval: ERROR: " if is_error else "kebab-eval: "
             terminalreporter.write_line(f"{prefix}{text}", red=is_error, bold=is_error)

@@ -25,7 +25,7 @@ from pytest_kebab_eval.plugin.items import QueryItem
 from pytest_kebab_eval.plugin.snapshot import has_syrupy, is_snapshot_compared
 from pytest_kebab_eval.plugin.terminal import TerminalSummary
 from pytest_kebab_eval.plugin.usage import usage_errors
-from pytest_kebab_eval.reports.as_markdown import check_sections, report_context
+from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published, publish
 from pytest_kebab_eval.settings import Settings, Sources, resolve
 from pytest_kebab_eval.text import brief

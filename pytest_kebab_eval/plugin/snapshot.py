@@ -20,7 +20,7 @@ from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
 from pytest_kebab_eval.plugin.items import Failure, KebabItem
-from pytest_kebab_eval.reports.as_json import laid_out, snapshot_of
+from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import printable, shown_path
@@ -55,7 +55,7 @@ class CompareReportExtension(JSONSnapshotExtension):
 
     def serialize(self, data: Any, **_: Any) -> str:
         """The report as JSON."""
-        return laid_out(data)
+        return format_json(data)
 
     @classmethod
     def get_location(cls, *, test_location: PyTestLocation, **_: Any) -> str:

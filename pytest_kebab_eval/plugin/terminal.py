@@ -66,7 +66,7 @@ class TerminalSummary:
         runs = [brief(run_id, 30) for run_id in (report.run_a, report.run_b) if run_id]
         terminal.section(f"kebab-eval: {' → '.join(runs)}", sep="-")
         for line in self._lines(report):
-            terminal.write_line(line.text, **_COLOURS.get(line.mood, {}))
+            terminal.write_line(line.text, **_COLOURS.get(line.direction, {}))
         for error in self._controller.published.errors:
             terminal.write_line(f"ERROR: {error}", red=True, bold=True)
 

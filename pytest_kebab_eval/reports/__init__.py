@@ -1,1 +1,1 @@
-"""A `CompareReport` -> Markdown, JSON, terminal text: each a pure function."""
+"""A `CompareReport` -> Markdown, HTML, JSON, terminal text; and writing them where they belong."""

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import jinja2
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import ComparisonKind
-from pytest_kebab_eval.reports.environment import environment_for
-from pytest_kebab_eval.reports.wording import (
-    SLICE_METRICS,
-    kinds_counted,
-    metric_rows,
-    signed,
-    slice_rows,
-    valued,
-    verdict,
-)
+from pytest_kebab_eval.reports.context import Context, report_context
+from pytest_kebab_eval.reports.templates import make_environment
+from pytest_kebab_eval.reports.wording import format_delta, format_value
 from pytest_kebab_eval.text import brief
 
-LONGEST = 65_536  # characters that GitHub takes as a comment
-MOST_IN_A_CELL = 20
+MAX_LENGTH = 65_536  # characters that GitHub takes as a comment
+MAX_IN_A_CELL = 20
 _ROWS_SHOWN = (1_000, 300, 100, 30, 10, 3)
 _CUT = "\n\n… cut here; report.json has all of it.\n"
 
@@ -33,61 +26,28 @@ def render_report_md(report: CompareReport) -> str:
     return render_markdown(report_context(report))
 
 
-def render_markdown(context: dict[str, Any]) -> str:
-    """The report as Markdown, from what the templates are given; never longer than GitHub takes."""
+def render_markdown(context: Context) -> str:
+    """The report as Markdown, with as many rows as fit into a comment on GitHub."""
     text = ""
-    for most in _ROWS_SHOWN:
-        text = _template().render(context, most=most)
-        if len(text) <= LONGEST:
+    for limit in _ROWS_SHOWN:
+        text = _template().render(context, limit=limit)
+        if len(text) <= MAX_LENGTH:
             return text
-    return text[: text.rindex("\n", 0, LONGEST - len(_CUT))] + _CUT
-
-
-def report_context(report: CompareReport) -> dict[str, Any]:
-    """What the templates are given."""
-    by_kind = {kind.value: [one for one in report.per_query if one.kind is kind] for kind in ComparisonKind}
-    failed_checks = [
-        one
-        for one in report.per_query
-        if (one.checks or one.cause == "absent") and one.kind is not ComparisonKind.REGRESSION
-    ]
-    rows = metric_rows(report)
-    return {
-        "report": report,
-        "verdict": verdict(report),
-        "rows": rows,
-        "changed_rows": [row for row in rows if row.delta != 0],
-        "unchanged_rows": [row for row in rows if row.delta == 0],
-        "by_kind": by_kind,
-        "failed_checks": failed_checks,
-        "paired": report.deltas.paired if report.deltas else None,
-        "kinds": kinds_counted(report),
-        "gates": sorted(report.gates, key=lambda one: one.passed),
-        "slices": slice_rows(report),
-        "slice_metrics": SLICE_METRICS,
-        "sections": [],
-    }
-
-
-def check_sections(context: dict[str, Any]) -> None:
-    """A `TypeError` if what a user's hook made of the sections cannot be shown."""
-    for section in context["sections"]:
-        if not (
-            isinstance(section, tuple) and len(section) == 2 and all(isinstance(one, str) for one in section)
-        ):
-            raise TypeError('context["sections"] takes pairs of a title and Markdown')
+    return text[: text.rindex("\n", 0, MAX_LENGTH - len(_CUT))] + _CUT
 
 
 @cache
 def _template() -> jinja2.Template:
-    # No escaping in Markdown: every foreign text goes through `code`.
-    environment = environment_for(autoescape=False, keep_trailing_newline=True)
-    environment.filters.update(code=code, codes=codes, valued=valued, signed=signed, number=_number)
+    # Markdown is not escaped: every foreign text goes through `code`.
+    environment = make_environment(autoescape=False, keep_trailing_newline=True)
+    environment.filters.update(
+        code=code, codes=codes, as_value=format_value, as_delta=format_delta, as_number=_format_number
+    )
     return environment.get_template("templates/report.md.jinja")
 
 
 def code(text: Any, width: int = 200) -> str:
-    """Foreign text as an inline code span, where neither Markdown nor HTML nor a mention means anything."""
+    """Foreign text as an inline code span: no Markdown, HTML or mention in it has an effect."""
     if text is None:
         return "–"
     shown = brief(str(text), width) or " "
@@ -96,13 +56,13 @@ def code(text: Any, width: int = 200) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|")
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:g}"
-
-
-def codes(texts: Any) -> str:
-    """A list of foreign texts."""
-    shown = [code(text, 80) for text in texts[:MOST_IN_A_CELL]]
+def codes(texts: Sequence[str]) -> str:
+    """Foreign texts as inline code spans, no more of them than fit into a cell."""
+    shown = [code(text, 80) for text in texts[:MAX_IN_A_CELL]]
     if len(texts) > len(shown):
         shown.append(f"and {len(texts) - len(shown)} more")
     return ", ".join(shown) or "–"
+
+
+def _format_number(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"

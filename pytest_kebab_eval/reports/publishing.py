@@ -1,11 +1,11 @@
-"""An evaluation -> the database and the report files; what fails is said, and the rest is still done."""
+"""An evaluation -> the database and the report files; an error in one step does not stop the others."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import StoreError
@@ -15,10 +15,11 @@ from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
+from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import file_name, shown_path
 
-MOST_SCORED_FOR_TREND = 20_000  # results of runs whose aggregate is missing
+MAX_SCORED_FOR_TREND = 20_000  # results of runs whose aggregate is missing
 
 
 class Published(NamedTuple):
@@ -28,11 +29,15 @@ class Published(NamedTuple):
     errors: list[str]
 
 
-def publish(settings: Settings, inputs: Inputs, evaluation: Evaluation, context: dict[str, Any]) -> Published:
+def publish(settings: Settings, inputs: Inputs, evaluation: Evaluation, context: Context) -> Published:
     """Store both aggregates and write the reports; `context` is what the templates are given."""
     published = Published([], [])
     _store(settings, evaluation, published)
-    _write_reports(settings, inputs, evaluation, context, published)
+    summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary_file:
+        _append(Path(summary_file), render_markdown(context), published)
+    directory = settings.runs_dir / file_name(evaluation.report.run_b)
+    _write_files(directory, _reports(settings, inputs, evaluation.report, context), published)
     return published
 
 
@@ -46,32 +51,32 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
     except StoreError as error:
         published.errors.append(str(error))
         return
-    sides = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
-    broken = sorted({one.side.upper() for one in report.unreadable})
-    stored = {name: path for name, path in sides.items() if name not in broken}
+    databases = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
+    unreadable = sorted({result.side.upper() for result in report.unreadable})
+    stored = {side: path for side, path in databases.items() if side not in unreadable}
     if stored:
         paths = dict.fromkeys(shown_path(path) for path in stored.values())
         published.done.append(f"aggregates: of {' and '.join(stored)} stored in {' and '.join(paths)}")
     published.errors.extend(
-        f"the aggregate of run {name} was not stored: it has unreadable results" for name in broken
+        f"the aggregate of run {side} was not stored: it has unreadable results" for side in unreadable
     )
 
 
-def _write_reports(
-    settings: Settings,
-    inputs: Inputs,
-    evaluation: Evaluation,
-    context: dict[str, Any],
-    published: Published,
-) -> None:
-    report = evaluation.report
-    directory = settings.runs_dir / file_name(report.run_b)
-    summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary_file:
-        _append(Path(summary_file), render_markdown(context), published)
+def _append(path: Path, text: str, published: Published) -> None:
+    """Add the text to the summary of a GitHub Actions step."""
+    try:
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(f"{text}\n")
+    except OSError as error:
+        published.errors.append(
+            f"cannot add to the step summary {shown_path(path)}: {error.strerror or error}"
+        )
+
+
+def _write_files(directory: Path, reports: Iterable[tuple[str, Iterable[str]]], published: Published) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name, parts in _reports(settings, inputs, report, context):
+        for name, parts in reports:
             write_whole(directory / name, parts)
             published.done.append(f"report: {shown_path(directory / name)}")
     except OSError as error:
@@ -80,30 +85,18 @@ def _write_reports(
 
 
 def _reports(
-    settings: Settings, inputs: Inputs, report: CompareReport, context: dict[str, Any]
+    settings: Settings, inputs: Inputs, report: CompareReport, context: Context
 ) -> Iterator[tuple[str, Iterable[str]]]:
+    """Each report's file name and its text, in parts."""
     yield "report.md", [render_markdown(context)]
     yield "report.json", report_json(report)
     if settings.html:
         yield "report.html", html_of(settings, inputs, report, context)
 
 
-def html_of(
-    settings: Settings, inputs: Inputs, report: CompareReport, context: dict[str, Any]
-) -> Iterator[str]:
-    """`report.html` in parts; every stored result is read again for it, one at a time."""
+def html_of(settings: Settings, inputs: Inputs, report: CompareReport, context: Context) -> Iterator[str]:
+    """`report.html` in parts; reads every stored result again, one at a time."""
     from pytest_kebab_eval.reports.html.page import render_report_html
 
-    points = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MOST_SCORED_FOR_TREND)
+    points = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MAX_SCORED_FOR_TREND)
     yield from render_report_html(report, read_evidence(settings, inputs), points, context)
-
-
-def _append(path: Path, text: str, published: Published) -> None:
-    """To the summary of a GitHub Actions step."""
-    try:
-        with path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(f"{text}\n")
-    except OSError as error:
-        published.errors.append(
-            f"cannot add to the step summary {shown_path(path)}: {error.strerror or error}"
-        )

@@ -1,10 +1,10 @@
-"""Aggregates -> `eval_runs.aggregate_json`, the only thing ever written to a foreign database."""
+"""Aggregates -> `eval_runs.aggregate_json`, the only column ever written in a foreign database."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pytest_kebab_eval.errors import StoreError
@@ -14,48 +14,57 @@ WRITE_TIMEOUT_S = 10.0
 
 
 def write_aggregates(aggregates: Mapping[tuple[Path, str], bytes]) -> None:
-    """Store the JSON of each (database, run id), all in one transaction: all of them or none."""
+    """Store the JSON for each (database, run id) in one transaction: all of them or none."""
     if not aggregates:
         return
     paths = list(dict.fromkeys(path.resolve() for path, _ in aggregates))
-    names = " and ".join(shown_path(path) for path in paths)
+    with _store_errors(paths), closing(_connect(paths)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for (path, run_id), aggregate in aggregates.items():
+            number = paths.index(path.resolve())
+            updated = connection.execute(
+                f"UPDATE {_schema_name(number)}.eval_runs SET aggregate_json = ? WHERE run_id = ?",
+                (aggregate.decode(), run_id),
+            ).rowcount
+            if updated != 1:
+                raise StoreError(
+                    f"nothing was stored: there is no run '{printable(run_id)}' in {shown_path(path)}"
+                )
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def _store_errors(paths: list[Path]) -> Iterator[None]:
+    """Turn errors of SQLite into a `StoreError`."""
     try:
-        with closing(_connect(paths)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            for (path, run_id), aggregate in aggregates.items():
-                number = paths.index(path.resolve())
-                schema = f"db{number}" if number else "main"
-                updated = connection.execute(
-                    f"UPDATE {schema}.eval_runs SET aggregate_json = ? WHERE run_id = ?",
-                    (aggregate.decode(), run_id),
-                ).rowcount
-                if updated != 1:
-                    raise StoreError(
-                        f"nothing was stored: there is no run '{printable(run_id)}' in {shown_path(path)}"
-                    )
-            connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        advice = (
-            "another program is writing to it; try again when it is done"
-            if "locked" in str(error)
-            else f"{error}; --kebab-no-store does without"
-        )
-        raise StoreError(f"the aggregates were not stored in {names}: {advice}") from None
+        yield
     except sqlite3.Error as error:
-        raise StoreError(f"the aggregates were not stored in {names}: {error}") from None
+        advice = str(error)
+        if isinstance(error, sqlite3.OperationalError):
+            advice = (
+                "another program is writing to it; try again when it is done"
+                if "locked" in str(error)
+                else f"{error}; use --kebab-no-store to skip storing"
+            )
+        names = " and ".join(shown_path(path) for path in paths)
+        raise StoreError(f"the aggregates were not stored in {names}: {advice}") from None
+
+
+def _schema_name(number: int) -> str:
+    return f"db{number}" if number else "main"
 
 
 def _connect(paths: list[Path]) -> sqlite3.Connection:
-    """One connection with every database attached, so that one transaction spans them.
+    """One connection with every database attached, so that one transaction covers them all.
 
-    The main database is a file, for only then does SQLite keep a transaction whole over several files
-    when the machine stops in the middle of it (unless they are in WAL mode, where nothing can).
+    The main database is a file and not in memory: only then does a transaction over several files survive
+    a crash whole (in WAL mode not even then).
     """
     uris = [f"{path.as_uri()}?mode=rw" for path in paths]
     connection = sqlite3.connect(uris[0], uri=True, timeout=WRITE_TIMEOUT_S, isolation_level=None)
     try:
         for number, uri in enumerate(uris[1:], start=1):
-            connection.execute(f"ATTACH ? AS db{number}", (uri,))
+            connection.execute(f"ATTACH ? AS {_schema_name(number)}", (uri,))
     except BaseException:
         connection.close()
         raise

@@ -25,7 +25,7 @@ class Chunk(NamedTuple):
 
 
 class IndexCoverage(Value, frozen=True):
-    """How much the index holds; the tokens are those of a chunk."""
+    """The size of the index; tokens are per chunk."""
 
     documents: int
     documents_without_chunks: int
@@ -37,7 +37,7 @@ class IndexCoverage(Value, frozen=True):
 
 
 class Corpus:
-    """Looks chunks and cited passages up, reading no more of the tables than it is asked about."""
+    """Looks up chunks and cited passages; reads only the rows it needs."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -56,12 +56,12 @@ class Corpus:
 
     @cached_property
     def has_chunks(self) -> bool:
-        """Whether there are chunks to look up."""
+        """Whether there are chunks."""
         return {"chunk_id", "doc_id", "source_spans_json"} <= self._columns("chunks") and self._any("chunks")
 
     @cached_property
     def has_documents(self) -> bool:
-        """Whether a cited path can be followed to its chunks."""
+        """Whether the chunks of a cited path can be found."""
         return (
             self.has_chunks
             and {"doc_id", "workspace_path"} <= self._columns("documents")
@@ -69,7 +69,7 @@ class Corpus:
         )
 
     def chunk(self, chunk_id: str) -> Chunk | None:
-        """The chunk of that id, if the index still has it."""
+        """The chunk with that id, if the index still has it."""
         if not self.has_chunks:
             return None
         if chunk_id not in self._chunks:
@@ -82,12 +82,12 @@ class Corpus:
         return self._chunks[chunk_id]
 
     def spans(self, chunk_id: str) -> tuple[Span, ...]:
-        """The source spans of the chunk of that id."""
+        """The source spans of the chunk with that id."""
         row = self._connection.execute(self._chunk_query, (chunk_id,)).fetchone() if self.has_chunks else None
         return _spans(row[1]) if row else ()
 
     def text(self, chunk_id: str) -> str | None:
-        """The text of the chunk of that id."""
+        """The text of the chunk with that id."""
         if not (self.has_chunks and "text" in self._columns("chunks")):
             return None
         query = "SELECT text FROM chunks WHERE chunk_id = ?"
@@ -108,7 +108,7 @@ class Corpus:
         return _text(row[0]) if row else None
 
     def coverage(self) -> IndexCoverage | None:
-        """What the index holds, in figures."""
+        """The size of the index; None if there is no document."""
         if not self._has_tables or not self._any("documents"):
             return None
         chunked = "SELECT doc_id FROM chunks WHERE doc_id IS NOT NULL"
@@ -135,9 +135,9 @@ class Corpus:
         return int(self._connection.execute(query).fetchone()[0])
 
     def resolves(self, citation: Span) -> bool:
-        """Whether a document has the cited path, and a chunk of it overlaps the cited span.
+        """Whether a document has the cited path, and one of its chunks overlaps the cited span.
 
-        Where the two kinds of span do not compare, any chunk of the document will do.
+        Spans that cannot be compared count as overlapping.
         """
         cited = extent(citation)
         return any(
@@ -182,7 +182,7 @@ class Corpus:
 
     @cached_property
     def _spans_by_document(self) -> dict[str, list[object]]:
-        """Without an index on the document, one pass over the table beats one for each document."""
+        """All spans, read in one pass: without an SQL index on doc_id, each lookup would be a pass."""
         found = defaultdict(list)
         for doc_id, spans in self._connection.execute("SELECT doc_id, source_spans_json FROM chunks"):
             found[_text(doc_id) or ""].append(spans)
@@ -199,7 +199,7 @@ class Corpus:
 
 
 def _spans(source_spans_json: object) -> tuple[Span, ...]:
-    """The spans of a chunk; a value that does not parse is a chunk without spans."""
+    """The spans of a chunk; none if the value does not parse."""
     if not isinstance(source_spans_json, bytes):
         return ()
     try:

@@ -1,4 +1,4 @@
-"""A database opened for reading: its runs, and the results of a run as a stream."""
+"""A database, opened for reading: its runs, and a run's results one at a time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from typing import Any
 import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
-from pytest_kebab_eval.model import Amount, Hit, QueryResult, Run, Unreadable
+from pytest_kebab_eval.model import QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.corpus import Corpus
-from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.store.results import decode_result
+from pytest_kebab_eval.store.schema import EVAL_TABLES
+from pytest_kebab_eval.text import printable, shown_path
 
 READ_TIMEOUT_S = 5.0
-EVAL_TABLES = ("eval_runs", "eval_query_results")
 
 
 @contextmanager
 def open_database(path: Path) -> Iterator[Database]:
-    """Open a database read-only; what is read within sees one state of it, whoever else writes."""
-    with _explained(path):
+    """Open a database read-only; everything read in the block is of one state, even if others write."""
+    with _database_errors(path):
         connection = _connect(path)
         try:
             missing = _missing_tables(connection)
@@ -47,7 +48,7 @@ class Database:
 
     @cached_property
     def corpus(self) -> Corpus:
-        """The documents and chunks, as far as they are there."""
+        """The documents and chunks, if the database has any."""
         return Corpus(self._connection)
 
     def runs(self) -> list[Run]:
@@ -65,7 +66,7 @@ class Database:
         ]
 
     def with_config(self, run: Run) -> Run:
-        """The run with its configuration; one that does not parse counts as empty, with a warning."""
+        """The run with its configuration; a snapshot that does not parse counts as empty, with a warning."""
         row = self._connection.execute(
             "SELECT config_snapshot_json FROM eval_runs WHERE run_id = ?", (run.run_id,)
         ).fetchone()
@@ -79,7 +80,7 @@ class Database:
         return msgspec.structs.replace(run, config=config)
 
     def stored_aggregate(self, run_id: str) -> dict[str, Any]:
-        """The run's `aggregate_json`; one that does not parse, or is not there, counts as empty."""
+        """The run's `aggregate_json`; empty if there is none or it does not parse."""
         query = "SELECT aggregate_json FROM eval_runs WHERE run_id = ?"
         row = self._connection.execute(query, (run_id,)).fetchone()
         try:
@@ -104,66 +105,12 @@ class Database:
         return int(self._connection.execute(query, (run_id,)).fetchone()[0])
 
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
-        """One result of a run, if it is there."""
+        """One result of a run; None if the run has none for the query."""
         row = self._connection.execute(
             "SELECT result_json FROM eval_query_results WHERE run_id = ? AND query_id = ?",
             (run_id, query_id),
         ).fetchone()
         return None if row is None else decode_result(query_id, row[0])
-
-
-_decoder = msgspec.json.Decoder(QueryResult)
-
-
-def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:
-    """A stored result; the row's own query id stands, and the hits are put in rank order."""
-    if not isinstance(result_json, bytes):
-        what = "NULL" if result_json is None else f"a {type(result_json).__name__}"
-        return Unreadable(query_id, f"result_json is not text but {what}")
-    try:
-        result = _decoder.decode(result_json)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _errored(query_id, result_json) or Unreadable(query_id, brief(str(error), 200))
-    hits = _in_rank_order(result.hits)
-    if hits is None:
-        return Unreadable(query_id, "two hits in hits_top_k have the same rank")
-    if hits is result.hits and query_id == result.query_id:
-        return result
-    return msgspec.structs.replace(result, hits=hits, query_id=query_id)
-
-
-class _Errored(msgspec.Struct):
-    """A result that says only what went wrong."""
-
-    error: str
-    hits_top_k: None = None
-    elapsed_ms: Amount | None = None
-
-
-_errored_decoder = msgspec.json.Decoder(_Errored)
-
-
-def _errored(query_id: str, result_json: bytes) -> QueryResult | None:
-    """An errored result need not have hits."""
-    try:
-        stored = _errored_decoder.decode(result_json)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return QueryResult(query_id=query_id, hits=(), error=stored.error, elapsed_ms=stored.elapsed_ms)
-
-
-def _in_rank_order(hits: tuple[Hit, ...]) -> tuple[Hit, ...] | None:
-    """The hits by rank, or None if two share one; nearly always they are in order already."""
-    previous = 0
-    for hit in hits:
-        if hit.rank <= previous:
-            break
-        previous = hit.rank
-    else:
-        return hits
-    if len({hit.rank for hit in hits}) < len(hits):
-        return None
-    return tuple(sorted(hits, key=lambda hit: hit.rank))
 
 
 # -- opening -------------------------------------------------------------------------------------
@@ -175,12 +122,12 @@ def _connect(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         kind = "directory" if path.is_dir() else "special file"
         raise DatabaseError(f"{shown_path(path)} is a {kind}, not a database file")
-    path = path.resolve()  # SQLite keeps its log beside the file itself, not beside a link to it
+    path = path.resolve()  # SQLite keeps its log beside the file, not beside a link to it
     try:
         return _connect_with(path, "mode=ro")
     except sqlite3.OperationalError as error:
-        # SQLite reads a WAL database only where it can make its -shm file, unless told that nobody
-        # writes. That is true of a read-only directory, and safe if no log is left to be read.
+        # SQLite reads a WAL database only where it can create its -shm file, or if told that nobody
+        # writes (immutable). In a read-only directory nobody does; and no log may be left to be read.
         if "locked" in str(error):
             raise
         if "readonly" in str(error) and path.with_name(f"{path.name}-journal").exists():
@@ -215,13 +162,13 @@ def _connect_with(path: Path, parameters: str) -> sqlite3.Connection:
 
 
 def _roll_back(path: Path) -> None:
-    """Undo what a killed program left unfinished, as any program that may write would on opening."""
+    """Undo the unfinished transaction of a killed program, as SQLite does on opening for writing."""
     with closing(_connect_with(path, "mode=rw")):
         pass
 
 
 def _uses_wal(path: Path) -> bool:
-    """Whether the file's header says so (bytes 18 and 19: write and read version)."""
+    """Whether the file's header names WAL (bytes 18 and 19: write and read version)."""
     with path.open("rb") as file:
         return file.read(20)[18:20] == b"\x02\x02"
 
@@ -232,8 +179,8 @@ def _missing_tables(connection: sqlite3.Connection) -> list[str]:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Words for what SQLite, or the file system, says of a database."""
+def _database_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into a `DatabaseError`."""
     name = shown_path(path)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Which run a name means: an id, a unique prefix of one, `latest~1`, or `commit:<hash prefix>`."""
+"""The name of a run -> the run: its id, a unique prefix of it, `latest~1`, or `commit:<hash prefix>`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.text import brief, printable, shown_path
 
-MOST_CANDIDATES_SHOWN = 10
+MAX_CANDIDATES_SHOWN = 10
 _LATEST = re.compile(r"latest(?:~(\d{1,6}))?")
 _RFC_3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):?(\d\d))?"
@@ -20,15 +20,15 @@ _RFC_3339 = re.compile(
 
 
 def find_run(database: Database, name: str, suite: str | None = None) -> Run:
-    """The one run that the name means; `suite` narrows `latest` and `commit:` down."""
+    """The run with that name; `suite` limits `latest` and `commit:` to one suite."""
     runs = in_order(database.runs())
     in_suite = [run for run in runs if suite is None or run.suite == suite]
     found = [run for run in runs if run.run_id == name] or _by_rule(name, runs, in_suite)
-    return database.with_config(_only(found, name, in_suite or runs, database, suite))
+    return database.with_config(_single(found, name, in_suite or runs, database, suite))
 
 
 def in_order(runs: Iterable[Run]) -> list[Run]:
-    """The runs, the newest first."""
+    """The runs, newest first."""
     return sorted(runs, key=_moment, reverse=True)
 
 
@@ -43,7 +43,7 @@ def _by_rule(name: str, runs: Sequence[Run], in_suite: Sequence[Run]) -> Sequenc
     return [run for run in runs if name and run.run_id.startswith(name)]
 
 
-def _only(
+def _single(
     found: Sequence[Run], name: str, known: Sequence[Run], database: Database, suite: str | None
 ) -> Run:
     if len(found) == 1:
@@ -51,7 +51,8 @@ def _only(
     where = shown_path(database.path)
     if found:
         raise RunNameError(
-            f"the run name '{brief(name)}' fits {len(found)} runs in {where}; write one out:{_listed(found)}"
+            f"the run name '{brief(name)}' fits {len(found)} runs in {where};"
+            f" give one of these ids in full:{_listed(found)}"
         )
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     if not known:
@@ -66,7 +67,7 @@ def _listed(runs: Sequence[Run]) -> str:
         f"\n  - {printable(run.run_id)}  {printable(run.created_at)}"
         + (f"  suite {printable(run.suite)}" if run.suite else "")
         + (f"  commit {printable(run.commit_hash[:12])}" if run.commit_hash else "")
-        for run in runs[:MOST_CANDIDATES_SHOWN]
+        for run in runs[:MAX_CANDIDATES_SHOWN]
     ]
     if len(runs) > len(rows):
         rows.append(f"\n  … and {len(runs) - len(rows)} more")
@@ -74,7 +75,7 @@ def _listed(runs: Sequence[Run]) -> str:
 
 
 def _moment(run: Run) -> tuple[datetime.datetime, int, str]:
-    """A moment in time, whatever the offset it was written with; the id decides where that is equal."""
+    """When the run was created, in UTC; of equal times the id decides."""
     match = _RFC_3339.fullmatch(run.created_at.strip())
     never = datetime.datetime.min
     if not match:

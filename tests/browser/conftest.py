@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
+
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult
+from pytest_kebab_eval.reports.html.page import render_report_html
+from tests.builders import Json, hit, query, result, stored
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
@@ -53,8 +60,8 @@ class Opened:
         """Open everything that can be opened."""
         for summary in self.page.locator("summary").all():
             summary.click()
-        for query in self.page.locator(".q").all():
-            query.locator(".body").wait_for()
+        for details in self.page.locator(".q").all():
+            details.locator(".body").wait_for()
 
     def listed(self) -> list[str]:
         """The ids of the queries in the list."""
@@ -91,3 +98,61 @@ def open_file(browser: Browser) -> Iterator[Open]:
     yield open_it
     for context in contexts:
         context.close()
+
+
+def write_page(path: Path, pieces: Iterator[str]) -> Path:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(pieces)
+    return path
+
+
+MANY = 10_000
+
+
+def many_queries() -> tuple[CompareReport, Iterator[tuple[GoldenQuery, QueryEvidence]]]:
+    """A comparison of many queries with ten hits a side, every seventh one lost."""
+    text = "some words of a passage that was found for this query, and a few more of them " * 2
+    a = stored(result(*(hit(f"c{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=120))
+    b = stored(result(*(hit(f"d{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=150))
+    golden = [query(f"q-{n:05}", query=f"question number {n}", tags=[f"t{n % 9}"]) for n in range(MANY)]
+    per_query = tuple(
+        QueryComparison(
+            golden_query.id, ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",)
+        )
+        if n % 7 == 0
+        else QueryComparison(golden_query.id, ComparisonKind.DRAW, 1, 1)
+        for n, golden_query in enumerate(golden)
+    )
+
+    def shown(n: int) -> QueryEvidence:
+        lost: QueryResult = b if n % 7 == 0 else a
+        return QueryEvidence(a, lost, (1,), () if n % 7 == 0 else (1,), ("c1",))
+
+    return per_query_report(per_query), ((golden_query, shown(n)) for n, golden_query in enumerate(golden))
+
+
+def per_query_report(per_query: tuple[QueryComparison, ...]) -> CompareReport:
+    empty: Json = {
+        "hit_at_k": {"5": 0.5},
+        "recall_at_k_doc": {},
+        "precision_at_k_chunk": {},
+        **dict.fromkeys(("mrr", "citation_coverage", "groundedness", "empty_result_rate"), None),
+        "refusal_correctness": None,
+        "total_queries": MANY,
+        "failed_queries": 0,
+        "extra": {},
+        "counts": {"hit@5": MANY},
+        "slices": {},
+    }
+    paired = {"queries": MANY, "errored_a": 0, "errored_b": 0, "absent_a": 0, "absent_b": 0, "deltas": None}
+    aggregate = empty | {"match": "exact", "golden_sha256": ""}
+    deltas = empty | {"chunker_version_match": "exact", "matched_by": {}, "paired": paired}
+    report = {"run_a": "a", "run_b": "b", "aggregate_a": aggregate, "aggregate_b": aggregate}
+    converted = msgspec.convert(report | {"deltas": deltas, "per_query": ()}, CompareReport)
+    return msgspec.structs.replace(converted, per_query=per_query)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with many queries."""
+    return write_page(tmp_path_factory.mktemp("many") / "report.html", render_report_html(*many_queries()))

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from pytest_kebab_eval.comparing.evidence import QueryEvidence
-from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.evaluation import evaluate, read_evidence
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.as_markdown import report_context
+from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.settings import Settings
-from tests.browser.conftest import Open
-from tests.builders import Json, answer, hit, line, make_database, query, result, stored, write_golden
+from tests.browser.conftest import Open, write_page
+from tests.builders import Json, answer, hit, line, make_database, result, write_golden
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u2028\u202eleft"
 
@@ -67,12 +61,6 @@ def write_report(
         directory / "report.html",
         render_report_html(report, read_evidence(settings, inputs), more.get("history", ()), context),
     )
-
-
-def write_page(path: Path, pieces: Iterator[str]) -> Path:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(pieces)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +115,9 @@ def test_nothing_is_wider_than_the_window(either: Path, open_file: Open, width: 
     assert page.evaluate("document.documentElement.scrollWidth") == width
     outside = page.evaluate(
         """width => [...document.querySelectorAll("body *")]
-            .filter((one) => !one.closest(".scroll, .unseen, .pills input"))
-            .filter((one) => one.getBoundingClientRect().right > width + 1)
-            .map((one) => one.outerHTML.slice(0, 80))""",
+            .filter((node) => !node.closest(".scroll, .unseen, .pills input"))
+            .filter((node) => node.getBoundingClientRect().right > width + 1)
+            .map((node) => node.outerHTML.slice(0, 80))""",
         width,
     )
     assert outside == []
@@ -143,7 +131,7 @@ def test_no_two_labels_of_a_chart_overlap(
     overlapping = open_file(request.getfixturevalue(size), width=width).page.evaluate(
         """() => [...document.querySelectorAll("svg")].flatMap((svg) => {
             const labels = [...svg.querySelectorAll("text")];
-            const boxes = labels.map((one) => [one.textContent, one.getBoundingClientRect()]);
+            const boxes = labels.map((label) => [label.textContent, label.getBoundingClientRect()]);
             const beside = (a, b) => a.left >= b.right || b.left >= a.right;
             const above = (a, b) => a.top + 3 >= b.bottom || b.top + 3 >= a.bottom;
             return boxes.flatMap(([name, a], i) => boxes.slice(i + 1)
@@ -163,27 +151,27 @@ def test_every_text_stands_out_from_its_background(report: Path, open_file: Open
         """() => {
             const parse = (text) => text.match(/[\\d.]+/g).map(Number);
             const light = ([r, g, b]) => {
-                const [x, y, z] = [r, g, b].map((one) => one / 255)
-                    .map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+                const [x, y, z] = [r, g, b].map((level) => level / 255)
+                    .map((level) => (level <= 0.04045 ? level / 12.92 : ((level + 0.055) / 1.055) ** 2.4));
                 return 0.2126 * x + 0.7152 * y + 0.0722 * z;
             };
             const behind = (node) => {
-                for (let one = node; one; one = one.parentElement) {
-                    const colour = parse(getComputedStyle(one).backgroundColor);
+                for (let element = node; element; element = element.parentElement) {
+                    const colour = parse(getComputedStyle(element).backgroundColor);
                     if (colour.length === 3 || colour[3] === 1) return colour;
                 }
                 return parse(getComputedStyle(document.body).backgroundColor);
             };
             const isText = (node) => node.nodeType === 3 && node.data.trim();
             return [...document.querySelectorAll("body *")]
-                .filter((one) => [...one.childNodes].some(isText))
-                .filter((one) => one.checkVisibility() && !one.closest("script, noscript, title"))
-                .flatMap((one) => {
-                    const style = getComputedStyle(one);
-                    const colour = parse(one.closest("svg") ? style.fill : style.color);
-                    const [a, b] = [light(colour), light(behind(one))];
+                .filter((node) => [...node.childNodes].some(isText))
+                .filter((node) => node.checkVisibility() && !node.closest("script, noscript, title"))
+                .flatMap((node) => {
+                    const style = getComputedStyle(node);
+                    const colour = parse(node.closest("svg") ? style.fill : style.color);
+                    const [a, b] = [light(colour), light(behind(node))];
                     const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-                    return contrast < 4.5 ? [`${contrast.toFixed(2)} ${one.outerHTML.slice(0, 80)}`] : [];
+                    return contrast < 4.5 ? [`${contrast.toFixed(2)} ${node.outerHTML.slice(0, 80)}`] : [];
                 });
         }"""
     )
@@ -194,8 +182,8 @@ def test_every_control_and_every_picture_has_a_name(either: Path, open_file: Ope
     page = open_file(either).page
     nameless = page.evaluate(
         """() => [...document.querySelectorAll("input, select, button, a, summary, svg[role=img]")]
-            .filter((one) => !(one.labels?.[0]?.textContent ?? one.ariaLabel ?? one.textContent).trim())
-            .map((one) => one.outerHTML.slice(0, 80))"""
+            .filter((node) => !(node.labels?.[0]?.textContent ?? node.ariaLabel ?? node.textContent).trim())
+            .map((node) => node.outerHTML.slice(0, 80))"""
     )
     assert nameless == []
 
@@ -363,101 +351,3 @@ def test_hostile_text_is_shown_and_does_nothing(tmp_path: Path, open_file: Open)
     assert opened.page.locator("img").count() == 0
     assert opened.complaints == []
     assert opened.requests == []
-
-
-# -- many queries --------------------------------------------------------------------------------
-
-MANY = 10_000
-
-
-def many_queries() -> tuple[CompareReport, Iterator[tuple[GoldenQuery, QueryEvidence]]]:
-    """A comparison of many queries with ten hits a side, every seventh one lost."""
-    text = "some words of a passage that was found for this query, and a few more of them " * 2
-    a = stored(result(*(hit(f"c{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=120))
-    b = stored(result(*(hit(f"d{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=150))
-    golden = [query(f"q-{n:05}", query=f"question number {n}", tags=[f"t{n % 9}"]) for n in range(MANY)]
-    per_query = tuple(
-        QueryComparison(one.id, ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",))
-        if n % 7 == 0
-        else QueryComparison(one.id, ComparisonKind.DRAW, 1, 1)
-        for n, one in enumerate(golden)
-    )
-
-    def shown(n: int) -> QueryEvidence:
-        lost: QueryResult = b if n % 7 == 0 else a
-        return QueryEvidence(a, lost, (1,), () if n % 7 == 0 else (1,), ("c1",))
-
-    return per_query_report(per_query), ((one, shown(n)) for n, one in enumerate(golden))
-
-
-def per_query_report(per_query: tuple[QueryComparison, ...]) -> CompareReport:
-    empty: Json = {
-        "hit_at_k": {"5": 0.5},
-        "recall_at_k_doc": {},
-        "precision_at_k_chunk": {},
-        **dict.fromkeys(("mrr", "citation_coverage", "groundedness", "empty_result_rate"), None),
-        "refusal_correctness": None,
-        "total_queries": MANY,
-        "failed_queries": 0,
-        "extra": {},
-        "counts": {"hit@5": MANY},
-        "slices": {},
-    }
-    paired = {"queries": MANY, "errored_a": 0, "errored_b": 0, "absent_a": 0, "absent_b": 0, "deltas": None}
-    aggregate = empty | {"match": "exact", "golden_sha256": ""}
-    deltas = empty | {"chunker_version_match": "exact", "matched_by": {}, "paired": paired}
-    report = {"run_a": "a", "run_b": "b", "aggregate_a": aggregate, "aggregate_b": aggregate}
-    converted = msgspec.convert(report | {"deltas": deltas, "per_query": ()}, CompareReport)
-    return msgspec.structs.replace(converted, per_query=per_query)
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report with many queries."""
-    return write_page(tmp_path_factory.mktemp("many") / "report.html", render_report_html(*many_queries()))
-
-
-def quickest_load(open_file: Open, path: Path) -> float:
-    """Seconds until the page is there: the best of three, since other processes are at work too."""
-
-    def load() -> float:
-        start = time.perf_counter()
-        opened = open_file(path)
-        passed = time.perf_counter() - start
-        opened.page.close()
-        return passed
-
-    return min(load() for _ in range(3))
-
-
-def test_10000_queries_load_within_two_seconds_of_an_empty_page_of_that_size(
-    many: Path, tmp_path: Path, open_file: Open
-) -> None:
-    empty = tmp_path / "empty.html"
-    filling = "x" * many.stat().st_size
-    empty.write_text(f"<!doctype html><script type='application/json'>{filling}</script>", encoding="utf-8")
-    assert quickest_load(open_file, many) - quickest_load(open_file, empty) < 2
-
-
-def test_10000_queries_are_listed_filtered_and_opened_without_a_freeze(many: Path, open_file: Open) -> None:
-    page = open_file(many).page
-    assert page.locator(".q").count() == 50
-    page.get_by_role("button", name="Show 50 more of 9,950").click()
-    assert page.locator(".q").count() == 100
-    longest = page.evaluate(
-        """() => {
-            const timed = (action) => {
-                const start = performance.now();
-                action();
-                document.body.getBoundingClientRect();
-                return performance.now() - start;
-            };
-            const filtered = timed(() => document.querySelector("input[name=kind][value=draw]").click());
-            return Math.max(filtered, timed(() => document.querySelector(".q summary").click()));
-        }"""
-    )
-    assert longest < 1000  # milliseconds
-    page.locator("input[name=text]").fill("number 9999")
-    page.get_by_text("1 of 10,000 queries", exact=True).wait_for()
-    page.locator(".q summary").click()
-    page.locator(".side").nth(1).wait_for()

@@ -186,18 +186,20 @@ def test_regions_that_overlap_within_a_chunk_count_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "others", "expected"),
+    ("span", "others", "expected"),
     [
         (lines(1, 5), [lines(5, 9)], True),
         (lines(1, 5), [lines(6, 9)], False),
         (lines(1, 5), [lines(20, 30), lines(4, 4)], True),
-        (lines(1, 5), [page(1)], True),  # they do not compare, and nothing speaks against it
+        (lines(1, 5), [page(1)], True),  # spans that cannot be compared count as overlapping
         (Span("caption"), [lines(1, 5)], True),
         (lines(1, 5), [], True),
     ],
 )
-def test_touching(one: Span, others: list[Span], expected: bool) -> None:
-    assert touches(extent(one), extents(others)) is expected
+def test_spans_touch_where_they_overlap_or_cannot_be_compared(
+    span: Span, others: list[Span], expected: bool
+) -> None:
+    assert touches(extent(span), extents(others)) is expected
 
 
 # -- any spans -----------------------------------------------------------------------------------

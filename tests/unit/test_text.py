@@ -144,9 +144,9 @@ def test_an_empty_run_id_still_has_a_file_name() -> None:
 
 
 def test_a_very_long_name_is_cut_and_still_its_own() -> None:
-    one, other = file_name("x" * 5000), file_name("x" * 4999 + "y")
-    assert one != other
-    assert max(len(one), len(other)) <= 200
+    name, other = file_name("x" * 5000), file_name("x" * 4999 + "y")
+    assert name != other
+    assert max(len(name), len(other)) <= 200
 
 
 @given(any_text | st.text("ab./%~", max_size=400))
@@ -159,9 +159,9 @@ def test_a_file_name_stays_where_it_is_put(text: str) -> None:
 
 
 @given(any_text, any_text)
-def test_different_texts_have_different_file_names(one: str, other: str) -> None:
-    assume(one != other)
-    assert file_name(one) != file_name(other)
+def test_different_texts_have_different_file_names(text: str, other: str) -> None:
+    assume(text != other)
+    assert file_name(text) != file_name(other)
 
 
 # -- paths ---------------------------------------------------------------------------------------

@@ -5,26 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import IMPROVED, WORSE
-from pytest_kebab_eval.reports.html.query_index import Digest
-from pytest_kebab_eval.reports.html.text import short
-from pytest_kebab_eval.reports.wording import SLICE_METRICS, MetricRow, slice_rows
+from pytest_kebab_eval.reports.html.markup import short
+from pytest_kebab_eval.reports.html.query_index import SLICE_SHOWN, QueryIndex
+from pytest_kebab_eval.reports.rows import SLICE_METRICS, MetricRow, SliceRow, slice_rows
 
 # -- metrics -------------------------------------------------------------------------------------
 
-
-def mood_of(delta: float | None, lower_is_better: bool = False) -> str:
-    """Whether a change is for the better."""
-    if not delta:
-        return "same"
-    return "better" if (delta > 0) is not lower_is_better else "worse"
-
-
-_HEADLINE = (
+# QueryEvidence where they have a value, as are those that a gate names and those that changed significantly.
+_MAIN_METRICS = (
     "hit@1",
     "hit@5",
     "hit@10",
@@ -39,34 +32,44 @@ _HEADLINE = (
     "empty_result_rate",
     "error_rate",
 )
+_LIMITS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 
 
-def _headline(report: CompareReport, rows: Iterable[MetricRow]) -> set[str]:
-    """The metrics that most people want, those that gates are on, and those that surely changed."""
-    changed = {row.name for row in rows if row.says in (IMPROVED, WORSE) and "@" not in row.name}
-    return {*_HEADLINE, *(gate.metric for gate in report.gates), *changed}
-
-
-def _is_share(row: MetricRow) -> bool:
-    return all(value is None or 0 <= value <= 1 for value in (row.a, row.b))
+def effect_of(delta: float | None, lower_is_better: bool = False) -> str:
+    """Whether a change is for the better, for the worse, or none."""
+    if not delta:
+        return "same"
+    return "better" if (delta > 0) is not lower_is_better else "worse"
 
 
 def bars(report: CompareReport, rows: Sequence[MetricRow]) -> list[MetricRow]:
     """The metrics that are drawn as bars from 0 to 1."""
-    wanted = _headline(report, rows)
-    return [row for row in rows if row.name in wanted and _is_share(row)]
+    return list(_drawn(report, rows))
+
+
+def _drawn(report: CompareReport, rows: Iterable[MetricRow]) -> Iterator[MetricRow]:
+    rows = list(rows)
+    changed = {row.name for row in rows if _is_significant(row) and "@" not in row.name}
+    names = {*_MAIN_METRICS, *(gate.metric for gate in report.gates), *changed}
+    for row in rows:
+        if row.name in names and all(value is None or 0 <= value <= 1 for value in (row.a, row.b)):
+            yield row
+
+
+def _is_significant(row: MetricRow) -> bool:
+    return row.conclusion in (IMPROVED, WORSE)
 
 
 class Delta(NamedTuple):
-    """One metric's change on a common scale, in per cent of the width; hollow if it may be noise."""
+    """A metric's change and its interval as positions on the common scale, in per cent of the width."""
 
     row: MetricRow
     delta: float
     at: float
     low: float | None
     high: float | None
-    mood: str
-    sure: bool
+    effect: str
+    sure: bool  # drawn filled; hollow if the change may be noise
 
 
 class Forest(NamedTuple):
@@ -77,53 +80,58 @@ class Forest(NamedTuple):
     paired: bool
 
 
-_LIMITS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+class _Change(NamedTuple):
+    row: MetricRow
+    delta: float
+    interval: tuple[float, ...]  # its ends; empty if there is no interval
+
+    @property
+    def reach(self) -> float:
+        return max(map(abs, self.interval), default=0.0)
 
 
 def forest(report: CompareReport, rows: Iterable[MetricRow]) -> Forest | None:
-    """Where the runs do not cover the same queries, the deltas over the shared ones, as the intervals are."""
-    rows = list(rows)
-    wanted = _headline(report, rows)
+    """The deltas of the main metrics; over the queries in both runs where those differ."""
     paired = report.deltas.paired.deltas if report.deltas else None
-    chosen = []
+    changes = list(_changes(_drawn(report, rows), paired))
+    if not changes:
+        return None
+    limit = _limit(changes)
+    deltas = tuple(_lay_out(change, limit) for change in changes)
+    return Forest(deltas, limit, paired is not None)
+
+
+def _changes(rows: Iterable[MetricRow], paired: Mapping[str, float | None] | None) -> Iterator[_Change]:
     for row in rows:
         delta = paired.get(row.name) if paired else row.delta
-        if row.name in wanted and delta is not None and row.significance and not row.not_comparable:
-            ends = [one for one in (row.significance.low, row.significance.high) if one is not None]
-            if _is_share(row):
-                chosen.append((row, delta, ends))
-    if not chosen:
-        return None
-    limit = _limit([(delta, max(map(abs, ends), default=0.0)) for _, delta, ends in chosen])
+        if delta is not None and row.significance and not row.not_comparable:
+            ends = (row.significance.low, row.significance.high)
+            yield _Change(row, delta, tuple(end for end in ends if end is not None))
 
+
+def _lay_out(change: _Change, limit: float) -> Delta:
     def at(value: float) -> float:
         return 50 + 48 * min(max(value / limit, -1.04), 1.04)
 
-    return Forest(
-        tuple(
-            Delta(
-                row,
-                delta,
-                at(delta),
-                at(ends[0]) if ends else None,
-                at(ends[-1]) if ends else None,
-                mood_of(delta, row.lower_is_better),
-                row.says in (IMPROVED, WORSE),
-            )
-            for row, delta, ends in chosen
-        ),
-        limit,
-        paired is not None,
+    row, delta, interval = change
+    return Delta(
+        row,
+        delta,
+        at=at(delta),
+        low=at(interval[0]) if interval else None,
+        high=at(interval[-1]) if interval else None,
+        effect=effect_of(delta, row.lower_is_better),
+        sure=_is_significant(row),
     )
 
 
-def _limit(reaches: Sequence[tuple[float, float]]) -> float:
-    """Room for every delta and most intervals: that of a few queries does not flatten all others."""
-    intervals = [reach for _, reach in reaches]
+def _limit(changes: Sequence[_Change]) -> float:
+    """A scale with room for every delta and most intervals; a few wide ones do not flatten the others."""
+    reaches = [change.reach for change in changes]
     room = max(
-        *(abs(delta) for delta, _ in reaches), min(max(intervals), 3 * statistics.median(intervals)), 0
+        *(abs(change.delta) for change in changes), min(max(reaches), 3 * statistics.median(reaches)), 0
     )
-    return next(one for one in _LIMITS if min(room, 1.0) <= one)
+    return next(limit for limit in _LIMITS if min(room, 1.0) <= limit)
 
 
 # -- ranks, A against B --------------------------------------------------------------------------
@@ -136,73 +144,89 @@ class Flow(NamedTuple):
     b: int
     queries: int
     width: float
-    mood: str
+    effect: str
+
+
+class SlopeLevel(NamedTuple):
+    """A level of ranks, how far down it is drawn, and how many queries are on it in A and in B."""
+
+    label: str
+    y: int
+    in_a: int
+    in_b: int
 
 
 class Slope(NamedTuple):
     """Every query's rank in A on the left and in B on the right."""
 
-    levels: tuple[tuple[str, int, int, int], ...]  # label, height, how many in A and in B
-    flows: tuple[Flow, ...]  # what matters most is drawn last
+    levels: tuple[SlopeLevel, ...]
+    flows: tuple[Flow, ...]  # the worst is drawn last, above the others
     moves: tuple[Flow, ...]  # the largest changes, the worst first
     more_moves: int
     without_targets: int
     height: int
 
-    def y(self, level: int) -> int:
-        """How far down a level is."""
-        return self.levels[level][1]
-
 
 _STEP, _TOP = 25, 34
 _MOVES_SHOWN = {"lost": 5, "worse": 3, "better": 3}
-_MOODS = ("same", "better", "worse", "lost")
+_EFFECTS = ("same", "better", "worse", "lost")
 
 
-def slope(digest: Digest) -> Slope | None:
-    """None where no query has anything to find."""
-    if not digest.flows:
+def slope(index: QueryIndex) -> Slope | None:
+    """The chart of ranks; None where no query has targets."""
+    if not index.flows:
         return None
-    miss = len(digest.levels) - 1
-    most = max(digest.flows.values())
-    flows = [
-        Flow(a, b, count, round(1.75 + 12 * math.sqrt(count / max(most, 30)), 2), _flow_mood(a, b, miss))
-        for (a, b), count in sorted(digest.flows.items())
-    ]
-    moves = sorted(
-        (one for one in flows if one.a != one.b),
-        key=lambda one: (-_MOODS.index(one.mood), -one.queries, one.a, one.b),
-    )
-    shown = tuple(
-        one
-        for mood, most_shown in _MOVES_SHOWN.items()
-        for one in itertools.islice((one for one in moves if one.mood == mood), most_shown)
-    )
-    heights = [_TOP + _STEP * number + (12 if number == miss else 0) for number in range(miss + 1)]
+    flows = _flows(index)
+    moves = [flow for flow in flows if flow.a != flow.b]
+    shown = _largest_moves(moves)
+    levels = _slope_levels(index, flows)
     return Slope(
-        levels=tuple(
-            (
-                level.label,
-                heights[number],
-                sum(one.queries for one in flows if one.a == number),
-                sum(one.queries for one in flows if one.b == number),
-            )
-            for number, level in enumerate(digest.levels)
-        ),
-        flows=tuple(sorted(flows, key=lambda one: _MOODS.index(one.mood))),
+        levels=levels,
+        flows=tuple(sorted(flows, key=lambda flow: _EFFECTS.index(flow.effect))),
         moves=shown,
-        more_moves=sum(one.queries for one in moves) - sum(one.queries for one in shown),
-        without_targets=sum("flow" not in row and row["kind"] != "none" for row in digest.rows),
-        height=heights[-1] + 20,
+        more_moves=sum(flow.queries for flow in moves) - sum(flow.queries for flow in shown),
+        without_targets=sum("flow" not in row and row["kind"] != "none" for row in index.rows),
+        height=levels[-1].y + 20,
     )
 
 
-def _flow_mood(a: int, b: int, miss: int) -> str:
+def _flows(index: QueryIndex) -> list[Flow]:
+    miss = len(index.levels) - 1
+    most = max(*index.flows.values(), 30)
+    return [
+        Flow(a, b, count, round(1.75 + 12 * math.sqrt(count / most), 2), _flow_effect(a, b, miss))
+        for (a, b), count in sorted(index.flows.items())
+    ]
+
+
+def _flow_effect(a: int, b: int, miss: int) -> str:
     if a == b:
         return "same"
     if b == miss:
         return "lost"
     return "better" if b < a else "worse"
+
+
+def _largest_moves(moves: Iterable[Flow]) -> tuple[Flow, ...]:
+    ordered = sorted(moves, key=lambda flow: (-flow.queries, flow.a, flow.b))
+    return tuple(
+        flow
+        for effect, most in _MOVES_SHOWN.items()
+        for flow in itertools.islice((flow for flow in ordered if flow.effect == effect), most)
+    )
+
+
+def _slope_levels(index: QueryIndex, flows: Sequence[Flow]) -> tuple[SlopeLevel, ...]:
+    miss = len(index.levels) - 1
+    return tuple(
+        SlopeLevel(
+            level.label,
+            y=_TOP + _STEP * number + (12 if number == miss else 0),
+            in_a=sum(flow.queries for flow in flows if flow.a == number),
+            in_b=sum(flow.queries for flow in flows if flow.b == number),
+        )
+        for number, level in enumerate(index.levels)
+    )
 
 
 # -- slices --------------------------------------------------------------------------------------
@@ -211,7 +235,7 @@ def _flow_mood(a: int, b: int, miss: int) -> str:
 class SliceMark(NamedTuple):
     """One slice of one metric: A's and B's values from 0 to 1."""
 
-    part: str
+    value: str  # of the field that slices, such as `hard`
     queries: int
     a: float | None
     b: float | None
@@ -219,7 +243,7 @@ class SliceMark(NamedTuple):
 
 
 class SlicePanel(NamedTuple):
-    """One metric over all slices."""
+    """One metric over all slices, grouped by the field that slices."""
 
     metric: str
     groups: tuple[tuple[str, tuple[SliceMark, ...]], ...]
@@ -228,20 +252,26 @@ class SlicePanel(NamedTuple):
 _SLICES_SHOWN = 30
 
 
-def slice_panels(report: CompareReport, digest: Digest) -> list[SlicePanel]:
-    """A panel a metric, each with the same slices: those with the most queries, where there are many."""
+def slice_panels(report: CompareReport, index: QueryIndex) -> list[SlicePanel]:
+    """A panel for each metric, all with the same slices; of many slices, those with the most queries."""
     rows = slice_rows(report)
-    largest = sorted(rows, key=lambda row: (-digest.slices[short(row.part, 80)], row.part))[:_SLICES_SHOWN]
+    by_size = sorted(rows, key=lambda row: (-index.slice_sizes[short(row.name, SLICE_SHOWN)], row.name))
+    largest = by_size[:_SLICES_SHOWN]
     rows = [row for row in rows if row in largest]
-    panels = []
-    for column, metric in enumerate(SLICE_METRICS):
-        groups: dict[str, list[SliceMark]] = {}
-        for row in rows:
-            a, b, delta = row.values[column]
-            if a is not None or b is not None:
-                part = short(row.part, 80)
-                name, _, value = part.partition("=")
-                groups.setdefault(name, []).append(SliceMark(value, digest.slices[part], a, b, delta))
-        if groups:
-            panels.append(SlicePanel(metric, tuple((name, tuple(marks)) for name, marks in groups.items())))
-    return panels
+    panels = (
+        SlicePanel(metric, _slice_groups(rows, column, index)) for column, metric in enumerate(SLICE_METRICS)
+    )
+    return [panel for panel in panels if panel.groups]
+
+
+def _slice_groups(
+    rows: Iterable[SliceRow], column: int, index: QueryIndex
+) -> tuple[tuple[str, tuple[SliceMark, ...]], ...]:
+    groups: dict[str, list[SliceMark]] = {}
+    for row in rows:
+        a, b, delta = row.values[column]
+        if a is not None or b is not None:
+            name = short(row.name, SLICE_SHOWN)
+            field, _, value = name.partition("=")
+            groups.setdefault(field, []).append(SliceMark(value, index.slice_sizes[name], a, b, delta))
+    return tuple((field, tuple(marks)) for field, marks in groups.items())

@@ -5,168 +5,206 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.html.text import TEXT_SHOWN, cut, inert, short
+from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, escape_controls, short, short_any, truncate
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.spans import SPAN_FIELDS
 
 HITS_SHOWN = 10
 ANSWER_SHOWN = 2000
 LIST_SHOWN = 40
+MATCHES_SHOWN = 20  # of each rule in an answer
+
+Json = dict[str, Any]
 
 
 def query_details(
-    query: GoldenQuery, shown: QueryEvidence, comparison: QueryComparison | None, *, alone: bool
-) -> dict[str, Any]:
-    """What a query shows when it is opened; a hit that both runs have is there once."""
-    hits: dict[tuple[Any, ...], int] = {}
-    moved = {*comparison.lost, *comparison.gained} if comparison else set()
-    expected = sorted(shown.expected, key=lambda one: one not in moved)
-    details: dict[str, Any] = {
-        "b": _side(query, shown.b, shown.readable_b, shown.correct_b, shown.cited_b, hits),
-        "expected": [short(one) for one in expected[:LIST_SHOWN]],
-        "expected_more": max(len(expected) - LIST_SHOWN, 0),
-        "refuse": query.can_be_answered is False,
-        "line": query.line,
-    }
+    query: GoldenQuery, evidence: QueryEvidence, comparison: QueryComparison | None, *, alone: bool
+) -> Json:
+    """The details of a query, for the script to show; a hit that both runs have is stored once."""
+    hits = _HitTable()
+    details: Json = {"b": _side(query, _side_b(evidence), hits), **_expected(query, evidence, comparison)}
     if not alone:
-        details["a"] = _side(query, shown.a, shown.readable_a, shown.correct_a, shown.cited_a, hits)
+        details["a"] = _side(query, _side_a(evidence), hits)
     if comparison is not None:
-        details["lost"] = [short(one) for one in comparison.lost[:LIST_SHOWN]]
-        details["gained"] = [short(one) for one in comparison.gained[:LIST_SHOWN]]
-    if len(query.query) > TEXT_SHOWN:
-        details["query"] = cut(query.query, ANSWER_SHOWN)
-    if query.expected_answer is not None:
-        details["expected_answer"] = cut(query.expected_answer, TEXT_SHOWN)
-    if query.xfail is not None:
-        until = f" (until {query.xfail.until})" if query.xfail.until else ""
-        details["xfail"] = short(query.xfail.reason + until, TEXT_SHOWN)
-    details["hits"] = list(hits)
+        details["lost"] = [short(target) for target in comparison.lost[:LIST_SHOWN]]
+        details["gained"] = [short(target) for target in comparison.gained[:LIST_SHOWN]]
+    details |= _long_texts(query)
+    details["hits"] = list(hits.numbers)
     return details
 
 
-def _side(
-    query: GoldenQuery,
-    result: QueryResult | None,
-    readable: bool,
-    correct: Sequence[int],
-    cited: Sequence[bool],
-    hits: dict[tuple[Any, ...], int],
-) -> dict[str, Any]:
-    if result is None:
-        return {"gone": "no result in this run" if readable else "the stored result cannot be read"}
-    right = set(correct)
-    kept = [hit for place, hit in enumerate(result.hits) if place < HITS_SHOWN or hit.rank in right]
-    side: dict[str, Any] = {
-        "hits": [
-            [hit.rank, hits.setdefault(_hit(hit), len(hits)), int(hit.rank in right)]
-            for hit in kept[: HITS_SHOWN + LIST_SHOWN]
-        ],
-        "more": len(result.hits) - len(kept[: HITS_SHOWN + LIST_SHOWN]),
+def _expected(query: GoldenQuery, evidence: QueryEvidence, comparison: QueryComparison | None) -> Json:
+    """The targets; those that were lost or gained come first, so that the limit does not hide them."""
+    moved = {*comparison.lost, *comparison.gained} if comparison else set()
+    targets = sorted(evidence.expected, key=lambda target: target not in moved)
+    return {
+        "expected": [short(target) for target in targets[:LIST_SHOWN]],
+        "expected_more": max(len(targets) - LIST_SHOWN, 0),
+        "refuse": query.can_be_answered is False,
+        "line": query.line,
     }
-    if result.elapsed_ms is not None:
-        side["ms"] = result.elapsed_ms
-    if result.error is not None:
-        side["error"] = cut(result.error, TEXT_SHOWN)
-    if result.timed_out:
-        side["timed_out"] = True
-    if result.answer is not None:
-        side["answer"] = _answer(query, result.answer, cited)
-    if result.judge is not None:
-        side["judge"] = [result.judge.groundedness, result.judge.correctness]
-    return side
+
+
+def _long_texts(query: GoldenQuery) -> Json:
+    texts: Json = {}
+    if len(query.query) > TEXT_SHOWN:
+        texts["query"] = truncate(query.query, ANSWER_SHOWN)
+    if query.expected_answer is not None:
+        texts["expected_answer"] = truncate(query.expected_answer, TEXT_SHOWN)
+    if query.xfail is not None:
+        until = f" (until {query.xfail.until})" if query.xfail.until else ""
+        texts["xfail"] = short(query.xfail.reason + until, TEXT_SHOWN)
+    return texts
+
+
+# -- one run's result ----------------------------------------------------------------------------
+
+
+class _Side(NamedTuple):
+    result: QueryResult | None
+    readable: bool
+    correct_ranks: tuple[int, ...]
+    citations_resolve: tuple[bool, ...]
+
+
+def _side_a(evidence: QueryEvidence) -> _Side:
+    return _Side(evidence.a, evidence.readable_a, evidence.correct_a, evidence.cited_a)
+
+
+def _side_b(evidence: QueryEvidence) -> _Side:
+    return _Side(evidence.b, evidence.readable_b, evidence.correct_b, evidence.cited_b)
+
+
+class _HitTable:
+    """Numbers the hits that are shown; equal hits get the same number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[Any, ...], int] = {}
+
+    def number(self, hit: Hit) -> int:
+        """The hit's number; a new hit is added."""
+        return self.numbers.setdefault(_hit(hit), len(self.numbers))
 
 
 def _hit(hit: Hit) -> tuple[Any, ...]:
     text = hit.snippet if hit.snippet is not None else hit.text or ""
-    shown, length = cut(text, TEXT_SHOWN)
     return (
         short(hit.chunk_id or ""),
         short(hit.doc_path or hit.doc_id or ""),
         short(" > ".join(hit.heading_path or ())),
-        shown,
-        length,
+        *truncate(text, TEXT_SHOWN),
     )
+
+
+def _side(query: GoldenQuery, side: _Side, hits: _HitTable) -> Json:
+    result = side.result
+    if result is None:
+        return {"gone": "no result in this run" if side.readable else "the stored result cannot be read"}
+    correct = set(side.correct_ranks)
+    top = [hit for place, hit in enumerate(result.hits) if place < HITS_SHOWN or hit.rank in correct]
+    top = top[: HITS_SHOWN + LIST_SHOWN]
+    details: Json = {
+        "hits": [[hit.rank, hits.number(hit), int(hit.rank in correct)] for hit in top],
+        "more": len(result.hits) - len(top),
+    }
+    if result.elapsed_ms is not None:
+        details["ms"] = result.elapsed_ms
+    if result.error is not None:
+        details["error"] = truncate(result.error, TEXT_SHOWN)
+    if result.timed_out:
+        details["timed_out"] = True
+    if result.answer is not None:
+        details["answer"] = _answer(query, result.answer, side.citations_resolve)
+    if result.judge is not None:
+        details["judge"] = [result.judge.groundedness, result.judge.correctness]
+    return details
 
 
 # -- answers -------------------------------------------------------------------------------------
 
 
-def _answer(query: GoldenQuery, answer: Answer, cited: Sequence[bool]) -> dict[str, Any]:
-    shown, length = _marked(query, answer.text)
-    resolved = [*cited, *[False] * len(answer.citations)]
+def _answer(query: GoldenQuery, answer: Answer, citations_resolve: Sequence[bool]) -> Json:
+    resolved = [*citations_resolve, *[False] * len(answer.citations)]
     return {
         "grounded": answer.grounded,
-        "why": short(answer.refusal_reason, TEXT_SHOWN) if answer.refusal_reason else "",
-        "text": shown,
-        "cut": length,
+        "why": short_any(answer.refusal_reason or "", TEXT_SHOWN),
+        "text": _marked_pieces(query, answer.text[:ANSWER_SHOWN]),
+        "cut": len(answer.text) if len(answer.text) > ANSWER_SHOWN else 0,
         "rules": list(_rules(query, answer)),
         "cites": [
-            [short(one.marker or "", 40), _cited(one), int(leads)]
-            for one, leads in zip(answer.citations[:LIST_SHOWN], resolved, strict=False)
+            [short_any(cited.marker or "", 40), _cited(cited), int(resolves)]
+            for cited, resolves in zip(answer.citations[:LIST_SHOWN], resolved, strict=False)
         ],
         "cites_more": max(len(answer.citations) - LIST_SHOWN, 0),
     }
 
 
 def _rules(query: GoldenQuery, answer: Answer) -> Iterator[tuple[str, str, bool]]:
-    """What the answer does about each rule of the golden file, and whether that keeps it."""
+    """Each rule of the golden file: what the answer does, with which text, and whether it keeps the rule."""
     if query.can_be_answered is False:
         yield "should refuse, and", "answered" if answer.grounded else "refused", not answer.grounded
     elif query.can_be_answered and not answer.grounded:
         yield "should answer, and", "refused", False
-    for one in query.must_contain[:LIST_SHOWN]:
-        kept = one in answer.text
-        yield "contains" if kept else "lacks", short(one), kept
-    for one in query.forbidden[:LIST_SHOWN]:
-        kept = one not in answer.text
-        yield "avoids" if kept else "says, though forbidden,", short(one), kept
-    claims = [one for one in query.claims if len(one) >= SHORTEST_CLAIM]
+    for text in query.must_contain[:LIST_SHOWN]:
+        kept = text in answer.text
+        yield "contains" if kept else "lacks", short(text), kept
+    for text in query.forbidden[:LIST_SHOWN]:
+        kept = text not in answer.text
+        yield "avoids" if kept else "says, though forbidden,", short(text), kept
+    claims = _claims(query)
     if claims:
         folded = answer.text.casefold()
-        found = [one for one in claims if one.casefold() in folded]
-        yield (
-            "makes the claim" if found else "makes no claim such as",
-            short((found or claims)[0]),
-            bool(found),
-        )
+        made = [claim for claim in claims if claim.casefold() in folded]
+        yield "makes the claim" if made else "makes no claim such as", short((made or claims)[0]), bool(made)
 
 
-def _marked(query: GoldenQuery, text: str) -> tuple[list[str | tuple[str, str]], int]:
-    """The answer in pieces, of which those that keep or break a rule are marked; and its length, if cut."""
-    kept = text[:ANSWER_SHOWN]
-    wanted = [(re.escape(one), "bad") for one in query.forbidden if one]
-    wanted += [(re.escape(one), "good") for one in query.must_contain if one]
-    wanted += [(f"(?i:{re.escape(one)})", "good") for one in query.claims if len(one) >= SHORTEST_CLAIM]
-    found = sorted(
-        {
-            (match.start(), match.end(), mark)
-            for pattern, mark in wanted[:LIST_SHOWN]
-            for match in itertools.islice(re.finditer(pattern, kept), 20)
-        },
-        key=lambda one: (one[2] == "good", one[0], -one[1]),
-    )
-    marks: list[tuple[int, int, str]] = []
-    for start, end, mark in found:
-        if all(end <= other[0] or start >= other[1] for other in marks):
-            marks.append((start, end, mark))
+def _claims(query: GoldenQuery) -> list[str]:
+    return [claim for claim in query.claims if len(claim) >= SHORTEST_CLAIM]
+
+
+class _Mark(NamedTuple):
+    start: int
+    end: int
+    kind: str  # good | bad
+
+
+def _marked_pieces(query: GoldenQuery, text: str) -> list[str | tuple[str, str]]:
+    """The text in pieces; a piece that keeps or breaks a rule comes with `good` or `bad`."""
     pieces: list[str | tuple[str, str]] = []
     at = 0
-    for start, end, mark in sorted(marks):
+    for start, end, kind in sorted(_marks(query, text)):
         if at < start:
-            pieces.append(inert(kept[at:start]))
-        pieces.append((inert(kept[start:end]), mark))
+            pieces.append(escape_controls(text[at:start]))
+        pieces.append((escape_controls(text[start:end]), kind))
         at = end
-    if at < len(kept):
-        pieces.append(inert(kept[at:]))
-    return pieces, len(text) if len(text) > ANSWER_SHOWN else 0
+    if at < len(text):
+        pieces.append(escape_controls(text[at:]))
+    return pieces
+
+
+def _marks(query: GoldenQuery, text: str) -> list[_Mark]:
+    """Where the text keeps or breaks a rule; of marks that overlap, a broken rule wins, then the first."""
+    patterns = [(re.escape(forbidden), "bad") for forbidden in query.forbidden if forbidden]
+    patterns += [(re.escape(needed), "good") for needed in query.must_contain if needed]
+    patterns += [(f"(?i:{re.escape(claim)})", "good") for claim in _claims(query)]
+    found = {
+        _Mark(match.start(), match.end(), kind)
+        for pattern, kind in patterns[:LIST_SHOWN]
+        for match in itertools.islice(re.finditer(pattern, text), MATCHES_SHOWN)
+    }
+    marks: list[_Mark] = []
+    for mark in sorted(found, key=lambda mark: (mark.kind == "good", mark.start, -mark.end)):
+        if all(mark.end <= other.start or mark.start >= other.end for other in marks):
+            marks.append(mark)
+    return marks
 
 
 def _cited(cited: Cited) -> str:
-    """Where a citation points to, as far as it says."""
+    """The path, section and span that a citation gives, or its chunk id."""
     span = cited.citation
     if span is None:
         return short(cited.chunk_id or "nothing")

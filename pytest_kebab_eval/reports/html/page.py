@@ -1,8 +1,8 @@
 """`report.html`: a comparison for looking at, in one file that needs nothing else.
 
-The charts are laid out in `charts` and `time_charts` and drawn by the template. What is foreign reaches the
-page in two ways only: as text that the template escapes, and as JSON in blocks that a browser does not run,
-from which the script makes text nodes. The page forbids itself everything else (its Content-Security-Policy).
+`charts` and `time_charts` lay the charts out; the template draws them. Foreign text reaches the page in two
+ways only: as text that the template escapes, and as JSON in script blocks that a browser does not run, from
+which the script makes text nodes. The page's Content-Security-Policy forbids everything else.
 """
 
 from __future__ import annotations
@@ -21,88 +21,109 @@ from markupsafe import Markup
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint
-from pytest_kebab_eval.model import GoldenQuery
-from pytest_kebab_eval.reports.as_markdown import report_context
-from pytest_kebab_eval.reports.environment import environment_for
-from pytest_kebab_eval.reports.html.charts import bars, forest, mood_of, slice_panels, slope
-from pytest_kebab_eval.reports.html.query_index import Digest
-from pytest_kebab_eval.reports.html.text import change, figure, inert, percent, setting, short
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery
+from pytest_kebab_eval.reports.context import Context, report_context
+from pytest_kebab_eval.reports.html.charts import bars, effect_of, forest, slice_panels, slope
+from pytest_kebab_eval.reports.html.markup import (
+    escape_controls,
+    percent,
+    short,
+    short_delta,
+    short_setting,
+    short_value,
+)
+from pytest_kebab_eval.reports.html.query_index import QueryIndex
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
-from pytest_kebab_eval.reports.wording import CAUSES, counted, coverage, lost_queries, matched, metric_rows
+from pytest_kebab_eval.reports.rows import metric_rows
+from pytest_kebab_eval.reports.templates import make_environment
+from pytest_kebab_eval.reports.wording import counted, coverage, lost_queries, match_counts
 
 
 def render_report_html(
     report: CompareReport,
     queries: Iterable[tuple[GoldenQuery, QueryEvidence]],
     history: Sequence[HistoryPoint] = (),
-    context: dict[str, Any] | None = None,
+    context: Context | None = None,
 ) -> Iterator[str]:
-    """The report as HTML, piece by piece; the queries' details are never in memory as a whole.
+    """The report as HTML, in parts; the queries' details are never in memory as a whole.
 
     The history is oldest first. `context` is what `report_context` gave, perhaps changed by a user's hook.
     """
-    digest = Digest(report)
+    index = QueryIndex(report)
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as details:
-        for block in digest.blocks(queries):
-            details.write(block)
+        details.writelines(index.detail_blocks(queries))
         details.seek(0)
-        page = (
-            _environment()
-            .get_template("html/report.html.jinja")
-            .stream(
-                {
-                    **(context or report_context(report)),
-                    **_drawn(report, digest, history),
-                    "details": _chunks(details),
-                }
-            )
-        )
+        values = {
+            **(context or report_context(report)),
+            **_summary_values(report),
+            **_chart_values(report, index, history),
+            **_index_values(index),
+            "details": _chunks(details),
+        }
+        page = _environment().get_template("html/report.html.jinja").stream(values)
         page.enable_buffering(100)
         yield from page
 
 
 def _chunks(file: IO[str]) -> Iterator[Markup]:
     while chunk := file.read(1 << 20):
-        yield Markup(chunk)  # noqa: S704  JSON in script blocks, made inert by `inert_json`
+        yield Markup(chunk)  # noqa: S704  JSON in script blocks, escaped by `script_json`
 
 
-def _drawn(report: CompareReport, digest: Digest, history: Sequence[HistoryPoint]) -> dict[str, Any]:
-    """What the template shows beside what every report has."""
-    rows = metric_rows(report)
-    failed = [one for one in report.gates if not one.passed]
-    worse = report.run_a is not None and any(
-        one.kind and one.kind.value == "loss" for one in report.per_query
-    )
-    bad = bool(failed or lost_queries(report) or report.unreadable)
+# -- what the template is given, beside the context of all reports -------------------------------
+
+
+def _summary_values(report: CompareReport) -> dict[str, Any]:
+    lost = lost_queries(report)
+    is_lost = bool(lost or report.unreadable or any(not gate.passed for gate in report.gates))
+    is_worse = report.run_a is not None and report.count(ComparisonKind.LOSS) > 0
     return {
-        "mood": "lost" if bad else "worse" if worse else "better",
-        "lost_count": len(lost_queries(report)),
+        "effect": "lost" if is_lost else "worse" if is_worse else "better",
+        "lost_count": len(lost),
         "coverage": coverage(report),
-        "matched": matched(report),
-        "gates": sorted(report.gates, key=lambda one: one.passed),
-        "kinds_shown": digest.kinds_shown(),
-        "forest": forest(report, rows) if report.deltas else None,
-        "bars": bars(report, rows),
-        "slope": slope(digest) if report.run_a is not None else None,
-        "panels": slice_panels(report, digest),
-        "latency": latency_histograms(report, digest),
-        "trends": trend_charts(report, history),
-        "history": history,
-        "causes_shown": [(one, CAUSES[one], digest.causes[one]) for one in CAUSES if digest.causes[one]],
-        "slices_shown": digest.slices_by_name(),
-        "total": len(digest.rows),
-        "index": digest.index(),
-        "mood_of": mood_of,
+        "matched": match_counts(report),
+        "gates": sorted(report.gates, key=lambda gate: gate.passed),
         "counted": counted,
     }
 
 
+def _chart_values(
+    report: CompareReport, index: QueryIndex, history: Sequence[HistoryPoint]
+) -> dict[str, Any]:
+    rows = metric_rows(report)
+    return {
+        "effect_of": effect_of,
+        "forest": forest(report, rows) if report.deltas else None,
+        "bars": bars(report, rows),
+        "slope": slope(index) if report.run_a is not None else None,
+        "panels": slice_panels(report, index),
+        "latency": latency_histograms(report, index),
+        "trends": trend_charts(report, history),
+        "history": history,
+    }
+
+
+def _index_values(index: QueryIndex) -> dict[str, Any]:
+    return {
+        "kinds_shown": index.kinds(),
+        "causes_shown": index.causes(),
+        "slices_shown": index.slices_by_field(),
+        "total": len(index.rows),
+        "index": index.as_json(),
+    }
+
+
+# -- the template --------------------------------------------------------------------------------
+
+
 @cache
 def _environment() -> jinja2.Environment:
-    environment = environment_for(
-        autoescape=True, finalize=lambda value: inert(value) if isinstance(value, str) else value
+    environment = make_environment(
+        autoescape=True, finalize=lambda value: escape_controls(value) if isinstance(value, str) else value
     )
-    environment.filters.update(figure=figure, change=change, percent=percent, short=short, setting=setting)
+    environment.filters.update(
+        as_value=short_value, as_delta=short_delta, percent=percent, short=short, setting=short_setting
+    )
     script = _file("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals.update(css=_file("report.css"), script=script, script_hash=f"sha256-{digest}")

@@ -1,4 +1,4 @@
-"""The queries of `report.html`, read once: their list, their details, and what the charts count."""
+"""The list of queries in `report.html`, built in one pass that also counts what the charts show."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import GoldenQuery, QueryComparison
+from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.html.details import query_details
-from pytest_kebab_eval.reports.html.text import TEXT_SHOWN, inert_json, short
+from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, script_json, short
 from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
 from pytest_kebab_eval.scoring.slices import slices_of
 
 QUERIES_A_BLOCK = 50
+SLICE_SHOWN = 80  # characters of its name
 
 
 class Kind(NamedTuple):
-    """What became of a query: how it is called, marked and coloured."""
+    """What became of a query: its names, its sign, and its effect (lost, worse, better or same)."""
 
-    one: str
-    many: str
+    singular: str
+    plural: str
     glyph: str
-    mood: str
+    effect: str
 
 
 _KINDS = {
@@ -46,78 +47,100 @@ _KINDS = {
 
 
 class Level(NamedTuple):
-    """A rank, or several, or none (the last level)."""
+    """A rank or a range of ranks, up to `last`; the last level is for queries without a correct hit."""
 
     label: str
     last: float
 
 
-class Digest:
-    """Reads the queries once: writes their details out, and keeps what the rest of the page needs."""
+class QueryIndex:
+    """Writes the queries' details out as it reads them, and keeps their rows and counts."""
 
     def __init__(self, report: CompareReport) -> None:
-        self._comparisons = {one.query_id: one for one in report.per_query}
-        self._lost = {one.query_id for one in lost_queries(report)}
+        self._comparisons = {comparison.query_id: comparison for comparison in report.per_query}
+        self._lost = {comparison.query_id for comparison in lost_queries(report)}
         self._alone = report.run_a is None
+        self._slice_numbers: dict[str, int] = {}
         self.levels = _levels(report.per_query)
         self.rows: list[dict[str, Any]] = []
         self.latencies: tuple[list[float], list[float]] = ([], [])
-        self.slices: Counter[str] = Counter()
-        self.causes: Counter[str] = Counter()
-        self.kinds: Counter[str] = Counter()
-        self.flows: Counter[tuple[int, int]] = Counter()
-        self._slice_numbers: dict[str, int] = {}
+        self.slice_sizes: Counter[str] = Counter()
+        self.cause_counts: Counter[str] = Counter()
+        self.kind_counts: Counter[str] = Counter()
+        self.flows: Counter[tuple[int, int]] = Counter()  # (level in A, level in B) -> queries
 
-    def blocks(self, queries: Iterable[tuple[GoldenQuery, QueryEvidence]]) -> Iterator[str]:
-        """The details of the queries, a few in each block."""
+    # -- reading ---------------------------------------------------------------------------------
+
+    def detail_blocks(self, queries: Iterable[tuple[GoldenQuery, QueryEvidence]]) -> Iterator[str]:
+        """Add the queries; yields their details as script blocks of a few queries each."""
         remaining = iter(queries)
         for number in itertools.count():
-            some = [self._add(*one) for one in itertools.islice(remaining, QUERIES_A_BLOCK)]
-            if not some:
+            details = [self._add(*query) for query in itertools.islice(remaining, QUERIES_A_BLOCK)]
+            if not details:
                 return
-            yield f'<script type="application/json" id="details-{number}">[{",".join(some)}]</script>\n'
+            yield f'<script type="application/json" id="details-{number}">[{",".join(details)}]</script>\n'
 
-    def _add(self, query: GoldenQuery, shown: QueryEvidence) -> str:
+    def _add(self, query: GoldenQuery, evidence: QueryEvidence) -> str:
+        """Add a query; its details as JSON."""
         comparison = self._comparisons.get(query.id)
-        for latencies, result in zip(self.latencies, (shown.a, shown.b), strict=True):
+        for latencies, result in zip(self.latencies, (evidence.a, evidence.b), strict=True):
             if result is not None and result.elapsed_ms is not None:
                 latencies.append(result.elapsed_ms)
-        parts = [short(part, 80) for part in slices_of(query)]
-        self.slices.update(parts)
+        row = self._row(query, evidence, comparison)
+        self.kind_counts[row["kind"]] += 1
+        self.rows.append(row)
+        return script_json(query_details(query, evidence, comparison, alone=self._alone))
+
+    def _row(
+        self, query: GoldenQuery, evidence: QueryEvidence, comparison: QueryComparison | None
+    ) -> dict[str, Any]:
         row: dict[str, Any] = {
             "n": len(self.rows),
             "id": short(query.id),
             "query": short(query.query, TEXT_SHOWN),
-            "kind": self._kind(comparison, shown),
-            "slices": [self._slice_numbers.setdefault(part, len(self._slice_numbers)) for part in parts],
-            "a": "" if self._alone else _rank_word(comparison.a_hit_rank if comparison else None, shown, "a"),
-            "b": _rank_word(comparison.b_hit_rank if comparison else None, shown, "b"),
+            "kind": self._kind(comparison, evidence),
+            "slices": self._count_slices(query),
+            **self._ranks(comparison, evidence),
         }
-        self.kinds[row["kind"]] += 1
         if query.id in self._lost:
             row["lost"] = 1
         if comparison is not None:
-            row |= self._compared(comparison, bool(shown.expected))
-        self.rows.append(row)
-        return inert_json(query_details(query, shown, comparison, alone=self._alone))
+            row |= self._count_comparison(comparison, has_targets=bool(evidence.expected))
+        return row
 
-    def _compared(self, comparison: QueryComparison, has_targets: bool) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _count_slices(self, query: GoldenQuery) -> list[int]:
+        """Count the query in its slices; the slices' numbers."""
+        names = [short(name, SLICE_SHOWN) for name in slices_of(query)]
+        self.slice_sizes.update(names)
+        return [self._slice_numbers.setdefault(name, len(self._slice_numbers)) for name in names]
+
+    def _ranks(self, comparison: QueryComparison | None, evidence: QueryEvidence) -> dict[str, str]:
+        rank_a = comparison.a_hit_rank if comparison else None
+        rank_b = comparison.b_hit_rank if comparison else None
+        has_targets = bool(evidence.expected)
+        return {
+            "a": "" if self._alone else _rank(rank_a, evidence.a, evidence.readable_a, has_targets),
+            "b": _rank(rank_b, evidence.b, evidence.readable_b, has_targets),
+        }
+
+    def _count_comparison(self, comparison: QueryComparison, *, has_targets: bool) -> dict[str, Any]:
+        """Count the query's cause and its ranks; what a row has of a comparison."""
+        fields: dict[str, Any] = {}
         if comparison.cause:
-            self.causes[comparison.cause] += 1
-            found["cause"] = comparison.cause
+            self.cause_counts[comparison.cause] += 1
+            fields["cause"] = comparison.cause
         if comparison.checks:
-            found["checks"] = comparison.checks
+            fields["checks"] = comparison.checks
         if comparison.note:
-            found["note"] = short(comparison.note, TEXT_SHOWN)
+            fields["note"] = short(comparison.note, TEXT_SHOWN)
         if has_targets and not self._alone:
             flow = _level(self.levels, comparison.a_hit_rank), _level(self.levels, comparison.b_hit_rank)
             self.flows[flow] += 1
-            found["flow"] = flow
-        return found
+            fields["flow"] = flow
+        return fields
 
-    def _kind(self, comparison: QueryComparison | None, shown: QueryEvidence) -> str:
-        if comparison is None or (self._alone and shown.b is None and shown.readable_b):
+    def _kind(self, comparison: QueryComparison | None, evidence: QueryEvidence) -> str:
+        if comparison is None or (self._alone and evidence.b is None and evidence.readable_b):
             return "none"
         if comparison.kind is not None:
             return comparison.kind.value
@@ -125,41 +148,48 @@ class Digest:
             return "errored"
         if comparison.b_hit_rank is not None:
             return "found"
-        return "missed" if shown.expected else "unjudged"
+        return "missed" if evidence.expected else "unjudged"
 
-    def index(self) -> Markup:
-        """What the list of queries is made from: the worst first."""
+    # -- what was read ---------------------------------------------------------------------------
+
+    def as_json(self) -> Markup:
+        """The list of queries for the script, the worst first."""
         order = {kind: number for number, kind in enumerate(_KINDS)}
         rows = sorted(self.rows, key=lambda row: ("lost" not in row, order[row["kind"]], row["n"]))
-        return Markup(  # noqa: S704  inert by `inert_json`
-            inert_json(
-                {
-                    "rows": rows,
-                    "kinds": {key: _KINDS[key] for key in self.kinds},
-                    "causes": CAUSES,
-                    "slices": list(self._slice_numbers),
-                    "levels": [level.label for level in self.levels],
-                    "block": QUERIES_A_BLOCK,
-                    "alone": self._alone,
-                }
-            )
-        )
+        index = {
+            "rows": rows,
+            "kinds": {key: _KINDS[key] for key in self.kind_counts},
+            "causes": CAUSES,
+            "slices": list(self._slice_numbers),
+            "levels": [level.label for level in self.levels],
+            "block": QUERIES_A_BLOCK,
+            "alone": self._alone,
+        }
+        return Markup(script_json(index))  # noqa: S704  escaped by `script_json`
 
-    def kinds_shown(self) -> list[tuple[str, Kind, int]]:
-        """The kinds that occur, with their numbers."""
-        return [(key, kind, self.kinds[key]) for key, kind in _KINDS.items() if self.kinds[key]]
+    def kinds(self) -> list[tuple[str, Kind, int]]:
+        """The kinds that occur, and how many queries are of each."""
+        return [(key, kind, self.kind_counts[key]) for key, kind in _KINDS.items() if self.kind_counts[key]]
 
-    def slices_by_name(self) -> list[tuple[str, list[tuple[int, str, int]]]]:
-        """The slices by what they slice: number, value and how many queries."""
+    def causes(self) -> list[tuple[str, str, int]]:
+        """The causes that occur, in words, and how many queries have each."""
+        return [
+            (cause, words, self.cause_counts[cause])
+            for cause, words in CAUSES.items()
+            if self.cause_counts[cause]
+        ]
+
+    def slices_by_field(self) -> list[tuple[str, list[tuple[int, str, int]]]]:
+        """For each field, such as `difficulty`: the number, value and size of its slices."""
         groups: dict[str, list[tuple[int, str, int]]] = {}
-        for part in sorted(self._slice_numbers):
-            name, _, value = part.partition("=")
-            groups.setdefault(name, []).append((self._slice_numbers[part], value, self.slices[part]))
+        for name in sorted(self._slice_numbers):
+            field, _, value = name.partition("=")
+            groups.setdefault(field, []).append((self._slice_numbers[name], value, self.slice_sizes[name]))
         return list(groups.items())
 
 
-def _rank_word(rank: int | None, shown: QueryEvidence, side: str) -> str:
-    result, readable = (shown.a, shown.readable_a) if side == "a" else (shown.b, shown.readable_b)
+def _rank(rank: int | None, result: QueryResult | None, readable: bool, has_targets: bool) -> str:
+    """The first correct rank, or why there is none."""
     if not readable:
         return "unreadable"
     if result is None:
@@ -168,12 +198,13 @@ def _rank_word(rank: int | None, shown: QueryEvidence, side: str) -> str:
         return "error"
     if rank is not None:
         return str(rank)
-    return "miss" if shown.expected else "–"
+    return "miss" if has_targets else "–"
 
 
 def _levels(per_query: Iterable[QueryComparison]) -> tuple[Level, ...]:
-    """The ranks to 10 one by one, deeper ones together, and a level for what was not found."""
-    deepest = max((rank for one in per_query for rank in (one.a_hit_rank, one.b_hit_rank) if rank), default=1)
+    """Ranks 1 to 10, then ranges as far as any query needs them, then a level for misses."""
+    ranks = (rank for query in per_query for rank in (query.a_hit_rank, query.b_hit_rank) if rank)
+    deepest = max(ranks, default=1)
     levels = [Level(str(rank), rank) for rank in range(1, 11)]
     for first, last in ((11, 20), (21, 50), (51, 100)):
         if deepest >= first:

@@ -16,7 +16,7 @@
   function el(tag, className, ...children) {
     const node = document.createElement(tag);
     if (className) node.className = className;
-    node.append(...children.filter((one) => one !== null && one !== undefined && one !== ""));
+    node.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
     return node;
   }
   const number = (value) => value.toLocaleString("en-US");
@@ -57,7 +57,7 @@
 
   function draw() {
     const next = found.slice(drawn, drawn + PAGE);
-    list.append(...next.map(row));
+    list.append(...next.map(queryElement));
     drawn += next.length;
     const left = found.length - drawn;
     more.hidden = left === 0;
@@ -70,41 +70,41 @@
 
   // -- a query
 
-  function row(one) {
-    const [name, , glyph, mood] = data.kinds[one.kind];
-    const text = el("bdi", "text", one.query);
-    const chips = el("span", "chips", ...(one.checks ?? []).map((check) => el("span", "chip bad", `✗ ${check}`)));
-    if (one.cause) {
-      const cause = el("span", "chip", one.cause);
-      cause.title = data.causes[one.cause];
+  function queryElement(query) {
+    const [name, , glyph, effect] = data.kinds[query.kind];
+    const text = el("bdi", "text", query.query);
+    const chips = el("span", "chips", ...(query.checks ?? []).map((check) => el("span", "chip bad", `✗ ${check}`)));
+    if (query.cause) {
+      const cause = el("span", "chip", query.cause);
+      cause.title = data.causes[query.cause];
       chips.append(cause);
     }
-    const ranks = data.alone ? (/^\d+$/.test(one.b) ? `rank ${one.b}` : one.b) : `${one.a} → ${one.b}`;
-    const node = el("details", `q ${one.lost ? "lost" : mood}`, el("summary", "",
-      el("span", `badge ${mood}`, `${glyph} ${name}`), el("code", "name", one.id), text, chips,
+    const ranks = data.alone ? (/^\d+$/.test(query.b) ? `rank ${query.b}` : query.b) : `${query.a} → ${query.b}`;
+    const node = el("details", `q ${query.lost ? "lost" : effect}`, el("summary", "",
+      el("span", `badge ${effect}`, `${glyph} ${name}`), el("code", "name", query.id), text, chips,
       el("span", "ranks", ranks)));
     node.addEventListener("toggle", () => {
-      if (node.open && !node.querySelector(".body")) node.append(body(one));
+      if (node.open && !node.querySelector(".body")) node.append(body(query));
     });
     return node;
   }
 
-  function body(one) {
-    const all = details(one.n);
+  function body(query) {
+    const all = details(query.n);
     const facts = el("dl", "facts");
     const fact = (name, ...value) => facts.append(el("dt", "", name), el("dd", "", ...value));
-    fact("query", all.query ? all.query[0] : one.query, all.query && cutNote(all.query[1]));
+    fact("query", all.query ? all.query[0] : query.query, all.query && cutNote(all.query[1]));
     if (all.refuse) fact("expected", "a refusal");
     if (all.expected.length) fact("expected", expected(all));
     if (all.expected_answer) fact("expected answer", all.expected_answer[0], cutNote(all.expected_answer[1]));
-    if (one.cause) fact("cause", `${one.cause}: ${data.causes[one.cause]}`);
-    if (one.note) fact("note", one.note);
+    if (query.cause) fact("cause", `${query.cause}: ${data.causes[query.cause]}`);
+    if (query.note) fact("note", query.note);
     if (all.xfail) fact("xfail", all.xfail);
     if (all.line) fact("golden file", `line ${all.line}`);
-    if (one.slices.length) fact("slices", el("span", "chips", ...one.slices.map((part) => el("span", "chip", data.slices[part]))));
+    if (query.slices.length) fact("slices", el("span", "chips", ...query.slices.map((part) => el("span", "chip", data.slices[part]))));
     const sides = el("div", "sides");
-    if (all.a) sides.append(side("a", all, one));
-    sides.append(side("b", all, one));
+    if (all.a) sides.append(side("a", all, query));
+    sides.append(side("b", all, query));
     return el("div", "body", facts, sides);
   }
 
@@ -120,26 +120,26 @@
     return el("span", "chips", ...chips);
   }
 
-  function side(letter, all, one) {
-    const it = all[letter];
+  function side(letter, all, query) {
+    const result = all[letter];
     const title = el("h3", "", el("span", `letter ${letter}`, letter.toUpperCase()));
     const node = el("div", "side", title);
-    if (it.gone) {
-      node.append(el("p", "no-ok", it.gone));
+    if (result.gone) {
+      node.append(el("p", "no-ok", result.gone));
       return node;
     }
-    title.append(it.hits.length ? "hits" : "no hits");
-    if (it.ms !== undefined) title.append(el("span", "muted", `${number(it.ms)} ms`));
-    if (it.timed_out) title.append(el("span", "no-ok", "timed out"));
-    if (it.judge) title.append(el("span", "muted", `judge: groundedness ${it.judge[0] ?? "–"}, correctness ${it.judge[1] ?? "–"}`));
-    if (it.error) node.append(el("p", "no-ok", `✗ ${it.error[0]}`, cutNote(it.error[1])));
-    node.append(hits(letter, all, one));
-    if (it.more > 0) node.append(el("p", "muted small", `${number(it.more)} more not shown`));
-    if (it.answer) node.append(answer(it.answer));
+    title.append(result.hits.length ? "hits" : "no hits");
+    if (result.ms !== undefined) title.append(el("span", "muted", `${number(result.ms)} ms`));
+    if (result.timed_out) title.append(el("span", "no-ok", "timed out"));
+    if (result.judge) title.append(el("span", "muted", `judge: groundedness ${result.judge[0] ?? "–"}, correctness ${result.judge[1] ?? "–"}`));
+    if (result.error) node.append(el("p", "no-ok", `✗ ${result.error[0]}`, cutNote(result.error[1])));
+    node.append(hits(letter, all, query));
+    if (result.more > 0) node.append(el("p", "muted small", `${number(result.more)} more not shown`));
+    if (result.answer) node.append(answer(result.answer));
     return node;
   }
 
-  function hits(letter, all, one) {
+  function hits(letter, all, query) {
     const other = all[letter === "a" ? "b" : "a"];
     const elsewhere = new Map((other?.hits ?? []).map(([rank, which]) => [all.hits[which][0] || which, rank]));
     const lost = new Set(all.lost);
@@ -150,8 +150,8 @@
       const head = el("div", "", el("code", "", chunk || path));
       let gone = false;
       if (right) {
-        gone = letter === "a" && (lost.has(chunk) || one.kind === "regression");
-        const isNew = letter === "b" && (gained.has(chunk) || (all.a && one.kind === "win" && one.a === "miss"));
+        gone = letter === "a" && (lost.has(chunk) || query.kind === "regression");
+        const isNew = letter === "b" && (gained.has(chunk) || (all.a && query.kind === "win" && query.a === "miss"));
         head.append(" ", el("span", gone ? "no-ok" : "ok", gone ? "✓ expected, lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
       }
       if (all.a && !other.gone) {
@@ -165,16 +165,16 @@
     }));
   }
 
-  function answer(it) {
-    const node = el("div", "", el("h3", "", it.grounded ? "Answer" : `Refused${it.why ? `: ${it.why}` : ""}`));
-    const text = it.text.map((part) => (typeof part === "string" ? part : el("mark", part[1], part[0])));
-    node.append(el("div", "answer", ...(text.length ? text : [el("span", "muted", "(blank)")]), cutNote(it.cut)));
-    const lines = it.rules.map(([rule, what, kept]) =>
+  function answer(given) {
+    const node = el("div", "", el("h3", "", given.grounded ? "Answer" : `Refused${given.why ? `: ${given.why}` : ""}`));
+    const text = given.text.map((part) => (typeof part === "string" ? part : el("mark", part[1], part[0])));
+    node.append(el("div", "answer", ...(text.length ? text : [el("span", "muted", "(blank)")]), cutNote(given.cut)));
+    const lines = given.rules.map(([rule, what, kept]) =>
       el("li", "", el("span", kept ? "ok" : "no-ok", kept ? "✓ " : "✗ "), `${rule} `, el("code", "", what)));
-    for (const [marker, where, resolves] of it.cites) {
+    for (const [marker, where, resolves] of given.cites) {
       lines.push(el("li", "", el("span", resolves ? "ok" : "no-ok", resolves ? "✓ " : "✗ "), `cites ${marker} `, el("code", "", where), resolves ? "" : " which leads nowhere"));
     }
-    if (it.cites_more) lines.push(el("li", "muted", `and ${number(it.cites_more)} more citations`));
+    if (given.cites_more) lines.push(el("li", "muted", `and ${number(given.cites_more)} more citations`));
     node.append(el("ul", "rules", ...lines));
     return node;
   }
@@ -200,7 +200,7 @@
   function only(kind, ranks) {
     form.reset();
     flow = ranks;
-    const pill = [...form.elements.kind].find((one) => one.value === kind);
+    const pill = [...form.elements.kind].find((option) => option.value === kind);
     if (pill) pill.checked = true;
     update();
     document.getElementById("queries").scrollIntoView();
@@ -212,7 +212,7 @@
     move.addEventListener("click", () => only("", [Number(move.dataset.a), Number(move.dataset.b)]));
   }
   addEventListener("beforeprint", () => {
-    for (const one of document.querySelectorAll("details.all")) one.open = true;
+    for (const table of document.querySelectorAll("details.all")) table.open = true;
   });
 
   form.hidden = false;

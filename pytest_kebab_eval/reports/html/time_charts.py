@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint
-from pytest_kebab_eval.reports.html.query_index import Digest
-from pytest_kebab_eval.reports.html.text import figure, short
-from pytest_kebab_eval.reports.wording import metric_rows
+from pytest_kebab_eval.reports.html.markup import short, short_value
+from pytest_kebab_eval.reports.html.query_index import QueryIndex
+from pytest_kebab_eval.reports.rows import metric_rows
+from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
 
 # -- latency -------------------------------------------------------------------------------------
 
@@ -29,7 +30,6 @@ class Histogram(NamedTuple):
     letter: str
     bars: tuple[float, ...]
     marks: tuple[Tick, ...]  # the percentiles
-    largest: float
     n: int
 
 
@@ -46,47 +46,82 @@ _BINS = 30
 _BAR_HEIGHT = 88
 
 
-def latency_histograms(report: CompareReport, digest: Digest) -> Latency | None:
-    """On a logarithmic scale where the slowest query took ten times as long as the fastest, or more."""
-    every = [*digest.latencies[0], *digest.latencies[1]]
-    if not every or max(every) == 0:
+def latency_histograms(report: CompareReport, index: QueryIndex) -> Latency | None:
+    """The times of both runs; None where none was stored."""
+    times = [*index.latencies[0], *index.latencies[1]]
+    if not times or max(times) == 0:
         return None
-    low, high = max(min(every), 1.0), max(*every, 1.0)
-    is_log = high >= 10 * low
-    steps = _log_steps(low, high) if is_log else _linear_steps(min(every), high)
-    if not is_log:
-        low, high = steps[0], steps[-1]
+    scale = _time_scale(times)
+    sides = list(_sides(report, index, scale))
+    tallest = max(side.share(number) for side in sides for number in side.bins)
+    return Latency(
+        sides=tuple(_histogram(side, scale, tallest) for side in sides),
+        ticks=tuple(Tick(scale.at(step), _format_time(step)) for step in scale.steps),
+        is_log=scale.is_log,
+        bar_height=_BAR_HEIGHT,
+    )
 
-    def at(value: float) -> float:
-        if is_log:
-            share = math.log(max(value, low) / low) / math.log(high / low)
+
+class _Scale(NamedTuple):
+    low: float
+    high: float
+    steps: list[float]
+    is_log: bool
+
+    def at(self, value: float) -> float:
+        """Where the value is, in per cent of the width."""
+        if self.is_log:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:
-            share = (value - low) / (high - low)
+            share = (value - self.low) / (self.high - self.low)
         return 100 * min(max(share, 0.0), 1.0)
 
-    binned = [
-        (letter, times, aggregate, Counter(min(int(at(one) / 100 * _BINS), _BINS - 1) for one in times))
-        for letter, times, aggregate in zip(
-            "AB", digest.latencies, (report.aggregate_a, report.aggregate_b), strict=True
-        )
-        if times and aggregate
-    ]
-    tallest = max(count / len(times) for _, times, _, bins in binned for count in bins.values())
-    sides = []
-    for letter, times, aggregate, bins in binned:
-        heights = (_BAR_HEIGHT * bins[number] / len(times) / tallest for number in range(_BINS))
-        percentiles = ((name, aggregate.value(f"latency_{name}_ms")) for name in ("p50", "p95"))
-        marks = tuple(
-            Tick(at(value), f"{name} {_time(value)}") for name, value in percentiles if value is not None
-        )
-        sides.append(
-            Histogram(letter, tuple(round(one, 2) for one in heights), marks, max(times), len(times))
-        )
-    return Latency(tuple(sides), tuple(Tick(at(one), _time(one)) for one in steps), is_log, _BAR_HEIGHT)
+
+def _time_scale(times: Sequence[float]) -> _Scale:
+    """Logarithmic if the slowest query took at least ten times as long as the fastest."""
+    low, high = max(min(times), 1.0), max(*times, 1.0)
+    if high >= 10 * low:
+        return _Scale(low, high, _log_steps(low, high), is_log=True)
+    steps = _linear_steps(min(times), high)
+    return _Scale(steps[0], steps[-1], steps, is_log=False)
+
+
+class _Side(NamedTuple):
+    letter: str
+    times: list[float]
+    aggregate: AggregateMetrics
+    bins: Counter[int]
+
+    def share(self, number: int) -> float:
+        """The share of queries in a bin."""
+        return self.bins[number] / len(self.times)
+
+
+def _sides(report: CompareReport, index: QueryIndex, scale: _Scale) -> Iterator[_Side]:
+    aggregates = report.aggregate_a, report.aggregate_b
+    for letter, times, aggregate in zip("AB", index.latencies, aggregates, strict=True):
+        if times and aggregate:
+            bins = Counter(min(int(scale.at(time) / 100 * _BINS), _BINS - 1) for time in times)
+            yield _Side(letter, times, aggregate, bins)
+
+
+def _histogram(side: _Side, scale: _Scale, tallest: float) -> Histogram:
+    heights = (_BAR_HEIGHT * side.bins[number] / len(side.times) / tallest for number in range(_BINS))
+    percentiles = ((name, side.aggregate.value(f"latency_{name}_ms")) for name in ("p50", "p95"))
+    return Histogram(
+        letter=side.letter,
+        bars=tuple(round(height, 2) for height in heights),
+        marks=tuple(
+            Tick(scale.at(time), f"{name} {_format_time(time)}")
+            for name, time in percentiles
+            if time is not None
+        ),
+        n=len(side.times),
+    )
 
 
 def _linear_steps(low: float, high: float) -> list[float]:
-    """Four to six round numbers around the two."""
+    """Four to six round numbers, the first at or below `low`, the last at or above `high`."""
     rough = max(high - low, 1.0) / 4
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -95,14 +130,14 @@ def _linear_steps(low: float, high: float) -> list[float]:
 
 
 def _log_steps(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, …; or powers of ten alone, where those are too many."""
+    """1, 2, 5, 10, …; powers of ten alone if those are too many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     fine = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
-    steps = [one for one in fine if low <= one <= high]
+    steps = [step for step in fine if low <= step <= high]
     return steps if len(steps) <= 7 else [10.0**power for power in powers if low <= 10.0**power <= high]
 
 
-def _time(milliseconds: float) -> str:
+def _format_time(milliseconds: float) -> str:
     if milliseconds >= 10_000:
         return f"{milliseconds / 1000:,.0f} s"
     return f"{milliseconds / 1000:.3g} s" if milliseconds >= 1000 else f"{milliseconds:.3g} ms"
@@ -146,37 +181,40 @@ _TREND_TOP, _TREND_HEIGHT = 16, 52
 
 
 def trend_charts(report: CompareReport, history: Sequence[HistoryPoint]) -> list[Trend]:
-    """The metrics that most people want and those of the gates, where at least two runs have them."""
-    gated = [gate.metric for gate in report.gates]
+    """The main metrics and those that gates name, if at least two runs have them."""
+    metrics = dict.fromkeys([*_TRENDS, *(gate.metric for gate in report.gates)])
     lower = {row.name for row in metric_rows(report) if row.lower_is_better}
     trends = []
-    for metric in dict.fromkeys([*_TRENDS, *gated]):
-        values = [one.values[metric] for one in history if metric in one.values]
+    for metric in metrics:
+        values = [run.values[metric] for run in history if metric in run.values]
         if len(values) >= 2:
-            points = tuple(_trend_points(report, history, metric, min(values), max(values)))
+            points = tuple(_trend_points(report, history, metric))
             trends.append(Trend(metric, metric in lower, points, min(values), max(values), values[-1]))
     return trends
 
 
 def _trend_points(
-    report: CompareReport, history: Sequence[HistoryPoint], metric: str, least: float, most: float
+    report: CompareReport, history: Sequence[HistoryPoint], metric: str
 ) -> Iterator[TrendPoint]:
-    def y(value: float) -> float:
-        share = (most - value) / (most - least) if most > least else 0.5
-        return round(_TREND_TOP + _TREND_HEIGHT * share, 2)
-
-    marked = {one.run_id: one.values[metric] for one in history if metric in one.values}
-    a, b = (marked.get(run_id) if run_id else None for run_id in (report.run_a, report.run_b))
+    values = {run.run_id: run.values[metric] for run in history if metric in run.values}
+    least, most = min(values.values()), max(values.values())
+    a, b = (values.get(run_id) if run_id else None for run_id in (report.run_a, report.run_b))
     b_above = b is not None and (a is None or b > a)
-    for number, one in enumerate(history):
-        if metric in one.values:
-            value = one.values[metric]
-            letter = "B" if one.run_id == report.run_b else "A" if one.run_id == report.run_a else ""
-            above = (letter == "B") is b_above
+    for number, run in enumerate(history):
+        if metric in run.values:
+            value = run.values[metric]
+            letter = "B" if run.run_id == report.run_b else "A" if run.run_id == report.run_a else ""
+            label_above = (letter == "B") is b_above
+            y = _trend_y(value, least, most)
             yield TrendPoint(
-                2 + 96 * number / (len(history) - 1),
-                y(value),
-                f"{short(one.run_id, 60)} ({one.created_at[:10]}): {figure(value)}",
-                letter,
-                round(y(value) + (-8 if above else 15), 2),
+                x=2 + 96 * number / (len(history) - 1),
+                y=y,
+                words=f"{short(run.run_id, 60)} ({run.created_at[:10]}): {short_value(value)}",
+                letter=letter,
+                label_y=round(y + (-8 if label_above else 15), 2),
             )
+
+
+def _trend_y(value: float, least: float, most: float) -> float:
+    share = (most - value) / (most - least) if most > least else 0.5
+    return round(_TREND_TOP + _TREND_HEIGHT * share, 2)

@@ -7,32 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from pytest_kebab_eval import GoldenError, GoldenQuery, load_golden_set
-from pytest_kebab_eval.golden.fields import check_entries
-from pytest_kebab_eval.golden.reading import Entry, Problem
+from pytest_kebab_eval import GoldenQuery, load_golden_set
 from pytest_kebab_eval.model import ExpectedSpan, Span, Support, Xfail
-from pytest_kebab_eval.text import shown_path
-from tests.builders import Json, query, write_golden
-
-
-def entry(id: str = "q1", **fields: Any) -> Json:  # noqa: A002
-    return {"id": id, "query": "?", **fields}
-
-
-def refusal(directory: Path, *entries: Json | str) -> str:
-    """The error's text for these entries, or for one text that is the whole file."""
-    path = directory / "golden.yaml"
-    if entries and isinstance(entries[0], str):
-        path.write_text(entries[0], encoding="utf-8")
-    else:
-        write_golden(path, [one for one in entries if isinstance(one, dict)])
-    with pytest.raises(GoldenError) as caught:
-        load_golden_set(path)
-    return str(caught.value).replace(shown_path(path), path.name)
-
+from tests.builders import Json, query
+from tests.unit.golden.loading import entry, refusal_of
 
 # -- a valid entry -------------------------------------------------------------------------------
 
@@ -170,7 +149,7 @@ def test_a_missing_list_of_documents_differs_from_an_empty_one() -> None:
 
 
 def test_a_list_of_documents_without_a_value_must_say_which_of_the_two_it_means(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "- id: q1\n  query: x\n  expected_doc_ids:\n")
+    message = refusal_of(tmp_path, "- id: q1\n  query: x\n  expected_doc_ids:\n")
     assert message == (
         "golden.yaml:3: query 'q1' has a wrong 'expected_doc_ids': it has no value;"
         " write [] for 'should refuse', or leave the key out for 'not judged'"
@@ -190,7 +169,7 @@ def test_a_list_of_documents_without_a_value_must_say_which_of_the_two_it_means(
     ids=lambda expectation: next(iter(expectation)),
 )
 def test_to_refuse_and_yet_to_expect_something_is_a_contradiction(tmp_path: Path, expectation: Json) -> None:
-    message = refusal(tmp_path, entry(expected_doc_ids=[], **expectation))
+    message = refusal_of(tmp_path, entry(expected_doc_ids=[], **expectation))
     assert message.startswith("golden.yaml:1: query 'q1' says 'should refuse' (expected_doc_ids: [])")
 
 
@@ -290,14 +269,14 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
 def test_a_wrong_value_is_refused_with_what_it_should_be(
     tmp_path: Path, field: str, value: Any, complaint: str
 ) -> None:
-    message = refusal(tmp_path, entry(**{field: value}))
+    message = refusal_of(tmp_path, entry(**{field: value}))
     assert f"has a wrong '{field}': it " in message
     assert complaint in message
     assert "\n" not in message
 
 
 def test_a_yaml_word_that_means_no_is_told_to_be_quoted(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "- id: q1\n  query: x\n  lang: no\n")
+    message = refusal_of(tmp_path, "- id: q1\n  query: x\n  lang: no\n")
     assert message == (
         "golden.yaml:3: query 'q1' has a wrong 'lang': it must be text, not false; put it in quotes"
     )
@@ -305,16 +284,16 @@ def test_a_yaml_word_that_means_no_is_told_to_be_quoted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("field", ["must_contain", "expected_chunk_ids", "tags"])
 def test_nothing_is_not_called_a_number(tmp_path: Path, field: str) -> None:
-    assert "None" not in refusal(tmp_path, entry() | {field: [None]})
+    assert "None" not in refusal_of(tmp_path, entry() | {field: [None]})
 
 
 def test_an_entry_that_is_nothing_is_not_called_a_number(tmp_path: Path) -> None:
-    assert "None" not in refusal(tmp_path, "-\n- id: q1\n  query: x\n")
+    assert "None" not in refusal_of(tmp_path, "-\n- id: q1\n  query: x\n")
 
 
 @pytest.mark.parametrize("field", ["path", "section"])
 def test_the_path_of_an_expected_span_must_be_text(tmp_path: Path, field: str) -> None:
-    assert "must be text" in refusal(tmp_path, entry(expected_spans=[LINE | {field: [1]}]))
+    assert "must be text" in refusal_of(tmp_path, entry(expected_spans=[LINE | {field: [1]}]))
 
 
 @pytest.mark.parametrize(
@@ -329,12 +308,12 @@ def test_the_path_of_an_expected_span_must_be_text(tmp_path: Path, field: str) -
     ids=["kind-list", "kind-mapping", "gain", "line", "page"],
 )
 def test_a_value_beyond_all_reason_is_refused_like_any_other(tmp_path: Path, fields: Json) -> None:
-    assert "query 'q1' has a wrong" in refusal(tmp_path, entry(**fields))
+    assert "query 'q1' has a wrong" in refusal_of(tmp_path, entry(**fields))
 
 
 def test_a_number_too_long_to_be_written_out_is_refused(tmp_path: Path) -> None:
     # Python writes out no integer of more than 4,300 digits, but YAML may give one in hexadecimal.
-    assert "must be text" in refusal(tmp_path, f"- id: 0x{'f' * 5000}\n  query: x\n")
+    assert "must be text" in refusal_of(tmp_path, f"- id: 0x{'f' * 5000}\n  query: x\n")
 
 
 # -- dates ---------------------------------------------------------------------------------------
@@ -354,219 +333,5 @@ def test_an_xfail_may_have_no_date() -> None:
 
 @pytest.mark.parametrize("written", ["20310131", "2031-W05-5"])
 def test_a_date_is_spelled_the_same_on_every_python(tmp_path: Path, written: str) -> None:
-    message = refusal(tmp_path, entry(xfail={"reason": "r", "until": written}))
+    message = refusal_of(tmp_path, entry(xfail={"reason": "r", "until": written}))
     assert "has an 'until' that is not a date such as 2031-01-31" in message
-
-
-# -- what is unknown, missing or there twice -----------------------------------------------------
-
-
-def test_an_unknown_field_is_named_with_the_nearest_known_one_at_its_own_line(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "- id: q-007\n  query: x\n\n  must_contains: [a]\n")
-    assert message == (
-        "golden.yaml:4: query 'q-007' has the unknown field 'must_contains'; did you mean 'must_contain'?"
-    )
-
-
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("expected_chunks_ids", "expected_chunk_ids"),
-        ("expected_doc_id", "expected_doc_ids"),
-        ("tag", "tags"),
-        ("answerble", "answerable"),
-        ("gold_support", "gold_supports"),
-    ],
-)
-def test_the_nearest_name_is_suggested(tmp_path: Path, written: str, meant: str) -> None:
-    assert f"'{written}'; did you mean '{meant}'?" in refusal(tmp_path, entry() | {written: ["x"]})
-
-
-def test_a_field_like_no_other_gets_the_list_of_all(tmp_path: Path) -> None:
-    message = refusal(tmp_path, entry(zzz=1))
-    assert "has the unknown field 'zzz'; there is id, query, " in message
-    assert "did you mean" not in message
-
-
-def test_a_field_that_is_unknown_is_so_even_without_a_value(tmp_path: Path) -> None:
-    assert "unknown field 'zzz'" in refusal(tmp_path, entry(zzz=None))
-
-
-@pytest.mark.parametrize("key", [1, True, None, 1.5, datetime.date(2031, 1, 31)])
-def test_a_key_that_is_not_text_is_an_unknown_field(tmp_path: Path, key: Any) -> None:
-    broken: dict[Any, Any] = {"id": "q1", "query": "?", key: "x"}
-    assert f"query 'q1' has the unknown field '{key}'" in refusal(tmp_path, broken)
-
-
-def test_id_and_query_are_required(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "- lang: en\n- id: q2\n- id:\n  query: x\n- query: x\n")
-    assert [line.strip() for line in message.split("\n")] == [
-        "golden.yaml has 5 problems:",
-        "golden.yaml:1: entry 1 lacks 'id'",
-        "golden.yaml:1: entry 1 lacks 'query'",
-        "golden.yaml:2: query 'q2' lacks 'query'",
-        "golden.yaml:3: entry 3 lacks 'id'",
-        "golden.yaml:5: entry 4 lacks 'id'",
-    ]
-
-
-@pytest.mark.parametrize(("written", "name"), [("text", "text"), ("7", "the number 7"), ("[a]", "a list")])
-def test_an_entry_must_be_a_mapping(tmp_path: Path, written: str, name: str) -> None:
-    message = refusal(tmp_path, f"- id: q1\n  query: x\n- {written}\n")
-    assert message == f"golden.yaml:3: entry 2 must be a mapping with id and query, not {name}"
-
-
-def test_an_id_that_is_taken_is_refused_with_the_line_of_the_first(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "- {id: a, query: x}\n- {id: b, query: x}\n- {id: a, query: y}\n")
-    assert message == "golden.yaml:3: the id 'a' is taken already, at line 1"
-
-
-def test_an_id_that_is_there_three_times_is_reported_twice(tmp_path: Path) -> None:
-    message = refusal(tmp_path, entry("a"), entry("a"), entry("a"))
-    assert message.count("the id 'a' is taken already, at line 1") == 2
-
-
-def test_ids_that_differ_in_case_or_spacing_are_different() -> None:
-    problems: list[Problem] = []
-    found = check_entries([Entry(entry(one), 1, {}) for one in ("a", "A", " a")], problems)
-    assert (len(found), problems) == (3, [])
-
-
-@pytest.mark.parametrize("broken_first", [True, False])
-def test_a_duplicate_id_is_reported_beside_the_problems_of_either_entry(
-    tmp_path: Path, broken_first: bool
-) -> None:
-    entries = [entry("a", k=0), entry("a")] if broken_first else [entry("a"), entry("a", k=0)]
-    message = refusal(tmp_path, *entries)
-    assert "has a wrong 'k'" in message
-    assert "the id 'a' is taken already" in message
-
-
-# -- groups --------------------------------------------------------------------------------------
-
-
-def test_paraphrases_share_their_documents_in_any_order() -> None:
-    problems: list[Problem] = []
-    entries = [
-        entry("a", group="g", expected_doc_ids=["d1", "d2"]),
-        entry("b", group="g", expected_doc_ids=["d2", "d1"]),
-        entry("c", group="other", expected_doc_ids=["d3"]),
-        entry("d", expected_doc_ids=["d4"]),
-    ]
-    check_entries([Entry(one, 1, {}) for one in entries], problems)
-    assert problems == []
-
-
-def test_a_paraphrase_with_other_documents_breaks_its_group(tmp_path: Path) -> None:
-    message = refusal(
-        tmp_path,
-        "- {id: a, query: x, group: g, expected_doc_ids: [d1]}\n"
-        "- {id: b, query: x, group: g, expected_doc_ids: [d2]}\n"
-        "- {id: c, query: x, group: g}\n",
-    )
-    complaint = "is in the group 'g' but does not share the expected_doc_ids of 'a' (line 1)"
-    assert [line.strip() for line in message.split("\n")] == [
-        "golden.yaml has 2 problems:",
-        f"golden.yaml:2: query 'b' {complaint}",
-        f"golden.yaml:3: query 'c' {complaint}",
-    ]
-
-
-def test_a_group_may_not_mix_should_refuse_with_not_judged(tmp_path: Path) -> None:
-    message = refusal(tmp_path, entry("a", group="g", expected_doc_ids=[]), entry("b", group="g"))
-    assert "query 'b' is in the group 'g' but does not share the expected_doc_ids of 'a'" in message
-
-
-@pytest.mark.parametrize(
-    ("groups", "named", "there_are"),
-    [([[0], [2]], 2, "0 to 1"), ([[0, 5, 6]], 5, "0 to 1"), ([[-1]], -1, "0")],
-)
-def test_a_support_group_names_supports_that_exist(
-    tmp_path: Path, groups: list[list[int]], named: int, there_are: str
-) -> None:
-    supports = [{"path": "a.md"}, {"path": "b.md"}]
-    message = refusal(tmp_path, entry(gold_supports=supports, required_support_groups=groups))
-    assert f"names support {named}, but its gold_supports are {there_are}" in message
-
-
-def test_a_support_group_needs_supports(tmp_path: Path) -> None:
-    message = refusal(tmp_path, entry(required_support_groups=[[0]]))
-    assert "names support 0, but its gold_supports are missing" in message
-
-
-# -- all at once ---------------------------------------------------------------------------------
-
-
-def test_every_offender_is_in_one_message_in_the_order_of_the_file(tmp_path: Path) -> None:
-    message = refusal(
-        tmp_path,
-        """- id: a
-  query: x
-  k: 0
-  tgas: [t]
-- id: b
-  query: x
-  group: g
-  expected_doc_ids: [d1]
-- id: b
-  query: x
-- id: c
-  query: x
-  group: g
-  expected_doc_ids: [d2]
-- id: d
-  expected_doc_ids: []
-  must_contain: x
-""",
-    )
-    head, *problems = [line.strip() for line in message.split("\n")]
-    assert head == "golden.yaml has 6 problems:"
-    assert [problem.split(" ")[0] for problem in problems] == [
-        "golden.yaml:3:",
-        "golden.yaml:4:",
-        "golden.yaml:9:",
-        "golden.yaml:11:",
-        "golden.yaml:15:",
-        "golden.yaml:17:",
-    ]
-
-
-def test_beyond_fifty_problems_the_rest_is_counted(tmp_path: Path) -> None:
-    message = refusal(tmp_path, *[entry(f"q{n}", k=0) for n in range(60)])
-    assert message.startswith("golden.yaml has 60 problems:")
-    assert message.count("has a wrong 'k'") == 50
-    assert message.endswith("… and 10 more")
-
-
-def test_a_long_id_is_cut_in_messages(tmp_path: Path) -> None:
-    message = refusal(tmp_path, entry("x" * 5000, k=0))
-    assert len(message) < 200
-
-
-def test_a_field_from_a_merge_key_is_reported_at_its_entry(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "- {id: a, query: x, <<: &bad {k: 0}}\n- <<: *bad\n  id: b\n  query: x\n")
-    assert "golden.yaml:1: query 'a' has a wrong 'k'" in message
-    assert "golden.yaml:2: query 'b' has a wrong 'k'" in message
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("line"),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["path", "kind", "doc_id", "reason", "until", "x"]), inner)
-    ),
-    max_leaves=6,
-)
-FIELD_NAMES = [name for name in GoldenQuery.__struct_fields__ if name != "line"]
-
-
-@given(st.sampled_from(FIELD_NAMES), json_values)
-@example("expected_spans", [{"kind": []}])
-@settings(deadline=None)
-def test_any_value_in_any_field_is_taken_or_reported(field: str, value: Any) -> None:
-    problems: list[Problem] = []
-    found = check_entries([Entry(entry() | {field: value}, 3, {field: 4})], problems)
-    assert found or problems
-    for problem in problems:
-        assert problem.line in {3, 4}
-        assert problem.text.isprintable()

@@ -89,7 +89,7 @@ def test_what_is_not_a_lock_file_is_an_error_that_says_what_to_do(
         read_lock(path)
     message = str(caught.value)
     assert message.startswith(f"{shown_path(path)}: this is not a lock file: ")
-    assert message.endswith("; mend it, or delete it to go without")
+    assert message.endswith("; fix it, or delete it to go without")
     assert len(message) < len(shown_path(path)) + 250
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import InputError, StoreError, load_golden_set
-from pytest_kebab_eval.golden.writing import replacing, write_golden
+from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from tests.builders import Json
 
 ENTRIES: list[Json] = [
@@ -35,7 +35,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     assert write_golden(path, iter(ENTRIES)) == 2
     found = load_golden_set(path).queries
-    assert [one.id for one in found] == ["301", "q2"]
+    assert [query.id for query in found] == ["301", "q2"]
     assert load_golden_set(path).by_id()["301"].relevance == {"d1": 2, "10": 0.5}
     assert found[0].expected_chunk_ids == ("d1", "yes", "2031-01-31")
     assert found[1].query == "naïve 😀?"
@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 def test_a_file_takes_its_place_when_all_went_well(tmp_path: Path) -> None:
     path = tmp_path / "g.yaml"
     path.write_text("old", encoding="utf-8")
-    with replacing(path) as new:
+    with new_golden_file(path) as new:
         new.write_text("new", encoding="utf-8")
         assert path.read_text(encoding="utf-8") == "old"
     assert path.read_text(encoding="utf-8") == "new"
@@ -141,7 +141,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path.write_text("old", encoding="utf-8")
 
     def fail() -> None:
-        with replacing(path) as new:
+        with new_golden_file(path) as new:
             new.write_text("new", encoding="utf-8")
             raise ZeroDivisionError
 
@@ -152,13 +152,13 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_take_its_place_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="was not written"), replacing(tmp_path / "g.yaml"):
+    with pytest.raises(StoreError, match="was not written"), new_golden_file(tmp_path / "g.yaml"):
         pass  # nothing was written, so there is nothing to put in place
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_new_file_has_the_ending_of_the_old_one(tmp_path: Path) -> None:
-    with replacing(tmp_path / "g.jsonl") as new:
+    with new_golden_file(tmp_path / "g.jsonl") as new:
         assert new.suffix == ".jsonl"
         new.touch()
 
@@ -168,17 +168,20 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     link, target = tmp_path / "g.yaml", tmp_path / "there" / "real.yaml"
     link.symlink_to(target)
-    with replacing(link) as new:
+    with new_golden_file(link) as new:
         new.write_text("new", encoding="utf-8")
     assert link.is_symlink()
     assert target.read_text(encoding="utf-8") == "new"
 
 
 def test_a_directory_is_not_written_over(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a directory"), replacing(tmp_path):
+    with pytest.raises(InputError, match="is a directory"), new_golden_file(tmp_path):
         pass
 
 
 def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no directory"), replacing(tmp_path / "no" / "g.yaml"):
+    with (
+        pytest.raises(InputError, match="there is no directory"),
+        new_golden_file(tmp_path / "no" / "g.yaml"),
+    ):
         pass

@@ -63,7 +63,7 @@ CONFIG: Json = {
 
 
 def lines(items: list[Json]) -> str:
-    return "".join(json.dumps(one) + "\n" for one in items)
+    return "".join(json.dumps(item) + "\n" for item in items)
 
 
 def imported(
@@ -106,7 +106,7 @@ def test_a_test_case_becomes_a_golden_query(tmp_path: Path) -> None:
     query = queries["t1"]
     assert (query.query, query.answerable) == ("What is the project about?", True)
     assert query.claims == ("about RAG systems",)
-    assert [(one.path, one.heading, one.snippets) for one in query.gold_supports] == [
+    assert [(support.path, support.heading, support.snippets) for support in query.gold_supports] == [
         ("projects/main.md", "# Overview", ("RAG",)),
         ("projects/plan.md", "Plan > Goals", ()),
     ]
@@ -170,8 +170,8 @@ def test_references_become_citations(tmp_path: Path) -> None:
     answer = imported(tmp_path, [CASE], [{**RESULT, "references": references}]).result("t1").answer
     assert answer
     cited = [
-        (one.chunk_id, one.citation and one.citation.path, one.citation and one.citation.section)
-        for one in answer.citations
+        (cited.chunk_id, cited.citation and cited.citation.path, cited.citation and cited.citation.section)
+        for cited in answer.citations
     ]
     assert cited == [
         (None, "a.md", "One > Two"),

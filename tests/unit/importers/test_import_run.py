@@ -204,7 +204,7 @@ def test_the_golden_file_is_of_the_format_that_its_ending_says(tmp_path: Path, n
 def test_importing_twice_writes_the_same_golden_file(tmp_path: Path) -> None:
     (tmp_path / "1").mkdir()
     (tmp_path / "2").mkdir()
-    first, second = (bring(tmp_path / one, "trec", TREC).golden.read_bytes() for one in ("1", "2"))
+    first, second = (bring(tmp_path / name, "trec", TREC).golden.read_bytes() for name in ("1", "2"))
     assert first == second
 
 
@@ -263,7 +263,7 @@ def test_a_source_may_be_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_every_format_is_registered_with_the_options_of_its_files() -> None:
-    assert {one.name: [option.name for option in one.options] for one in IMPORTERS} == {
+    assert {importer.name: [option.name for option in importer.options] for importer in IMPORTERS} == {
         "kebab": ["results"],
         "trec": ["run", "qrels"],
         "wfgy": ["gold", "trace"],

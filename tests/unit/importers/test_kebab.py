@@ -14,7 +14,7 @@ from tests.unit.importers.test_import_run import Brought, bring, refusal
 
 
 def lines(*results: Json) -> dict[str, str | bytes]:
-    return {"results.jsonl": "".join(json.dumps(one) + "\n" for one in results)}
+    return {"results.jsonl": "".join(json.dumps(result) + "\n" for result in results)}
 
 
 def imported(directory: Path, *results: Json) -> Brought:
@@ -35,7 +35,7 @@ def test_what_is_imported_is_read_back_as_it_was(tmp_path: Path) -> None:
     q2 = result(query_id="q2", error="boom", elapsed_ms=12)
     brought = imported(tmp_path, q1, q2)
     assert stored_texts(brought.db) == {"q1": json.dumps(q1), "q2": json.dumps(q2)}
-    assert [one.chunk_id for one in brought.result("q1").hits] == ["d1#1", "d1#2"]
+    assert [hit.chunk_id for hit in brought.result("q1").hits] == ["d1#1", "d1#2"]
     assert brought.result("q2").error == "boom"
 
 
@@ -55,21 +55,21 @@ def test_imported_results_are_measured(tmp_path: Path) -> None:
     )
     golden = write_golden(
         tmp_path / "golden.yaml",
-        [{"id": one, "query": "?", "expected_chunk_ids": ["c1"]} for one in ("q1", "q2", "q3")],
+        [{"id": query_id, "query": "?", "expected_chunk_ids": ["c1"]} for query_id in ("q1", "q2", "q3")],
     )
     metrics = compute_aggregate("r", db=brought.db, golden=golden)
     assert (metrics.hit_at_k["1"], metrics.hit_at_k["5"], metrics.mrr) == (0.3333, 0.6667, 0.4167)
 
 
 def test_the_chunker_that_all_hits_name_is_the_runs(tmp_path: Path) -> None:
-    one = result(hit("c1", chunker_version="v2"), query_id="q1")
+    first = result(hit("c1", chunker_version="v2"), query_id="q1")
     other = result(hit("c2", chunker_version="v2"), hit("c3", 2), query_id="q2")
-    assert imported(tmp_path, one, other).config() == {"chunker_version": "v2"}
+    assert imported(tmp_path, first, other).config() == {"chunker_version": "v2"}
 
 
 def test_hits_of_several_chunkers_leave_the_run_without_one(tmp_path: Path) -> None:
-    one = result(hit("c1", chunker_version="v1"), hit("c2", 2, chunker_version="v2"), query_id="q1")
-    assert imported(tmp_path, one).config() == {}
+    only = result(hit("c1", chunker_version="v1"), hit("c2", 2, chunker_version="v2"), query_id="q1")
+    assert imported(tmp_path, only).config() == {}
 
 
 def test_a_repeated_query_names_both_lines(tmp_path: Path) -> None:

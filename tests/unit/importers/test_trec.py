@@ -92,8 +92,8 @@ def test_a_run_larger_than_what_is_held_gives_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [f"t{topic} d{number} {number * 37 % 100}" for number in range(50) for topic in range(7)]
-    expected = [f"d{number}" for number in sorted(range(50), key=lambda one: -(one * 37 % 100))]
-    monkeypatch.setattr(trec, "MOST_HELD", 200)
+    expected = [f"d{number}" for number in sorted(range(50), key=lambda number: -(number * 37 % 100))]
+    monkeypatch.setattr(trec, "MAX_BYTES_IN_MEMORY", 200)
     brought = imported(tmp_path, run_file(*rows))
     assert [ranking(brought, f"t{topic}") for topic in range(7)] == [expected] * 7
 
@@ -155,22 +155,25 @@ def test_the_measures_are_those_of_trec_eval(tmp_path: Path) -> None:
     chance = random.Random(7)
     docnos = [f"d{number}" for number in range(30)]
     run = {
-        f"t{topic}": {one: float(chance.randrange(8)) for one in chance.sample(docnos, 20)}
+        f"t{topic}": {docno: float(chance.randrange(8)) for docno in chance.sample(docnos, 20)}
         for topic in range(20)
     }
     qrels = {
-        f"t{topic}": {one: chance.choice([-1, 0, 0, 1, 2, 3]) for one in chance.sample(docnos, 9)} | {"d1": 1}
+        f"t{topic}": {docno: chance.choice([-1, 0, 0, 1, 2, 3]) for docno in chance.sample(docnos, 9)}
+        | {"d1": 1}
         for topic in range(22)
     }
-    lines = [f"{t} {one} {score}" for t, scores in run.items() for one, score in scores.items()]
+    lines = [f"{t} {docno} {score}" for t, scores in run.items() for docno, score in scores.items()]
     chance.shuffle(lines)
-    judgments = "".join(f"{t} 0 {one} {gain}\n" for t, gains in qrels.items() for one, gain in gains.items())
+    judgments = "".join(
+        f"{t} 0 {docno} {gain}\n" for t, gains in qrels.items() for docno, gain in gains.items()
+    )
     metrics = imported(tmp_path, run_file(*lines), judgments).metrics()
 
     measured = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut_10", "recall_5", "success_1"}).evaluate(run)
     assert len(measured) == 20  # trec_eval leaves topics without results out; here they count as 0
     for ours, theirs in [("ndcg@10", "ndcg_cut_10"), ("recall@5", "recall_5"), ("hit@1", "success_1")]:
-        mean = sum(one[theirs] for one in measured.values()) / 22
+        mean = sum(measures[theirs] for measures in measured.values()) / 22
         assert metrics.value(ours) == pytest.approx(mean, abs=5.1e-5)
 
 
@@ -214,7 +217,7 @@ def test_a_bad_line_of_the_qrels_is_named(tmp_path: Path, third: str, why: str) 
 def test_a_repeated_docno_is_found_also_where_the_topic_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trec, "MOST_HELD", 10)
+    monkeypatch.setattr(trec, "MAX_BYTES_IN_MEMORY", 10)
     files = {"run.txt": run_file("t1 d1 1", "t2 d1 1", "t2 d2 1", "t1 d1 1"), "qrels.txt": QRELS}
     assert refusal(tmp_path, "trec", files) == ("run.txt:4: topic 't1' has the docno 'd1' already, at line 1")
 

@@ -50,7 +50,7 @@ TRACES = [
 
 
 def lines(items: list[Json]) -> str:
-    return "".join(json.dumps(one) + "\n" for one in items)
+    return "".join(json.dumps(item) + "\n" for item in items)
 
 
 def imported(directory: Path, gold: list[Json], traces: list[Json]) -> Brought:

@@ -43,7 +43,7 @@ from tests.builders import (
 Results = Mapping[str, Json]
 C1: Json = {"expected_chunk_ids": ["c1"]}
 HIT, MISS = result("c1"), result("x")
-LONGEST = 65_536
+MAX_LENGTH = 65_536
 HOSTILE = "|`||``\\|<b>x</b>\n| --- |\n</details>\x1b[2J @all " * 4
 
 
@@ -185,7 +185,7 @@ def test_no_number_of_changes_makes_the_report_too_long_or_hides_how_many_there_
 ) -> None:
     report = msgspec.structs.replace(small, per_query=of_many(kind, number))
     markdown = render_report_md(report)
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     title = {"regression": "Regressions", "win": "Wins"}[kind.value]
     shown = len(tables(section(markdown, title))[0]) - 2
@@ -196,7 +196,9 @@ def test_no_number_of_changes_makes_the_report_too_long_or_hides_how_many_there_
 
 def test_everything_at_its_worst_still_leaves_the_metrics_in_sight(small: CompareReport) -> None:
     targets = tuple(f"{n} {HOSTILE}" for n in range(10))
-    changes = [one for kind in ComparisonKind for one in of_many(kind, 300, lost=targets, gained=targets)]
+    changes = [
+        change for kind in ComparisonKind for change in of_many(kind, 300, lost=targets, gained=targets)
+    ]
     groups = tuple(
         ParaphraseGroup(
             f"{n} {HOSTILE}", 1.0, 0.0, tuple(Paraphrase(HOSTILE, "missing", None) for _ in range(9))
@@ -212,7 +214,7 @@ def test_everything_at_its_worst_still_leaves_the_metrics_in_sight(small: Compar
         unreadable=tuple(BrokenResult("b", HOSTILE, HOSTILE) for _ in range(300)),
     )
     markdown = render_report_md(report)
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     assert "\n## Metrics\n" in markdown
     assert "\n## Slices\n" in markdown
@@ -226,7 +228,7 @@ def test_a_thousand_lost_targets_of_one_query_do_not_cost_the_rest_of_the_report
         QueryComparison("q1", ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",), lost),
     )
     markdown = render_report_md(msgspec.structs.replace(small, per_query=changes))
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     assert "\n## Metrics\n" in markdown
 
@@ -238,20 +240,22 @@ def test_many_gates_do_not_cost_the_rest_of_the_report(small: CompareReport) -> 
         for n in range(200)
     )
     markdown = render_report_md(msgspec.structs.replace(small, gates=gates))
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     assert "\n## Metrics\n" in markdown
 
 
 def test_the_wordings_that_a_group_is_not_shown_with_are_counted(small: CompareReport) -> None:
     targets = tuple(f"{n} {HOSTILE}" for n in range(10))
-    changes = [one for kind in ComparisonKind for one in of_many(kind, 12, lost=targets, gained=targets)]
+    changes = [
+        change for kind in ComparisonKind for change in of_many(kind, 12, lost=targets, gained=targets)
+    ]
     wordings = tuple(Paraphrase(f"wording-{n}", "found", 1) for n in range(8))
     group = ParaphraseGroup("g", 0.0, 1.0, wordings)
     markdown = render_report_md(
         msgspec.structs.replace(small, per_query=tuple(changes), paraphrases_b=(group,))
     )
-    assert len(markdown) <= LONGEST
+    assert len(markdown) <= MAX_LENGTH
     (row,) = [text for text in section(markdown, "Paraphrases in B").splitlines() if text.startswith("| `g`")]
     shown = row.count("wording-")
     assert shown == len(wordings) or f"{len(wordings) - shown} more" in row
@@ -269,7 +273,7 @@ def test_a_run_that_lacks_a_query_is_named_wherever_a_delta_is_shown(
     markdown = section(render_report_md(report), "Metrics")
     assert "do not cover the same queries" in markdown
     assert f"Golden queries missing: {missing['A']} in A, {missing['B']} in B." in markdown
-    assert any(f"{absent} lacks 1 of the golden queries" in one.text for one in summary(report))
+    assert any(f"{absent} lacks 1 of the golden queries" in line.text for line in summary(report))
     paired = json.loads(render_report_json(report))["deltas"]["paired"]
     assert (paired["queries"], paired["absent_a"], paired["absent_b"]) == (1, missing["A"], missing["B"])
 
@@ -291,15 +295,15 @@ def test_errored_queries_are_counted_beside_the_deltas(tmp_path: Path) -> None:
     a, b = {"q1": HIT, "q2": HIT}, {"q1": HIT, "q2": result(error="boom")}
     report = compared(tmp_path, {"q1": C1, "q2": C1}, a, b)
     assert "0 in A, 1 in B." in section(render_report_md(report), "Metrics").split("count as misses: ")[1]
-    assert any("1 errored in B" in one.text for one in summary(report))
+    assert any("1 errored in B" in line.text for line in summary(report))
 
 
 def test_the_summary_says_that_a_delta_comes_from_queries_that_one_run_alone_has(tmp_path: Path) -> None:
     # empty_result_rate is over all queries of a run: +0.5, all of it from a query that A does not have
     report = compared(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": HIT, "stray": result()})
-    lines = [one.text for one in summary(report)]
-    assert any("empty_result_rate" in one and "+0.5000" in one for one in lines)
-    assert any("1 query in both runs" in one for one in lines)
+    lines = [line.text for line in summary(report)]
+    assert any("empty_result_rate" in line and "+0.5000" in line for line in lines)
+    assert any("1 query in both runs" in line for line in lines)
 
 
 # -- what cannot be compared -------------------------------------------------------------------------
@@ -319,12 +323,12 @@ def test_the_aggregate_has_a_hash_of_what_the_golden_file_says(tmp_path: Path) -
         golden.write_text(text, encoding="utf-8")
         return compute_aggregate("a", db=db, golden=golden).golden_sha256
 
-    one, two = "- {id: q1, query: x}\n", "- {id: q2, query: y}\n"
-    plain = hashed(one + two)
+    first, two = "- {id: q1, query: x}\n", "- {id: q2, query: y}\n"
+    plain = hashed(first + two)
     assert re.fullmatch("[0-9a-f]{64}", plain)
-    assert hashed(f"# a comment\n{two}\n{one}") == plain
-    assert hashed(one + two.replace(" y", " z")) != plain
-    assert hashed(one) != plain
+    assert hashed(f"# a comment\n{two}\n{first}") == plain
+    assert hashed(first + two.replace(" y", " z")) != plain
+    assert hashed(first) != plain
 
 
 def test_a_run_whose_stored_aggregate_is_of_another_golden_content_is_named(tmp_path: Path) -> None:
@@ -339,7 +343,7 @@ def test_a_run_whose_stored_aggregate_is_of_another_golden_content_is_named(tmp_
     assert report.aggregate_a is not None
     assert report.aggregate_a.golden_sha256 != aggregate_of(db, "a")["golden_sha256"]
     assert warning in render_report_md(report)
-    assert any(warning in one.text for one in summary(report))
+    assert any(warning in line.text for line in summary(report))
 
 
 # -- order is no information -------------------------------------------------------------------------
@@ -358,7 +362,9 @@ def test_the_order_of_rows_hits_and_entries_changes_no_byte_of_either_report(
         return found
 
     def shuffled(given: dict[str, Json]) -> dict[str, Json]:
-        turned = {name: one | {"hits_top_k": mixed(one["hits_top_k"])} for name, one in given.items()}
+        turned = {
+            name: stored | {"hits_top_k": mixed(stored["hits_top_k"])} for name, stored in given.items()
+        }
         return {name: turned[name] for name in mixed(list(turned))}
 
     def mixed(given: list[Any]) -> list[Any]:

@@ -68,9 +68,9 @@ def test_an_aggregate_replaces_the_one_before(path: Path) -> None:
 
 
 def test_two_database_files_are_written_together(two: tuple[Path, Path]) -> None:
-    one, other = two
-    write_aggregates({(one, "a"): b'{"n": 1}', (other, "b"): b'{"n": 2}'})
-    assert aggregate_of(one, "a") == {"n": 1}
+    first, other = two
+    write_aggregates({(first, "a"): b'{"n": 1}', (other, "b"): b'{"n": 2}'})
+    assert aggregate_of(first, "a") == {"n": 1}
     assert aggregate_of(other, "b") == {"n": 2}
 
 
@@ -106,7 +106,7 @@ def test_a_path_is_taken_by_the_letter(tmp_path: Path, name: str) -> None:
     path = make_database(directory / name, a={})
     write_aggregates({(path, "a"): b'{"n": 1}'})
     assert aggregate_of(path, "a") == {"n": 1}
-    assert [one.name for one in directory.iterdir()] == [name]
+    assert [file.name for file in directory.iterdir()] == [name]
 
 
 # -- what is not ---------------------------------------------------------------------------------
@@ -179,10 +179,10 @@ def test_an_unknown_run_keeps_the_known_one_from_being_written(path: Path) -> No
 
 
 def test_an_unknown_run_in_one_file_keeps_the_other_from_being_written(two: tuple[Path, Path]) -> None:
-    one, other = two
+    first, other = two
     with pytest.raises(StoreError, match="nosuch"):
-        write_aggregates({(one, "a"): b'{"n": 1}', (other, "nosuch"): b'{"n": 2}'})
-    assert aggregate_of(one, "a") == {}
+        write_aggregates({(first, "a"): b'{"n": 1}', (other, "nosuch"): b'{"n": 2}'})
+    assert aggregate_of(first, "a") == {}
 
 
 def test_a_hostile_run_id_is_shown_inert(path: Path) -> None:
@@ -219,10 +219,10 @@ def test_readers_do_not_hinder_a_wal_database(path: Path) -> None:
 @pytest.mark.parametrize("by", ["writer", "reader"])
 @pytest.mark.parametrize("which", [0, 1], ids=["first", "second"])
 def test_one_locked_file_keeps_both_from_being_written(two: tuple[Path, Path], which: int, by: str) -> None:
-    one, other = two
+    first, other = two
     with held(two[which], by=by), pytest.raises(StoreError, match=r"one\.sqlite and .*two\.sqlite"):
-        write_aggregates({(one, "a"): b'{"n": 1}', (other, "b"): b'{"n": 2}'})
-    assert aggregate_of(one, "a") == {}
+        write_aggregates({(first, "a"): b'{"n": 1}', (other, "b"): b'{"n": 2}'})
+    assert aggregate_of(first, "a") == {}
     assert aggregate_of(other, "b") == {}
 
 
@@ -235,11 +235,11 @@ def test_a_read_only_database_is_an_error_that_says_what_to_do(path: Path) -> No
 
 @pytest.mark.parametrize("which", [0, 1], ids=["first", "second"])
 def test_one_read_only_file_keeps_both_from_being_written(two: tuple[Path, Path], which: int) -> None:
-    one, other = two
+    first, other = two
     write_protect(two[which])
     with pytest.raises(StoreError, match="readonly"):
-        write_aggregates({(one, "a"): b'{"n": 1}', (other, "b"): b'{"n": 2}'})
-    assert aggregate_of(one, "a") == {}
+        write_aggregates({(first, "a"): b'{"n": 1}', (other, "b"): b'{"n": 2}'})
+    assert aggregate_of(first, "a") == {}
     assert aggregate_of(other, "b") == {}
 
 

@@ -25,7 +25,9 @@ def make_index(
             connection.execute(
                 "UPDATE chunks SET token_estimate = ? WHERE chunk_id = ?", (count, f"{doc}#{n}")
             )
-    connection.executemany("INSERT INTO documents VALUES (?, ?)", [(one, f"{one}.md") for one in empty])
+    connection.executemany(
+        "INSERT INTO documents VALUES (?, ?)", [(doc_id, f"{doc_id}.md") for doc_id in empty]
+    )
     for statement in more:
         connection.execute(statement)
     connection.commit()

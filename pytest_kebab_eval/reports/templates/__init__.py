@@ -1,4 +1,4 @@
-"""Jinja2, as all templates of the reports are rendered: what is not there is an error."""
+"""Jinja2, as the templates of all reports use it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import jinja2
 
 
-def environment_for(*, autoescape: bool, **more: Any) -> jinja2.Environment:
-    """An environment for the templates in this package."""
+def make_environment(*, autoescape: bool, **more: Any) -> jinja2.Environment:
+    """An environment that finds the templates of `reports` and refuses undefined values."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("pytest_kebab_eval", "reports"),
         undefined=jinja2.StrictUndefined,

@@ -1,0 +1,114 @@
+"""Entries as plain values -> golden queries; every problem of every entry is reported."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+from pytest_kebab_eval.golden.fields import FIELDS, FieldError, describe_type, unknown_name
+from pytest_kebab_eval.golden.reading import Entry, Problem
+from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.text import brief, printable
+
+
+def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> list[GoldenQuery]:
+    """The entries that are valid queries; everything wrong with the others is added to `problems`."""
+    queries = []
+    first_line: dict[str, int] = {}
+    for number, entry in enumerate(entries, start=1):
+        query_id = entry.value.get("id") if isinstance(entry.value, dict) else None
+        if isinstance(query_id, str):
+            if query_id in first_line:
+                text = f"the id '{printable(query_id)}' is taken already, at line {first_line[query_id]}"
+                problems.append(Problem(entry.line, text))
+            first_line.setdefault(query_id, entry.line)
+        query = _check_entry(number, entry, problems)
+        if query is not None:
+            queries.append(query)
+    _check_groups(queries, problems)
+    return queries
+
+
+def _check_entry(number: int, entry: Entry, problems: list[Problem]) -> GoldenQuery | None:
+    given = entry.value
+    if not isinstance(given, dict):
+        text = f"entry {number} must be a mapping with id and query, not {describe_type(given)}"
+        problems.append(Problem(entry.line, text))
+        return None
+    query = None
+    if given.keys() <= FIELDS.keys() and given.get("id") is not None and given.get("query") is not None:
+        with contextlib.suppress(FieldError):
+            query = GoldenQuery(
+                line=entry.line,
+                **{key: FIELDS[key](value) for key, value in given.items() if _is_given(key, value)},
+            )
+    errors = _field_errors(given) if query is None else (("", text) for text in _contradictions(query))
+    for key, text in errors:
+        name = f"query '{brief(given['id'], 60)}'" if isinstance(given.get("id"), str) else f"entry {number}"
+        problems.append(Problem(entry.key_lines.get(key, entry.line), f"{name} {text}"))
+    return query
+
+
+def _is_given(key: str, value: Any) -> bool:
+    """A key without a value counts as left out; not so for expected_doc_ids, where it would be ambiguous."""
+    return value is not None or key == "expected_doc_ids"
+
+
+def _field_errors(given: dict[Any, Any]) -> Iterable[tuple[Any, str]]:
+    """Everything that is wrong with the fields, with their keys."""
+    for key, value in given.items():
+        if not isinstance(key, str) or key not in FIELDS:
+            yield key, f"has {unknown_name(key, FIELDS)}"
+        elif _is_given(key, value):
+            try:
+                FIELDS[key](value)
+            except FieldError as error:
+                yield key, f"has a wrong '{key}': it {error}"
+    for key in ("id", "query"):
+        if given.get(key) is None:
+            yield key, f"lacks '{key}'"
+
+
+def _contradictions(query: GoldenQuery) -> Iterable[str]:
+    """What is wrong with fields that are valid each by itself."""
+    targets = query.expected_chunk_ids or query.relevance or query.gold_supports or query.expected_spans
+    expects_something = targets or query.claims or query.expected_answer
+    if query.answerable is None and query.expected_doc_ids == () and expects_something:
+        yield (
+            "says 'should refuse' (expected_doc_ids: []) and yet expects something;"
+            " drop the empty list, or say answerable: true or false"
+        )
+    for span in query.expected_spans:
+        if span.chunk_id is not None and span.chunk_id not in {*query.expected_chunk_ids, *query.relevance}:
+            yield (
+                f"gives the span of the chunk '{brief(span.chunk_id, 40)}', which is not among its"
+                " expected_chunk_ids; add it there, or leave the span's chunk_id out"
+            )
+    supports = len(query.gold_supports)
+    for group in query.required_support_groups:
+        beyond = [number for number in group if not 0 <= number < supports]
+        if beyond:
+            yield (
+                f"has a required_support_groups that names support {beyond[0]},"
+                f" but its gold_supports are {f'0 to {supports - 1}' if supports else 'missing'}"
+            )
+
+
+def _check_groups(queries: Iterable[GoldenQuery], problems: list[Problem]) -> None:
+    """Queries of one group must share their expected documents."""
+    first_of: dict[str, GoldenQuery] = {}
+    for query in queries:
+        if query.group is None:
+            continue
+        first = first_of.setdefault(query.group, query)
+        if _as_set(first.expected_doc_ids) != _as_set(query.expected_doc_ids):
+            text = (
+                f"query '{printable(query.id)}' is in the group '{printable(query.group)}' but does not"
+                f" share the expected_doc_ids of '{printable(first.id)}' (line {first.line})"
+            )
+            problems.append(Problem(query.line, text))
+
+
+def _as_set(doc_ids: tuple[str, ...] | None) -> set[str] | None:
+    return None if doc_ids is None else set(doc_ids)

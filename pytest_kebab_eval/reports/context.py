@@ -1,0 +1,53 @@
+"""The values that the templates of `report.md` and `report.html` are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.model import ComparisonKind, QueryComparison
+from pytest_kebab_eval.reports.rows import SLICE_METRICS, metric_rows, slice_rows
+from pytest_kebab_eval.reports.wording import headline, kind_counts, lost_something
+
+Context = dict[str, Any]
+
+
+def report_context(report: CompareReport) -> Context:
+    """The templates' values; the hook `pytest_kebab_report_context` may change them."""
+    rows = metric_rows(report)
+    return {
+        "report": report,
+        "verdict": headline(report),
+        "rows": rows,
+        "changed_rows": [row for row in rows if row.delta != 0],
+        "unchanged_rows": [row for row in rows if row.delta == 0],
+        "by_kind": _by_kind(report),
+        "failed_checks": [
+            query
+            for query in report.per_query
+            if lost_something(query) and query.kind is not ComparisonKind.REGRESSION
+        ],
+        "paired": report.deltas.paired if report.deltas else None,
+        "kinds": kind_counts(report),
+        "gates": sorted(report.gates, key=lambda gate: gate.passed),
+        "slices": slice_rows(report),
+        "slice_metrics": SLICE_METRICS,
+        "sections": [],
+    }
+
+
+def check_sections(context: Context) -> None:
+    """Raise a `TypeError` if a user's hook added a section that cannot be shown."""
+    for section in context["sections"]:
+        if not (
+            isinstance(section, tuple)
+            and len(section) == 2
+            and all(isinstance(part, str) for part in section)
+        ):
+            raise TypeError('context["sections"] takes pairs of a title and Markdown')
+
+
+def _by_kind(report: CompareReport) -> dict[str, list[QueryComparison]]:
+    return {
+        kind.value: [query for query in report.per_query if query.kind is kind] for kind in ComparisonKind
+    }

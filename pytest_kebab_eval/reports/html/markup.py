@@ -1,0 +1,68 @@
+"""How values and foreign text are written in `report.html`: escaped, on one line, cut to a length."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from markupsafe import Markup
+
+from pytest_kebab_eval.reports.wording import format_delta, format_value
+from pytest_kebab_eval.text import brief, printable
+
+NAME_SHOWN = 200
+TEXT_SHOWN = 300
+
+# Zero-width joiners shape words and emoji and hide nothing, so they stay.
+_NOT_KEPT = re.compile("[^\n\t\u200c\u200d]+")
+
+
+def escape_controls(text: str) -> str:
+    """The text with control characters and direction overrides written as escapes."""
+    if text.isprintable() or isinstance(text, Markup):
+        return text
+    return _NOT_KEPT.sub(lambda part: part[0] if part[0].isprintable() else printable(part[0]), text)
+
+
+def script_json(value: Any) -> str:
+    """JSON for a script block: no character in it can end the block or open a tag."""
+    text = msgspec.json.encode(value).decode()
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def short(text: str, width: int = NAME_SHOWN) -> str:
+    """The text on one line, cut to a width."""
+    return text if len(text) <= width and text.isprintable() else brief(text, width)
+
+
+def truncate(text: str, width: int) -> tuple[str, int]:
+    """The start of the text, and the whole length if that is longer (else 0)."""
+    return escape_controls(text[:width]), len(text) if len(text) > width else 0
+
+
+def short_setting(value: Any) -> str:
+    """A value of a configuration."""
+    return "none" if value is None else short_any(value, TEXT_SHOWN)
+
+
+def short_any(value: Any, width: int) -> str:
+    """Text as it is, any other value as JSON; on one line, cut to a width."""
+    return short(value if isinstance(value, str) else msgspec.json.encode(value).decode(), width)
+
+
+def short_value(value: float | None) -> str:
+    """A metric's value; from 10 on, with one decimal at most."""
+    return format_value(value) if value is None or abs(value) < 10 else f"{value:,.1f}".removesuffix(".0")
+
+
+def short_delta(delta: float | None) -> str:
+    """A metric's change, with its sign; from 10 on, with one decimal at most."""
+    return format_delta(delta) if delta is None or abs(delta) < 10 else f"{delta:+,.1f}".removesuffix(".0")
+
+
+def percent(value: float) -> str:
+    """A length or position in the page's layout."""
+    return f"{value:.2f}%"

@@ -1,0 +1,85 @@
+"""A recorded run -> a database that has the eval tables, or a new one; in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
+from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.store.results import encode_json
+from pytest_kebab_eval.store.schema import EVAL_TABLES, SCHEMA
+from pytest_kebab_eval.text import printable, shown_path
+
+RECORD_TIMEOUT_S = 60.0
+
+
+def check_recordable(db: Path, run_id: str) -> None:
+    """Raise an `InputError` early if a run of that id cannot be recorded there."""
+    if db.exists():
+        try:
+            with closing(_connect(db)) as connection:
+                _check_new(connection, run_id, db)
+        except (sqlite3.Error, OSError) as error:
+            raise DatabaseError(f"cannot record into {shown_path(db)}: {error}") from None
+
+
+def write_run(db: Path, run: Run, rows: Iterable[tuple[str, bytes]]) -> None:
+    """Store a run and its rows (query id, `result_json`) in one transaction."""
+    config = encode_json("config", run.config).decode()
+    with _store_errors(db), closing(_connect(db)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if not _tables(connection):
+            for statement in SCHEMA:
+                connection.execute(statement)
+        _check_new(connection, run.run_id, db)
+        connection.execute(
+            "INSERT INTO eval_runs"
+            " (run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at)"
+            " VALUES (?, ?, ?, '{}', ?, ?)",
+            (run.run_id, run.suite, config, run.commit_hash, run.created_at),
+        )
+        connection.executemany(
+            "INSERT INTO eval_query_results (run_id, query_id, result_json) VALUES (?, ?, ?)",
+            ((run.run_id, query_id, result.decode()) for query_id, result in rows),
+        )
+        connection.execute("COMMIT")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=RECORD_TIMEOUT_S, isolation_level=None)
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    return {str(name) for (name,) in rows}
+
+
+def _check_new(connection: sqlite3.Connection, run_id: str, path: Path) -> None:
+    """Refuse a database without the eval tables, and a run id that is already there."""
+    tables = _tables(connection)
+    if not tables:
+        return
+    if not set(EVAL_TABLES) <= tables:
+        raise InputError(
+            f"{shown_path(path)} is a database of something else: it has no {' and '.join(EVAL_TABLES)}"
+            " tables; name another file to record into"
+        )
+    if connection.execute("SELECT 1 FROM eval_runs WHERE run_id = ?", (run_id,)).fetchone():
+        raise InputError(
+            f"{shown_path(path)} has a run '{printable(run_id)}' already; name the new one differently"
+        )
+
+
+@contextmanager
+def _store_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into a `StoreError`."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        why = "it is locked by another program" if "locked" in str(error) else str(error)
+        raise StoreError(f"the run was not recorded in {shown_path(path)}: {why}") from None
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(f"the run was not recorded in {shown_path(path)}: {error}") from None

@@ -1,0 +1,18 @@
+"""The tables that hold runs; they are created only in a database of our own."""
+
+from __future__ import annotations
+
+EVAL_TABLES = ("eval_runs", "eval_query_results")
+
+SCHEMA = (
+    """
+CREATE TABLE eval_runs (
+    run_id TEXT PRIMARY KEY, suite TEXT NOT NULL, config_snapshot_json TEXT NOT NULL,
+    aggregate_json TEXT NOT NULL DEFAULT '{}', commit_hash TEXT, created_at TEXT NOT NULL)
+""",
+    """
+CREATE TABLE eval_query_results (
+    run_id TEXT NOT NULL REFERENCES eval_runs (run_id), query_id TEXT NOT NULL, result_json TEXT NOT NULL,
+    PRIMARY KEY (run_id, query_id))
+""",
+)
