@@ -3,20 +3,22 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SITE_VENV := build/site-venv
+RELEASE_VENV := build/release-venv
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint types coverage check bench docs site clean
+.PHONY: help demo test lowest newest lint types coverage check bench docs site sdist clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
 
 $(VENV)/.package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(PIP) install --upgrade 'pip>=25.1'
+	$(PIP) install --editable .
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.package
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	$(PIP) install --group dev
 	@touch $@
 
 demo: $(VENV)/.package ## catch a regression in the bundled example
@@ -24,6 +26,12 @@ demo: $(VENV)/.package ## catch a regression in the bundled example
 
 test: $(VENV)/.installed ## run the tests
 	$(BIN)/python -m pytest -n 2
+
+lowest: ## run the tests with the lowest declared version of every dependency
+	PIP_CONSTRAINT='$(CURDIR)/.ci/lowest.txt' $(MAKE) test VENV=build/lowest
+
+newest: ## run the tests with the newest version of every dependency, also pre-releases
+	PIP_PRE=1 $(MAKE) test VENV=build/newest
 
 lint: $(VENV)/.installed ## ruff: format and rules
 	$(BIN)/ruff format --check .
@@ -38,7 +46,7 @@ coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-check: lint types coverage ## all that CI checks
+check: lint types coverage ## what a change should pass before it is proposed
 
 bench: $(VENV)/.installed ## measure the promises on speed; half an hour, and 10 GB of disk
 	$(BIN)/python benchmarks/bench.py --output docs/performance.md
@@ -49,11 +57,24 @@ docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 # An environment of its own: MkDocs depends on platformdirs, which brings a pytest plugin into every test session.
 $(SITE_VENV)/.installed: pyproject.toml $(VENV)/.package
 	$(PYTHON) -m venv $(SITE_VENV)
-	$(BIN)/python -m pip --python $(SITE_VENV) install --quiet --disable-pip-version-check --group docs
+	$(PIP) --python $(SITE_VENV) install --group docs
 	@touch $@
 
 site: $(SITE_VENV)/.installed ## build the documentation as a site, in build/site
 	$(SITE_VENV)/bin/mkdocs build --strict
+
+$(RELEASE_VENV)/.installed: pyproject.toml $(VENV)/.package
+	$(PYTHON) -m venv $(RELEASE_VENV)
+	$(PIP) --python $(RELEASE_VENV) install --group release
+	@touch $@
+
+sdist: $(RELEASE_VENV)/.installed ## build the sdist and the wheel into dist, unpack the sdist elsewhere and run its tests
+	rm -rf dist
+	$(RELEASE_VENV)/bin/python -m build --outdir dist .
+	$(RELEASE_VENV)/bin/twine check --strict dist/*
+	unpacked=$$(mktemp -d) && trap 'rm -rf "$$unpacked"' EXIT && \
+	tar -xzf dist/*.tar.gz -C "$$unpacked" --strip-components 1 && \
+	$(MAKE) -C "$$unpacked" test VENV=.venv
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*

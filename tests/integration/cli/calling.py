@@ -34,7 +34,9 @@ class Called(NamedTuple):
 
 def call(*args: str | Path, given: str | None = None) -> Called:
     """Call the command in this process; an error that it does not put into words is raised."""
-    called = CliRunner().invoke(main, list(map(str, args)), input=given, catch_exceptions=False)
+    runner = CliRunner()
+    vars(runner)["mix_stderr"] = False  # click 8.1 mixes standard error into standard output
+    called = runner.invoke(main, list(map(str, args)), input=given, catch_exceptions=False)
     return Called(called.exit_code, called.stdout, called.stderr)
 
 

@@ -45,7 +45,9 @@ def test_without_a_run_a_broken_setup_does_not_matter(project: Project) -> None:
     project.pytest_without_runs().assert_outcomes(passed=1)
 
 
-def test_without_a_run_nothing_heavy_is_imported(pytester: pytest.Pytester) -> None:
+def test_without_a_run_nothing_heavy_is_imported(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytester.makepyfile(
         """
         import sys
@@ -55,7 +57,8 @@ def test_without_a_run_nothing_heavy_is_imported(pytester: pytest.Pytester) -> N
             assert not heavy & sys.modules.keys()
         """
     )
-    outcome = pytester.runpytest_subprocess("--disable-plugin-autoload", "-p", "kebab_eval")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    outcome = pytester.runpytest_subprocess("-p", "kebab_eval")
     outcome.assert_outcomes(passed=1)
 
 

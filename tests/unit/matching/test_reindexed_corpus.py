@@ -99,7 +99,7 @@ def test_a_lock_of_another_chunker_is_replaced_only_by_force(tmp_path: Path) -> 
     words = ["lock", "--db", str(db), "--golden", str(golden)]
     refused = CliRunner().invoke(main, words)
     assert (refused.exit_code, lock.read_bytes()) == (2, before)
-    assert "is of chunker v1, the database of v2; say --force" in refused.stderr
+    assert "is of chunker v1, the database of v2; say --force" in refused.output
     assert CliRunner().invoke(main, [*words, "--force"]).exit_code == 0
     assert b'"chunker_version": "v2"' in lock.read_bytes()
 

@@ -1,0 +1,161 @@
+"""What is declared is what is used: dependencies, versions, rules, the files of the sdist and the wheel."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from fnmatch import fnmatch
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.test_architecture import HOME, imports
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+DECLARED: dict[str, Any] = tomllib.loads(TEXT)
+PROJECT = DECLARED["project"]
+LINT = DECLARED["tool"]["ruff"]["lint"]
+IGNORED = {("*", code) for code in LINT["ignore"]} | {
+    (files, code) for files, codes in LINT["per-file-ignores"].items() for code in codes
+}
+
+
+def normal(name: str) -> str:
+    """The name of a distribution as PyPI compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def floor(requirement: str) -> tuple[str, str]:
+    """`click>=8.1` -> `click`, `8.1`."""
+    name, version = requirement.split(">=")
+    return normal(name), version
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def workflow(name: str) -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text("utf-8"))
+    return read
+
+
+# -- dependencies --------------------------------------------------------------------------------
+
+
+def test_the_declared_dependencies_are_those_that_are_imported() -> None:
+    modules = {name.split(".")[0] for path in HOME.rglob("*.py") for name in imports(path.read_text("utf-8"))}
+    foreign = modules - sys.stdlib_module_names - {HOME.name}
+    owners = packages_distributions()
+    imported = {normal(name) for module in foreign for name in owners.get(module, [module])}
+    assert imported == {floor(requirement)[0] for requirement in PROJECT["dependencies"]}
+
+
+def test_make_lowest_tests_the_lowest_versions_that_are_declared() -> None:
+    lines = (ROOT / ".ci" / "lowest.txt").read_text("utf-8").splitlines()
+    pins = [tuple(line.split("==")) for line in lines if not line.startswith("#")]
+    assert {(normal(name), version) for name, version in pins} == set(map(floor, PROJECT["dependencies"]))
+
+
+def test_the_tests_ask_for_the_pytest_that_is_declared() -> None:
+    assert ("pytest", DECLARED["tool"]["pytest"]["ini_options"]["minversion"]) in map(
+        floor, PROJECT["dependencies"]
+    )
+
+
+def test_before_a_commit_ruff_is_the_one_that_make_lint_runs() -> None:
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    (revision,) = [repo["rev"] for repo in config["repos"] if "ruff" in repo["repo"]]
+    assert f"ruff=={revision.removeprefix('v')}" in DECLARED["dependency-groups"]["dev"]
+
+
+# -- rules of ruff -------------------------------------------------------------------------------
+
+
+def test_every_ignored_rule_is_selected_and_has_a_reason() -> None:
+    for files, code in sorted(IGNORED):
+        assert code.startswith(tuple(LINT["select"])), f"{code} is not selected"
+        lines = [line for line in TEXT.splitlines() if f'"{code}"' in line and "select" not in line]
+        assert lines
+        assert all("#" in line for line in lines), f"{code} is ignored in {files} without a reason"
+
+
+def test_every_ignored_rule_would_be_broken() -> None:
+    rules = ",".join(code for _, code in IGNORED)
+    check = ("check", "--isolated", "--target-version=py310", "--no-cache", "--exit-zero")
+    found = json.loads(run(sys.executable, "-m", "ruff", *check, "--output-format=json", f"--select={rules}"))
+    broken = {(Path(each["filename"]).relative_to(ROOT).as_posix(), each["code"]) for each in found}
+    unused = [
+        (files, code)
+        for files, code in sorted(IGNORED)
+        if not any(fnmatch(path, files) and rule.startswith(code) for path, rule in broken)
+    ]
+    assert unused == []
+
+
+# -- workflows -----------------------------------------------------------------------------------
+
+
+def test_every_declared_python_is_tested() -> None:
+    prefix = "Programming Language :: Python :: "
+    versions = [
+        name.removeprefix(prefix) for name in PROJECT["classifiers"] if name.startswith(f"{prefix}3.")
+    ]
+    assert workflow("ci.yml")["jobs"]["test"]["strategy"]["matrix"]["python"] == versions
+    assert PROJECT["requires-python"] == f">={versions[0]}"
+
+
+@pytest.mark.parametrize("name", ["ci.yml", "release.yml"])
+def test_a_workflow_calls_targets_that_exist(name: str) -> None:
+    steps = [step for job in workflow(name)["jobs"].values() for step in job["steps"]]
+    called = {step["run"].split()[1] for step in steps if step.get("run", "").startswith("make ")}
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert called
+    assert called <= set(phony.split())
+
+
+def test_the_version_is_in_the_changelog() -> None:
+    assert f"\n## [{PROJECT['version']}] - " in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+# -- sdist and wheel -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the sdist and the wheel."""
+    directory = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "hatchling", "build", "-d", str(directory))
+    return directory
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone: no list of the files there should be")
+def test_the_sdist_has_every_file_of_the_repository(built: Path) -> None:
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
+        packed = {name.partition("/")[2] for name in sdist.getnames()}
+    files = run("git", "ls-files", "-z").split("\0")
+    assert {name for name in files if (ROOT / name).is_file()} - packed == set()
+
+
+def test_the_wheel_has_the_package_and_the_example_and_nothing_else(built: Path) -> None:
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    package = {path for path in HOME.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    example = {path for path in (ROOT / "examples" / "quickstart").iterdir() if path.is_file()}
+    expected = {path.relative_to(HOME.parent).as_posix() for path in package}
+    assert packed == expected | {f"{HOME.name}/quickstart/{path.name}" for path in example}
