@@ -14,7 +14,8 @@ DATABASE_NAME = "kebab.sqlite"
 DEFAULT_GOLDEN = Path("fixtures/golden_queries.yaml")
 DEFAULT_RUNS_DIR = "runs"
 DEFAULT_FAIL_ON = "retrieval,answer,refusal,citation,error"
-FAIL_ON_WORDS = (*DEFAULT_FAIL_ON.split(","), "loss")
+DEFAULT_CHECKS = frozenset(DEFAULT_FAIL_ON.split(","))
+FAIL_ON_WORDS = (*DEFAULT_FAIL_ON.split(","), "loss", "attribution")
 SNAPSHOT_MODES = ("auto", "require", "off")
 
 

@@ -20,6 +20,7 @@ from pytest_kebab_eval.metrics.registry import (
     all_names,
     custom_metric,
     metric,
+    metrics_at,
 )
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "answers",
     "custom_metric",
     "metric",
+    "metrics_at",
     "operation",
     "ranking",
 ]
