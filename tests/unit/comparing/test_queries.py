@@ -293,6 +293,8 @@ def test_anchors_that_differ_only_in_their_snippets_are_two_targets(tmp_path: Pa
     ("a", "b", "words"),
     [
         ({"embedding": {"model": "e5"}}, {"embedding": {"model": "bge"}}, ["embedding", "e5→bge"]),
+        ({"embedding": "e5"}, {"embedding": "bge"}, ["embedding", "e5→bge"]),
+        ({"llm": "m1"}, {"llm": "m2"}, ["model", "m1→m2"]),
         ({"embedding": {"version": "1"}}, {"embedding": {"version": "2"}}, ["embedding", "1→2"]),
         ({"llm": {"model_id": "m1"}}, {"llm": {"model_id": "m2"}}, ["model", "m1→m2"]),
         ({"prompt_template_version": "p1"}, {"prompt_template_version": "p2"}, ["prompt", "p1→p2"]),
