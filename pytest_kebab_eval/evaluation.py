@@ -13,9 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.config_changes import config_changes
+from pytest_kebab_eval.comparing.counts import ComparisonCounts, count_comparison
 from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
 from pytest_kebab_eval.comparing.evidence import EvidenceReader, QueryEvidence, readable
 from pytest_kebab_eval.comparing.gates import judge_gates
+from pytest_kebab_eval.comparing.movement import measure_movement
 from pytest_kebab_eval.comparing.paraphrases import paraphrase_groups
 from pytest_kebab_eval.comparing.problems import find_problems
 from pytest_kebab_eval.comparing.queries import Comparer, Sides, compare_queries
@@ -26,11 +28,19 @@ from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
 from pytest_kebab_eval.matching.modes import match_mode
 from pytest_kebab_eval.matching.targets import Matcher
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value
+from pytest_kebab_eval.model import (
+    GoldenQuery,
+    MatchMode,
+    QueryComparison,
+    QueryResult,
+    Run,
+    Unreadable,
+    Value,
+)
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Scorer
-from pytest_kebab_eval.settings import DEFAULT_GOLDEN, Settings, default_database
+from pytest_kebab_eval.settings import DEFAULT_CHECKS, DEFAULT_GOLDEN, Settings, default_database
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
 
 
@@ -57,7 +67,9 @@ def evaluate(
         compared = compare_queries(
             queries, Comparer(sides, runs.scorer.judge.targets, changes, settings.compare_k)
         )
-        totals = compare_totals(queries, sides.a, sides.b, compared.matched_by)
+        counts = _counts(settings, sides, compared.per_query)
+        totals = compare_totals(queries, sides.a, sides.b, compared.matched_by, counts)
+        problems = find_problems(inputs.golden, sides, runs.matcher)
         by_id = {comparison.query_id: comparison for comparison in compared.per_query}
         rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k)
         verdicts = {
@@ -70,6 +82,7 @@ def evaluate(
             aggregate_b=totals.aggregate_b,
             deltas=totals.deltas,
             per_query=compared.per_query,
+            comparison=counts,
             config_changes=changes,
             significance=totals.significance,
             gates=judge_gates(inputs.gates, totals, partial(significance_in, sides.a, sides.b)),
@@ -82,8 +95,8 @@ def evaluate(
             accepted=_accepted(verdicts),
             not_in_golden=_not_in_golden(sides),
             unreadable=_unreadable(sides),
-            problems=find_problems(inputs.golden, sides),
-            warnings=inputs.warnings,
+            problems=problems.problems,
+            warnings=(*inputs.warnings, *problems.warnings),
         )
         evidence = {
             query.id: runs.evidence(query).for_message(by_id.get(query.id))
@@ -91,6 +104,15 @@ def evaluate(
             if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
         }
     return Evaluation(run_a=run_a, run_b=run_b, report=report, verdicts=verdicts, evidence=evidence)
+
+
+def _counts(
+    settings: Settings, sides: Sides, per_query: tuple[QueryComparison, ...]
+) -> ComparisonCounts | None:
+    """What gates on the comparison itself are judged by; every check counts that can fail a query."""
+    if sides.movement is None:
+        return None
+    return count_comparison(per_query, sides.b, sides.movement, settings.fail_on | DEFAULT_CHECKS)
 
 
 def _accepted(verdicts: dict[str, Verdict]) -> tuple[str, ...]:
@@ -172,8 +194,10 @@ class _OpenRuns:
         self._run_a, self._run_b = inputs.run_a, inputs.run_b
         runs = [(self.a, inputs.run_a)] if inputs.run_a else []
         locations = _locations(inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
-        matcher = Matcher(inputs.mode, locations, settings.span_overlap)
-        self.scorer = Scorer(inputs.golden, matcher, settings.k, inputs.metrics)
+        self.matcher = Matcher(inputs.mode, locations, settings.span_overlap)
+        self.scorer = Scorer(inputs.golden, self.matcher, settings.k, inputs.metrics)
+        self._compare_k = settings.compare_k
+        self._overlaps = inputs.overlaps
         version_a = inputs.run_a.chunker_version if inputs.run_a else None
         self._reader = EvidenceReader(
             self.scorer.judge,
@@ -183,12 +207,10 @@ class _OpenRuns:
 
     def score(self) -> Sides:
         """Read and score both runs."""
-        return Sides(
-            self._scorecard(self.a, self._run_a) if self._run_a else None,
-            self._scorecard(self.b, self._run_b),
-            self._stored_a,
-            self._stored_b,
-        )
+        a = self._scorecard(self.a, self._run_a) if self._run_a else None
+        b = self._scorecard(self.b, self._run_b)
+        movement = measure_movement(a, b, self._compare_k, self._overlaps) if a else None
+        return Sides(a, b, self._stored_a, self._stored_b, movement)
 
     def _scorecard(self, database: Database, run: Run) -> Scorecard:
         return self.scorer.score(run, database.results(run.run_id), database.corpus)

@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.gates import Gate, parse_gate
+from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.errors import ChunkerError, GateError, NoDatabase, NoSuchRun
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.matching.modes import golden_versions, match_mode
-from pytest_kebab_eval.metrics import Metric, all_names, custom_metric
+from pytest_kebab_eval.metrics import Metric, all_metrics, all_names, custom_metric, is_metric, metrics_at
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, find_run, in_order, open_database
@@ -25,8 +26,9 @@ class Inputs(NamedTuple):
     run_b: Run
     mode: MatchMode
     gates: tuple[Gate, ...] = ()
-    metrics: tuple[Metric, ...] = ()  # of the user's own
+    metrics: tuple[Metric, ...] = ()  # beside those that are always measured
     warnings: tuple[str, ...] = ()
+    overlaps: tuple[int, ...] = ()  # cutoffs of `overlap@k`, beside the usual ones
 
 
 CustomMetrics = Mapping[str, Callable[[GoldenQuery, QueryResult], "float | None"]]
@@ -55,18 +57,39 @@ def find_inputs(settings: Settings, custom_metrics: CustomMetrics | None = None)
                 *_outdated(golden, runs),
             ]
         )
-    return Inputs(golden, run_a, run_b, mode, gates, metrics, tuple(warnings))
+    return Inputs(
+        golden,
+        run_a,
+        run_b,
+        mode,
+        gates,
+        (*_measured_at(settings.cutoffs, gates), *metrics),
+        tuple(warnings),
+        (*settings.cutoffs, *_overlaps_of(gates)),
+    )
 
 
 def _parsed_gates(settings: Settings, metrics: tuple[Metric, ...]) -> tuple[Gate, ...]:
     known = [*all_names(), *(metric.name for metric in metrics)]
     gates = tuple(parse_gate(text, known) for text in settings.gates)
     for gate in gates:
-        if gate.delta and settings.run_a is None:
-            raise GateError(
-                f"the gate '{gate}' is on a delta, which takes --kebab-run-a; there is only run B"
-            )
+        if gate.needs_baseline and settings.run_a is None:
+            what = "a delta" if gate.delta else "the comparison of two runs"
+            raise GateError(f"the gate '{gate}' is on {what}, which takes --kebab-run-a; there is only run B")
     return gates
+
+
+def _overlaps_of(gates: tuple[Gate, ...]) -> tuple[int, ...]:
+    found = (movement_metric(gate.metric).cutoff for gate in gates if gate.metric.startswith("overlap@"))
+    return tuple(cutoff for cutoff in found if cutoff is not None)
+
+
+def _measured_at(cutoffs: tuple[int, ...], gates: tuple[Gate, ...]) -> list[Metric]:
+    """The metrics at further cutoffs: those of the setting, and those that gates name."""
+    named = [gate.metric for gate in gates if is_metric(gate.metric)]
+    known = {metric.name for metric in all_metrics()}
+    wanted = [*metrics_at(cutoffs), *(Metric.parse(name) for name in named if name not in known)]
+    return list({metric.name: metric for metric in wanted if metric.name not in known}.values())
 
 
 def _outdated(golden: GoldenSet, runs: list[tuple[Database, Run]]) -> Iterator[str]:

@@ -258,3 +258,5 @@ class QueryComparison(Value, frozen=True):
     checks: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     gained: tuple[str, ...] = ()
+    overlap: float | None = None  # of the two rankings, within the comparison's cutoff
+    rbo: float | None = None

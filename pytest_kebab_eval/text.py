@@ -11,6 +11,7 @@ from urllib.parse import quote
 # Controls, format characters (with the direction overrides), surrogates, private use, line separators:
 # characters that could move a cursor, hide text or break a line.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_JOINERS = "\u200c\u200d"  # which Persian, Hindi and many other scripts cannot be written without
 _CI_COMMAND = re.compile(r"##(?=\[|vso\[)")
 _PLAIN = re.compile(r"[ -~]*")
 _PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,119}")
@@ -28,7 +29,7 @@ def printable(text: str) -> str:
         return text
     return "".join(
         char.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(char) in _UNSAFE_CATEGORIES
+        if unicodedata.category(char) in _UNSAFE_CATEGORIES and char not in _JOINERS
         else char
         for char in text
     )

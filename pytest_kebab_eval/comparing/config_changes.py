@@ -23,9 +23,9 @@ _NOTED = (
     ("chunker", ("chunker_version",)),
     (
         "embedding",
-        ("embedding.model", "embedding.version", "embedding.dimensions", "embedding.provider"),
+        ("embedding.model", "embedding.version", "embedding.dimensions", "embedding.provider", "embedding"),
     ),
-    ("model", ("llm.model_id", "llm.provider")),
+    ("model", ("llm.model_id", "llm.provider", "llm")),
     ("prompt", ("prompt_template_version",)),
     ("index", ("index_version",)),
 )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.comparing.counts import ComparisonCounts
 from pytest_kebab_eval.comparing.significance import Significance, paired_significance
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import GoldenQuery, Value
@@ -43,10 +44,15 @@ class Totals(NamedTuple):
     deltas: Deltas | None
     significance: dict[str, Significance]
     not_comparable: dict[str, str]  # metrics, and why not
+    comparison: ComparisonCounts | None = None
 
 
 def compare_totals(
-    queries: Sequence[GoldenQuery], a: Scorecard | None, b: Scorecard, matched_by: Mapping[str, int]
+    queries: Sequence[GoldenQuery],
+    a: Scorecard | None,
+    b: Scorecard,
+    matched_by: Mapping[str, int],
+    counts: ComparisonCounts | None = None,
 ) -> Totals:
     """Aggregate both runs, and say how they differ; or aggregate run B, if it is alone."""
     aggregate_b = aggregate(b)
@@ -59,6 +65,7 @@ def compare_totals(
         _deltas(aggregate_a, aggregate_b, _paired(queries, a, b), matched_by),
         _significances(a, b, aggregate_a, aggregate_b),
         _judge_drift(a, b),
+        counts,
     )
 
 
@@ -137,7 +144,7 @@ def _tested(pairs: Pairs, metric: Metric) -> Significance:
     family = metric.family
     changes = pairs.changes(metric)
     found = paired_significance(
-        changes.values, changes.n, yes_no=family.is_yes_no, lower_is_better=metric.lower_is_better
+        changes.values, changes.n, yes_no=changes.is_yes_no, lower_is_better=metric.lower_is_better
     )
     max_value = family.max_value
     if max_value is None or found.low is None or found.high is None:

@@ -12,10 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import NamedTuple, NoReturn
 
+from pytest_kebab_eval.comparing.counts import COUNTS, ComparisonCounts, is_comparison_metric
 from pytest_kebab_eval.comparing.deltas import Totals
+from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.comparing.significance import Significance
 from pytest_kebab_eval.errors import GateError
-from pytest_kebab_eval.metrics import Metric
+from pytest_kebab_eval.metrics import Family, Metric
+from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.slices import SLICES
 from pytest_kebab_eval.text import printable
@@ -43,6 +46,11 @@ class Gate(NamedTuple):
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether it takes a run A: it is on a delta, or on the comparison itself."""
+        return self.delta or is_comparison_metric(self.metric)
 
 
 class GateResult(Value, frozen=True):
@@ -72,7 +80,7 @@ class _Parser:
 
     def gate(self) -> Gate:
         delta = self._take(r"delta(?=\s)") is not None
-        metric = self._metric()
+        metric = self._metric(delta)
         part = self._slice()
         op = self._expect("|".join(_OPERATORS), "one of >=, >, <=, <, ==")
         start = self._skip_space()
@@ -85,29 +93,36 @@ class _Parser:
             self._fail("the gate to end here" if unless or not delta else "'unless p > …' or the gate's end")
         return Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless)
 
-    def _metric(self) -> str:
+    def _metric(self, delta: bool) -> str:
         start = self._skip_space()
         name = self._expect(r"[^\s{}<>=%]+", "the name of a metric")
+        if is_comparison_metric(name):
+            if delta:
+                self._at = start
+                self._fail(f"a metric of a run; {name} compares the two runs already, so drop 'delta'")
+            return name
         try:
             return Metric.parse(name).name
         except KeyError:
             pass
         if name not in self._known:
             self._at = start
-            near = difflib.get_close_matches(name.lower(), list(self._known), n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            if re.sub(r"@\d+", "@k", name) in self._known:
-                hint = "; k is 1, 3, 5 or 10, or the letter k for the query's own"
-            self._fail(f"the name of a metric, and there is no '{printable(name)}'{hint}")
+            self._fail(f"the name of a metric, and there is no '{printable(name)}'{self._hint(name)}")
         return name
+
+    def _hint(self, name: str) -> str:
+        if re.sub(r"@\d+", "@k", name) in (*self._known, "overlap@k"):
+            return f"; k is from 1 to {LARGEST_CUTOFF:,}, or the letter k for the query's own"
+        endings = [f"'{known}'" for known in self._known if known.startswith(f"{name}_")]
+        if endings:
+            return f"; did you mean {' or '.join(sorted(endings))}?"
+        near = difflib.get_close_matches(name.lower(), [*self._known, *COUNTS, "overlap@5", "rbo"], n=1)
+        return f"; did you mean '{near[0]}'?" if near else ""
 
     def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:
         """A share is between 0 and 1; who writes 5 means 5 %."""
-        try:
-            family = Metric.parse(metric).family
-        except KeyError:
-            return
-        if family.is_mean and family.max_value == 1 and abs(number) > 1:
+        family = _family(metric)
+        if family is not None and family.is_mean and family.max_value == 1 and abs(number) > 1:
             self._at = start
             what = f"a change of {metric}" if delta else metric
             self._fail(f"a number up to 1, which is the most that {what} can be; did you mean {number}%?")
@@ -159,6 +174,16 @@ class _Parser:
         raise GateError(f"bad gate: at the mark, expected {expected}\n  {shown}\n  {' ' * pointer}^")
 
 
+def _family(metric: str) -> Family | None:
+    """What is known of a metric, unless it is a count or the user's own."""
+    for parse in (Metric.parse, movement_metric):
+        try:
+            return parse(metric).family
+        except KeyError:
+            continue
+    return None
+
+
 # -- judging -------------------------------------------------------------------------------------
 
 SignificanceOf = Callable[[str, "str | None"], "Significance | None"]
@@ -178,6 +203,8 @@ def _judge(gate: Gate, totals: Totals, significance_of: SignificanceOf) -> GateR
         return GateResult(str(gate), gate.metric, passed, value, reason)
 
     name = f"{gate.metric}{{{gate.part}}}" if gate.part else gate.metric
+    if is_comparison_metric(gate.metric):
+        return _judge_comparison(gate, name, totals.comparison)
     values: Mapping[str, float | None] = {
         "a": totals.aggregate_a.value(gate.metric, gate.part) if totals.aggregate_a else None,
         "b": totals.aggregate_b.value(gate.metric, gate.part),
@@ -191,7 +218,8 @@ def _judge(gate: Gate, totals: Totals, significance_of: SignificanceOf) -> GateR
         if totals.deltas is None:
             return GateResult(str(gate), gate.metric, True, None, "there is no baseline yet", skipped=True)
     if value is None:
-        return result(False, None, f"nothing was measured for {name}{_parts_there(gate, totals)}")
+        reason = f"nothing was measured for {name}{_parts_there(gate, totals)}{_document_hint(gate, totals)}"
+        return result(False, None, reason)
     limit = _limit(gate, values["a"])
     said = f"{name} is {_plain(value)}{_as_share(gate, value, values['a'])}"
     if _OPERATORS[gate.op](Decimal(str(value)), limit):
@@ -205,6 +233,37 @@ def _judge(gate: Gate, totals: Totals, significance_of: SignificanceOf) -> GateR
         relation = ">" if excused else "<="
         return result(excused, value, f"{said}; p = {found.p:g} {relation} {gate.unless_p_above}")
     return result(False, value, said)
+
+
+def _judge_comparison(gate: Gate, name: str, found: ComparisonCounts | None) -> GateResult:
+    """A count of queries, `%` being a share of those compared; or how much the rankings moved."""
+    if found is None:
+        reason = "there is no baseline yet"
+        return GateResult(str(gate), gate.metric, passed=True, value=None, reason=reason, skipped=True)
+    value = found.value(gate.metric, gate.part)
+    if value is None:
+        return GateResult(str(gate), gate.metric, False, None, f"nothing was compared for {name}")
+    whole = found.compared(gate.part)
+    is_share = gate.percent and gate.metric in COUNTS
+    limit = gate.number / 100 * (whole if is_share else 1) if gate.percent else gate.number
+    share = f" of {whole} ({100 * value / whole:.2f}%)" if is_share else ""
+    text = f"{name} is {_plain(value)}{share}"
+    if _OPERATORS[gate.op](Decimal(str(value)), limit):
+        return GateResult(str(gate), gate.metric, True, value, text)
+    text = f"{text}, not {gate.op} {gate.number}{'%' if gate.percent else ''}"
+    return GateResult(str(gate), gate.metric, False, value, text)
+
+
+def _document_hint(gate: Gate, totals: Totals) -> str:
+    """The metric over documents, where the golden file has no chunk-level targets but documents."""
+    if totals.aggregate_b.counts.get("mrr") or not totals.aggregate_b.counts.get("mrr_doc"):
+        return ""
+    name = f"{gate.metric.removesuffix('_chunk')}_doc"
+    try:
+        Metric.parse(name)
+    except KeyError:
+        return ""
+    return f"; the golden file expects documents, not chunks: gate on '{name}'"
 
 
 def _parts_there(gate: Gate, totals: Totals) -> str:

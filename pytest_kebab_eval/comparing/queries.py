@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.config_changes import ConfigChange, change_notes
+from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult, Unreadable
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard, alike
@@ -25,6 +26,7 @@ class Sides(NamedTuple):
     b: Scorecard
     stored_a: Stored
     stored_b: Stored
+    movement: Movement | None = None  # None: run B is judged alone
 
     @property
     def both(self) -> tuple[tuple[str, Scorecard], ...]:
@@ -99,6 +101,7 @@ class Comparer:
                 cause = "wrong_chunk"
             in_a, in_b = self._found(targets, a), self._found(targets, b)
             lost, gained = tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a))
+        movement = self.sides.movement
         return QueryComparison(
             query.id,
             outcome.kind,
@@ -109,6 +112,7 @@ class Comparer:
             outcome.checks,
             lost,
             gained,
+            *(movement.of(query.id) if movement else ()),
         )
 
     def outcome(self, a: QueryScore | None, b: QueryScore | None) -> PairOutcome:
@@ -120,7 +124,7 @@ class Comparer:
         kind = kind_of(a_rank, b_rank)
         by_document = any(score is not None and score.facts.by_document for score in (a, b))
         checks = tuple(_failed_checks(kind, a, b, self._k))
-        cause = _cause(checks, b)
+        cause = _cause(checks, a, b)
         has_targets = _has_targets(a or b)
         notes = (
             [] if kind is ComparisonKind.DRAW else [*_rank_notes(a, b, self._k, cause), *self._change_notes]
@@ -198,12 +202,14 @@ def passed_checks(a: QueryScore, compare_k: int) -> set[str]:
     passed = set()
     if rank_within(a, compare_k) is not None:
         passed.add("retrieval")
-    if facts.keeps_rules or (facts.answered and facts.keeps_rules is None):
+    if facts.keeps_rules or facts.has_claim or (facts.answered and facts.keeps_rules is None):
         passed.add("answer")
     if facts.answered is not None and facts.answered is facts.answerable:
         passed.add("refusal")
     if a.value("citation_coverage") == 1:
         passed.add("citation")
+    if a.value("attribution_hit_rate") == 1:
+        passed.add("attribution")
     return passed
 
 
@@ -220,15 +226,25 @@ def _failed_checks(
         return
     passed = passed_checks(a, compare_k)
     answered = b.facts.answered
-    if "answer" in passed and (answered is None or b.facts.keeps_rules is False):
+    if "answer" in passed and (answered is None or _breaks_rule(a, b) or _lost_claim(a, b)):
         yield "answer"
     if "refusal" in passed and answered is (not b.facts.answerable):
         yield "refusal"
     if "citation" in passed and b.value("citation_coverage") == 0:
         yield "citation"
+    if "attribution" in passed and b.value("attribution_hit_rate") == 0:
+        yield "attribution"
 
 
-def _cause(checks: tuple[str, ...], b: QueryScore | None) -> str | None:
+def _breaks_rule(a: QueryScore, b: QueryScore) -> bool:
+    return b.facts.keeps_rules is False and a.facts.keeps_rules is not False
+
+
+def _lost_claim(a: QueryScore, b: QueryScore) -> bool:
+    return a.facts.has_claim and not b.facts.has_claim
+
+
+def _cause(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None) -> str | None:
     """The nearest true reason why B fails, as far as its score tells."""
     if b is None:
         return "absent"
@@ -240,7 +256,20 @@ def _cause(checks: tuple[str, ...], b: QueryScore | None) -> str | None:
         if not b.facts.depth:
             return "empty"
         return "below_cutoff" if b.first is not None else "gone"
-    return "not_cited" if checks == ("citation",) else "answer_rule"
+    return _answer_cause(checks, a, b)
+
+
+def _answer_cause(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore) -> str:
+    """The same where what was found is as good as before: what happened to the answer."""
+    if "answer" not in checks and "refusal" not in checks:
+        return "not_cited"
+    if b.facts.answered is None:
+        return "no_answer"
+    if b.facts.answered is False and (a is None or a.facts.answered):
+        return "refused"
+    if "refusal" in checks:
+        return "not_refused"
+    return "answer_rule" if a is None or _breaks_rule(a, b) else "claim_missing"
 
 
 def _rank_notes(a: QueryScore | None, b: QueryScore | None, k: int, cause: str | None) -> Iterator[str]:

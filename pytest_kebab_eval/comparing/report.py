@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pytest_kebab_eval.comparing.config_changes import ConfigChange
+from pytest_kebab_eval.comparing.counts import ComparisonCounts
 from pytest_kebab_eval.comparing.deltas import Deltas
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.paraphrases import ParaphraseGroup
@@ -31,6 +32,7 @@ class CompareReport(Value, frozen=True, kw_only=True):
     aggregate_b: AggregateMetrics
     deltas: Deltas | None
     per_query: tuple[QueryComparison, ...]
+    comparison: ComparisonCounts | None = None
     config_changes: tuple[ConfigChange, ...] = ()
     significance: dict[str, Significance] = msgspec.field(default_factory=dict)
     gates: tuple[GateResult, ...] = ()

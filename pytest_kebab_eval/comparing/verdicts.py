@@ -46,7 +46,8 @@ def judge_query(
     query_id = query.id
     for name, card in (("A", a), ("B", b)):
         if card and query_id in card.notes.unreadable:
-            text = f"the stored result in run {name} cannot be read: {card.notes.unreadable[query_id]}"
+            run = f"run {name} ({printable(card.run.run_id)})"
+            text = f"the stored result in {run} cannot be read: {card.notes.unreadable[query_id]}"
             return Verdict(Outcome.FAILED, text)
     if comparison is None:
         return Verdict(Outcome.SKIPPED, "in neither run" if a else "not in the run")
@@ -74,11 +75,13 @@ def _failures(comparison: QueryComparison, b: Scorecard, fail_on: frozenset[str]
     if not comparison.checks and comparison.kind is not ComparisonKind.LOSS:
         return ""
     error = brief(b.notes.errors.get(comparison.query_id, ""))
+    refused = score.facts.answered is False
     words = {
         "retrieval": f"lost {_named(comparison.lost)}, at rank {comparison.a_hit_rank} in A",
-        "answer": "the answer kept its rules in A and does not in B",
-        "refusal": "it was refused in B" if score.facts.answered is False else "it was not refused in B",
+        "answer": _lost_answer(comparison, score),
+        "refusal": "it was refused in B" if refused else "it was not refused in B",
         "citation": "the citations resolved in A and do not in B",
+        "attribution": "the answer cited a target in A and cites none in B",
         "error": f"it errored{' in B' if comparison.kind else ''}: {error}",
     }
     alone = comparison.kind is None
@@ -86,6 +89,16 @@ def _failures(comparison: QueryComparison, b: Scorecard, fail_on: frozenset[str]
     if comparison.kind is ComparisonKind.LOSS and "loss" in fail_on:
         found.append(f"it ranks worse, {comparison.a_hit_rank}→{comparison.b_hit_rank}")
     return "; ".join(found)
+
+
+def _lost_answer(comparison: QueryComparison, b: QueryScore) -> str:
+    if b.facts.answered is None:
+        return "it was answered in A and has no answer in B"
+    if comparison.cause == "claim_missing":
+        return "the answer contained a claim in A and contains none in B"
+    if b.facts.answered is False:
+        return "it was answered in A and refused in B"
+    return "the answer kept its rules in A and does not in B"
 
 
 def _named(targets: tuple[str, ...]) -> str:

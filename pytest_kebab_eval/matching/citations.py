@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.matching.strategies import Ranking
+from pytest_kebab_eval.matching.strategies import Ranking, normal_heading
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import Answer, Cited, Hit, Value
 from pytest_kebab_eval.spans import extent, touches
@@ -61,10 +61,28 @@ def hits_cited(cited: Cited, hits: Sequence[Hit], passages: Passages) -> Sequenc
             continue
         if own != citation:  # else it is the hit's own citation, as usual
             box = box or extent(citation)
+            if box is None and citation.section and not _in_section(hit, citation.section):
+                continue
             if not touches(box, passages.extents(hit)):
                 continue
         found.append(hit)
     return found
+
+
+def _in_section(hit: Hit, section: str) -> bool:
+    """Whether a hit is of a section, as far as it says where it is."""
+    wanted = normal_heading(section)
+    headings = [normal_heading(heading) for heading in hit.heading_path or ()]
+    own = normal_heading(hit.citation.section) if hit.citation and hit.citation.section else None
+    if not headings and own is None:
+        return True
+    path = " > ".join(headings)
+    return (
+        wanted in (*headings, own)
+        or path.startswith(f"{wanted} >")
+        or path.endswith(f"> {wanted}")
+        or path == wanted
+    )
 
 
 def _resolves(cited: Cited, found: Sequence[Hit], passages: Passages) -> bool:

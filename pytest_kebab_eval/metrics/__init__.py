@@ -19,7 +19,9 @@ from pytest_kebab_eval.metrics.registry import (
     all_metrics,
     all_names,
     custom_metric,
+    is_metric,
     metric,
+    metrics_at,
 )
 
 __all__ = [
@@ -37,7 +39,9 @@ __all__ = [
     "all_names",
     "answers",
     "custom_metric",
+    "is_metric",
     "metric",
+    "metrics_at",
     "operation",
     "ranking",
 ]

@@ -44,6 +44,7 @@ class Facts(Value, frozen=True):
     ranking: Ranking
     cutoff: int  # the query's own
     doc_ranks: tuple[int | None, ...]  # for each expected document, the rank of its first hit
+    doc_positions: tuple[int | None, ...]  # the same, counted in distinct documents
     depth: int  # how many hits there are
     errored: bool
     timed_out: bool
@@ -61,6 +62,11 @@ class Facts(Value, frozen=True):
     def keeps_rules(self) -> bool | None:
         """Whether the answer keeps its rules; None without an answer, or without rules."""
         return self.answer.keeps_rules if self.answer else None
+
+    @property
+    def has_claim(self) -> bool:
+        """Whether there is an answer that contains a claim."""
+        return self.answer is not None and self.answer.has_claim
 
     @property
     def by_document(self) -> bool:

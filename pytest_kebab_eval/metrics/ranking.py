@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import fsum, log2
+from collections.abc import Sequence
+from math import fsum, inf, log2
 
 from pytest_kebab_eval.metrics.domains import (
     every_query,
@@ -70,10 +71,74 @@ def ndcg(judged: Judged, k: int) -> float:
     return min(1.0, gained / ideal)
 
 
-@metric("recall@{k}_doc", over=with_documents, description="share of the expected documents in the top k")
+@metric(
+    "map",
+    over=with_targets,
+    description="average precision over all stored hits, each target once",
+)
+def average_precision(judged: Judged) -> float:
+    return _average_precision(judged.facts.ranking.found, inf)
+
+
+@metric("map@{k}", over=with_targets, description="average precision of the top k, each target once")
+def average_precision_at(judged: Judged, k: int) -> float:
+    return _average_precision(judged.facts.ranking.found, k)
+
+
+def _average_precision(found: Sequence[int | None], k: float) -> float:
+    ranks = sorted(rank for rank in found if rank is not None and rank <= k)
+    # One hit can be the first of several targets; no precision is above 1.
+    return fsum(min(1.0, number / rank) for number, rank in enumerate(ranks, 1)) / len(found)
+
+
+@metric(
+    "recall@{k}_doc",
+    over=with_documents,
+    description="share of the expected documents among those of the top k chunks (kebab's definition)",
+)
 def document_recall(judged: Judged, k: int) -> float:
     ranks = judged.facts.doc_ranks
     return sum(rank is not None and rank <= k for rank in ranks) / len(ranks)
+
+
+@metric(
+    "hit@{k}_doc",
+    over=with_documents,
+    description="an expected document among the first k distinct documents",
+)
+def document_hit(judged: Judged, k: int) -> bool:
+    return any(position is not None and position <= k for position in judged.facts.doc_positions)
+
+
+@metric(
+    "mrr_doc",
+    over=with_documents,
+    description="1 / position of the first expected document among distinct documents, 0 past 10",
+)
+def document_reciprocal_rank(judged: Judged) -> float:
+    positions = [position for position in judged.facts.doc_positions if position is not None]
+    first = min(positions, default=None)
+    return 1 / first if first is not None and first <= MRR_DEPTH else 0.0
+
+
+@metric(
+    "precision@{k}_doc",
+    over=with_documents,
+    description="expected documents among the first k distinct documents / k",
+)
+def document_precision(judged: Judged, k: int) -> float:
+    return sum(position is not None and position <= k for position in judged.facts.doc_positions) / k
+
+
+@metric(
+    "ndcg@{k}_doc",
+    over=with_documents,
+    description="log2 discount over distinct documents, ideal cut at k",
+)
+def document_ndcg(judged: Judged, k: int) -> float:
+    positions = judged.facts.doc_positions
+    gained = fsum(1 / log2(position + 1) for position in positions if position is not None and position <= k)
+    return gained / fsum(1 / log2(position + 1) for position in range(1, min(k, len(positions)) + 1))
 
 
 @metric(

@@ -13,6 +13,7 @@ from pytest_kebab_eval.model import GoldenQuery, QueryResult
 from pytest_kebab_eval.text import printable
 
 CUTOFFS = (1, 3, 5, 10)
+LARGEST_CUTOFF = 1_000
 OWN_CUTOFF = "k"
 
 
@@ -66,11 +67,6 @@ class Family(NamedTuple):
         """Whether it is averaged, so that its change can be tested query by query."""
         return self.reduce is mean
 
-    @property
-    def is_yes_no(self) -> bool:
-        """Whether a query either has it or not: the formula says that it returns a bool."""
-        return self.formula.__annotations__.get("return") in (bool, "bool")
-
 
 class Metric(NamedTuple):
     """One metric, at one cutoff if it has any: `str(Metric.parse("recall@5_doc")) == "recall@5_doc"`."""
@@ -84,8 +80,9 @@ class Metric(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> Metric:
-        """The metric of that name or alias; `KeyError` if there is none."""
-        return _BY_ALIAS.get(name) or _BY_NAME[name]
+        """The metric of that name or alias, at any cutoff up to 1,000; `KeyError` if there is none."""
+        found = _BY_ALIAS.get(name) or _BY_NAME.get(name)
+        return found or _at_cutoff(name)
 
     @property
     def lower_is_better(self) -> bool:
@@ -105,6 +102,27 @@ class Metric(NamedTuple):
 
 _BY_NAME: dict[str, Metric] = {}
 _BY_ALIAS: dict[str, Metric] = {}
+_AT_CUTOFF = re.compile(r"([a-z_]+@)([1-9]\d{0,3})((?:_[a-z]+)?)", re.ASCII)
+
+
+def _at_cutoff(name: str) -> Metric:
+    """`hit@7` from the family of `hit@k`; `KeyError` if there is no such family, or k is too large."""
+    match = _AT_CUTOFF.fullmatch(name)
+    if match is None or int(match[2]) > LARGEST_CUTOFF:
+        raise KeyError(name)
+    own = f"{match[1]}{OWN_CUTOFF}{match[3]}"
+    return at_cutoff((_BY_ALIAS.get(own) or _BY_NAME[own]).family, int(match[2]))
+
+
+def at_cutoff(family: Family, cutoff: int) -> Metric:
+    """The metric of a family at a cutoff."""
+    return Metric(family.pattern.format(k=cutoff), family, cutoff)
+
+
+def metrics_at(cutoffs: Iterable[int]) -> list[Metric]:
+    """Every metric that has a cutoff, at each of these."""
+    families = dict.fromkeys(metric.family for metric in _BY_NAME.values() if metric.family.has_cutoff)
+    return [at_cutoff(family, cutoff) for family in families for cutoff in cutoffs]
 
 
 def metric(
@@ -155,7 +173,7 @@ def custom_metric(name: str, function: Callable[[GoldenQuery, QueryResult], floa
     """A metric of a user's own: averaged over the golden queries for which it is not None."""
     if not isinstance(name, str) or not _CUSTOM_NAME.fullmatch(name) or name in ("delta", "unless"):
         raise MetricError(f"pytest_kebab_metrics: '{printable(str(name))}' is no name for a metric")
-    if name in _BY_NAME or name in _BY_ALIAS:
+    if is_metric(name):
         raise MetricError(f"pytest_kebab_metrics: '{name}' is taken already")
 
     def formula(judged: Judged) -> float | None:
@@ -170,6 +188,15 @@ def custom_metric(name: str, function: Callable[[GoldenQuery, QueryResult], floa
 
     description = (function.__doc__ or "a metric of your own").strip().splitlines()[0]
     return Metric(name, Family(name, formula, _in_golden_file, description, max_value=None))
+
+
+def is_metric(name: str) -> bool:
+    """Whether a metric of ours goes by that name."""
+    try:
+        Metric.parse(name)
+    except KeyError:
+        return False
+    return True
 
 
 def _custom_failure(name: str, judged: Judged, what: str) -> MetricError:

@@ -42,7 +42,7 @@ class QueryJudge:
             ),
             ranking,
             query.k or self._cutoff,
-            _document_ranks(doc_ids, hits) if doc_ids else (),
+            *(_document_ranks(doc_ids, hits) if doc_ids else _NO_DOCUMENTS),
             len(hits),
             errored,
             bool(result.timed_out),
@@ -60,7 +60,7 @@ class QueryJudge:
         """The ranks of a result's correct hits."""
         if result is None or result.error is not None:
             return ()
-        return self.targets(query).judge(result.hits, passages).correct
+        return self.targets(query).judge(distinct_hits(result.hits), passages).correct
 
     def citations_resolve(self, result: QueryResult | None, passages: Passages) -> tuple[bool, ...]:
         """For each citation of a result's answer, whether it leads to a chunk."""
@@ -70,9 +70,31 @@ class QueryJudge:
         return each_resolves(answer, result.hits, passages)
 
 
-def _document_ranks(doc_ids: Sequence[str], hits: Sequence[Hit]) -> tuple[int | None, ...]:
-    """For each document, the rank of its first hit."""
-    return first_ranks(doc_ids, [(hit.doc_id, hit.rank) for hit in hits if hit.doc_id in doc_ids])
+def distinct_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """The hits without those of a chunk that was there before: it counts once, at its first rank."""
+    if len({hit.chunk_id for hit in hits}) == len(hits):
+        return hits
+    seen: set[str | None] = set()
+    kept = []
+    for hit in hits:
+        if hit.chunk_id is None or hit.chunk_id not in seen:
+            kept.append(hit)
+        seen.add(hit.chunk_id)
+    return tuple(kept)
+
+
+_Ranks = tuple[int | None, ...]
+_NO_DOCUMENTS: tuple[_Ranks, _Ranks] = ((), ())
+
+
+def _document_ranks(doc_ids: Sequence[str], hits: Sequence[Hit]) -> tuple[_Ranks, _Ranks]:
+    """For each document, the rank of its first hit, and its position among the distinct documents."""
+    ranks = first_ranks(doc_ids, [(hit.doc_id, hit.rank) for hit in hits if hit.doc_id in doc_ids])
+    if ranks.count(None) == len(ranks):
+        return ranks, ranks
+    distinct = dict.fromkeys(hit.doc_id for hit in hits if hit.doc_id is not None)
+    positions = {doc_id: position for position, doc_id in enumerate(distinct, 1)}
+    return ranks, tuple(map(positions.get, doc_ids))
 
 
 def _answer_facts(query: GoldenQuery, answer: Answer, citations: CitationCheck) -> AnswerFacts:

@@ -18,10 +18,12 @@ import msgspec
 from pytest_kebab_eval.metrics import Facts, Metric, Values
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.scoring.columns import Column
+from pytest_kebab_eval.scoring.hit_keys import HitKeys
 
 JudgeIdentity = tuple[str | None, str | None, float | str | None]
 _NO_SLICES: tuple[str, ...] = ()
 _NONE_MEASURED = Values(())
+_YES_NO = frozenset({0.0, 1.0})
 
 
 class QueryScore(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -58,6 +60,7 @@ class Notes(NamedTuple):
     unreadable: Mapping[str, str]  # the results that do not parse, and why
     unknown_query_ids: tuple[str, ...]  # results that the golden file has no query for
     judges: frozenset[JudgeIdentity]  # model, prompt version and temperature of the stored judgments
+    repeated: tuple[str, ...] = ()  # queries whose result holds a chunk twice
 
 
 class Scorecard:
@@ -70,6 +73,7 @@ class Scorecard:
         notes: Notes,
         scores: Mapping[str, QueryScore],
         columns: Mapping[str, Column],
+        hit_keys: HitKeys | None = None,
     ) -> None:
         self.run = run
         self.metrics = basis.metrics
@@ -79,6 +83,7 @@ class Scorecard:
         self._basis = basis
         self._scores = scores
         self._columns = columns
+        self._hit_keys = hit_keys or HitKeys()
         self._only: Collection[str] | None = None
 
     def __contains__(self, query_id: object) -> bool:
@@ -94,9 +99,17 @@ class Scorecard:
 
     def only(self, query_ids: Collection[str]) -> Scorecard:
         """The same run over some of its queries."""
-        part = Scorecard(self.run, self._basis, self.notes, self._scores, self._columns)
+        part = Scorecard(self.run, self._basis, self.notes, self._scores, self._columns, self._hit_keys)
         part._only = query_ids
         return part
+
+    def slices_of(self, query_id: str) -> tuple[str, ...]:
+        """The slices that a golden query is in."""
+        return self._basis.slices.get(query_id, _NO_SLICES)
+
+    def ids_without_hits(self, ids: Iterable[str]) -> set[str]:
+        """Which of these chunk ids no hit of the run has."""
+        return self._hit_keys.without(ids)
 
     def slices(self) -> list[str]:
         """The slices that any query of the run is in, sorted."""
@@ -177,6 +190,7 @@ class Changes(NamedTuple):
 
     values: list[float]
     n: int
+    is_yes_no: bool = True  # whether every value measured is 0 or 1
 
 
 class Pairs:
@@ -190,7 +204,36 @@ class Pairs:
             for query_id in b._scores
             if query_id in a._scores and (part is None or part in slices.get(query_id, _NO_SLICES))
         ]
-        self._tally = Counter((a._scores[query_id], b._scores[query_id]) for query_id in self._ids)
+
+    @cached_property
+    def _tally(self) -> Counter[tuple[QueryScore, QueryScore]]:
+        a, b = self._a._scores, self._b._scores
+        return Counter((a[query_id], b[query_id]) for query_id in self._ids)
+
+    def golden(self) -> Pairs:
+        """Without the queries that the golden file does not know."""
+        pairs = Pairs(self._a, self._b)
+        pairs._ids = [query_id for query_id in self._ids if query_id in self._b._basis.slices]
+        return pairs
+
+    def rankings(self) -> Iterator[tuple[str, array[int] | None, array[int] | None]]:
+        """Each query with the keys of its hits in A and in B; None for both if it errored in both."""
+        rows_a, rows_b = self._rows
+        scores_a, scores_b = self._a._scores, self._b._scores
+        of_a, of_b = self._a._hit_keys.of, self._b._hit_keys.of
+        for query_id in self._ids:
+            if scores_a[query_id].facts.errored and scores_b[query_id].facts.errored:
+                yield query_id, None, None
+            else:
+                yield query_id, of_a(rows_a[query_id]), of_b(rows_b[query_id])
+
+    def with_columns(self, metrics: tuple[Metric, ...], columns: Mapping[str, Column]) -> Scorecard:
+        """A scorecard of these queries, in their order, that has these columns alone."""
+        b = self._b
+        scores = {query_id: b._scores[query_id] for query_id in self._ids}
+        positions = {metric.name: position for position, metric in enumerate(metrics)}
+        basis = b._basis._replace(metrics=metrics, positions=positions)
+        return Scorecard(b.run, basis, b.notes, scores, columns)
 
     def __bool__(self) -> bool:
         return bool(self._ids)
@@ -201,23 +244,26 @@ class Pairs:
 
     def _in_facts(self, name: str) -> Changes:
         changes: list[float] = []
+        seen: set[float] = set()
         n = 0
         for (score_a, score_b), count in self._tally.items():
             before, after = score_a.value(name), score_b.value(name)
             if before is not None and after is not None:
                 n += count
+                seen |= {before, after}
                 if before != after:
                     changes += [after - before] * count
-        return Changes(changes, n)
+        return Changes(changes, n, seen <= _YES_NO)
 
     def _in_columns(self, name: str) -> Changes:
         before, after = self._a._columns.get(name), self._b._columns.get(name)
         if before is None or after is None:
             return Changes([], 0)
         rows_a, rows_b = self._rows
-        changes = [after[rows_b[query_id]] - before[rows_a[query_id]] for query_id in self._ids]
-        measured = [change for change in changes if not isnan(change)]
-        return Changes([change for change in measured if change], len(measured))
+        pairs = [(before[rows_a[query_id]], after[rows_b[query_id]]) for query_id in self._ids]
+        measured = [pair for pair in pairs if not isnan(pair[0]) and not isnan(pair[1])]
+        is_yes_no = all(value in _YES_NO for pair in measured for value in pair)
+        return Changes([b - a for a, b in measured if a != b], len(measured), is_yes_no)
 
     @cached_property
     def _rows(self) -> tuple[dict[str, int], dict[str, int]]:

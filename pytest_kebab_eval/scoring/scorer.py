@@ -12,7 +12,8 @@ from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Domain, Facts, Judged, Metric, all_metrics
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Run, Unreadable
 from pytest_kebab_eval.scoring.columns import Columns, Compute
-from pytest_kebab_eval.scoring.facts import QueryJudge
+from pytest_kebab_eval.scoring.facts import QueryJudge, distinct_hits
+from pytest_kebab_eval.scoring.hit_keys import HitKeys
 from pytest_kebab_eval.scoring.scorecard import Basis, JudgeIdentity, Notes, QueryScore, Scorecard
 from pytest_kebab_eval.scoring.slices import slices_by_query
 from pytest_kebab_eval.store import Corpus
@@ -50,9 +51,8 @@ class Scorer:
         """A scorecard of the run; each result is dropped as soon as it is scored."""
         scoring = _Scoring(self, Passages(corpus, run.chunker_version))
         scoring.add_all(results)
-        return Scorecard(
-            run, self._basis, scoring.notes(), scoring.scores, scoring.columns.finished(len(scoring.scores))
-        )
+        columns = scoring.columns.finished(len(scoring.scores))
+        return Scorecard(run, self._basis, scoring.notes(), scoring.scores, columns, scoring.hit_keys)
 
     def new_columns(self) -> Columns:
         """Empty columns for the metrics that need them."""
@@ -94,13 +94,21 @@ class _Scoring:
         self._query_of, self._judge, self._score_of = scorer.queries.get, scorer.judge, scorer.score_of
         self.scores: dict[str, QueryScore] = {}
         self.columns = scorer.new_columns()
+        self.hit_keys = HitKeys()
         self._errors: dict[str, str] = {}
         self._unreadable: dict[str, str] = {}
         self._unknown: set[str] = set()
         self._judges: set[JudgeIdentity] = set()
+        self._repeated: set[str] = set()
 
     def notes(self) -> Notes:
-        return Notes(self._errors, self._unreadable, tuple(sorted(self._unknown)), frozenset(self._judges))
+        return Notes(
+            self._errors,
+            self._unreadable,
+            tuple(sorted(self._unknown)),
+            frozenset(self._judges),
+            tuple(sorted(self._repeated)),
+        )
 
     def add_all(self, results: Iterable[QueryResult | Unreadable]) -> None:
         twice: set[str] = set()
@@ -113,6 +121,7 @@ class _Scoring:
         for row, query_id in enumerate(list(self.scores)) if twice else ():
             if query_id in twice:
                 self.columns.clear(row)
+                self.hit_keys.clear(row)
                 self._add(row, Unreadable(query_id, "the result is stored twice"))
 
     def _add(self, row: int, result: QueryResult | Unreadable) -> None:
@@ -120,6 +129,10 @@ class _Scoring:
         if isinstance(result, Unreadable):
             self._unreadable[query_id] = result.reason
             result = QueryResult(query_id=query_id, hits=(), error=result.reason)
+        hits = distinct_hits(result.hits)
+        if len(hits) < len(result.hits):
+            self._repeated.add(query_id)
+            result = msgspec.structs.replace(result, hits=hits)
         query = self._query_of(query_id)
         is_golden = query is not None
         if query is None:
@@ -136,4 +149,6 @@ class _Scoring:
             paths = targets.paths or self._passages.paths_of(targets.doc_ids, targets.ids)
             judged = msgspec.structs.replace(judged, target_paths=paths)
         self.columns.add(row, judged)
+        if row == len(self.scores):
+            self.hit_keys.add(() if result.error is not None else result.hits)
         self.scores[query.id] = self._score_of(judged)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_kebab_eval.settings.options import BY_NAME, DEFAULT_FAIL_ON, OPTIONS, Option
+from pytest_kebab_eval.settings.options import BY_NAME, DEFAULT_CHECKS, DEFAULT_FAIL_ON, OPTIONS, Option
 from pytest_kebab_eval.settings.sources import Sources, names_a_run
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_NAME",
+    "DEFAULT_CHECKS",
     "DEFAULT_FAIL_ON",
     "DEFAULT_GOLDEN",
     "OPTIONS",

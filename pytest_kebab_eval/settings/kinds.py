@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kebab_eval.errors import SettingsError
+from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.settings.options import Kind, Option
 from pytest_kebab_eval.settings.sources import Given
 from pytest_kebab_eval.text import brief
@@ -78,11 +79,24 @@ def _choice(given: Given, option: Option) -> str:
 
 def _words(given: Given, option: Option) -> frozenset[str]:
     words = [word.strip() for word in str(given.value).split(",")]
+    if words == ["none"]:
+        return frozenset()
     for word in words:
         if word and word not in option.choices:
             known = ", ".join(option.choices)
             raise SettingsError(f"{given.source} knows no '{brief(word)}'; it takes {known}")
     return frozenset(filter(None, words))
+
+
+def _cutoffs(given: Given, _: Option) -> tuple[int, ...]:
+    numbers = [text.strip() for text in str(given.value).split(",")]
+    if numbers == ["none"]:
+        return ()
+    if not all(
+        text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= LARGEST_CUTOFF for text in numbers
+    ):
+        raise _refusal(given, f"whole numbers from 1 to {LARGEST_CUTOFF:,}, separated by commas")
+    return tuple(sorted({int(text) for text in numbers}))
 
 
 def _list(given: Given, _: Option) -> tuple[str, ...]:
@@ -98,5 +112,6 @@ _CONVERTERS: dict[Kind, Callable[[Given, Option], Any]] = {
     "share": _share,
     "choice": _choice,
     "words": _words,
+    "cutoffs": _cutoffs,
     "list": _list,
 }

@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 _RUN_NAMES = "a run id, a unique prefix of one, latest, latest~1, or commit:<hash prefix>"
 DEFAULT_FAIL_ON = "retrieval,answer,refusal,citation,error"
-_FAIL_ON = (*DEFAULT_FAIL_ON.split(","), "loss")
+DEFAULT_CHECKS = frozenset(DEFAULT_FAIL_ON.split(","))
+_FAIL_ON = (*DEFAULT_FAIL_ON.split(","), "loss", "attribution")
 
 
 Kind = Literal[
@@ -21,7 +22,8 @@ Kind = Literal[
     "whole number",  # from 1 on
     "share",  # above 0 and up to 1
     "choice",  # one of the choices
-    "words",  # some of the choices, separated by commas
+    "words",  # some of the choices, separated by commas, or none
+    "cutoffs",  # whole numbers up to 1,000, separated by commas
     "list",  # texts, by repeating the option; in ini, one a line
 ]
 
@@ -139,7 +141,7 @@ OPTIONS = (
     Option(
         "fail_on",
         "words",
-        f"what a query fails on, of {', '.join(_FAIL_ON)}",
+        f"what a query fails on, of {', '.join(_FAIL_ON)}; none for gates alone",
         default=DEFAULT_FAIL_ON,
         metavar="LIST",
         choices=_FAIL_ON,
@@ -160,6 +162,15 @@ OPTIONS = (
         default=5,
         metavar="K",
         in_command=True,
+    ),
+    Option(
+        "cutoffs",
+        "cutoffs",
+        "cutoffs of the @k metrics to store and show beside 1, 3, 5 and 10, such as 20,100",
+        default="none",
+        metavar="LIST",
+        in_command=True,
+        if_empty="give cutoffs such as 20,100, or leave the option out",
     ),
     Option(
         "compare_k",

@@ -39,6 +39,7 @@ class Settings(NamedTuple):
     fail_on: frozenset[str] = default_of("fail_on")
     strict_chunker_version: bool = default_of("strict_chunker_version")
     k: int = default_of("k")
+    cutoffs: tuple[int, ...] = default_of("cutoffs")
     compare_k: int = default_of("compare_k")
     span_overlap: float = default_of("span_overlap")
     store: bool = default_of("store")

@@ -102,5 +102,5 @@ def test_commands_of_a_block_are_told_from_their_output() -> None:
 )
 def test_a_block_that_is_wrong_fails(tmp_path: Path, language: str, text: str) -> None:
     reader = Reader(tmp_path, lambda command: False)
-    with pytest.raises(Exception):  # noqa: B017  of whichever kind its checker raises
+    with pytest.raises(Exception):  # noqa: B017, PT011  of whichever kind its checker raises
         reader.follow(Block("page.md:1", language, text))

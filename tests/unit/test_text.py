@@ -187,3 +187,8 @@ def test_a_path_far_away_is_shown_in_full(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_hostile_path_is_shown_inert() -> None:
     assert shown_path(Path("a\x1b[31m.yaml")) == "a\\x1b[31m.yaml"
+
+
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👩\u200d💻"])
+def test_joiners_that_scripts_need_are_shown_as_they_are(text: str) -> None:
+    assert printable(text) == text

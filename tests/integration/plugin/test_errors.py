@@ -334,7 +334,7 @@ def test_an_unreadable_result_fails_its_query_under_xdist_too(project: Project) 
     pytest.importorskip("xdist")
     project.make_database(A={"q-001": result("c1")}, B={"q-001": "{"})
     outcome = project.pytest("-n", "2")
-    assert "the stored result in run B cannot be read" in printed(outcome)
+    assert "the stored result in run B (B) cannot be read" in printed(outcome)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert aggregate_of(project.database, "B") == {}
 
@@ -375,7 +375,7 @@ def test_a_result_that_does_not_parse_fails_its_query_alone_and_keeps_its_run_fr
     text = printed(outcome)
     outcome.assert_outcomes(passed=1, failed=1)
     outcome.stdout.fnmatch_lines(
-        ["*query[[]q-001] PASSED*", "*query[[]q-002] FAILED*", f"*in run {broken} cannot be read*"]
+        ["*query[[]q-001] PASSED*", "*query[[]q-002] FAILED*", f"*in run {broken} ({broken}) cannot be read*"]
     )
     assert f"unreadable: query q-002 in run {broken}" in text
     assert f"ERROR: the aggregate of run {broken} was not stored" in text

@@ -222,4 +222,4 @@ def test_the_name_of_the_golden_file_is_escaped(project: Project, actions: None)
 def test_an_unreadable_result_is_annotated(project: Project, actions: None) -> None:
     project.make_database(A={"q-001": result("c1")}, B={"q-001": "{oops"})
     (line,) = annotated(project.pytest())
-    assert "::the stored result in run B cannot be read: " in line
+    assert "::the stored result in run B (B) cannot be read: " in line

@@ -218,7 +218,8 @@ def test_the_mark_is_right_after_a_tab() -> None:
     [
         ("hitt@5 >= 0.8", "hit@5"),
         ("delta mmr >= 0", "mrr"),
-        ("precision@5 >= 0.1", "precision@5_chunk"),
+        ("recal@5_doc >= 0.1", "recall@5_doc"),
+        ("regresions <= 3", "regressions"),
         ("refusal_corectness >= 1", "refusal_correctness"),
         ("abstention_acuracy >= 1", "abstention_accuracy"),
     ],
@@ -235,10 +236,16 @@ def test_an_unknown_metric_like_no_other_has_no_hint() -> None:
     assert "did you mean" not in said
 
 
-def test_a_cutoff_that_there_is_not_is_an_unknown_metric() -> None:
-    said, at = marked("hit@7 >= 1")
-    assert at == "hit@7 >= 1"
-    assert "k is 1, 3, 5 or 10, or the letter k for the query's own" in said
+def test_a_metric_that_is_only_there_with_an_ending_names_each() -> None:
+    said, _ = marked("precision@5 >= 0.1")
+    assert "did you mean 'precision@5_chunk' or 'precision@5_doc'?" in said
+
+
+@pytest.mark.parametrize("name", ["hit@0", "hit@1001", "overlap@1001"])
+def test_a_cutoff_past_a_thousand_is_an_unknown_metric(name: str) -> None:
+    said, at = marked(f"{name} >= 1")
+    assert at == f"{name} >= 1"
+    assert "k is from 1 to 1,000, or the letter k for the query's own" in said
 
 
 def test_metrics_of_a_users_own_are_hinted_at_too() -> None:

@@ -230,3 +230,48 @@ def test_an_accepted_loss_is_needed_only_where_losses_are_to_fail(tmp_path: Path
 
 def test_an_accepted_regression_may_not_hide_an_ended_date_behind_lost_coverage(tmp_path: Path) -> None:
     assert verdict(tmp_path, known("2031-01-30"), HIT, None).outcome is Outcome.FAILED
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+CLAIM: Json = C1 | {"claims": ["forty-two"]}
+SAYS = result("c1", answer=answer("It is forty-two."))
+
+
+@pytest.mark.parametrize(
+    ("b", "reason"),
+    [
+        (
+            result("c1", answer=answer("It is six.")),
+            "the answer contained a claim in A and contains none in B",
+        ),
+        (result("c1"), "it was answered in A and has no answer in B"),
+        (
+            result("c1", answer=answer("no", grounded=False)),
+            "it was answered in A and refused in B; it was refused in B",
+        ),
+    ],
+)
+def test_a_claim_that_held_in_a_and_does_not_in_b_fails(tmp_path: Path, b: Json, reason: str) -> None:
+    assert verdict(tmp_path, CLAIM, SAYS, b) == Verdict(Outcome.FAILED, reason)
+
+
+CITES = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer(cites=[line("c1.md", 1, 9)]))
+CITES_ANOTHER = result(
+    hit("c1", citation=line("c1.md", 1, 9)),
+    hit("x", 2, citation=line("x.md", 1, 9)),
+    answer=answer(cites=[line("x.md", 1, 9)]),
+)
+
+
+def test_citing_no_target_any_more_fails_only_where_attribution_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "asked").mkdir()
+    assert verdict(tmp_path, C1, CITES, CITES_ANOTHER).outcome is Outcome.PASSED
+    found = verdict(tmp_path / "asked", C1, CITES, CITES_ANOTHER, fail_on=frozenset({"attribution"}))
+    assert found == Verdict(Outcome.FAILED, "the answer cited a target in A and cites none in B")
+
+
+def test_a_result_that_cannot_be_read_names_the_run_by_its_id(tmp_path: Path) -> None:
+    found = verdict(tmp_path, C1, HIT, "{broken")
+    assert found.outcome is Outcome.FAILED
+    assert found.reason.startswith("the stored result in run B (b) cannot be read: ")

@@ -22,6 +22,7 @@ THEIRS = {
     "recall@{}": "recall_{}",
     "precision@{}_chunk": "P_{}",
     "ndcg@{}": "ndcg_cut_{}",
+    "map@{}": "map_cut_{}",
 }
 
 
@@ -77,6 +78,12 @@ def test_a_metric_with_a_cutoff_is_trec_evals(name: str, found: list[Topic]) -> 
 @given(found=topics)
 def test_mrr_is_trec_evals_reciprocal_rank_of_the_top_ten(found: list[Topic]) -> None:
     assert ours(found)["mrr"] == pytest.approx(theirs(found, "recip_rank", depth=10), abs=0.500001e-4)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(found=topics)
+def test_map_is_trec_evals(found: list[Topic]) -> None:
+    assert ours(found)["map"] == pytest.approx(theirs(found, "map"), abs=0.500001e-4)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -282,3 +282,24 @@ def test_what_no_query_is_applicable_to_is_null_over_none(tmp_path: Path, metric
     aggregate = scored(tmp_path, {"q1": {}}, {"q1": result("c1")})
     assert metric in aggregate.by_name()
     assert with_n(aggregate, metric) == (None, 0)
+
+
+# -- citations that name a section -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("section", "covered"),
+    [("Install", 1.0), ("Guide > Install", 1.0), ("Guide", 1.0), ("Usage", 0.0), ("# Install", 1.0)],
+)
+def test_a_citation_of_a_section_is_of_hits_in_that_section_alone(
+    tmp_path: Path, section: str, covered: float
+) -> None:
+    found = hit("d1#1", heading_path=["Guide", "Install"])
+    cited = {"kind": "caption", "path": "d1.md", "section": section}
+    stored = result(found, answer=answer(cites=[cited]))
+    assert value(tmp_path, "citation_coverage", {}, stored) == covered
+
+
+def test_a_hit_that_does_not_say_its_section_may_be_of_any(tmp_path: Path) -> None:
+    cited = {"kind": "caption", "path": "d1.md", "section": "Install"}
+    assert value(tmp_path, "citation_coverage", {}, result("d1#1", answer=answer(cites=[cited]))) == 1.0

@@ -82,7 +82,7 @@ def test_an_alias_is_another_name_of_the_same_metric(alias: str, name: str) -> N
     assert Metric.parse(alias) == Metric.parse(name)
 
 
-@pytest.mark.parametrize("name", ["hits@5", "hit@2", "hit", "mrr@10", "", "HIT@5"])
+@pytest.mark.parametrize("name", ["hits@5", "hit@0", "hit@1001", "hit@07", "hit", "mrr@10", "", "HIT@5"])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
     with pytest.raises((KeyError, ValueError)):
         Metric.parse(name)

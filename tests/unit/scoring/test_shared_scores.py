@@ -135,7 +135,8 @@ def test_significance_is_that_of_the_changes_query_by_query(asked_pairs: list[Pa
     a, b = scorecards(asked_pairs)
     found = compare_totals((), a, b, {}).significance
     changes = [float(reciprocal(pair.b)) - float(reciprocal(pair.a)) for pair in asked_pairs]
-    expected = paired_significance([one for one in changes if one], len(changes), yes_no=False)
+    is_yes_no = {reciprocal(asked) for pair in asked_pairs for asked in (pair.a, pair.b)} <= {0, 1}
+    expected = paired_significance([change for change in changes if change], len(changes), yes_no=is_yes_no)
     assert (found["mrr"].n, found["mrr"].up, found["mrr"].down) == (expected.n, expected.up, expected.down)
     assert found["mrr"].p == expected.p
     both = [pair for pair in asked_pairs if pair.a.judged is not None and pair.b.judged is not None]

@@ -1,0 +1,38 @@
+"""The hits of every query of a run in few bytes, so that two runs' rankings can be compared."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+from pytest_kebab_eval.model import Hit
+
+
+class HitKeys:
+    """For each query, in its row, a number for each hit in rank order; equal ids have equal numbers."""
+
+    def __init__(self) -> None:
+        self._keys = array("q")
+        self._starts = array("q")
+        self._ends = array("q")
+
+    def add(self, hits: Sequence[Hit]) -> None:
+        """The hits of the next query."""
+        self._starts.append(len(self._keys))
+        self._keys.extend([hash(hit.chunk_id or hit.doc_id or hit.doc_path) for hit in hits])
+        self._ends.append(len(self._keys))
+
+    def clear(self, row: int) -> None:
+        """Forget the hits of a query."""
+        self._ends[row] = self._starts[row]
+
+    def of(self, row: int) -> array[int]:
+        """The keys of a query's hits, the best first."""
+        return self._keys[self._starts[row] : self._ends[row]]
+
+    def without(self, ids: Iterable[str]) -> set[str]:
+        """Which of these ids no hit of the run has."""
+        unseen = {hash(name): name for name in ids}
+        for key in self._keys:
+            unseen.pop(key, None)
+        return set(unseen.values())

@@ -1,0 +1,149 @@
+"""How far two rankings are apart: by hand, against the definition, and in gates and reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_kebab_eval import CompareReport, GateError
+from pytest_kebab_eval.comparing.movement import overlap, rbo
+from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.settings import Settings
+from tests.builders import Json, make_database, result, write_golden
+
+lists = st.lists(st.integers(0, 20), unique=True, max_size=15)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "k", "value"),
+    [
+        ([1, 2, 3], [1, 2, 3], 3, 1.0),
+        ([1, 2, 3], [3, 2, 1], 3, 1.0),  # order does not matter
+        ([1, 2, 3], [3, 2, 1], 1, 0.0),
+        ([1, 2, 3], [1, 2, 4], 3, 2 / 4),
+        ([1, 2], [], 3, 0.0),
+        ([], [], 3, 1.0),
+        ([1], [1, 2, 3], 3, 1 / 3),
+    ],
+)
+def test_overlap_is_what_is_shared_over_what_there_is(
+    a: list[int], b: list[int], k: int, value: float
+) -> None:
+    assert overlap(a, b, k) == value
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "value"),
+    [
+        ([1, 2, 3], [1, 2, 3], 1.0),
+        ([1, 2], [3, 4], 0.0),
+        ([], [1], 0.0),
+        ([], [], 1.0),
+        # agreement 0, then 1: 1/9 x (0 + 1 x 0.81) + 1 x 0.81
+        ([1, 2], [2, 1], 0.9),
+        # shared 0, then 1 of 2: 1/9 x (1/2 x 0.81) + (1/2) x 0.81
+        ([1], [2, 1], 0.45),
+        # shared 1, then 1; past the shorter list it is taken to go on agreeing: 1
+        ([1], [1, 2], 1.0),
+    ],
+)
+def test_rbo_by_hand(a: list[int], b: list[int], value: float) -> None:
+    assert rbo(a, b) == pytest.approx(value)
+
+
+@given(lists, lists)
+def test_rbo_is_its_definition(a: list[int], b: list[int]) -> None:
+    """Equation 32 of Webber, Moffat and Zobel, term by term."""
+    p = 0.9
+    short, long = sorted([a, b], key=len)
+    if not short:
+        assert rbo(a, b) == (0.0 if long else 1.0)
+        return
+    s, n = len(short), len(long)
+    shared = [len(set(long[:d]) & set(short[: min(d, s)])) for d in range(n + 1)]
+    first = sum(shared[d] / d * p**d for d in range(1, n + 1))
+    second = sum(shared[s] * (d - s) / (s * d) * p**d for d in range(s + 1, n + 1))
+    tail = ((shared[n] - shared[s]) / n + shared[s] / s) * p**n
+    assert rbo(a, b) == pytest.approx((1 - p) / p * (first + second) + tail)
+
+
+@given(lists, lists)
+def test_movement_is_between_0_and_1_and_the_same_both_ways(a: list[int], b: list[int]) -> None:
+    assert -1e-9 <= rbo(a, b) <= 1 + 1e-9
+    assert rbo(a, b) == pytest.approx(rbo(b, a))
+    assert rbo(a, a) == pytest.approx(1.0)
+    assert overlap(a, b, 5) == overlap(b, a, 5)
+
+
+# -- in the report -----------------------------------------------------------------------------------
+
+
+def compared(
+    directory: Path, a: dict[str, Json], b: dict[str, Json], *gates: str, **entry: object
+) -> CompareReport:
+    entries = [{"id": name, "query": "?", "lang": "de" if name < "q2" else "en", **entry} for name in a]
+    golden = write_golden(directory / "golden.yaml", entries)
+    db = make_database(directory / "kebab.sqlite", a=a, b=b)
+    chosen = Settings("a", "b", db, db, golden, gates=gates)
+    return evaluate(chosen, find_inputs(chosen)).report
+
+
+A = {"q1": result("c1", "c2"), "q2": result("c1"), "q3": result("c1")}
+B = {"q1": result("c2", "c1"), "q2": result("c1"), "q3": result("x")}
+
+
+def test_rankings_are_compared_without_any_label(tmp_path: Path) -> None:
+    report = compared(tmp_path, A, B)
+    found = [(comparison.overlap, comparison.rbo) for comparison in report.per_query]
+    assert found == [(1.0, 0.9), (1.0, 1.0), (0.0, 0.0)]
+    assert report.comparison is not None
+    assert report.comparison.values["overlap@10"] == 0.6667  # (1 + 1 + 0) / 3
+    assert report.comparison.values["overlap@1"] == 0.3333
+    assert report.comparison.values["rbo"] == 0.6333
+    assert report.comparison.slices["lang=de"]["rbo"] == 0.9
+
+
+def test_a_query_that_errored_in_both_runs_has_no_rankings(tmp_path: Path) -> None:
+    errored = result(error="boom")
+    report = compared(tmp_path, {"q1": errored, "q2": errored}, {"q1": errored, "q2": result("c1")})
+    assert report.comparison is not None
+    assert report.comparison.values["rbo"] == 0.0  # of q2 alone, which lost nothing it had but has moved
+
+
+@pytest.mark.parametrize(
+    ("gate", "passes", "reason"),
+    [
+        ("regressions <= 1", True, "regressions is 1"),
+        ("regressions <= 0", False, "regressions is 1, not <= 0"),
+        ("regressions <= 40%", True, "regressions is 1 of 3 (33.33%)"),
+        ("regressions <= 33%", False, "regressions is 1 of 3 (33.33%), not <= 33%"),
+        ("regressions{lang=de} == 0", True, "regressions{lang=de} is 0"),
+        ("losses <= 0", False, "losses is 1, not <= 0"),
+        ("wins >= 1", False, "wins is 0, not >= 1"),
+        ("failed <= 1", True, "failed is 1"),
+        ("overlap@5 >= 0.7", False, "overlap@5 is 0.6667, not >= 0.7"),
+        ("overlap@7 >= 60%", True, "overlap@7 is 0.6667"),
+        ("rbo{lang=de} >= 0.9", True, "rbo{lang=de} is 0.9"),
+        ("rbo{lang=ko} >= 0.9", False, "nothing was compared for rbo{lang=ko}"),
+    ],
+)
+def test_a_gate_on_the_comparison_itself(tmp_path: Path, gate: str, passes: bool, reason: str) -> None:
+    (judged,) = compared(tmp_path, A, B, gate, expected_chunk_ids=["c1"]).gates
+    assert (judged.passed, judged.reason) == (passes, reason)
+
+
+def test_a_delta_of_the_comparison_makes_no_sense(tmp_path: Path) -> None:
+    with pytest.raises(GateError, match="regressions compares the two runs already, so drop 'delta'"):
+        compared(tmp_path, A, B, "delta regressions <= 0")
+
+
+def test_a_run_alone_has_no_comparison_to_gate_on(tmp_path: Path) -> None:
+    golden = write_golden(tmp_path / "golden.yaml", [{"id": "q1", "query": "?"}])
+    db = make_database(tmp_path / "kebab.sqlite", b=B)
+    chosen = Settings(None, "b", db, db, golden, gates=("rbo >= 0.5",))
+    with pytest.raises(GateError, match="is on the comparison of two runs, which takes --kebab-run-a"):
+        find_inputs(chosen)

@@ -1,0 +1,147 @@
+"""A comparison that measures nothing must not pass for one in which nothing was lost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_kebab_eval.comparing.verdicts import Outcome
+from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.settings import Settings
+from tests.builders import Json, make_database, result, write_golden
+
+
+def compared(
+    directory: Path, entries: list[Json], a: dict[str, Json] | None, b: dict[str, Json], **more: object
+) -> Evaluation:
+    golden = write_golden(directory / "golden.yaml", [{"query": "?", **entry} for entry in entries])
+    db = make_database(directory / "kebab.sqlite", a=a or {}, b=b)
+    return evaluate(Settings("a" if a is not None else None, "b", db, db, golden, **more))  # type: ignore[arg-type]
+
+
+def expecting(count: int, prefix: str = "doc") -> list[Json]:
+    return [{"id": f"q{n}", "expected_chunk_ids": [f"{prefix}{n}"]} for n in range(count)]
+
+
+def found(count: int, prefix: str = "") -> dict[str, Json]:
+    return {f"q{n}": result(f"{prefix}{n}") for n in range(count)}
+
+
+def test_ids_written_otherwise_are_a_problem_that_shows_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = compared(Path(), expecting(6), found(6), found(6)).report
+    (problem,) = report.problems
+    assert problem == (
+        "nothing was measured: of 6 queries in golden.yaml that expect something, run a or b found nothing"
+        " expected at any rank; query 'q0' expects 'doc0' and found '0'"
+    )
+
+
+def test_a_run_alone_that_finds_nothing_expected_is_a_problem(tmp_path: Path) -> None:
+    (problem,) = compared(tmp_path, expecting(6), None, found(6)).report.problems
+    assert "run b found nothing expected at any rank; query 'q0' expects 'doc0' and found '0'" in problem
+
+
+def test_documents_and_anchors_are_shown_by_what_they_are(tmp_path: Path) -> None:
+    documents = [{"id": f"q{n}", "expected_doc_ids": ["d1.md"]} for n in range(6)]
+    (problem,) = compared(tmp_path, documents, None, found(6, "d1#")).report.problems
+    assert "expects 'd1.md' and found 'd1'" in problem
+
+
+def test_fewer_than_five_queries_are_a_warning(tmp_path: Path) -> None:
+    report = compared(tmp_path, expecting(4), found(4), found(4)).report
+    assert report.problems == ()
+    assert any(warning.startswith("nothing was measured: of 4 queries") for warning in report.warnings)
+
+
+def test_one_target_at_any_depth_is_enough(tmp_path: Path) -> None:
+    deep = found(6) | {"q5": result(*(f"x{n}" for n in range(30)), "doc5")}
+    report = compared(tmp_path, expecting(6), found(6), deep).report
+    assert report.problems == ()
+
+
+def test_queries_without_hits_or_targets_are_not_asked(tmp_path: Path) -> None:
+    nothing = {f"q{n}": result() for n in range(6)}
+    assert compared(tmp_path, expecting(6), nothing, nothing).report.problems == ()
+
+
+def test_a_baseline_whose_ids_are_written_otherwise_is_a_warning(tmp_path: Path) -> None:
+    report = compared(tmp_path, expecting(6), found(6), found(6, "doc")).report
+    (warning,) = report.warnings
+    assert warning == (
+        "run A found something expected for 0 of 6 queries, run B for 6; are its ids those of the golden"
+        " file? query 'q0' expects 'doc0' and found '0'"
+    )
+
+
+def test_a_part_of_the_golden_file_whose_ids_occur_nowhere_is_a_warning(tmp_path: Path) -> None:
+    entries = [*expecting(6), *({"id": f"q{n}", "expected_chunk_ids": [f"old{n}"]} for n in range(6, 12))]
+    report = compared(tmp_path, entries, found(12, "doc"), found(12, "doc")).report
+    (warning,) = report.warnings
+    assert warning == (
+        "6 of 12 queries expect only ids that no hit of these runs has; query 'q10' expects 'old10' and found"
+        " 'doc10'; check them with kebab-eval validate"
+    )
+
+
+def test_a_chunk_that_a_result_holds_twice_counts_once_with_a_warning(tmp_path: Path) -> None:
+    twice = {"q0": result("doc0", "doc0", "x")}
+    report = compared(tmp_path, expecting(1), twice, twice).report
+    assert report.aggregate_b.value("precision@3_chunk") == 0.3333
+    said = "such as that of query 'q0'; a chunk counts once, at its first rank"
+    assert report.warnings == tuple(
+        f"run {run} holds the same chunk twice in 1 results, {said}" for run in ("a", "b")
+    )
+
+
+# -- ids that were changed on one side ---------------------------------------------------------------
+
+Change = Callable[[str], str]
+CHANGES: dict[str, Change] = {
+    "renamed": lambda name: f"doc-{name}",
+    "shifted": lambda name: f"c{int(name[1:]) + 1000}",
+    "re-cased": str.upper,
+    "truncated": lambda name: name[:-1],
+}
+
+
+def changed_pair(
+    generator: random.Random, change: Change
+) -> tuple[list[Json], dict[str, Json], dict[str, Json], str]:
+    """A golden file and two good runs, of which one, or the golden file, then had its ids changed."""
+    count = generator.randint(5, 25)
+    ids = generator.sample([f"c{n}" for n in range(100, 999)], 3 * count)
+    golden = {f"q{n}": ids[n] for n in range(count)}
+    side = generator.choice(["a", "b", "both runs"])
+
+    def run(name: str) -> dict[str, Json]:
+        is_changed = side in (name, "both runs")
+        rankings = {}
+        for query_id, target in golden.items():
+            others = generator.sample(ids[count:], 4)
+            others.insert(generator.randint(0, 4), target)
+            rankings[query_id] = result(*(change(chunk) if is_changed else chunk for chunk in others))
+        return rankings
+
+    entries: list[Json] = [{"id": name, "expected_chunk_ids": [chunk]} for name, chunk in golden.items()]
+    return entries, run("a"), run("b"), side
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("batch", range(5))
+def test_no_pair_of_runs_with_ids_changed_on_one_side_is_green_in_silence(
+    tmp_path: Path, kind: str, batch: int
+) -> None:
+    generator = random.Random(f"{kind}-{batch}")
+    for number in range(25):  # 4 kinds x 5 batches x 25 = 500 pairs
+        entries, a, b, side = changed_pair(generator, CHANGES[kind])
+        (tmp_path / str(number)).mkdir()
+        evaluation = compared(tmp_path / str(number), entries, a, b)
+        failing = any(verdict.outcome is Outcome.FAILED for verdict in evaluation.verdicts.values())
+        report = evaluation.report
+        assert failing or report.problems or report.warnings, (number, side)
