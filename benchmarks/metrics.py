@@ -30,7 +30,9 @@ THEIRS = dict(zip(OURS, ("success_5", "recip_rank", "recall_10", "P_5", "ndcg_cu
 golden = load_golden_set("golden.yaml")
 queries = golden.by_id()
 with open_database(Path("kebab.sqlite")) as database:
-    runs = [[one for one in database.results(run) if isinstance(one, QueryResult)] for run in ("a", "b")]
+    runs = [
+        [topic for topic in database.results(run) if isinstance(topic, QueryResult)] for run in ("a", "b")
+    ]
 
 
 def ours() -> dict[str, float]:
@@ -59,9 +61,9 @@ def theirs() -> dict[str, float]:
     qrels = {query.id: dict.fromkeys(query.expected_chunk_ids, 1) for query in golden.queries}
     totals: dict[str, float] = {}
     for rows in runs:
-        run = {one.query_id: {hit.chunk_id or "": -float(hit.rank) for hit in one.hits} for one in rows}
+        run = {topic.query_id: {hit.chunk_id or "": -float(hit.rank) for hit in topic.hits} for topic in rows}
         found = pytrec_eval.RelevanceEvaluator(qrels, set(THEIRS.values())).evaluate(run)
-        totals = {name: mean([one[name] for one in found.values()]) for name in THEIRS.values()}
+        totals = {name: mean([topic[name] for topic in found.values()]) for name in THEIRS.values()}
     return totals
 
 

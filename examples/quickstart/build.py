@@ -205,7 +205,7 @@ def _insert_run(
             "query_id": query_id,
             "query": query_id.replace("-", " "),
             "mode": "hybrid",
-            "hits_top_k": [_hit(rank, one, chunks[one]) for rank, one in enumerate(hit_ids, 1)],
+            "hits_top_k": [_hit(rank, name, chunks[name]) for rank, name in enumerate(hit_ids, 1)],
             "answer": _answer(answer, chunks),
             "elapsed_ms": 40 + 3 * len(hit_ids),
             "error": None,

@@ -26,21 +26,21 @@ def main(directory: Path) -> int:
     print(f"$ cd {directory}\n$ {' '.join(command)}", flush=True)
     code = subprocess.run([sys.executable, "-m", *command], cwd=directory, check=False).returncode
     report = directory / "runs" / "candidate" / "report.md"
-    caught = [one for one in _read(report.with_suffix(".json"))["per_query"] if one["checks"]]
+    caught = [query for query in _read(report.with_suffix(".json"))["per_query"] if query["checks"]]
     print(
         f"\nThe candidate made {len(caught)} queries worse, and pytest failed the build (exit code {code}):"
     )
-    for one in caught:
-        print(f"  - {one['query_id']}: {_in_words(one)}")
+    for query in caught:
+        print(f"  - {query['query_id']}: {_in_words(one)}")
     print(f"Read the whole comparison in {report}")
     return 0 if code == 1 and caught else 1
 
 
-def _in_words(one: dict[str, Any]) -> str:
-    if one["lost"]:
-        expected = ", ".join(one["lost"])
-        return f"{expected} was found at rank {one['a_hit_rank']} and is now missing; {CAUSES[one['cause']]}."
-    return f"{CAUSES[one['cause']]}."
+def _in_words(query: dict[str, Any]) -> str:
+    if query["lost"]:
+        expected = ", ".join(query["lost"])
+        return f"{expected} was found at rank {query['a_hit_rank']} and is now missing; {CAUSES[query['cause']]}."
+    return f"{CAUSES[query['cause']]}."
 
 
 def _read(path: Path) -> Any:

@@ -105,13 +105,18 @@ CHANGED = {
 
 
 def test_exactly_the_queries_whose_passage_moved_are_said_to_have_changed(report: CompareReport) -> None:
-    kinds = {one.query_id: (one.kind, one.a_hit_rank, one.b_hit_rank) for one in report.per_query}
+    kinds = {
+        comparison.query_id: (comparison.kind, comparison.a_hit_rank, comparison.b_hit_rank)
+        for comparison in report.per_query
+    }
     assert {query_id: kind for query_id, kind in kinds.items() if kind[0] is not DRAW} == CHANGED
 
 
 def test_the_averages_alone_would_not_have_told(report: CompareReport) -> None:
     # 32 queries have targets. In the top 5, A misses postmortem-who and B probation-length: 31 / 32.
-    hit_at_5 = [one.value("hit@5") for one in (report.aggregate_a, report.aggregate_b) if one]
+    hit_at_5 = [
+        comparison.value("hit@5") for comparison in (report.aggregate_a, report.aggregate_b) if comparison
+    ]
     assert hit_at_5 == [0.9688, 0.9688]
 
 
@@ -127,7 +132,9 @@ def test_ranks_are_those_of_the_first_hit_that_holds_the_answer(
     recorded: Path, report: CompareReport
 ) -> None:
     """Matching by lines, held against the texts themselves, for every query and both runs."""
-    judged = {one.query_id: (one.a_hit_rank, one.b_hit_rank) for one in report.per_query}
+    judged = {
+        comparison.query_id: (comparison.a_hit_rank, comparison.b_hit_rank) for comparison in report.per_query
+    }
     stored = [results_of(recorded, run_id) for run_id in RUNS]
     by_text = {
         query.id: tuple(first_with_answer(query, results[query.id].hits) for results in stored)
@@ -138,7 +145,11 @@ def test_ranks_are_those_of_the_first_hit_that_holds_the_answer(
 
 def results_of(database: Path, run_id: str) -> dict[str, QueryResult]:
     with open_database(database) as opened:
-        return {one.query_id: one for one in opened.results(run_id) if isinstance(one, QueryResult)}
+        return {
+            comparison.query_id: comparison
+            for comparison in opened.results(run_id)
+            if isinstance(comparison, QueryResult)
+        }
 
 
 def first_with_answer(query: GoldenQuery, hits: tuple[Hit, ...]) -> int | None:
@@ -207,7 +218,7 @@ def test_a_run_held_against_itself_passes(pytester: pytest.Pytester, recorded: P
 def test_the_way_back_turns_the_regression_into_a_win(recorded: Path) -> None:
     back = compare_runs("by-window", "by-heading", db=recorded, golden=GOLDEN)
     # the 3 losses and the regression are wins, the 6 wins losses
-    assert Counter(one.kind for one in back.per_query) == {WIN: 4, LOSS: 6, DRAW: 23}
+    assert Counter(comparison.kind for comparison in back.per_query) == {WIN: 4, LOSS: 6, DRAW: 23}
 
 
 def test_strict_refuses_to_compare_the_two_chunkers(pytester: pytest.Pytester, recorded: Path) -> None:

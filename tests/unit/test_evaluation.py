@@ -166,7 +166,7 @@ def test_two_runs_of_one_database_are_compared(db: Path, golden: Path) -> None:
     report = compare_runs("a", "b", db=db, golden=golden)
     assert (report.run_a, report.run_b) == ("a", "b")
     assert (side_a(report).mrr, report.aggregate_b.mrr, deltas_of(report).mrr) == (1.0, 0.5, -0.5)
-    assert [(one.query_id, one.note) for one in report.per_query] == [("q1", "rank 1→2")]
+    assert [(comparison.query_id, comparison.note) for comparison in report.per_query] == [("q1", "rank 1→2")]
 
 
 def test_the_order_of_the_runs_is_that_of_the_arguments(db: Path, golden: Path) -> None:
@@ -175,7 +175,7 @@ def test_the_order_of_the_runs_is_that_of_the_arguments(db: Path, golden: Path) 
 
 def test_a_run_compared_with_itself_is_all_draws(db: Path, golden: Path) -> None:
     report = compare_runs("b", "b", db=db, golden=golden)
-    assert [one.kind for one in report.per_query] == [ComparisonKind.DRAW]
+    assert [comparison.kind for comparison in report.per_query] == [ComparisonKind.DRAW]
     assert set(deltas_of(report).by_name().values()) <= {0.0, None}
 
 
@@ -200,7 +200,7 @@ def test_runs_in_two_databases_are_compared(tmp_path: Path, golden: Path) -> Non
     db_a = make_database(tmp_path / "a.sqlite", same={"q1": result("c1")})
     db_b = make_database(tmp_path / "b.sqlite", same={"q1": result("x")})
     report = evaluate(Settings(run_a="same", run_b="same", db_a=db_a, db_b=db_b, golden=golden)).report
-    assert [one.note for one in report.per_query] == ["hit→miss"]
+    assert [comparison.note for comparison in report.per_query] == ["hit→miss"]
 
 
 def test_both_aggregates_are_stored_each_where_its_run_is(tmp_path: Path, golden: Path) -> None:
@@ -217,7 +217,9 @@ def test_the_aggregate_of_a_run_with_an_unreadable_result_is_not_stored(tmp_path
     evaluation = evaluate(chosen)
     store(chosen, evaluation)
     assert (aggregate_of(path, "a")["mrr"], aggregate_of(path, "b")) == (1.0, {})
-    assert [(one.side, one.query_id) for one in evaluation.report.unreadable] == [("b", "q1")]
+    assert [(comparison.side, comparison.query_id) for comparison in evaluation.report.unreadable] == [
+        ("b", "q1")
+    ]
 
 
 def test_a_config_snapshot_that_does_not_parse_counts_as_empty_with_a_warning(
@@ -341,7 +343,7 @@ def test_the_markdown_report_has_the_deltas_and_the_queries_that_changed(tmp_pat
     text = render_report_md(
         compare_runs("a", "b", db=make_database(tmp_path / "db.sqlite", a=a, b=b), golden=golden)
     )
-    rows = [one for one in text.splitlines() if one.startswith("|")]
+    rows = [comparison for comparison in text.splitlines() if comparison.startswith("|")]
     assert any("`won`" in row and "miss→hit" in row for row in rows)
     assert any("`lost`" in row and "hit→miss" in row for row in rows)
     assert not any("`same`" in row for row in rows)
@@ -355,8 +357,8 @@ def test_the_json_report_has_the_fields_of_a_compare_report(db: Path, golden: Pa
     assert report["deltas"]["mrr"] == -0.5
     assert report["deltas"]["chunker_version_match"] == "exact"
     assert report["deltas"]["matched_by"] == {"chunk": 1, "anchor": 0, "span": 0, "document": 0}
-    (one,) = report["per_query"]
-    assert one == {
+    (comparison,) = report["per_query"]
+    assert comparison == {
         "query_id": "q1",
         "kind": "loss",
         "a_hit_rank": 1,
@@ -449,11 +451,21 @@ def test_of_a_failing_query_no_more_is_kept_than_its_message_shows(tmp_path: Pat
     shown = evaluation.evidence["q1"]
     assert shown.a is not None
     assert shown.b is not None
-    assert [one.rank for one in shown.b.hits] == [1, 2, 3, 4, 5, 8]  # the first, and what took c1's place
+    assert [comparison.rank for comparison in shown.b.hits] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        8,
+    ]  # the first, and what took c1's place
     assert len(msgspec.json.encode(shown)) < 3000
     (comparison,) = evaluation.report.per_query
     (query,) = load_golden_set(golden).queries
     ((_, whole),) = read_evidence(settings, find_inputs(settings))
-    texts = [explain(query, evaluation.verdicts["q1"], comparison, one, "g.yaml:1") for one in (shown, whole)]
+    texts = [
+        explain(query, evaluation.verdicts["q1"], comparison, evidence, "g.yaml:1")
+        for evidence in (shown, whole)
+    ]
     assert texts[0] == texts[1]
     assert "instead   b8" in texts[0]

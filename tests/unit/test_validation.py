@@ -30,7 +30,7 @@ def findings(
     """Query ids and what is said of them; the queries expect nothing but what is given."""
     with open_database(database(directory, corpus, versions)) as opened:
         found = validate(with_lock(golden(*entries), lock), opened)
-    return [(one.query_id, one.text) for one in found]
+    return [(finding.query_id, finding.text) for finding in found]
 
 
 def database(
@@ -124,7 +124,9 @@ def test_without_an_index_chunks_are_looked_for_among_the_hits_of_all_runs(tmp_p
     entry = {"id": "q1", "expected_chunk_ids": ["c1", "c2", "c8"], "expected_doc_ids": ["d8"]}
     with open_database(path) as opened:
         found = validate(golden(entry), opened)
-    assert [one.text for one in found] == ["expects the chunk 'c8', which no stored run has ever found"]
+    assert [finding.text for finding in found] == [
+        "expects the chunk 'c8', which no stored run has ever found"
+    ]
 
 
 def test_a_finding_has_the_line_of_its_query(tmp_path: Path) -> None:

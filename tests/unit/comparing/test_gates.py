@@ -278,8 +278,8 @@ def hits(found: int, of: int) -> dict[str, Json]:
 
 def judged(directory: Path, a: Results | None, b: Results, gate: str, **more: Any) -> GateResult:
     """One gate on runs whose queries all expect c1."""
-    (one,) = compared(directory, dict.fromkeys(b, C1), a, b, gate, **more).gates
-    return one
+    (judged_gate,) = compared(directory, dict.fromkeys(b, C1), a, b, gate, **more).gates
+    return judged_gate
 
 
 @pytest.mark.parametrize(
@@ -367,17 +367,17 @@ def test_a_failing_gate_says_the_whole_value(tmp_path: Path) -> None:
     ],
 )
 def test_a_gate_on_what_was_not_measured_fails_and_says_so(tmp_path: Path, gate: str) -> None:
-    one = judged(tmp_path, hits(1, 1), hits(1, 1), gate)
-    assert (one.passed, one.value) == (False, None)
-    assert one.reason.startswith("nothing was measured for ")
+    judged_gate = judged(tmp_path, hits(1, 1), hits(1, 1), gate)
+    assert (judged_gate.passed, judged_gate.value) == (False, None)
+    assert judged_gate.reason.startswith("nothing was measured for ")
 
 
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_a_delta_of_what_one_run_alone_measured_was_not_measured(tmp_path: Path, side: str) -> None:
     silent, dear = {"q1": result("c1")}, {"q1": result("c1", cost_usd=1)}
     a, b = (dear, silent) if side == "a" else (silent, dear)
-    one = judged(tmp_path, a, b, "delta cost_usd <= 100")
-    assert (one.passed, one.reason) == (False, "nothing was measured for delta cost_usd")
+    judged_gate = judged(tmp_path, a, b, "delta cost_usd <= 100")
+    assert (judged_gate.passed, judged_gate.reason) == (False, "nothing was measured for delta cost_usd")
 
 
 # -- unless p > x ----------------------------------------------------------------------------------
@@ -401,15 +401,15 @@ def test_a_change_that_may_be_chance_is_excused_where_the_gate_says_so(
 
 
 def test_the_reason_of_an_excused_gate_gives_p(tmp_path: Path) -> None:
-    one = judged(tmp_path, hits(8, 8), hits(4, 8), "delta hit@1 >= 0 unless p > 0.05")
-    assert "p = 0.0625 > 0.05" in one.reason
+    judged_gate = judged(tmp_path, hits(8, 8), hits(4, 8), "delta hit@1 >= 0 unless p > 0.05")
+    assert "p = 0.0625 > 0.05" in judged_gate.reason
 
 
 def test_a_metric_without_a_test_is_not_excused(tmp_path: Path) -> None:
     a, b = {"q1": result("c1", elapsed_ms=1)}, {"q1": result("c1", elapsed_ms=9)}
-    one = judged(tmp_path, a, b, "delta latency_p95_ms <= 0 unless p > 0.05")
-    assert not one.passed
-    assert "no test" in one.reason
+    judged_gate = judged(tmp_path, a, b, "delta latency_p95_ms <= 0 unless p > 0.05")
+    assert not judged_gate.passed
+    assert "no test" in judged_gate.reason
 
 
 def test_p_is_that_of_the_slice(tmp_path: Path) -> None:

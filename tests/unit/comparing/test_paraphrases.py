@@ -64,12 +64,12 @@ def test_a_document_is_found_to_rank_ten_and_too_low_to_rank_fifty(
     tmp_path: Path, rank: int, state: str
 ) -> None:
     group = group_of(tmp_path, {"q1": found_at(rank)})
-    assert [(one.query_id, one.state) for one in group.queries] == [("q1", state)]
+    assert [(wording.query_id, wording.state) for wording in group.queries] == [("q1", state)]
 
 
 def test_a_document_that_is_not_among_fifty_hits_is_missing_for_sure(tmp_path: Path) -> None:
     group = group_of(tmp_path, {"q1": found_at(0, stored=50), "q2": found_at(1)})
-    assert [one.state for one in group.queries] == ["missing", "found"]
+    assert [wording.state for wording in group.queries] == ["missing", "found"]
     assert group.note is None
 
 
@@ -86,7 +86,7 @@ def test_a_shallow_pool_is_no_matter_where_everything_was_found(tmp_path: Path) 
 def test_a_wording_that_errored_is_missing_and_the_worst(tmp_path: Path) -> None:
     group = group_of(tmp_path, {"q1": found_at(1), "q2": result(hit("d1#1"), error="boom")})
     assert (group.worst, group.spread) == (0.0, 1.0)
-    assert [one.state for one in group.queries] == ["found", "missing"]
+    assert [wording.state for wording in group.queries] == ["found", "missing"]
 
 
 def test_groups_are_apart_and_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_groups_are_apart_and_in_the_order_of_their_names(tmp_path: Path) -> Non
         "alone": {"expected_doc_ids": ["d3"]},
     }
     report = compared(tmp_path, entries, {name: result("d1#1", "d2#1", "d3#1") for name in entries})
-    found = [(group.group, [one.query_id for one in group.queries]) for group in report.paraphrases_b]
+    found = [(group.group, [wording.query_id for wording in group.queries]) for group in report.paraphrases_b]
     assert found == [("ant", ["q2", "q3"]), ("zebra", ["q1"])]
 
 

@@ -42,8 +42,8 @@ def compared_all(
 def compared(tmp_path: Path, entry: Json, a: Json | None, b: Json | None, **more: Any) -> QueryComparison:
     """The comparison of q1; a side that is None has no result for it."""
     report = compared_all(tmp_path, {"q1": entry}, {"q1": a} if a else {}, {"q1": b} if b else {}, **more)
-    (one,) = report.per_query
-    return one
+    (comparison,) = report.per_query
+    return comparison
 
 
 def deltas_of(report: CompareReport) -> Deltas:
@@ -56,8 +56,8 @@ def side_a(report: CompareReport) -> AggregateMetrics:
     return report.aggregate_a
 
 
-def kind_of(one: QueryComparison) -> str | None:
-    return one.kind.value if one.kind else None
+def kind_of(comparison: QueryComparison) -> str | None:
+    return comparison.kind.value if comparison.kind else None
 
 
 def at(rank: int) -> Json:
@@ -98,14 +98,18 @@ def test_the_kind_and_its_note(
     note: str | None,
     ranks: tuple[int | None, int | None],
 ) -> None:
-    one = compared(tmp_path, C1, a, b)
-    assert (kind_of(one), one.note, (one.a_hit_rank, one.b_hit_rank)) == (kind, note, ranks)
+    comparison = compared(tmp_path, C1, a, b)
+    assert (kind_of(comparison), comparison.note, (comparison.a_hit_rank, comparison.b_hit_rank)) == (
+        kind,
+        note,
+        ranks,
+    )
 
 
 def test_the_first_correct_rank_counts(tmp_path: Path) -> None:
     entry = {"expected_chunk_ids": ["c1", "c2"]}
-    one = compared(tmp_path, entry, result("x", "c2", "c1"), result("c1"))
-    assert (one.a_hit_rank, one.b_hit_rank) == (2, 1)
+    comparison = compared(tmp_path, entry, result("x", "c2", "c1"), result("c1"))
+    assert (comparison.a_hit_rank, comparison.b_hit_rank) == (2, 1)
 
 
 def test_a_hit_of_an_errored_query_is_none(tmp_path: Path) -> None:
@@ -121,8 +125,8 @@ def test_ranks_count_within_the_top_ten(tmp_path: Path, rank: int, found: int | 
     ("compare_k", "kind"), [(3, "regression"), (4, "loss"), (20, "loss")], ids=["3", "4", "20"]
 )
 def test_how_deep_the_comparison_looks_can_be_set(tmp_path: Path, compare_k: int, kind: str) -> None:
-    one = compared(tmp_path, C1, HIT, at(4), compare_k=compare_k)
-    assert kind_of(one) == kind
+    comparison = compared(tmp_path, C1, HIT, at(4), compare_k=compare_k)
+    assert kind_of(comparison) == kind
 
 
 def test_a_deeper_comparison_does_not_change_the_metrics(tmp_path: Path) -> None:
@@ -135,8 +139,8 @@ def test_kinds_are_counted(tmp_path: Path) -> None:
     a = {"w": MISS, "l": HIT, "d": HIT, "r": HIT, "r2": HIT}
     b = {"w": HIT, "l": at(2), "d": HIT, "r": MISS, "r2": MISS}
     report = compared_all(tmp_path, dict.fromkeys(a, C1), a, b)
-    assert [one.query_id for one in report.per_query] == ["d", "l", "r", "r2", "w"]
-    kinds = [kind_of(one) for one in report.per_query]
+    assert [comparison.query_id for comparison in report.per_query] == ["d", "l", "r", "r2", "w"]
+    kinds = [kind_of(comparison) for comparison in report.per_query]
     assert kinds == ["draw", "loss", "regression", "regression", "win"]
 
 
@@ -194,7 +198,7 @@ def test_an_answer_that_is_not_there_any_more_does_not_keep_its_rules(tmp_path: 
     report = compared_all(
         tmp_path, entries, {"q1": SHIPPED, "q2": SHIPPED}, {"q1": result("c1"), "q2": SHIPPED}
     )
-    assert [one.checks for one in report.per_query] == [("answer",), ()]
+    assert [comparison.checks for comparison in report.per_query] == [("answer",), ()]
 
 
 def test_that_no_answer_is_left_at_all_excuses_none(tmp_path: Path) -> None:
@@ -221,9 +225,9 @@ def test_a_lost_hit_has_the_nearest_true_cause(tmp_path: Path, b: Json | None, c
 
 def test_the_cause_is_below_the_cutoff_before_it_is_the_wrong_chunk(tmp_path: Path) -> None:
     b = result(hit("d1#2", 1), hit("d1#1", 17))
-    one = compared(tmp_path, {"expected_chunk_ids": ["d1#1"]}, result("d1#1"), b)
-    assert one.cause == "below_cutoff"
-    assert "rank 17" in (one.note or "")
+    comparison = compared(tmp_path, {"expected_chunk_ids": ["d1#1"]}, result("d1#1"), b)
+    assert comparison.cause == "below_cutoff"
+    assert "rank 17" in (comparison.note or "")
 
 
 def test_an_anchor_in_the_right_file_under_another_heading_is_the_wrong_chunk(tmp_path: Path) -> None:
@@ -265,14 +269,14 @@ def test_where_nothing_was_lost_there_is_no_cause(tmp_path: Path, b: Json) -> No
 
 def test_targets_lost_and_gained_are_named(tmp_path: Path) -> None:
     entry = {"expected_chunk_ids": ["c4", "c3", "c2", "c1"]}
-    one = compared(tmp_path, entry, result("c1", "c3", "c2"), result("c1", "c4"))
-    assert (one.lost, one.gained) == (("c2", "c3"), ("c4",))
+    comparison = compared(tmp_path, entry, result("c1", "c3", "c2"), result("c1", "c4"))
+    assert (comparison.lost, comparison.gained) == (("c2", "c3"), ("c4",))
 
 
 def test_a_target_past_the_top_ten_is_not_found(tmp_path: Path) -> None:
     entry = {"expected_chunk_ids": ["c1", "c2"]}
-    one = compared(tmp_path, entry, result("c1", "c2"), result(hit("c1", 1), hit("c2", 11)))
-    assert (one.lost, one.gained) == (("c2",), ())
+    comparison = compared(tmp_path, entry, result("c1", "c2"), result(hit("c1", 1), hit("c2", 11)))
+    assert (comparison.lost, comparison.gained) == (("c2",), ())
 
 
 def test_a_query_without_a_result_in_b_lost_all_that_a_found(tmp_path: Path) -> None:
@@ -280,10 +284,10 @@ def test_a_query_without_a_result_in_b_lost_all_that_a_found(tmp_path: Path) -> 
 
 
 def test_anchors_that_differ_only_in_their_snippets_are_two_targets(tmp_path: Path) -> None:
-    supports = [{"path": "d1.md", "snippets": [one]} for one in ("alpha", "beta")]
+    supports = [{"path": "d1.md", "snippets": [comparison]} for comparison in ("alpha", "beta")]
     both = result(hit("d1#1", 1, text="alpha"), hit("d1#2", 2, text="beta"))
-    one = compared(tmp_path, {"gold_supports": supports}, both, result(hit("d1#1", text="alpha")))
-    assert len(one.lost) == 1
+    comparison = compared(tmp_path, {"gold_supports": supports}, both, result(hit("d1#1", text="alpha")))
+    assert len(comparison.lost) == 1
 
 
 # -- what changed between the runs -------------------------------------------------------------------
@@ -302,8 +306,8 @@ def test_anchors_that_differ_only_in_their_snippets_are_two_targets(tmp_path: Pa
     ],
 )
 def test_the_note_names_what_changed(tmp_path: Path, a: Json, b: Json, words: list[str]) -> None:
-    one = compared(tmp_path, C1, HIT, MISS, configs={"a": a, "b": b})
-    note = one.note or ""
+    comparison = compared(tmp_path, C1, HIT, MISS, configs={"a": a, "b": b})
+    note = comparison.note or ""
     assert note.startswith("hit→miss")
     assert [word for word in words if word not in note] == []
 
@@ -333,7 +337,7 @@ def test_settings_that_the_notes_do_not_name_are_in_the_report_all_the_same(tmp_
         "b": {"rrf_k": 20, "config": {"search": {"depth": 9}}, "score_gate": 0.3},
     }
     report = compared_all(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": MISS}, configs=configs)
-    changes = [(one.key, one.a, one.b) for one in report.config_changes]
+    changes = [(comparison.key, comparison.a, comparison.b) for comparison in report.config_changes]
     assert changes == [("config.search.depth", 5, 9), ("rrf_k", 60, 20)]
     assert report.per_query[0].note == "hit→miss"
 
@@ -397,19 +401,19 @@ def test_runs_of_the_same_queries_need_no_deltas_over_the_paired_ones(tmp_path: 
 def test_results_that_the_golden_file_has_no_query_for_are_listed_and_not_compared(tmp_path: Path) -> None:
     report = compared_all(tmp_path, {"q1": C1}, {"q1": HIT, "z": HIT}, {"q1": HIT, "y": HIT})
     assert report.not_in_golden == ("y", "z")
-    assert [one.query_id for one in report.per_query] == ["q1"]
+    assert [comparison.query_id for comparison in report.per_query] == ["q1"]
     assert (side_a(report).total_queries, side_a(report).counts["hit@1"]) == (2, 1)
 
 
 def test_a_query_in_neither_run_is_not_compared(tmp_path: Path) -> None:
     report = compared_all(tmp_path, {"q1": C1, "q2": C1}, {"q1": HIT}, {"q1": HIT})
-    assert [one.query_id for one in report.per_query] == ["q1"]
+    assert [comparison.query_id for comparison in report.per_query] == ["q1"]
 
 
 def test_queries_are_sorted_by_id(tmp_path: Path) -> None:
     rows = {"q10": HIT, "q2": HIT, "a": HIT}
     report = compared_all(tmp_path, dict.fromkeys(rows, C1), rows, rows)
-    assert [one.query_id for one in report.per_query] == ["a", "q10", "q2"]
+    assert [comparison.query_id for comparison in report.per_query] == ["a", "q10", "q2"]
 
 
 # -- order is no information -------------------------------------------------------------------------
@@ -459,8 +463,11 @@ def test_the_order_of_rows_hits_and_golden_entries_never_changes_the_report(
 
     configs = {"a": {"chunker_version": "v1"}, "b": {"chunker_version": version}}
     entries = {name: ENTRIES[name] for name in data.draw(st.permutations(list(ENTRIES)))}
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        plain = compared_all(Path(one), ENTRIES, a, b, configs=configs)
+    with tempfile.TemporaryDirectory() as comparison, tempfile.TemporaryDirectory() as other:
+        plain = compared_all(Path(comparison), ENTRIES, a, b, configs=configs)
         turned = compared_all(Path(other), entries, shuffled(a), shuffled(b), configs=configs)
-    texts = [render_report_json(report).replace(path, "") for report, path in ((plain, one), (turned, other))]
+    texts = [
+        render_report_json(report).replace(path, "")
+        for report, path in ((plain, comparison), (turned, other))
+    ]
     assert texts[0] == texts[1]

@@ -69,8 +69,8 @@ def compared(
 
 
 def only(report: CompareReport) -> QueryComparison:
-    (one,) = report.per_query
-    return one
+    (comparison,) = report.per_query
+    return comparison
 
 
 def deltas_of(report: CompareReport) -> Deltas:
@@ -83,8 +83,8 @@ def side_a(report: CompareReport) -> AggregateMetrics:
     return report.aggregate_a
 
 
-def kind_of(one: QueryComparison) -> str | None:
-    return one.kind.value if one.kind else None
+def kind_of(comparison: QueryComparison) -> str | None:
+    return comparison.kind.value if comparison.kind else None
 
 
 def rank_in_a(tmp_path: Path, entry: Json, *hits: str | Json, **more: Any) -> int | None:
@@ -277,8 +277,8 @@ def test_a_query_with_anchors_is_counted_as_matched_by_anchor(tmp_path: Path) ->
 
 
 def test_with_documents_alone_a_hit_in_one_is_correct_for_the_comparison(tmp_path: Path) -> None:
-    one = only(compared(tmp_path, {"expected_doc_ids": ["d1"]}, a=["d1#1"], b=["d2#1", "d1#2"]))
-    assert (one.a_hit_rank, one.b_hit_rank) == (1, 2)
+    comparison = only(compared(tmp_path, {"expected_doc_ids": ["d1"]}, a=["d1#1"], b=["d2#1", "d1#2"]))
+    assert (comparison.a_hit_rank, comparison.b_hit_rank) == (1, 2)
 
 
 def test_with_documents_alone_there_are_no_chunk_level_metrics(tmp_path: Path) -> None:
@@ -609,14 +609,19 @@ def test_a_span_of_its_own_is_a_chunk_level_target(tmp_path: Path) -> None:
 
 def test_a_span_of_its_own_stands_beside_the_expected_chunks(tmp_path: Path) -> None:
     a, b = [hit("c1", 1), on_lines("x", 1, 10, 2)], [on_lines("x", 1, 10, 1)]
-    one = only(compared(tmp_path, C1 | OWN_SPAN, a=a, b=b))
-    assert (one.a_hit_rank, one.b_hit_rank, one.lost, one.gained) == (1, 1, ("c1",), ())
+    comparison = only(compared(tmp_path, C1 | OWN_SPAN, a=a, b=b))
+    assert (comparison.a_hit_rank, comparison.b_hit_rank, comparison.lost, comparison.gained) == (
+        1,
+        1,
+        ("c1",),
+        (),
+    )
 
 
 def test_one_hit_may_be_an_expected_chunk_and_a_span_of_its_own(tmp_path: Path) -> None:
     # lines 1-10 are found in both runs: as c1 itself in A, under another id in B
-    one = only(compared(tmp_path, C1 | OWN_SPAN, a=[on_lines("c1", 1, 10)], b=[on_lines("x", 1, 10)]))
-    assert (one.lost, one.gained) == (("c1",), ())
+    comparison = only(compared(tmp_path, C1 | OWN_SPAN, a=[on_lines("c1", 1, 10)], b=[on_lines("x", 1, 10)]))
+    assert (comparison.lost, comparison.gained) == (("c1",), ())
 
 
 # -- totals: the same matching for everything ------------------------------------------------------

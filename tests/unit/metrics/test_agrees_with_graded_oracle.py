@@ -114,11 +114,13 @@ def test_at_its_own_cutoff_a_query_scores_as_in_trec_eval(
     metric: str, measure: str, found: list[Topic]
 ) -> None:
     pytest.importorskip("pytrec_eval")
-    entries: dict[str, Json] = {f"q{n}": {"relevance": one.gains, "k": one.k} for n, one in enumerate(found)}
-    results = {f"q{n}": result(*one.ranking) for n, one in enumerate(found)}
+    entries: dict[str, Json] = {
+        f"q{n}": {"relevance": topic.gains, "k": topic.k} for n, topic in enumerate(found)
+    }
+    results = {f"q{n}": result(*topic.ranking) for n, topic in enumerate(found)}
     with tempfile.TemporaryDirectory() as directory:
         ours = scored(Path(directory), entries, results).value(metric)
-    theirs = math.fsum(trec_eval(measure, one) for one in found) / len(found)
+    theirs = math.fsum(trec_eval(measure, topic) for topic in found) / len(found)
     assert ours == pytest.approx(theirs, abs=ROUNDED)
 
 

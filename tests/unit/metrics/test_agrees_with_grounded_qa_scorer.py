@@ -46,7 +46,7 @@ class Item(NamedTuple):
     @property
     def contains(self) -> bool:
         said = (self.claim or "").lower()
-        return any(len(one) >= 5 and one.lower() in said for one in self.claim_substr)
+        return any(len(item) >= 5 and item.lower() in said for item in self.claim_substr)
 
     @property
     def citation_hit(self) -> bool:
@@ -77,21 +77,21 @@ def ours(items: Sequence[Item]) -> AggregateMetrics:
     """The same questions and traces as a golden file and a stored run."""
     entries: list[Json] = []
     results: dict[str, Json] = {}
-    for number, one in enumerate(items):
+    for number, item in enumerate(items):
         entries.append(
             {
                 "id": f"q{number}",
                 "query": "?",
-                "answerable": one.answerable,
-                "claims": list(one.claim_substr),
-                "expected_chunk_ids": list(one.gold_citations),
+                "answerable": item.answerable,
+                "claims": list(item.claim_substr),
+                "expected_chunk_ids": list(item.gold_citations),
             }
         )
         said = None
-        if one.claim is not None:
-            citations = [{"marker": "[1]", "citation": None, "chunk_id": chunk} for chunk in one.citations]
-            said = answer(one.claim, grounded=not one.refused, citations=citations)
-        results[f"q{number}"] = result(*one.retrieved, answer=said)
+        if item.claim is not None:
+            citations = [{"marker": "[1]", "citation": None, "chunk_id": chunk} for chunk in item.citations]
+            said = answer(item.claim, grounded=not item.refused, citations=citations)
+        results[f"q{number}"] = result(*item.retrieved, answer=said)
     with tempfile.TemporaryDirectory() as directory:
         golden = write_golden(Path(directory, "golden.yaml"), entries)
         db = make_database(Path(directory, "kebab.sqlite"), a=results)
@@ -125,7 +125,7 @@ def test_the_scores_are_those_of_the_definitions(drawn: list[Item], k: int) -> N
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=st.lists(answerable | unanswerable, min_size=1, max_size=6))
 def test_an_unanswerable_question_with_gold_citations_is_never_a_precise_answer(drawn: list[Item]) -> None:
-    items = [FIRST, *(one._replace(answerable=False, gold_citations=("p1#1",)) for one in drawn)]
+    items = [FIRST, *(item._replace(answerable=False, gold_citations=("p1#1",)) for item in drawn)]
     names = ("precision_answered", "citation_hit_rate", "under_refusal_rate", "over_refusal_rate")
     scores, expected = ours(items).by_name(), defined(items, 5)
     assert {name: scores[name] for name in names} == {name: expected[name] for name in names}
@@ -163,8 +163,8 @@ def test_the_worked_example() -> None:
     [("fives", 1.0), ("four", 0.0), ("FIVES", 1.0), ("six or", 0.0)],
 )
 def test_a_claim_counts_from_five_characters_on_case_aside(claim: str, contained: float) -> None:
-    one = FIRST._replace(claim_substr=(claim,), claim="Four and fives and six.")
-    assert ours([one]).value("precision_answered") == contained
+    item = FIRST._replace(claim_substr=(claim,), claim="Four and fives and six.")
+    assert ours([item]).value("precision_answered") == contained
 
 
 def test_no_claims_given_is_none_contained() -> None:
@@ -193,5 +193,5 @@ def test_a_question_without_an_answer_is_neither_shipped_nor_refused() -> None:
 def test_a_citation_hit_is_of_a_target_and_of_retrieved_chunks_only(
     citations: tuple[str, ...], hit: float
 ) -> None:
-    one = FIRST._replace(retrieved=("p1#1", "p2#1"), citations=citations)
-    assert ours([one]).value("citation_hit_rate") == hit
+    item = FIRST._replace(retrieved=("p1#1", "p2#1"), citations=citations)
+    assert ours([item]).value("citation_hit_rate") == hit

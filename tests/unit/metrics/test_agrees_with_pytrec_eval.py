@@ -43,25 +43,25 @@ topics = st.lists(st.builds(Topic, judgments, rankings), min_size=1, max_size=6)
 def ours(found: list[Topic]) -> dict[str, float | None]:
     """The metrics of a stored run, as a user gets them."""
     with tempfile.TemporaryDirectory() as directory:
-        entries = [{"id": f"q{n}", "query": "?", "relevance": one.gains} for n, one in enumerate(found)]
+        entries = [{"id": f"q{n}", "query": "?", "relevance": topic.gains} for n, topic in enumerate(found)]
         golden = write_golden(Path(directory, "golden.yaml"), entries)
-        stored = {f"q{n}": result(*one.ranking) for n, one in enumerate(found)}
+        stored = {f"q{n}": result(*topic.ranking) for n, topic in enumerate(found)}
         db = make_database(Path(directory, "kebab.sqlite"), a=stored)
         return compute_aggregate("a", db=db, golden=golden).by_name()
 
 
 def theirs(found: list[Topic], measure: str, depth: int | None = None) -> float:
     """The mean of trec_eval's measure; it leaves out a topic without results, which scores 0."""
-    qrels = {f"q{n}": one.gains for n, one in enumerate(found)}
+    qrels = {f"q{n}": topic.gains for n, topic in enumerate(found)}
     run = {
-        f"q{n}": {chunk: 1000.0 - rank for rank, chunk in enumerate(one.ranking[:depth], 1)}
-        for n, one in enumerate(found)
-        if one.ranking
+        f"q{n}": {chunk: 1000.0 - rank for rank, chunk in enumerate(topic.ranking[:depth], 1)}
+        for n, topic in enumerate(found)
+        if topic.ranking
     }
     base = measure.rstrip("0123456789").rstrip("_")
     asked = {f"{base}.{measure.removeprefix(base + '_')}" if base != measure else measure}
     values = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
-    return float(sum(one[measure] for one in values.values()) / len(found))
+    return float(sum(topic[measure] for topic in values.values()) / len(found))
 
 
 @pytest.mark.parametrize("name", THEIRS)
@@ -91,5 +91,5 @@ def test_map_is_trec_evals(found: list[Topic]) -> None:
 def test_recall_all_is_a_recall_of_one(found: list[Topic]) -> None:
     values = ours(found)
     for k in CUTOFFS:
-        complete = sum(theirs([one], f"recall_{k}") == 1.0 for one in found)
+        complete = sum(theirs([topic], f"recall_{k}") == 1.0 for topic in found)
         assert values[f"recall_all@{k}"] == pytest.approx(complete / len(found), abs=0.500001e-4)

@@ -35,7 +35,9 @@ def with_n(aggregate: AggregateMetrics, metric: str) -> tuple[float | None, int]
 
 def nearest_rank(values: Sequence[int], percent: int) -> int:
     """The smallest value that at least so many percent of the values do not exceed."""
-    return next(one for one in sorted(values) if 100 * sum(v <= one for v in values) >= percent * len(values))
+    return next(
+        value for value in sorted(values) if 100 * sum(v <= value for v in values) >= percent * len(values)
+    )
 
 
 @settings(max_examples=40, deadline=None)

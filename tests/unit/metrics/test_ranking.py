@@ -449,7 +449,7 @@ RETRIEVED = (hit("d1#1", 1, citation=line("d1.md", 1, 10)), hit("d2#1", 2, citat
 def test_an_answer_is_precise_that_has_a_claim_and_cites_a_target_and_only_hits(
     tmp_path: Path, text: str, cites: list[str], citation_hit: float, precision: float
 ) -> None:
-    given = answer(text, citations=[{"marker": "[1]", "chunk_id": one} for one in cites])
+    given = answer(text, citations=[{"marker": "[1]", "chunk_id": chunk_id} for chunk_id in cites])
     scores = scored_one(tmp_path, CLAIMED, result(*RETRIEVED, answer=given))
     assert (scores["citation_hit_rate"], scores["precision_answered"]) == (citation_hit, precision)
 

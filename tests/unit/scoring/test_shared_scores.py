@@ -54,11 +54,11 @@ def name(number: int) -> str:
     return f"q{number}"
 
 
-def stored_as(number: int, one: Asked) -> QueryResult:
-    found = [hit("c1", one.rank)] if one.rank else []
-    judge = {} if one.judged is None else {"judge": {"groundedness": one.judged}}
-    error = "boom" if one.errored else None
-    given = result(*found, elapsed_ms=one.elapsed, error=error, **judge)
+def stored_as(number: int, asked_query: Asked) -> QueryResult:
+    found = [hit("c1", asked_query.rank)] if asked_query.rank else []
+    judge = {} if asked_query.judged is None else {"judge": {"groundedness": asked_query.judged}}
+    error = "boom" if asked_query.errored else None
+    given = result(*found, elapsed_ms=asked_query.elapsed, error=error, **judge)
     return msgspec.structs.replace(stored(given), query_id=name(number))
 
 
@@ -86,13 +86,19 @@ def mean_of(values: Sequence[Fraction]) -> float | None:
     return round(float(sum(values) / len(values)), 4) if values else None
 
 
-def close(one: float | None, other: float | None) -> bool:
+def close(asked_query: float | None, other: float | None) -> bool:
     """Equal, but for a half that the last place may be rounded from either way."""
-    return one == other or (one is not None and other is not None and abs(one - other) < 1.01e-4)
+    return asked_query == other or (
+        asked_query is not None and other is not None and abs(asked_query - other) < 1.01e-4
+    )
 
 
-def reciprocal(one: Asked) -> Fraction:
-    return Fraction(1, one.rank) if one.rank and one.rank <= 10 and not one.errored else Fraction()
+def reciprocal(asked_query: Asked) -> Fraction:
+    return (
+        Fraction(1, asked_query.rank)
+        if asked_query.rank and asked_query.rank <= 10 and not asked_query.errored
+        else Fraction()
+    )
 
 
 @given(pairs)
@@ -103,11 +109,14 @@ def test_an_aggregate_is_that_of_its_queries_one_by_one(asked_pairs: list[Pair])
         None: [pair.a for pair in asked_pairs],
         "tags=x": [pair.a for pair in asked_pairs if pair.tag == "x"],
     }.items():
-        assert close(found.value("mrr", part), mean_of([reciprocal(one) for one in chosen]))
-        assert close(found.value("error_rate", part), mean_of([Fraction(one.errored) for one in chosen]))
-        scores = [Fraction(one.judged) for one in chosen if one.judged is not None]
+        assert close(found.value("mrr", part), mean_of([reciprocal(asked_query) for asked_query in chosen]))
+        assert close(
+            found.value("error_rate", part),
+            mean_of([Fraction(asked_query.errored) for asked_query in chosen]),
+        )
+        scores = [Fraction(asked_query.judged) for asked_query in chosen if asked_query.judged is not None]
         assert close(found.value("judge_groundedness", part), mean_of(scores))
-        times = sorted(one.elapsed for one in chosen if one.elapsed is not None)
+        times = sorted(asked_query.elapsed for asked_query in chosen if asked_query.elapsed is not None)
         for percent in (50, 95):
             expected = times[math.ceil(percent / 100 * len(times)) - 1] if times else None
             assert found.value(f"latency_p{percent}_ms", part) == expected
@@ -176,11 +185,13 @@ def test_queries_alike_share_one_score_also_between_runs() -> None:
 
 
 def test_a_result_stored_twice_keeps_no_value_of_either() -> None:
-    one = stored_as(0, Asked(1, 10, 5, errored=False))
+    asked_query = stored_as(0, Asked(1, 10, 5, errored=False))
     scorer = Scorer(
         golden({"id": "q0", "query": "?", "expected_chunk_ids": ["c1"]}), Matcher(MatchMode.EXACT)
     )
-    card = scorer.score(Run("a"), [one, stored_as(1, Asked(1, 30, 3, errored=False)), one], None)
+    card = scorer.score(
+        Run("a"), [asked_query, stored_as(1, Asked(1, 30, 3, errored=False)), asked_query], None
+    )
     assert card.notes.unreadable == {"q0": "the result is stored twice"}
     found = aggregate(card)
     assert (found.value("latency_p50_ms"), found.value("judge_groundedness")) == (30, 3)
