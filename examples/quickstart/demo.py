@@ -31,7 +31,7 @@ def main(directory: Path) -> int:
         f"\nThe candidate made {len(caught)} queries worse, and pytest failed the build (exit code {code}):"
     )
     for query in caught:
-        print(f"  - {query['query_id']}: {_in_words(one)}")
+        print(f"  - {query['query_id']}: {_in_words(query)}")
     print(f"Read the whole comparison in {report}")
     return 0 if code == 1 and caught else 1
 
@@ -39,7 +39,8 @@ def main(directory: Path) -> int:
 def _in_words(query: dict[str, Any]) -> str:
     if query["lost"]:
         expected = ", ".join(query["lost"])
-        return f"{expected} was found at rank {query['a_hit_rank']} and is now missing; {CAUSES[query['cause']]}."
+        rank, cause = query["a_hit_rank"], CAUSES[query["cause"]]
+        return f"{expected} was found at rank {rank} and is now missing; {cause}."
     return f"{CAUSES[query['cause']]}."
 
 
