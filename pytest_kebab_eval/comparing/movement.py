@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
@@ -28,37 +30,64 @@ def _paired(judged: object) -> bool:
     return True
 
 
+class Rankings:
+    """Two rankings laid beside each other; a key that one has twice counts where it comes first."""
+
+    def __init__(self, a: Keys, b: Keys) -> None:
+        a, b = _distinct(a), _distinct(b)
+        self._short, self._long = sorted((len(a), len(b)))
+        rank_in_a = {key: rank for rank, key in enumerate(a, 1)}
+        shared = [(rank_in_a[key], rank) for rank, key in enumerate(b, 1) if key in rank_in_a]
+        self._depths = sorted(map(max, shared))  # from which depth on each key is in both
+
+    def overlap(self, k: int) -> float:
+        """The ids that both top k have, over those that either has; 1 if neither has any."""
+        shared = bisect_right(self._depths, k)
+        union = min(self._short, k) + min(self._long, k) - shared
+        return shared / union if union else 1.0
+
+    def rbo(self) -> float:
+        """Rank-biased overlap, extrapolated (equation 32); 1 if neither has any hit, 0 if one has none."""
+        short, long = self._short, self._long
+        if not short:
+            return 0.0 if long else 1.0
+        in_short = bisect_right(self._depths, short)
+        # Each key counts at every depth from its own on, which `_weights` has summed up beforehand.
+        found = math.fsum(map(_weights(long).__getitem__, self._depths))
+        return found + in_short * _extrapolated(short, long)
+
+
+def _distinct(keys: Keys) -> Keys:
+    return keys if len(set(keys)) == len(keys) else list(dict.fromkeys(keys))
+
+
+@cache
+def _weights(long: int) -> list[float]:
+    """For each depth, what a key is worth that is in both rankings from there on, down to the end."""
+    terms = [0.0, *((1 - P) / P * P**depth / depth for depth in range(1, long + 1))]
+    weights = [0.0] * (long + 1)
+    rest = P**long / long
+    for depth in range(long, 0, -1):
+        rest += terms[depth]
+        weights[depth] = rest
+    return weights
+
+
+@cache
+def _extrapolated(short: int, long: int) -> float:
+    """What a key that both have within the shorter ranking is worth beyond its end."""
+    further = math.fsum((depth - short) / (short * depth) * P**depth for depth in range(short + 1, long + 1))
+    return (1 - P) / P * further + (1 / short - 1 / long) * P**long
+
+
 def overlap(a: Keys, b: Keys, k: int) -> float:
-    """The ids that both top k have, over those that either has; 1 if neither has any."""
-    top_a, top_b = set(a[:k]), set(b[:k])
-    union = len(top_a | top_b)
-    return len(top_a & top_b) / union if union else 1.0
+    """`overlap@k` of two rankings."""
+    return Rankings(a, b).overlap(k)
 
 
 def rbo(a: Keys, b: Keys) -> float:
-    """Rank-biased overlap, extrapolated (equation 32); 1 if neither has any hit, 0 if one has none."""
-    if not a or not b:
-        return 1.0 if len(a) == len(b) else 0.0
-    shorter, longer = (a, b) if len(a) <= len(b) else (b, a)
-    short, long = len(shorter), len(longer)
-    shared = 0
-    terms = []
-    at_short = 0
-    in_shorter: set[int] = set()
-    in_longer: set[int] = set()
-    for depth in range(1, long + 1):
-        in_longer.add(longer[depth - 1])
-        shared += longer[depth - 1] in in_shorter
-        if depth <= short:
-            in_shorter.add(shorter[depth - 1])
-            shared += shorter[depth - 1] in in_longer
-            at_short = shared
-        agreement = shared / depth
-        if depth > short:
-            agreement += at_short * (depth - short) / (short * depth)
-        terms.append(agreement * P**depth)
-    tail = ((shared - at_short) / long + at_short / short) * P**long
-    return (1 - P) / P * math.fsum(terms) + tail
+    """`rbo` of two rankings."""
+    return Rankings(a, b).rbo()
 
 
 OVERLAP = Family("overlap@{k}", overlap, _paired, "ids that both top k share, over those that either has")
@@ -101,8 +130,9 @@ def measure_movement(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Iterab
         elif keys_a == keys_b:
             values = [1.0] * len(columns)
         else:
-            values = [*(overlap(keys_a, keys_b, k) for k in depths), rbo(keys_a, keys_b)]
-            moved[query_id] = rounded(overlap(keys_a, keys_b, compare_k)), rounded(values[-1])
+            rankings = Rankings(keys_a, keys_b)
+            values = [*map(rankings.overlap, depths), rankings.rbo()]
+            moved[query_id] = rounded(rankings.overlap(compare_k)), rounded(values[-1])
         for column, value in zip(columns.values(), values, strict=True):
             column.append(value)
     metrics = tuple(movement_metric(name) for name in columns)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pytest_kebab_eval.matching.citations import CitationCheck, check_citations, each_resolves
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.matching.strategies import first_ranks
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryResult
@@ -89,12 +88,14 @@ _NO_DOCUMENTS: tuple[_Ranks, _Ranks] = ((), ())
 
 def _document_ranks(doc_ids: Sequence[str], hits: Sequence[Hit]) -> tuple[_Ranks, _Ranks]:
     """For each document, the rank of its first hit, and its position among the distinct documents."""
-    ranks = first_ranks(doc_ids, [(hit.doc_id, hit.rank) for hit in hits if hit.doc_id in doc_ids])
-    if ranks.count(None) == len(ranks):
-        return ranks, ranks
-    distinct = dict.fromkeys(hit.doc_id for hit in hits if hit.doc_id is not None)
-    positions = {doc_id: position for position, doc_id in enumerate(distinct, 1)}
-    return ranks, tuple(map(positions.get, doc_ids))
+    ids = [hit.doc_id for hit in hits]
+    firsts = [ids.index(doc_id) if doc_id in ids else None for doc_id in doc_ids]
+    if firsts.count(None) == len(firsts):
+        nowhere = (None,) * len(firsts)
+        return nowhere, nowhere
+    ranks = [None if first is None else hits[first].rank for first in firsts]
+    positions = [None if first is None else len({*ids[:first], None}) for first in firsts]
+    return tuple(ranks), tuple(positions)
 
 
 def _answer_facts(query: GoldenQuery, answer: Answer, citations: CitationCheck) -> AnswerFacts:
