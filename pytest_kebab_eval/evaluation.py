@@ -231,7 +231,7 @@ def _locations(golden: GoldenSet, mode: MatchMode, runs: list[StoredRun]) -> Loc
     return Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
 
 
-# -- the public functions of section 6 -----------------------------------------------------------
+# -- the public functions ------------------------------------------------------------------------
 
 
 def compute_aggregate(

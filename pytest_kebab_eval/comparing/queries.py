@@ -1,4 +1,4 @@
-"""Two scorecards -> what became of each query between run A and run B (section 3.3 of the contract)."""
+"""Two scorecards -> what became of each query between run A and run B."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.config_changes import ConfigChange, change_notes
 from pytest_kebab_eval.comparing.movement import Movement
+from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult, Unreadable
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard, alike
 
 COMPARE_K = 10
 BY_DOCUMENT_NOTE = "matched by document alone"
-MATCHED_BY = ("chunk", "anchor", "span", "document")
 
 Stored = Callable[[str], "QueryResult | Unreadable | None"]
 
@@ -35,7 +35,7 @@ class Sides(NamedTuple):
 
 
 class PairOutcome(NamedTuple):
-    """What becomes of every query that did so in A and so in B."""
+    """What one score in A and one in B make of every query that has both."""
 
     kind: ComparisonKind | None
     a_rank: int | None

@@ -42,7 +42,7 @@ class Rules(NamedTuple):
 def judge_query(
     query: GoldenQuery, comparison: QueryComparison | None, a: Scorecard | None, b: Scorecard, rules: Rules
 ) -> Verdict:
-    """The verdict on one golden query; of a run that is judged alone only an error counts."""
+    """The verdict on one golden query; if there is no run A, only an error or an unreadable result fails."""
     query_id = query.id
     for name, card in (("A", a), ("B", b)):
         if card and query_id in card.notes.unreadable:

@@ -1,4 +1,4 @@
-"""Whether hits are told right from wrong by their chunk ids, or by where they are (section 3.1)."""
+"""Whether hits are told right from wrong by their chunk ids, or by where they are."""
 
 from __future__ import annotations
 

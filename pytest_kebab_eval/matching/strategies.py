@@ -1,6 +1,6 @@
-"""The ways of knowing a passage again: by its chunk id, by an anchor, by where it stands, by its document.
+"""Ways to decide whether a hit is an expected passage: by chunk id, by anchor, by location, by document.
 
-Each says which targets of a query a hit satisfies. A new way is a class here and a line in `targets.Matcher`.
+To add one: a class here, its name in `MATCHED_BY`, and a branch in `targets.Matcher`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pytest_kebab_eval.matching.locations import Location, Passages
 from pytest_kebab_eval.model import Cited, Hit, Support, Value
 from pytest_kebab_eval.spans import overlap
 
+MATCHED_BY = ("chunk", "anchor", "span", "document")
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
 _FEW = 8  # up to here, looking through a tuple is faster than hashing
 
@@ -178,7 +179,7 @@ class ByLocation(_HitByHit):
             if share is None:
                 return True
             return False if share >= self._least_overlap else None
-        # Nobody knows where it is, but this is it.
+        # The location is not known, but the chunk id is the expected one.
         return False if target.is_unknown and hit.chunk_id == target.chunk_id else None
 
 

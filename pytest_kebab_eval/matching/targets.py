@@ -1,4 +1,4 @@
-"""A golden query -> `Targets`: what it wants found, and the strategy that knows it again (section 3.1)."""
+"""A golden query -> `Targets`: what it wants found, and the strategy that decides which hits are correct."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Matcher:
         """The targets of a query: its chunks, else its anchors, else its documents."""
         ids = query.expected_chunk_ids
         if ids and self.mode is MatchMode.EXACT and not query.expected_spans and not query.relevance:
-            return _chunk_targets(query, ids, (1.0,) * len(ids))  # as usual
+            return _chunk_targets(query, ids, (1.0,) * len(ids))  # the usual case, which needs no cache
         known = self._known.get(query.id)
         if known is None:
             known = self._known[query.id] = self._targets(query)
