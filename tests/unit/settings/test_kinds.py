@@ -1,0 +1,45 @@
+"""Values of options that are lists of words or numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kebab_eval import SettingsError
+from pytest_kebab_eval.settings import BY_NAME
+from pytest_kebab_eval.settings.kinds import convert
+from pytest_kebab_eval.settings.sources import Given
+
+
+def converted(name: str, value: str) -> Any:
+    option = BY_NAME[name]
+    return convert(option, Given(value, option.flag, Path()))
+
+
+def test_none_is_the_word_for_failing_on_nothing() -> None:
+    assert converted("fail_on", "none") == frozenset()
+
+
+def test_none_beside_another_word_is_refused() -> None:
+    with pytest.raises(SettingsError, match="--kebab-fail-on knows no 'none'"):
+        converted("fail_on", "loss,none")
+
+
+@pytest.mark.parametrize(("value", "cutoffs"), [("20", (20,)), ("100, 20,20", (20, 100)), ("none", ())])
+def test_cutoffs_are_numbers_in_order(value: str, cutoffs: tuple[int, ...]) -> None:
+    assert converted("cutoffs", value) == cutoffs
+
+
+@pytest.mark.parametrize("value", ["0", "1001", "-1", "ten", "5,", "5.0", "1" * 5000])
+def test_a_cutoff_is_from_1_to_1000(value: str) -> None:
+    with pytest.raises(
+        SettingsError, match="--kebab-cutoffs takes whole numbers from 1 to 1,000, separated by"
+    ):
+        converted("cutoffs", value)
+
+
+def test_empty_cutoffs_are_refused() -> None:
+    with pytest.raises(SettingsError, match="--kebab-cutoffs is empty; give cutoffs such as 20,100"):
+        converted("cutoffs", " ")
