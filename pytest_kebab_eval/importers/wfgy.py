@@ -17,8 +17,8 @@ from pytest_kebab_eval.importers.importer import (
 )
 from pytest_kebab_eval.importers.records import Id, distinct_texts, json_lines, required_id, unique_records
 from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.store.citations import chunk_citation
 from pytest_kebab_eval.store.hits import id_hit
-from pytest_kebab_eval.store.results import chunk_citation
 
 REFUSAL = "not in context"
 

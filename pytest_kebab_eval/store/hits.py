@@ -1,13 +1,14 @@
 """Hits in any shape that a caller may hand in -> hits as they are stored.
 
-"c1"                            an id
+"c1", 17, UUID(…), Path(…)      an id
 ("c1", 0.87), ("c1", "d1")      an id and its score, or its document
 {"chunk_id": "c1", …}, Hit(…)   a whole hit
+Document(…), (Document(…), 0.8) an object of another package, see `foreign_hits`
+{"c1": 0.87, "c2": 0.5}         instead of a list: scores by id
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,32 +16,100 @@ import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Hit
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.store.citations import checked_citation
+from pytest_kebab_eval.store.foreign_hits import from_foreign
+from pytest_kebab_eval.store.plain import ID_TYPES, check_keys, finite, id_text, is_number, unwrapped
+from pytest_kebab_eval.text import brief, printable
 
-HitLike = str | tuple[str, "float | str"] | Mapping[str, Any] | Hit
+HitLike = Any  # one of the shapes above; objects of other packages have no common type
 StoredHit = dict[str, Any]
 
+_KEYS = (
+    *("chunk_id", "doc_id", "doc_path", "heading_path", "text", "snippet", "citation", "score", "rank"),
+    *("retrieval", "chunker_version", "section_label", "index_version", "embedding_model", "metadata"),
+)
+_HINTS = {
+    "id": "chunk_id",
+    "document_id": "doc_id",
+    "path": "doc_path",
+    "source": "doc_path",
+    "heading": "heading_path",
+    "content": "text",
+    "page_content": "text",
+    "meta": "metadata",
+}
 
-def to_stored_hits(hits: Iterable[HitLike]) -> list[StoredHit]:
+
+def to_stored_hits(hits: Iterable[HitLike] | Mapping[Any, Any]) -> list[StoredHit]:
     """The hits with their ranks, in the order given; an `InputError` if a hit has another shape."""
+    _check_container(hits)
+    if isinstance(hits, Mapping):
+        hits = _by_score(hits)
+    found = [_to_stored_hit(rank, hit) for rank, hit in enumerate(hits, start=1)]
+    _check_distinct(found)
+    return found
+
+
+# -- all hits ------------------------------------------------------------------------------------
+
+
+def _check_container(hits: Any) -> None:
+    """Refuse what has no order, or whose parts are not its hits."""
+    if isinstance(hits, (set, frozenset)):
+        raise InputError("hits is a set, which has no order; give a list, best hit first")
+    if hasattr(hits, "columns") and hasattr(hits, "iterrows"):
+        raise InputError(
+            "hits is a DataFrame; give the column of its ids, or list(zip(frame['id'], frame['score'])),"
+            " best hit first"
+        )
+    response = getattr(hits, "body", hits)
+    if isinstance(response, Mapping) and isinstance(response.get("hits"), Mapping):
+        raise InputError("hits is a whole response; give response['hits']['hits']")
     if isinstance(hits, (str, bytes)) or not isinstance(hits, Iterable):
         raise InputError(f"hits must be a list of hits, not {brief(repr(hits), 40)}")
-    return [_to_stored_hit(rank, hit) for rank, hit in enumerate(hits, start=1)]
+
+
+def _by_score(scores: Mapping[Any, Any]) -> list[tuple[str, float]]:
+    """Pairs, highest score first; equal scores by id, descending, as trec_eval has them."""
+    for key, score in scores.items():
+        if not is_number(score):
+            raise InputError(
+                f"hits is a mapping, so of scores by id, but '{brief(str(key), 40)}' has"
+                f" {brief(repr(score), 40)}; give {{id: score}}, or a list of hits"
+            )
+    pairs = [
+        (id_text(key, f"hit {number}"), finite(score, f"the score of hit {number} ({brief(str(key), 40)})"))
+        for number, (key, score) in enumerate(scores.items(), start=1)
+    ]
+    return sorted(pairs, key=lambda pair: (pair[1], pair[0]), reverse=True)
+
+
+def _check_distinct(hits: list[StoredHit]) -> None:
+    """Refuse a chunk or a rank that two hits have."""
+    for key, advice in (("chunk_id", "give each chunk once, at its best rank"), ("rank", "leave ranks out")):
+        seen: dict[Any, int] = {}
+        for number, hit in enumerate(hits, start=1):
+            value = hit.get(key)
+            if value is not None and value in seen:
+                shown, first = printable(str(value)), seen[value]
+                raise InputError(f"hit {number} has the {key} '{shown}', as hit {first} has; {advice}")
+            seen[value] = number
+
+
+# -- one hit -------------------------------------------------------------------------------------
 
 
 def _to_stored_hit(rank: int, hit: HitLike) -> StoredHit:
     if isinstance(hit, Hit):
-        return dict(msgspec.to_builtins(hit))
-    if isinstance(hit, str):
-        return id_hit(rank, hit)
+        return _from_mapping(rank, dict(msgspec.to_builtins(hit)))
+    if isinstance(hit, tuple) and len(hit) == 2:
+        return _from_pair(rank, *hit)
+    foreign = from_foreign(hit)
+    if foreign is not None:
+        return _from_foreign(rank, foreign, hit)
     if isinstance(hit, Mapping):
         return _from_mapping(rank, hit)
-    if isinstance(hit, tuple) and len(hit) == 2 and isinstance(hit[1], (str, int, float)):
-        return _from_pair(rank, *hit)
-    raise InputError(
-        f"hit {rank} is {brief(repr(hit), 60)}; give an id, a pair of an id and a score or a document id,"
-        " or a whole hit"
-    )
+    return id_hit(rank, _id(rank, hit))
 
 
 def id_hit(rank: int, chunk_id: str, **more: Any) -> StoredHit:
@@ -48,15 +117,55 @@ def id_hit(rank: int, chunk_id: str, **more: Any) -> StoredHit:
     return {"rank": rank, "chunk_id": chunk_id, "doc_id": chunk_id, **more}
 
 
+def _id(rank: int, hit: Any) -> str:
+    value = unwrapped(hit)
+    if isinstance(value, bool) or not isinstance(value, ID_TYPES):
+        raise InputError(
+            f"hit {rank} is {brief(repr(hit), 60)}; give an id, a pair of an id and a score or a document id,"
+            " or a whole hit"
+        )
+    return id_text(value, f"hit {rank}")
+
+
+def _from_foreign(rank: int, found: StoredHit, hit: Any) -> StoredHit:
+    if "chunk_id" not in found and "doc_id" not in found:
+        raise InputError(
+            f"hit {rank} is a {type(hit).__name__} without an id; give it an id, or a chunk_id or doc_id"
+            " in its metadata"
+        )
+    return _from_mapping(rank, found)
+
+
 def _from_mapping(rank: int, hit: Mapping[str, Any]) -> StoredHit:
-    if not (hit.get("chunk_id") or hit.get("doc_id")):
+    check_keys(hit, _KEYS, _HINTS, f"hit {rank}")
+    found = {"rank": rank, **hit}
+    for key in ("chunk_id", "doc_id"):
+        if found.get(key) is not None:
+            found[key] = id_text(found[key], f"the {key} of hit {rank}")
+    found.setdefault("doc_id", found.get("chunk_id"))
+    if found.get("chunk_id") is None and found["doc_id"] is None:
         raise InputError(f"hit {rank} has neither a chunk_id nor a doc_id: {brief(repr(dict(hit)), 60)}")
-    return {"rank": rank, "doc_id": hit.get("chunk_id"), **hit}
+    if found.get("citation") is not None:
+        found["citation"] = checked_citation(found["citation"], f"the citation of hit {rank}")
+    return _with_score(rank, found)
 
 
-def _from_pair(rank: int, chunk_id: str, other: float | str) -> StoredHit:
-    if isinstance(other, str):
-        return {"rank": rank, "chunk_id": chunk_id, "doc_id": other}
-    if not math.isfinite(other):
-        raise InputError(f"hit {rank} ({brief(chunk_id, 40)}) has the score {other}, which is no number")
-    return id_hit(rank, chunk_id, retrieval={"fusion_score": float(other)})
+def _with_score(rank: int, hit: StoredHit) -> StoredHit:
+    """The hit with its `score` where stored hits have it."""
+    score = hit.pop("score", None)
+    if score is not None:
+        number = finite(score, f"the score of hit {rank}")
+        hit["retrieval"] = {"fusion_score": number, **(hit.get("retrieval") or {})}
+    return hit
+
+
+def _from_pair(rank: int, first: Any, other: Any) -> StoredHit:
+    """An id and its score, an id and its document, or an object of another package and its score."""
+    foreign = from_foreign(first)
+    if foreign is not None:
+        return _from_foreign(rank, foreign | {"score": other}, first)
+    chunk_id = _id(rank, first)
+    if is_number(other):
+        score = finite(other, f"the score of hit {rank} ({brief(chunk_id, 40)})")
+        return id_hit(rank, chunk_id, retrieval={"fusion_score": score})
+    return {"rank": rank, "chunk_id": chunk_id, "doc_id": id_text(other, f"the document of hit {rank}")}

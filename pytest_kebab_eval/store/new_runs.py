@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -18,12 +20,30 @@ RECORD_TIMEOUT_S = 60.0
 
 def check_recordable(db: Path, run_id: str) -> None:
     """Raise an `InputError` early if a run of that id cannot be recorded there."""
-    if db.exists():
-        try:
+    try:
+        _check_writable(db)
+        if db.exists():
             with closing(_connect(db)) as connection:
                 _check_new(connection, run_id, db)
-        except (sqlite3.Error, OSError) as error:
-            raise DatabaseError(f"cannot record into {shown_path(db)}: {error}") from None
+    except (sqlite3.Error, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DatabaseError(f"cannot record into {shown_path(db)}: {reason}") from None
+
+
+def _check_writable(db: Path) -> None:
+    """Refuse a directory that is not there or takes no file, and a file that is read-only."""
+    name, directory = shown_path(db), db.parent
+    if not directory.is_dir():
+        what = "is not a directory" if directory.exists() else "does not exist; make it first"
+        raise DatabaseError(f"cannot record into {name}: the directory {shown_path(directory)} {what}")
+    if db.exists() and not os.access(db, os.W_OK):
+        raise DatabaseError(f"cannot record into {name}: the file is read-only")
+    try:
+        tempfile.TemporaryFile(dir=directory).close()  # access rights alone do not tell
+    except OSError as error:
+        raise DatabaseError(
+            f"cannot record into {name}: no file can be written in {shown_path(directory)} ({error.strerror})"
+        ) from None
 
 
 def write_run(db: Path, run: Run, rows: Iterable[tuple[str, bytes]]) -> None:

@@ -9,15 +9,18 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run, Unreadable
+from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
-from pytest_kebab_eval.store.results import AnswerLike, decode_result, to_stored
+from pytest_kebab_eval.store.plain import id_text
+from pytest_kebab_eval.store.results import decode_result, in_words, to_stored
 from pytest_kebab_eval.text import brief, printable
 
 if TYPE_CHECKING:
@@ -33,25 +36,26 @@ class Recording:
 
     def record(
         self,
-        query_id: str,
-        hits: Iterable[HitLike] = (),
+        query_id: str | int | UUID | PurePath,
+        hits: Iterable[HitLike] | Mapping[Any, Any] = (),
         answer: AnswerLike | None = None,
         *,
         query: str = "",
-        error: str | None = None,
+        error: str | BaseException | None = None,
         elapsed_ms: float | None = None,
         **more: Any,
     ) -> None:
         """Record the result of a query; `more` may be mode, scope, timings_ms, timed_out, cost_usd, judge."""
-        fields = {"query": query, "elapsed_ms": elapsed_ms, "error": error, **more}
-        self.record_json(query_id, to_stored(query_id, hits, answer, **fields))
+        name = id_text(query_id, "the id of a query")
+        fields = {"query": query, "elapsed_ms": elapsed_ms, **more}
+        self.record_json(name, to_stored(name, hits, answer, error=error, **fields))
 
     def record_json(self, query_id: str, result_json: bytes) -> None:
         """Record a `result_json` as it is; an `InputError` if it could not be read back."""
         result = decode_result(query_id, result_json)
         reason = result.reason if isinstance(result, Unreadable) else _not_utf8(result_json)
         if reason:
-            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {reason}")
+            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {in_words(reason)}")
         self._keep(query_id, result_json)
 
     def _keep(self, query_id: str, result_json: bytes) -> None:
@@ -65,7 +69,8 @@ class RunRecorder(Recording):
             for query in load_golden_set("golden.yaml").queries:
                 run.record(query.id, hits=retriever.search(query.query))
 
-    Hits are ids, pairs of an id and a score or a document id, or whole hits, best first.
+    Hits are ids, pairs of an id and a score or a document id, whole hits, or hits of LangChain, LlamaIndex,
+    Haystack or Elasticsearch, best first; or a mapping of scores by id.
     """
 
     def __init__(

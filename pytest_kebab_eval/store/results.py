@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.model import Amount, Answer, Hit, QueryResult, Unreadable
+from pytest_kebab_eval.model import Amount, Hit, QueryResult, Unreadable
+from pytest_kebab_eval.store.answers import AnswerLike, to_stored_answer
 from pytest_kebab_eval.store.hits import HitLike, to_stored_hits
+from pytest_kebab_eval.store.plain import place, plain
 from pytest_kebab_eval.text import brief, printable
-
-AnswerLike = str | Mapping[str, Any] | Answer
 
 _OPTIONAL_FIELDS = ("mode", "scope", "timings_ms", "timed_out", "cost_usd", "judge")
 _KNOWN_FIELDS = frozenset({"query", "elapsed_ms", "error", *_OPTIONAL_FIELDS})
@@ -23,16 +23,24 @@ _KNOWN_FIELDS = frozenset({"query", "elapsed_ms", "error", *_OPTIONAL_FIELDS})
 # -- to JSON -------------------------------------------------------------------------------------
 
 
-def to_stored(query_id: str, hits: Iterable[HitLike], answer: AnswerLike | None, **fields: Any) -> bytes:
+def to_stored(
+    query_id: str,
+    hits: Iterable[HitLike] | Mapping[Any, Any],
+    answer: AnswerLike | None,
+    *,
+    error: str | BaseException | None = None,
+    **fields: Any,
+) -> bytes:
     """A result as it is stored; an `InputError` if a part of it has the wrong shape.
 
-    `fields` may be query, error, elapsed_ms, mode, scope, timings_ms, timed_out, cost_usd, judge.
+    `fields` may be query, elapsed_ms, mode, scope, timings_ms, timed_out, cost_usd, judge.
     """
     _check_fields(fields)
     try:
-        stored_hits, stored_answer = to_stored_hits(hits), _to_stored_answer(answer)
-    except InputError as error:
-        raise InputError(f"query '{printable(str(query_id))}': {error}") from None
+        stored_hits, stored_answer = to_stored_hits(hits), to_stored_answer(answer)
+        fields["error"] = _error_text(error)
+    except InputError as refusal:
+        raise InputError(f"query '{printable(query_id)}': {refusal}") from None
     return encode_json(query_id, result_fields(query_id, stored_hits, stored_answer, **fields))
 
 
@@ -43,7 +51,6 @@ def result_fields(
     return {
         "query_id": query_id,
         "query": "",
-        "mode": "hybrid",
         "hits_top_k": list(hits),
         "answer": answer,
         "elapsed_ms": None,
@@ -52,30 +59,26 @@ def result_fields(
     }
 
 
-def chunk_citation(number: int, chunk_id: str) -> dict[str, Any]:
-    """An answer's citation that gives only the id of the cited chunk."""
-    return {"marker": f"[{number}]", "citation": None, "chunk_id": chunk_id}
-
-
 def encode_json(name: str, value: Any) -> bytes:
     """The value as JSON; an `InputError` with this name if JSON cannot hold it."""
     try:
-        encoded = msgspec.json.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        reason = brief(str(error), 120)
-        raise InputError(f"'{printable(name)}' cannot be recorded as JSON: {reason}") from None
-    if b"null" in encoded and not _is_finite(msgspec.to_builtins(value)):
-        raise InputError(f"'{printable(name)}' cannot be recorded: a number in it is not finite")
-    return encoded
+        return msgspec.json.encode(plain(value))
+    except InputError as error:
+        reason = str(error)
+    except UnicodeEncodeError as error:
+        reason = f"{brief(repr(error.object), 60)} is not valid Unicode"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    raise InputError(f"'{printable(name)}' cannot be recorded as JSON: {reason}")
 
 
-def _is_finite(value: Any) -> bool:
-    """Whether the value holds no NaN or infinity, which are encoded as null."""
-    if isinstance(value, dict):
-        return all(map(_is_finite, value.values()))
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_finite, value))
-    return not isinstance(value, float) or math.isfinite(value)
+def _error_text(error: Any) -> str | None:
+    """Why a query failed; an exception is its type and its text."""
+    if isinstance(error, BaseException):
+        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if error is not None and not isinstance(error, str):
+        raise InputError(f"error is {brief(repr(error), 40)}; give text or an exception")
+    return error
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
@@ -86,29 +89,30 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
             raise InputError(f"a result has no field '{printable(name)}'{hint}")
 
 
-def _to_stored_answer(answer: AnswerLike | None) -> dict[str, Any] | None:
-    if answer is None:
-        return None
-    if isinstance(answer, str):
-        return {"answer": answer, "grounded": True, "citations": []}
-    if not isinstance(answer, (Answer, Mapping)):
-        raise InputError(f"an answer is text or a mapping, not {brief(repr(answer), 40)}")
-    given = msgspec.to_builtins(answer) if isinstance(answer, Answer) else dict(answer)
-    if "answer" not in given:
-        raise InputError(
-            f"an answer needs its text under 'answer'; it has {', '.join(map(printable, given))}"
-        )
-    return {"grounded": True, **given, "citations": _to_stored_citations(given.get("citations") or ())}
+_TYPE_WORDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "nothing",
+}
 
 
-def _to_stored_citations(citations: Any) -> list[Any]:
-    """The citations as they are; a text is the id of the cited chunk."""
-    if isinstance(citations, (str, bytes)) or not isinstance(citations, Iterable):
-        raise InputError(f"citations must be a list, not {brief(repr(citations), 40)}")
-    return [
-        chunk_citation(number, cited) if isinstance(cited, str) else cited
-        for number, cited in enumerate(citations, start=1)
-    ]
+def in_words(reason: str) -> str:
+    """Why a result cannot be read back, without the paths and type names of the decoder."""
+    found = re.fullmatch(r"(?s)(.*) - at `(?:key in )?\$(.*)`", reason)
+    if not found:
+        return reason
+    parts = re.findall(r"[^.\[\]]+", found[2])
+    where = place(tuple(int(part) if part.isdigit() else part for part in parts))
+    expected = re.sub(r"`([^`]*)`", lambda name: _type_words(name[1]), found[1])
+    return f"{where}: {expected[:1].lower()}{expected[1:]}"
+
+
+def _type_words(names: str) -> str:
+    return " or ".join(_TYPE_WORDS.get(name, f"'{name}'") for name in names.split(" | "))
 
 
 # -- from JSON -----------------------------------------------------------------------------------

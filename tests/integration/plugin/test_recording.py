@@ -115,14 +115,14 @@ def test_a_session_with_failing_tests_is_recorded(pytester: pytest.Pytester) -> 
 def test_what_cannot_be_recorded_fails_the_test_that_gave_it(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         def test_bad(kebab_recorder):
-            kebab_recorder.record("q1", hits=[3])
+            kebab_recorder.record("q1", hits=[0.5])
 
         def test_good(kebab_recorder):
             kebab_recorder.record("q2", hits=["c1"])
     """)
     outcome = record(pytester)
     outcome.assert_outcomes(passed=1, failed=1)
-    outcome.stdout.fnmatch_lines(["*InputError: query *: hit 1 is 3; give an id*"])
+    outcome.stdout.fnmatch_lines(["*InputError: query *: hit 1 is 0.5; give an id*"])
     assert found(pytester) == {"q2": ["c1"]}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval import DatabaseError, InputError, RunRecorder, StoreError
+from pytest_kebab_eval import DatabaseError, InputError, RunRecorder
 from tests.builders import Json, dump, make_database, result
 from tests.unit.store.recording import record_one, rows
 
@@ -119,9 +119,48 @@ def test_a_file_that_is_no_database_is_refused_and_kept(db: Path) -> None:
     assert db.read_bytes() == before
 
 
-def test_a_directory_that_is_not_there_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"eval\.sqlite"), RunRecorder(tmp_path / "none" / "eval.sqlite"):
-        pass
+def refusal_on_entry(db: Path) -> str:
+    """Why a recorder does not even start."""
+    with pytest.raises(DatabaseError) as caught, RunRecorder(db):
+        pytest.fail("the block was entered")
+    return str(caught.value)
+
+
+def test_a_directory_that_is_not_there_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refusal_on_entry(Path("none/eval.sqlite")) == (
+        "cannot record into none/eval.sqlite: the directory none does not exist; make it first"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_place_of_the_directory_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes").touch()
+    assert refusal_on_entry(Path("notes/eval.sqlite")) == (
+        "cannot record into notes/eval.sqlite: the directory notes is not a directory"
+    )
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self").exists(), reason="needs a directory that not even root can write to"
+)
+def test_a_directory_that_takes_no_file_is_refused_before_any_work() -> None:
+    assert refusal_on_entry(Path("/proc/eval.sqlite")).startswith(
+        "cannot record into /proc/eval.sqlite: no file can be written in /proc ("
+    )
+
+
+def test_a_file_that_is_read_only_is_refused_before_any_work(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_database(db, old={"q1": result("c1")})
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write to any file
+    assert refusal_on_entry(db).endswith("eval.sqlite: the file is read-only")
 
 
 def test_a_run_that_is_there_is_refused_before_any_work(db: Path) -> None:

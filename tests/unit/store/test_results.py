@@ -6,16 +6,18 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_kebab_eval import Answer, InputError
-from pytest_kebab_eval.model import Cited, QueryResult
+from pytest_kebab_eval import InputError
+from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.hits import HitLike
-from pytest_kebab_eval.store.results import AnswerLike, to_stored
+from pytest_kebab_eval.store.results import in_words, to_stored
 from tests.builders import Json, answer, hit, line, make_database, result
 from tests.unit.store.reading import readable, unreadable
 
@@ -41,10 +43,6 @@ def stored(hits: Sequence[HitLike] = (), answer: AnswerLike | None = None, **fie
 # -- stored --------------------------------------------------------------------------------------
 
 
-def test_an_answer_as_text_is_a_grounded_answer() -> None:
-    assert stored(answer="42")["answer"] == {"answer": "42", "grounded": True, "citations": []}
-
-
 def test_no_hits_is_a_query_that_found_nothing() -> None:
     assert stored()["hits_top_k"] == []
 
@@ -53,45 +51,97 @@ def test_no_answer_is_null() -> None:
     assert stored()["answer"] is None
 
 
-def test_an_answer_as_a_mapping_keeps_what_it_says() -> None:
-    given = {"answer": "I do not know", "grounded": False, "refusal_reason": "no hits", "model": "m1"}
-    assert stored(answer=given)["answer"] == {**given, "citations": []}
-
-
-def test_an_answer_object_is_stored_as_it_reads_back() -> None:
-    said = Answer(grounded=True, text="42", citations=(Cited(chunk_id="c1", marker="[1]"),))
-    found = stored(answer=said)["answer"]
-    assert (found["answer"], found["grounded"]) == ("42", True)
-    assert found["citations"] == [{"citation": None, "marker": "[1]", "chunk_id": "c1"}]
-
-
-def test_a_citation_that_is_only_text_is_the_id_of_a_chunk() -> None:
-    found = stored(["c1"], {"answer": "42", "citations": ["c1", "c2"]})["answer"]
-    assert [(cited["marker"], cited["chunk_id"]) for cited in found["citations"]] == [
-        ("[1]", "c1"),
-        ("[2]", "c2"),
-    ]
-
-
 def test_further_fields_are_given_by_their_names() -> None:
     found = stored(query="why?", elapsed_ms=12.5, error="boom", cost_usd=0.25, timed_out=True)
     assert (found["query"], found["elapsed_ms"], found["error"]) == ("why?", 12.5, "boom")
     assert (found["cost_usd"], found["timed_out"]) == (0.25, True)
 
 
-def test_a_text_for_the_list_of_citations_is_refused() -> None:
-    with pytest.raises(InputError, match="query 'q1': citations must be a list, not 'c1'"):
-        stored(["c1"], {"answer": "42", "citations": "c1"})
-
-
 def test_the_query_is_named_where_a_hit_is_refused() -> None:
-    with pytest.raises(InputError, match="query 'q1': hit 1 is 7; give an id"):
-        stored([7])  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"query 'q1': hit 1 is 0\.5; give an id"):
+        stored([0.5])
 
 
 def test_an_unknown_field_is_refused_with_the_nearest_known_name() -> None:
     with pytest.raises(InputError, match=r"a result has no field 'timing_ms'; did you mean 'timings_ms'\?"):
         stored(["c1"], timing_ms={"retrieval": 3})
+
+
+def test_an_exception_is_an_error_with_its_type_and_its_text() -> None:
+    assert stored(error=TimeoutError("after 3 s"))["error"] == "TimeoutError: after 3 s"
+    assert stored(error=KeyboardInterrupt())["error"] == "KeyboardInterrupt"
+
+
+def test_an_error_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        stored(error={"code": 500})
+    assert str(caught.value) == "query 'q1': error is {'code': 500}; give text or an exception"
+
+
+def test_the_mode_is_stored_only_if_it_is_given() -> None:
+    assert "mode" not in stored()
+    assert stored(mode="lexical")["mode"] == "lexical"
+
+
+def test_numbers_and_paths_anywhere_become_those_of_json() -> None:
+    given = {"doc_id": "d1", "doc_path": Path("a/b.md"), "heading_path": (part for part in ("A", "B"))}
+    found = stored([given], elapsed_ms=Decimal("12.5"), scope={"mode": "on", "folders": [Path("a")]})
+    assert found["hits_top_k"] == [
+        {"rank": 1, "doc_id": "d1", "doc_path": "a/b.md", "heading_path": ["A", "B"]}
+    ]
+    assert (found["elapsed_ms"], found["scope"]["folders"]) == (12.5, ["a"])
+
+
+def test_numpy_numbers_anywhere_become_those_of_json() -> None:
+    numpy = pytest.importorskip("numpy")
+    found = stored(elapsed_ms=numpy.float32(12.5), timed_out=numpy.bool_(True), cost_usd=numpy.int64(2))
+    assert (found["elapsed_ms"], found["timed_out"], found["cost_usd"]) == (12.5, True, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"elapsed_ms": float("nan")}, "elapsed_ms is nan, which is no number"),
+        (
+            {"hits": [{"chunk_id": "c1", "metadata": {"x": float("inf")}}]},
+            "x of metadata of hit 1 is inf, which is no number",
+        ),
+        ({"scope": {"mode": b"\xff", "folders": [print]}}, "give text, a number, a list or a mapping"),
+        ({"hits": ["c\ud800"]}, r"'c\ud800' is not valid Unicode"),
+        ({"cost_usd": Decimal("sNaN")}, "cost_usd is sNaN, which is no number"),
+    ],
+    ids=["nan", "inf in a hit", "function", "surrogate", "signalling"],
+)
+def test_what_json_cannot_hold_is_refused_with_its_place(given: Json, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        stored(**given)
+    assert str(caught.value).startswith("'q1' cannot be recorded as JSON: ")
+    assert str(caught.value).endswith(message)
+
+
+def test_a_value_that_holds_itself_is_refused() -> None:
+    endless: Json = {}
+    endless["again"] = endless
+    with pytest.raises(InputError, match="'q1' cannot be recorded as JSON: it is nested too deeply"):
+        stored(scope=endless)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (
+            "Expected `int` >= 1 - at `$.hits_top_k[0].rank`",
+            "rank of hit 1: expected a whole number >= 1",
+        ),
+        (
+            "Expected `str | null`, got `int` - at `$.answer.citations[1].citation.path`",
+            "path of citation of citation 2 of answer: expected text or nothing, got a whole number",
+        ),
+        ("it is not UTF-8 at byte 3", "it is not UTF-8 at byte 3"),
+    ],
+)
+def test_the_words_of_the_decoder_are_put_into_plain_ones(reason: str, words: str) -> None:
+    assert in_words(reason) == words
 
 
 # -- read back -----------------------------------------------------------------------------------
