@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.problems import FEW_QUERIES
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import LockedChunk
-from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value, gains_of
-from pytest_kebab_eval.store import Corpus, Database
+from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Value, gains_of
+from pytest_kebab_eval.store import Corpus, Database, in_order
 from pytest_kebab_eval.text import brief, printable
+
+FIRST_FINDINGS = 5  # shown of each kind
+
+
+class Kind(enum.Enum):
+    """What is off; the value says so of several."""
+
+    NOTHING_THERE = "golden files that nothing can be measured with"
+    NOT_JUDGED = "queries that expect nothing"
+    OTHER_CHUNKER = "expected chunks of another chunker than most"
+    ONLY_IN_LOCK = "expected chunks that only the lock file still knows"
+    NO_CHUNK = "expected chunks that the database does not have"
+    NO_DOCUMENT = "expected documents that the database does not have"
+    NO_PATH = "supports in paths that no document has"
+    NEVER_FOUND = "queries of whose expected ids no stored run has ever found any"
 
 
 class Finding(Value, frozen=True):
@@ -18,65 +36,172 @@ class Finding(Value, frozen=True):
     query_id: str
     line: int
     text: str
+    kind: Kind
+
+    @property
+    def sentence(self) -> str:
+        """The text with the query that it is about."""
+        if self.kind is Kind.NOTHING_THERE:
+            return self.text
+        return f"query '{printable(self.query_id)}' {self.text}"
+
+
+Said = tuple[Kind, str]
 
 
 def validate(golden: GoldenSet, database: Database) -> list[Finding]:
-    """Everything that is off, in the order of the file."""
+    """Everything that is off: first what is off with the whole file, then each query in its order."""
     corpus = database.corpus
     version = _usual_version(golden, corpus)
-    unseen = set() if corpus.has_chunks else _never_found(golden, database)
-    return [
-        Finding(query.id, query.line, text)
+    seen = None if corpus.has_chunks else _ids_of_hits(golden, database)
+    findings = [
+        Finding(query.id, query.line, text, kind)
         for query in golden.queries
-        for text in (*_findings(query, corpus, golden.lock, version), *_unseen_findings(query, unseen))
+        for kind, text in (*_findings(query, corpus, golden.lock, version), *_never_found(query, seen))
+    ]
+    return [*_nothing_there(golden, database, seen), *findings]
+
+
+def summed_up(findings: Iterable[Finding]) -> Iterator[tuple[Finding | None, str]]:
+    """The first findings of each kind with their sentences, then for each kind how many more there are."""
+    counts: Counter[Kind] = Counter()
+    for finding in findings:
+        counts[finding.kind] += 1
+        if counts[finding.kind] <= FIRST_FINDINGS:
+            yield finding, finding.sentence
+    for kind, count in counts.items():
+        if count > FIRST_FINDINGS:
+            yield None, f"… and {count - FIRST_FINDINGS} more {kind.value}"
+
+
+# -- expected ids among the stored hits ----------------------------------------------------------
+
+
+class _Id(NamedTuple):
+    what: str  # "chunk", "document" or "path"
+    name: str
+
+
+def _expected_ids(query: GoldenQuery) -> list[_Id]:
+    return [
+        *(_Id("chunk", chunk_id) for chunk_id in gains_of(query)),
+        *(_Id("document", doc_id) for doc_id in query.expected_doc_ids or ()),
+        *(_Id("path", support.path) for support in query.gold_supports),
     ]
 
 
-def _never_found(golden: GoldenSet, database: Database) -> set[str]:
-    """The expected chunks that no hit of any stored run is: without an index, all that can be said."""
-    unseen = {chunk_id for query in golden.queries for chunk_id in gains_of(query)}
+def _ids_of(hit: Hit) -> Iterator[_Id]:
+    names = (("chunk", hit.chunk_id), ("document", hit.doc_id), ("document", hit.doc_path))
+    yield from (_Id(what, name) for what, name in (*names, ("path", hit.doc_path)) if name)
+
+
+def _ids_of_hits(golden: GoldenSet, database: Database) -> set[_Id]:
+    """The expected ids that a hit of any stored run has: without an index, all that can be said."""
+    unseen = {expected for query in golden.queries for expected in _expected_ids(query)}
+    seen: set[_Id] = set()
     for run in database.runs():
         for result in database.results(run.run_id):
             if not unseen:
-                return unseen
+                return seen
             if isinstance(result, QueryResult):
-                unseen.difference_update(hit.chunk_id for hit in result.hits if hit.chunk_id)
-    return unseen
+                seen |= unseen.intersection(expected for hit in result.hits for expected in _ids_of(hit))
+                unseen -= seen
+    return seen
 
 
-def _unseen_findings(query: GoldenQuery, unseen: set[str]) -> Iterator[str]:
-    for chunk_id in gains_of(query):
-        if chunk_id in unseen:
-            yield f"expects the chunk '{brief(chunk_id)}', which no stored run has ever found"
+def _never_found(query: GoldenQuery, seen: set[_Id] | None) -> Iterator[Said]:
+    """A query none of whose chunks was ever found, or, if it expects no chunk, none of whose documents."""
+    expected = [name for name in _expected_ids(query) if name.what != "path"]
+    expected = [name for name in expected if name.what == expected[0].what]
+    if seen is None or not expected or not seen.isdisjoint(expected):
+        return
+    what, name = expected[0]
+    if len(expected) == 1:
+        yield Kind.NEVER_FOUND, f"expects the {what} '{brief(name)}', which no stored run has ever found"
+    else:
+        named = f"{len(expected)} {what}s, such as '{brief(name)}'"
+        yield Kind.NEVER_FOUND, f"expects {named}, and no stored run has ever found one of them"
 
 
-def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: str | None) -> Iterator[str]:
+def _nothing_there(golden: GoldenSet, database: Database, seen: set[_Id] | None) -> Iterator[Finding]:
+    """A finding if nothing that any query expects is in the index or among the stored hits."""
+    queries = [query for query in golden.queries if _expected_ids(query)]
+    if len(queries) < FEW_QUERIES or any(_may_be_placed(query, golden.lock) for query in queries):
+        return
+    if any(_is_indexed(name, database.corpus) for query in queries for name in _expected_ids(query)):
+        return
+    if _ids_of_hits(golden, database) if seen is None else seen:
+        return
+    example = next((query for query in queries if _found_id(query, database)), queries[0])
+    expected, found = brief(_expected_ids(example)[0].name, 60), _found_id(example, database)
+    yield Finding(
+        example.id,
+        example.line,
+        f"nothing can be measured: of {len(queries)} queries that expect something, none expects an id that"
+        f" the database or a stored hit has; query '{brief(example.id, 40)}' expects '{expected}'"
+        + (f" and found '{brief(found, 60)}'" if found else ""),
+        Kind.NOTHING_THERE,
+    )
+
+
+def _may_be_placed(query: GoldenQuery, lock: Lock | None) -> bool:
+    """Whether its targets can be found without their ids: by where they are."""
+    locked = lock is not None and any(chunk_id in lock.chunks for chunk_id in gains_of(query))
+    return bool(locked or query.expected_spans)
+
+
+def _is_indexed(expected: _Id, corpus: Corpus) -> bool:
+    look_up: dict[str, Callable[[str], object]] = {
+        "chunk": corpus.chunk,
+        "document": corpus.path_of,
+        "path": corpus.document_at,
+    }
+    return look_up[expected.what](expected.name) is not None
+
+
+def _found_id(query: GoldenQuery, database: Database) -> str | None:
+    """An id, of the kind that the query expects, that the newest run with hits found for it."""
+    what = _expected_ids(query)[0].what
+    for run in in_order(database.runs()):
+        result = database.result(run.run_id, query.id)
+        if isinstance(result, QueryResult) and result.hits:
+            return next((found.name for found in _ids_of(result.hits[0]) if found.what == what), None)
+    return None
+
+
+# -- expected ids in the index -------------------------------------------------------------------
+
+
+def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: str | None) -> Iterator[Said]:
     if query.can_be_answered is None and not query.forbidden:
-        yield "expects nothing, so nothing of it is judged"
+        yield Kind.NOT_JUDGED, "expects nothing, so nothing of it is judged"
     if corpus.has_chunks:
         yield from _chunk_findings(query, corpus, lock, version)
     if corpus.has_documents:
         for doc_id in query.expected_doc_ids or ():
             if corpus.path_of(doc_id) is None:
-                yield f"expects the document '{brief(doc_id)}', which the database does not have"
+                said = f"expects the document '{brief(doc_id)}', which the database does not have"
+                yield Kind.NO_DOCUMENT, said
         for support in query.gold_supports:
             if corpus.document_at(support.path) is None:
-                yield f"has a support in '{brief(support.path)}', which no document has as its path"
+                said = f"has a support in '{brief(support.path)}', which no document has as its path"
+                yield Kind.NO_PATH, said
 
 
 def _chunk_findings(
     query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: str | None
-) -> Iterator[str]:
+) -> Iterator[Said]:
     for chunk_id in gains_of(query):
+        name = f"expects the chunk '{brief(chunk_id)}'"
         chunk = corpus.chunk(chunk_id)
         if chunk is not None:
             if chunk.chunker_version != version:
                 other, most = printable(str(chunk.chunker_version)), printable(str(version))
-                yield f"expects the chunk '{brief(chunk_id)}' of the chunker {other}; most are of {most}"
+                yield Kind.OTHER_CHUNKER, f"{name} of the chunker {other}; most are of {most}"
         elif lock is not None and chunk_id in lock.chunks:
-            yield f"expects the chunk '{brief(chunk_id)}', which only the lock file still knows"
+            yield Kind.ONLY_IN_LOCK, f"{name}, which only the lock file still knows"
         else:
-            yield f"expects the chunk '{brief(chunk_id)}', which the database does not have"
+            yield Kind.NO_CHUNK, f"{name}, which the database does not have"
 
 
 def _usual_version(golden: GoldenSet, corpus: Corpus) -> str | None:
@@ -87,6 +212,9 @@ def _usual_version(golden: GoldenSet, corpus: Corpus) -> str | None:
         if (chunk := corpus.chunk(chunk_id)) is not None
     )
     return counts.most_common(1)[0][0] if counts else None
+
+
+# -- the lock ------------------------------------------------------------------------------------
 
 
 class Locking(Value, frozen=True):

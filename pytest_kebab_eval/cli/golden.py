@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from pytest_kebab_eval import validation
 from pytest_kebab_eval.cli.group import REGRESSION
@@ -32,7 +31,7 @@ def validate(as_json: bool, **given: Any) -> None:
         findings = validation.validate(golden, database)
         has_chunks = database.corpus.has_chunks
     if as_json:
-        print_json(msgspec.to_builtins(findings))
+        print_json([_as_json(finding) for finding in findings])
     else:
         _print_findings(golden.path, findings)
     if not has_chunks:
@@ -44,8 +43,17 @@ def validate(as_json: bool, **given: Any) -> None:
 
 def _print_findings(path: Path, findings: list[validation.Finding]) -> None:
     name = shown_path(path)
-    for finding in findings:
-        click.echo(f"{name}:{finding.line}: query '{printable(finding.query_id)}' {finding.text}")
+    for finding, sentence in validation.summed_up(findings):
+        click.echo(f"{name}:{finding.line}: {sentence}" if finding else sentence)
+
+
+def _as_json(finding: validation.Finding) -> dict[str, Any]:
+    return {
+        "query_id": finding.query_id,
+        "line": finding.line,
+        "text": finding.text,
+        "kind": finding.kind.name.lower(),
+    }
 
 
 @click.command()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pytest_kebab_eval.cli.output import tell
+from pytest_kebab_eval.cli.output import tell, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, import_run
 from pytest_kebab_eval.reports.wording import counted
@@ -43,6 +43,7 @@ def _add_importer(importer: Importer) -> None:
         type=click.Path(dir_okay=False, path_type=Path),
         help="Write the golden queries there (.yaml, .json or .jsonl).",
     )
+    @_allow_missing(importer)
     @click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there.")
     def command(golden_out: Path | None, overwrite: bool, **given: Any) -> None:
         if golden_out is not None and golden_out.exists() and not overwrite:
@@ -60,10 +61,19 @@ def _file_options(importer: Importer) -> Callable[[F], F]:
     return decorate
 
 
+def _allow_missing(importer: Importer) -> Callable[[F], F]:
+    if not importer.joins_files:
+        return lambda command: command
+    return click.option(
+        "--allow-missing", is_flag=True, help="No warning about ids that only one of the files has."
+    )
+
+
 def _import(
     importer: Importer,
     golden_out: Path | None,
     *,
+    allow_missing: bool = False,
     db: str,
     run_id: str | None,
     suite: str,
@@ -73,6 +83,8 @@ def _import(
     with _sources(given) as sources:
         made = import_run(importer, sources, db=Path(db), run_id=run_id, suite=suite, golden_out=golden_out)
     click.echo(made.run_id)
+    if not allow_missing:
+        tell_warnings(made.warnings)
     golden = f", {made.golden} golden queries in {shown_path(golden_out)}" if golden_out else ""
     tell(f"imported {counted(made.queries, 'query')} into {shown_path(Path(db))}{golden}")
 

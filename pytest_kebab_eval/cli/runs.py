@@ -85,7 +85,8 @@ def _print_runs(found: Sequence[Run], counts: Mapping[str, int]) -> None:
 def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) -> None:
     """Show how metrics went over the stored runs, the oldest first.
 
-    From the stored aggregates; those that are missing are computed, but not stored.
+    From the stored aggregates; those that are missing, or of another golden file, are computed, but not
+    stored. Where the results are gone, the run is marked with '*'.
     """
     sources = sources_from(**given)
     golden = load_golden_set(golden_of(sources))
@@ -110,7 +111,8 @@ def _full_names(metrics: Sequence[str], points: Sequence[HistoryPoint]) -> list[
 def _as_json(point: HistoryPoint, names: Sequence[str]) -> dict[str, Any]:
     """A run with all its values, or with those that were asked for."""
     values = {name: value for name, value in point.values.items() if not names or name in names}
-    return {"run_id": point.run_id, "created_at": point.created_at, "values": values}
+    row = {"run_id": point.run_id, "created_at": point.created_at, "values": values}
+    return row | {"of_other_golden": True} if point.of_other_golden else row
 
 
 def _print_history(points: Sequence[HistoryPoint], names: Sequence[str]) -> None:
@@ -120,7 +122,12 @@ def _print_history(points: Sequence[HistoryPoint], names: Sequence[str]) -> None
     click.echo(f"{'run':<{width}}  {'created at':<20}{titles}")
     for point in points:
         values = "".join(f"{format_value(point.values.get(name)):>{widths[name]}}" for name in names)
-        click.echo(f"{printable(point.run_id):<{width}}  {printable(point.created_at)[:19]:<20}{values}")
+        mark = " *" if point.of_other_golden else ""
+        click.echo(
+            f"{printable(point.run_id):<{width}}  {printable(point.created_at)[:19]:<20}{values}{mark}"
+        )
+    if any(point.of_other_golden for point in points):
+        tell("* of another golden file, and its results are gone: not to be compared with the others")
 
 
 # -- aggregate -----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -34,11 +34,15 @@ IMPORTERS: tuple[Importer, ...] = (KEBAB, TREC, WFGY, EVAL_HARNESS, HELLOWORLD)
 
 
 class Summary(NamedTuple):
-    """How many queries and golden entries were imported; `golden` is None without a golden file."""
+    """How many queries and golden entries were imported; `golden` is None without a golden file.
+
+    Each warning is about ids that only one of two files has.
+    """
 
     run_id: str
     queries: int
     golden: int | None
+    warnings: tuple[str, ...] = ()
 
 
 def import_run(
@@ -61,6 +65,7 @@ def import_run(
         commit_hash  # without it, no commit; RunRecorder would take the working directory's
     )
     queries, golden = 0, None
+    warnings: list[str] = []
     try:
         with new_golden_file(golden_out) if golden_out else nullcontext() as new_golden, recorder:
             imported = importer.read(sources)
@@ -69,12 +74,20 @@ def import_run(
             for query_id, result in imported.results:
                 recorder.record_json(query_id, result)
                 queries += 1
+            warnings += _missing_ids(imported)
             recorder.config.update(imported.config)
             if new_golden and imported.golden:
                 golden = write_golden(new_golden, imported.golden())
     except OSError as error:  # of a temporary file
         raise StoreError(f"nothing was imported: {error.strerror or error}") from None
-    return Summary(recorder.run_id, queries, golden)
+    return Summary(recorder.run_id, queries, golden, tuple(warnings))
+
+
+def _missing_ids(imported: Imported) -> Iterator[str]:
+    yield from imported.warnings
+    missing = imported.join.check() if imported.join else None
+    if missing:
+        yield missing
 
 
 def _check_use(importer: Importer, sources: Mapping[str, Source], db: Path, golden_out: Path | None) -> None:

@@ -17,6 +17,7 @@ from pytest_kebab_eval.importers.importer import (
     golden_entry,
     result_json,
 )
+from pytest_kebab_eval.importers.joining import Ids, Join
 from pytest_kebab_eval.importers.records import UniqueIds
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.store.hits import id_hit
@@ -29,7 +30,9 @@ def _read(sources: Mapping[str, Source]) -> Imported:
     dataset = sources["dataset"]
     golden = [_sample(dataset, member) for member in _members(dataset, "samples")]
     queries = {entry["id"]: entry["query"] for entry in golden}
-    return Imported(_results(sources["outputs"], queries), lambda: golden, {})
+    given = Ids(sources["outputs"], "id")
+    results = given.adding(_results(sources["outputs"], queries))
+    return Imported(results, lambda: golden, {}, Join(given, Ids(dataset, "id", queries)))
 
 
 def _members(source: Source, name: str) -> Iterator[Member]:

@@ -15,6 +15,7 @@ from pytest_kebab_eval.importers.importer import (
     golden_entry,
     result_json,
 )
+from pytest_kebab_eval.importers.joining import Ids, Join
 from pytest_kebab_eval.importers.records import Id, decode, distinct_texts, unique_records
 from pytest_kebab_eval.importers.sources import Source
 
@@ -101,7 +102,10 @@ def _read(sources: Mapping[str, Source]) -> Imported:
     golden = {entry["id"]: entry for entry in _golden(sources["eval-set"])}
     given = _config(sources["config"]) if "config" in sources else None
     config: Json = {}
-    return Imported(_results(sources["results"], golden, given, config), golden.values, config)
+    found = Ids(sources["results"], "id")
+    results = found.adding(_results(sources["results"], golden, given, config))
+    join = Join(found, Ids(sources["eval-set"], "id", golden))
+    return Imported(results, golden.values, config, join)
 
 
 # -- the evaluation set --------------------------------------------------------------------------

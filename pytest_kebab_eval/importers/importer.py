@@ -9,6 +9,7 @@ import msgspec
 
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
+from pytest_kebab_eval.importers.joining import Join
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.store.results import result_fields
 
@@ -27,12 +28,15 @@ class Imported(NamedTuple):
     """A run in a foreign format; its results are read as they are asked for.
 
     `golden` makes the entries of a golden file, if the format has any. `config` is the run's snapshot; it is
-    complete only when all results have been read.
+    complete only when all results have been read. `join` is there if results and golden entries are of two
+    files.
     """
 
     results: Iterable[tuple[str, bytes]]
     golden: Callable[[], Iterable[Json]] | None
     config: Json
+    join: Join | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Importer(NamedTuple):
@@ -42,6 +46,11 @@ class Importer(NamedTuple):
     help: str
     options: tuple[ImportOption, ...]
     read: Callable[[Mapping[str, Source]], Imported]
+
+    @property
+    def joins_files(self) -> bool:
+        """Whether results and what is expected of them come in two files."""
+        return sum(option.required for option in self.options) > 1
 
 
 def golden_entry(source: Source, line: int, fields: Json) -> Json:

@@ -50,6 +50,14 @@ class Source:
         with self._opened() as stream, self._read_errors():
             return self._checked_start(stream.read())
 
+    def text(self) -> str:
+        """The whole content, which must be UTF-8."""
+        try:
+            return self.read().decode()
+        except UnicodeDecodeError as error:
+            line = bytes(error.object).count(b"\n", 0, error.start) + 1
+            raise self.error(line, "this is not UTF-8 text") from None
+
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines that are not blank, with their numbers; all are UTF-8."""
         number = 0

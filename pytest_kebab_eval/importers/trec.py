@@ -23,7 +23,9 @@ from pytest_kebab_eval.importers.importer import (
     golden_entry,
     result_json,
 )
+from pytest_kebab_eval.importers.joining import Ids, Join
 from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.topics import read_topics
 from pytest_kebab_eval.text import brief, printable
 
 if TYPE_CHECKING:
@@ -70,44 +72,50 @@ class _Topic(NamedTuple):
 
 def _read(sources: Mapping[str, Source]) -> Imported:
     qrels = sources["qrels"]
-    topics = {
-        topic: _Topic(
-            line=min(int(line) for _, _, line in rows),
-            relevant={docno.decode(): value for value, docno, _ in rows if value > 0},
-        )
-        for topic, rows in _by_topic(qrels, _QRELS)
-    }
+    topics = {topic: _judged(rows) for topic, rows in _by_topic(qrels, _QRELS)}
+    judged, found = Ids(qrels, "topic", topics), Ids(sources["run"], "topic")
+    texts, without_text = read_topics(sources["topics"], judged) if "topics" in sources else ({}, None)
     config: Json = {}
     return Imported(
-        results=_results(sources["run"], topics, config),
-        golden=lambda: (_golden(qrels, topic, topics[topic]) for topic in topics),
+        results=_results(found, topics, texts, config),
+        golden=lambda: (_golden(qrels, topic, topics[topic], texts.get(topic, topic)) for topic in topics),
         config=config,
+        join=Join(found, judged),
+        warnings=(without_text,) if without_text else (),
     )
 
 
-def _results(run: Source, topics: Mapping[str, _Topic], config: Json) -> Iterator[tuple[str, bytes]]:
-    found = set()
+def _judged(rows: list[_Row]) -> _Topic:
+    return _Topic(
+        line=min(int(line) for _, _, line in rows),
+        relevant={docno.decode(): value for value, docno, _ in rows if value > 0},
+    )
+
+
+def _results(
+    found: Ids, topics: Mapping[str, _Topic], texts: Mapping[str, str], config: Json
+) -> Iterator[tuple[str, bytes]]:
     tags: dict[bytes, None] = {}
-    for topic, rows in _by_topic(run, _RUN, tags):
+    for topic, rows in _by_topic(found.source, _RUN, tags):
         found.add(topic)
         rows.sort(reverse=True)
-        yield topic, _result(topic, rows)
+        yield topic, _result(topic, texts.get(topic, topic), rows)
     for topic, judged in topics.items():
         if judged.relevant and topic not in found:
-            yield topic, _result(topic, [])
+            yield topic, _result(topic, texts.get(topic, topic), [])
     names = [tag.decode() for tag in tags]
     config["config"] = {"tag": names[0] if len(names) == 1 else names}
 
 
-def _result(topic: str, rows: list[_Row]) -> bytes:
+def _result(topic: str, text: str, rows: list[_Row]) -> bytes:
     hits = [
         _Hit(rank, docno.decode(), docno.decode(), _Score(score))
         for rank, (score, docno, _) in enumerate(rows, start=1)
     ]
-    return result_json(topic, topic, hits, None)
+    return result_json(topic, text, hits, None)
 
 
-def _golden(qrels: Source, topic: str, judged: _Topic) -> Json:
+def _golden(qrels: Source, topic: str, judged: _Topic, text: str) -> Json:
     """The golden entry of a topic; without relevant documents it expects nothing, so it is not judged."""
     gains = {docno: int(gain) if gain.is_integer() else gain for docno, gain in judged.relevant.items()}
     graded = any(gain != 1 for gain in gains.values())
@@ -116,7 +124,8 @@ def _golden(qrels: Source, topic: str, judged: _Topic) -> Json:
         judged.line,
         {
             "id": topic,
-            "query": topic,
+            "query": text,
+            "expected_doc_ids": list(gains),
             "expected_chunk_ids": list(gains),
             "relevance": gains if graded else None,
         },
@@ -238,6 +247,9 @@ TREC = Importer(
     options=(
         ImportOption("run", "The run: topic, Q0, docno, rank, score, tag."),
         ImportOption("qrels", "The judgments: topic, 0, docno, relevance."),
+        ImportOption(
+            "topics", "The topics' texts: <top> <num> … <title> …, or id, tab, text.", required=False
+        ),
     ),
     read=_read,
 )

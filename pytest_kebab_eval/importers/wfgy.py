@@ -15,6 +15,7 @@ from pytest_kebab_eval.importers.importer import (
     golden_entry,
     result_json,
 )
+from pytest_kebab_eval.importers.joining import Ids, Join
 from pytest_kebab_eval.importers.records import Id, distinct_texts, json_lines, required_id, unique_records
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.store.citations import chunk_citation
@@ -53,7 +54,9 @@ class _Trace(_Identified):
 
 def _read(sources: Mapping[str, Source]) -> Imported:
     gold = {entry["id"]: entry for entry in _golden(sources["gold"])}
-    return Imported(_results(sources["trace"], gold), gold.values, {})
+    traced = Ids(sources["trace"], "id")
+    join = Join(traced, Ids(sources["gold"], "id", gold))
+    return Imported(_results(traced, gold), gold.values, {}, join)
 
 
 def _golden(source: Source) -> Iterator[Json]:
@@ -71,11 +74,13 @@ def _golden(source: Source) -> Iterator[Json]:
         )
 
 
-def _results(source: Source, gold: Mapping[str, Json]) -> Iterator[tuple[str, bytes]]:
+def _results(traced: Ids, gold: Mapping[str, Json]) -> Iterator[tuple[str, bytes]]:
     """A result for each gold item, with or without a trace, and for other traces; an id's last trace wins."""
     results = {query_id: result_json(query_id, entry["query"], (), None) for query_id, entry in gold.items()}
+    source = traced.source
     for line, trace in json_lines(source, _Trace, "trace"):
         query_id = required_id(source, line, trace.id, "qid")
+        traced.add(query_id)
         query = trace.q or gold.get(query_id, {}).get("query", "")
         hits = [id_hit(rank, str(name)) for rank, name in enumerate(trace.retrieved_ids or (), start=1)]
         results[query_id] = result_json(query_id, query, hits, _answer(trace.answer_json))

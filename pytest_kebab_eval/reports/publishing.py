@@ -19,7 +19,7 @@ from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import file_name, shown_path
 
-MAX_SCORED_FOR_TREND = 20_000  # results of runs whose aggregate is missing
+MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
 
 
 class Published(NamedTuple):
@@ -98,5 +98,6 @@ def html_of(settings: Settings, inputs: Inputs, report: CompareReport, context: 
     """`report.html` in parts; reads every stored result again, one at a time."""
     from pytest_kebab_eval.reports.html.page import render_report_html
 
-    points = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MAX_SCORED_FOR_TREND)
-    yield from render_report_html(report, read_evidence(settings, inputs), points, context)
+    runs = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MAX_SCORED_FOR_TREND)
+    trend = [point for point in runs if not point.of_other_golden]
+    yield from render_report_html(report, read_evidence(settings, inputs), trend, context)

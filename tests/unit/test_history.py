@@ -72,6 +72,34 @@ def test_a_stored_aggregate_without_values_is_computed(db: Path, stored: str) ->
     assert history(db, GOLDEN)[1].values["mrr"] == 0.5
 
 
+def store(db: Path, run_id: str, mrr: float, sha: str) -> None:
+    stored = json.dumps({"mrr": mrr, "golden_sha256": sha})
+    execute(db, "UPDATE eval_runs SET aggregate_json = ? WHERE run_id = ?", stored, run_id)
+
+
+def test_an_aggregate_of_another_golden_file_is_computed_anew_and_nothing_is_stored(db: Path) -> None:
+    store(db, "y", 0.9, "of another file")
+    store(db, "x", 0.8, GOLDEN.fingerprint)
+    before = dump(db)
+    assert values(db, "mrr") == [("z", 1.0), ("y", 0.5), ("x", 0.8)]
+    assert not any(point.of_other_golden for point in history(db, GOLDEN))
+    assert dump(db) == before
+
+
+def test_an_aggregate_of_another_golden_file_is_marked_where_the_results_are_gone(db: Path) -> None:
+    for run_id, sha in (("y", "of another file"), ("x", GOLDEN.fingerprint)):
+        store(db, run_id, 0.9, sha)
+        execute(db, "DELETE FROM eval_query_results WHERE run_id = ?", run_id)
+    assert values(db, "mrr") == [("z", 1.0), ("y", 0.9), ("x", 0.9)]
+    assert [point.of_other_golden for point in history(db, GOLDEN)] == [False, True, False]
+
+
+def test_what_is_computed_anew_counts_towards_the_results_allowed(db: Path) -> None:
+    store(db, "y", 0.9, "of another file")
+    assert values(db, "mrr", most_results=2) == [("x", 0.0)]
+    assert values(db, "mrr", most_results=4) == [("y", 0.5), ("x", 0.0)]
+
+
 def test_what_was_not_measured_is_not_there(db: Path) -> None:
     assert "groundedness" not in history(db, GOLDEN)[0].values
 

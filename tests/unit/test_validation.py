@@ -14,7 +14,7 @@ from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import LockedChunk
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.validation import Locking, make_lock, validate
+from pytest_kebab_eval.validation import Kind, Locking, make_lock, validate
 from tests.builders import Json, golden, line, make_database, result
 
 CORPUS = {"c1": ("d1", [line(start=1, end=9)]), "c2": ("d2", [line(start=3, end=4)])}
@@ -121,12 +121,97 @@ def test_everything_is_in_one_list_in_the_order_of_the_file(tmp_path: Path) -> N
 
 def test_without_an_index_chunks_are_looked_for_among_the_hits_of_all_runs(tmp_path: Path) -> None:
     path = make_database(tmp_path / "db.sqlite", a={"q1": result("c1")}, b={"q9": result("c9", "c2")})
-    entry = {"id": "q1", "expected_chunk_ids": ["c1", "c2", "c8"], "expected_doc_ids": ["d8"]}
-    with open_database(path) as opened:
-        found = validate(golden(entry), opened)
-    assert [finding.text for finding in found] == [
-        "expects the chunk 'c8', which no stored run has ever found"
+    entries: list[Json] = [
+        {"id": "q1", "expected_chunk_ids": ["c1"]},
+        {"id": "q2", "expected_chunk_ids": ["c2"]},
+        {"id": "q3", "expected_chunk_ids": ["c8"]},
+        {"id": "q4", "expected_chunk_ids": ["c7", "c8"], "expected_doc_ids": ["c1"]},
+        {"id": "q5", "expected_doc_ids": ["c9"]},
+        {"id": "q6", "expected_doc_ids": ["d8"]},
     ]
+    with open_database(path) as opened:
+        found = validate(golden(*entries), opened)
+    assert [(finding.query_id, finding.text) for finding in found] == [
+        ("q3", "expects the chunk 'c8', which no stored run has ever found"),
+        ("q4", "expects 2 chunks, such as 'c7', and no stored run has ever found one of them"),
+        ("q6", "expects the document 'd8', which no stored run has ever found"),
+    ]
+
+
+@pytest.mark.parametrize("field", ["expected_chunk_ids", "expected_doc_ids"])
+def test_what_was_never_found_is_no_finding_where_others_of_its_query_were(
+    tmp_path: Path, field: str
+) -> None:
+    path = make_database(tmp_path / "db.sqlite", a={"q1": result("c1")})
+    with open_database(path) as opened:
+        assert validate(golden({"id": "q1", field: ["c7", "c8", "c1"]}), opened) == []
+
+
+# -- nothing that is expected is there -----------------------------------------------------------
+
+
+def whole_file(
+    directory: Path, *entries: Json, corpus: bool = False, lock: Lock | None = None, **found: str
+) -> list[str]:
+    """What is said of the whole file; each query found what is given for it."""
+    path = make_database(
+        directory / "db.sqlite",
+        corpus=CORPUS if corpus else None,
+        a={query_id: result(chunk_id) for query_id, chunk_id in found.items()},
+    )
+    with open_database(path) as opened:
+        said = validate(with_lock(golden(*entries), lock), opened)
+    return [finding.sentence for finding in said if finding.kind is Kind.NOTHING_THERE]
+
+
+def expecting(field: str, names: str) -> list[Json]:
+    return [{"id": f"q{n}", field: [name]} for n, name in enumerate(names.split(), start=1)]
+
+
+NOTHING = (
+    "nothing can be measured: of 5 queries that expect something, none expects an id that the database or a"
+    " stored hit has; "
+)
+FIVE = "doc1 doc2 doc3 doc4 doc5"
+
+
+@pytest.mark.parametrize("field", ["expected_chunk_ids", "expected_doc_ids"])
+@pytest.mark.parametrize("corpus", [True, False])
+def test_ids_that_are_nowhere_are_said_once_with_a_found_one(
+    tmp_path: Path, field: str, corpus: bool
+) -> None:
+    (said,) = whole_file(tmp_path, *expecting(field, FIVE), corpus=corpus, q2="2")
+    assert said == NOTHING + "query 'q2' expects 'doc2' and found '2'"
+
+
+def test_without_any_hit_there_is_no_found_id_to_show(tmp_path: Path) -> None:
+    (said,) = whole_file(tmp_path, *expecting("expected_chunk_ids", FIVE))
+    assert said == NOTHING + "query 'q1' expects 'doc1'"
+
+
+def test_supports_in_paths_that_are_nowhere_count_too(tmp_path: Path) -> None:
+    entries = [{"id": f"q{n}", "gold_supports": [{"path": f"docs/{n}.md"}]} for n in range(5)]
+    (said,) = whole_file(tmp_path, *entries, q0="0")
+    assert said == NOTHING + "query 'q0' expects 'docs/0.md' and found '0.md'"
+
+
+@pytest.mark.parametrize(
+    ("names", "corpus"),
+    [
+        pytest.param("doc1 doc2 doc3 doc4", False, id="four queries may all be missed by chance"),
+        pytest.param("doc1 doc2 doc3 doc4 9", False, id="one was found, by another query"),
+        pytest.param("doc1 doc2 doc3 doc4 c2", True, id="one is in the index"),
+    ],
+)
+def test_where_something_may_be_found_the_whole_file_is_not_blamed(
+    tmp_path: Path, names: str, corpus: bool
+) -> None:
+    assert whole_file(tmp_path, *expecting("expected_chunk_ids", names), corpus=corpus, q1="9") == []
+
+
+def test_chunks_that_the_lock_file_places_are_not_nowhere(tmp_path: Path) -> None:
+    lock = Lock("v0", {"doc3": LockedChunk("d1", (Span("line", start=1, end=2),))})
+    assert whole_file(tmp_path, *expecting("expected_chunk_ids", FIVE), lock=lock, q1="1") == []
 
 
 def test_a_finding_has_the_line_of_its_query(tmp_path: Path) -> None:

@@ -56,13 +56,46 @@ def test_findings_as_json(project: Project) -> None:
     called = call("validate", "--json")
     assert called.code == 1
     text = "expects the chunk 'c8', which the database does not have"
-    assert json.loads(called.stdout) == [{"query_id": "q-001", "line": 1, "text": text}]
+    assert json.loads(called.stdout) == [{"query_id": "q-001", "line": 1, "text": text, "kind": "no_chunk"}]
 
 
 def test_a_database_without_chunks_is_mentioned(project: Project) -> None:
     called = call("validate")
     assert called.code == 0
     assert "the database has no chunks" in called.stderr
+
+
+def renamed(project: Project, queries: int) -> None:
+    """A golden file that expects doc1, doc2, … of a run that found 1, 2, …"""
+    numbers = range(1, queries + 1)
+    project.write_golden(*({"id": f"q{n}", "expected_chunk_ids": [f"doc{n}"]} for n in numbers))
+    project.database.unlink()
+    make_database(project.database, A={f"q{n}": result(str(n)) for n in numbers})
+
+
+def test_alike_findings_are_summed_up_after_five(project: Project) -> None:
+    renamed(project, 225)
+    called = call("validate")
+    where = "fixtures/golden_queries.yaml"
+    assert called.lines[0] == (
+        f"{where}:1: nothing can be measured: of 225 queries that expect something, none expects an id that"
+        " the database or a stored hit has; query 'q1' expects 'doc1' and found '1'"
+    )
+    assert called.lines[1] == (
+        f"{where}:1: query 'q1' expects the chunk 'doc1', which no stored run has ever found"
+    )
+    assert called.lines[6:] == [
+        "… and 220 more queries of whose expected ids no stored run has ever found any"
+    ]
+    assert called.code == 1
+    assert called.stderr.endswith("\n225 queries, 226 findings\n")
+
+
+def test_json_has_all_findings(project: Project) -> None:
+    renamed(project, 225)
+    found = json.loads(call("validate", "--json").stdout)
+    assert len(found) == 226
+    assert [finding["kind"] for finding in found[:2]] == ["nothing_there", "never_found"]
 
 
 # -- lock -----------------------------------------------------------------------------------------

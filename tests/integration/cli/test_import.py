@@ -312,3 +312,35 @@ def test_hostile_text_of_a_file_is_escaped_in_the_message(db: Path) -> None:
     called = import_files(TREC, {"run": "t1 Q0 d1 0 \x1b]0;x\x07##[error] x\n"})
     assert called.code == 2
     assert not any(text in called.stderr for text in ("\x1b", "\x07", "##["))
+
+
+# -- ids that only one file has ------------------------------------------------------------------
+
+
+def test_topics_that_match_nothing_import_nothing(db: Path) -> None:
+    called = import_files(TREC, {"qrels": "1 0 d1 1\n2 0 d1 1\n"}, "--golden-out", "golden.yaml")
+    assert called.code == 2
+    assert called.stderr == (
+        "kebab-eval: run: none of its 2 topics is one of the 2 topics in qrels: 't1' is in run, '1' in qrels;"
+        " write the ids alike, or name the files of the same queries\n"
+    )
+    assert not db.exists()
+    assert not Path("golden.yaml").exists()
+
+
+def test_ids_of_one_file_alone_are_a_warning_unless_allowed(db: Path) -> None:
+    more = {"qrels": "t1 0 d1 1\nt3 0 d1 1\n"}
+    called = import_files(TREC, more, "--run-id", "warned")
+    assert (called.code, called.stdout) == (0, "warned\n")
+    assert called.stderr.startswith(
+        "warning: run has 2 topics and qrels has 2 topics, 1 of them in both: 't2' is in run alone,"
+        " 't3' is in qrels alone; say --allow-missing if that is right\nimported 3 queries"
+    )
+    called = import_files(TREC, more, "--run-id", "allowed", "--allow-missing")
+    assert (called.code, called.stdout) == (0, "allowed\n")
+    assert called.stderr == "imported 3 queries into eval.sqlite\n"
+
+
+def test_a_format_of_one_file_has_nothing_to_allow(db: Path) -> None:
+    assert import_files(CASES[0], None, "--allow-missing").code == 2
+    assert not db.exists()

@@ -103,6 +103,38 @@ def test_history_takes_what_is_stored(project: Project) -> None:
     assert call("history", "mrr", "--last", "1").lines[1].split()[-1] == "0.1250"
 
 
+def outdate(project: Project, run_id: str) -> None:
+    """Store an mrr of 0.125 for a run, measured with another golden file."""
+    stored = json.dumps({"mrr": 0.125, "golden_sha256": "of another file"})
+    execute(project.database, "UPDATE eval_runs SET aggregate_json = ? WHERE run_id = ?", stored, run_id)
+
+
+def test_history_computes_what_is_of_another_golden_file(project: Project) -> None:
+    outdate(project, "A2")
+    assert [line.split()[-1] for line in call("history", "mrr").lines[1:]] == ["1.0000", "1.0000", "0.5000"]
+
+
+def test_history_marks_what_is_of_another_golden_file_and_gone(project: Project) -> None:
+    outdate(project, "A2")
+    execute(project.database, "DELETE FROM eval_query_results WHERE run_id = 'A2'")
+    called = call("history", "mrr")
+    assert [line.split()[3:] for line in called.lines[1:]] == [[], ["*"], []]
+    assert called.stderr == (
+        "* of another golden file, and its results are gone: not to be compared with the others\n"
+    )
+    points = json.loads(call("history", "mrr", "--json").stdout)
+    assert [point.get("of_other_golden") for point in points] == [None, True, None]
+
+
+def test_the_trend_leaves_out_what_is_of_another_golden_file_and_gone(project: Project) -> None:
+    outdate(project, "A2")
+    assert "A2 (2026-01-02): 1" in call("report", "A", "B", "--format", "html").stdout
+    execute(project.database, "DELETE FROM eval_query_results WHERE run_id = 'A2'")
+    page = call("report", "A", "B", "--format", "html").stdout
+    assert "A (2026-01-01): 1" in page
+    assert "A2 (2026-01-02)" not in page
+
+
 def test_history_may_be_of_the_last_runs_and_of_a_suite(project: Project) -> None:
     execute(project.database, "UPDATE eval_runs SET suite = 'docs' WHERE run_id IN ('A', 'A2')")
     assert [line.split()[0] for line in call("history", "--suite", "docs").lines] == ["run", "A", "A2"]

@@ -265,7 +265,7 @@ def test_a_source_may_be_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
 def test_every_format_is_registered_with_the_options_of_its_files() -> None:
     assert {importer.name: [option.name for option in importer.options] for importer in IMPORTERS} == {
         "kebab": ["results"],
-        "trec": ["run", "qrels"],
+        "trec": ["run", "qrels", "topics"],
         "wfgy": ["gold", "trace"],
         "eval-harness": ["dataset", "outputs"],
         "helloworld": ["eval-set", "results", "config"],
