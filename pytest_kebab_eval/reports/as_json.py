@@ -13,6 +13,8 @@ from pytest_kebab_eval.metrics import all_metrics
 
 # These differ between two runs with equal results.
 _RUN_FIELDS = ("run_a", "run_b", "warnings")
+# Rankings move without anything being lost, so every change of the retriever would be a change to review.
+_MOVEMENT = ("overlap", "rbo")
 _VOLATILE = {
     "golden_sha256",
     *(metric.name for metric in all_metrics() if metric.family.volatile),
@@ -27,17 +29,22 @@ def report_json(report: CompareReport) -> Iterator[str]:
 
 
 def snapshot_of(report: CompareReport) -> dict[str, Any]:
-    """The report without run ids, times and costs, which differ from run to run."""
+    """The report without run ids, times and costs, which differ from run to run, and without movement."""
     fields = msgspec.to_builtins(report)
-    fields["gates"] = [gate for gate in fields["gates"] if gate["metric"] not in _VOLATILE]
-    return {key: _without_volatile(value) for key, value in fields.items() if key not in _RUN_FIELDS}
+    fields["gates"] = [gate for gate in fields["gates"] if not _is_left_out(gate["metric"])]
+    fields["per_query"] = [_without_left_out(query) for query in fields["per_query"]]
+    return {key: _without_left_out(value) for key, value in fields.items() if key not in _RUN_FIELDS}
 
 
-def _without_volatile(value: Any) -> Any:
-    """The value without the metrics of time and cost, at any depth."""
+def _without_left_out(value: Any) -> Any:
+    """The value without the metrics of time, cost and movement, at any depth."""
     if isinstance(value, dict):
-        return {key: _without_volatile(member) for key, member in value.items() if key not in _VOLATILE}
+        return {key: _without_left_out(member) for key, member in value.items() if not _is_left_out(key)}
     return value
+
+
+def _is_left_out(name: str) -> bool:
+    return name in _VOLATILE or name.partition("@")[0] in _MOVEMENT
 
 
 def format_json(fields: dict[str, Any]) -> str:

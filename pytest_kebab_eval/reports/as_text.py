@@ -20,6 +20,7 @@ from pytest_kebab_eval.reports.wording import (
     kind_counts,
     lost_queries,
     match_counts,
+    movement,
 )
 from pytest_kebab_eval.text import brief, printable
 
@@ -161,6 +162,9 @@ def summary(report: CompareReport) -> Iterator[Line]:
     if report.deltas is not None:
         yield Line(kind_counts(report))
         yield Line(f"matched {match_counts(report)}")
+    moved = movement(report)
+    if moved:
+        yield Line(moved)
     covered = coverage(report)
     if covered:
         yield Line(covered, -1)

@@ -7,7 +7,7 @@ from typing import Any
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
 from pytest_kebab_eval.reports.rows import SLICE_METRICS, metric_rows, slice_rows
-from pytest_kebab_eval.reports.wording import headline, kind_counts, lost_something
+from pytest_kebab_eval.reports.wording import headline, kind_counts, lost_something, movement
 
 Context = dict[str, Any]
 
@@ -29,6 +29,7 @@ def report_context(report: CompareReport) -> Context:
         ],
         "paired": report.deltas.paired if report.deltas else None,
         "kinds": kind_counts(report),
+        "movement": movement(report),
         "gates": sorted(report.gates, key=lambda gate: gate.passed),
         "slices": slice_rows(report),
         "slice_metrics": SLICE_METRICS,

@@ -13,9 +13,15 @@ CAUSES = {
     "below_cutoff": "it is there, but too far down",
     "wrong_chunk": "the right document, but another part of it",
     "gone": "it is not in what run B stored",
-    "not_cited": "the answer's citations no longer lead to a chunk",
+    "not_cited": "the answer's citations no longer lead to a chunk, or to no expected one",
+    "no_answer": "run B has no answer to this query",
+    "refused": "run B refused to answer",
+    "not_refused": "run B answered what it should have refused",
     "answer_rule": "the answer breaks a rule of the golden file",
+    "claim_missing": "the answer contains no claim of the golden file",
 }
+
+MOVEMENT = ("overlap@10", "rbo")
 
 
 # -- sentences -----------------------------------------------------------------------------------
@@ -90,6 +96,16 @@ def match_counts(report: CompareReport) -> str:
         return report.aggregate_b.match
     counts = ", ".join(f"{by} {n}" for by, n in report.deltas.matched_by.items() if n)
     return f"{report.deltas.chunker_version_match}: {counts or 'nothing to match'}"
+
+
+def movement(report: CompareReport) -> str | None:
+    """How far the rankings moved; None if no query is in both runs, or B is judged alone."""
+    counts = report.comparison
+    values = {name: counts.value(name) if counts else None for name in MOVEMENT}
+    if None in values.values():
+        return None
+    means = ", ".join(f"{name} {format_value(value)}" for name, value in values.items())
+    return f"rankings, A against B: {means} (1 if they are the same)"
 
 
 def counted(number: int, noun: str) -> str:

@@ -34,13 +34,13 @@ def test_a_delta_stands_at_its_place_between_the_ends_of_the_scale(tmp_path: Pat
         tmp_path,
         queries,
         a={f"q{n}": result("c1") for n in range(1, 5)},
-        b={"q1": result("c9"), **{f"q{n}": result("c1") for n in range(2, 5)}},
+        b={"q1": result("c9"), "q2": result("x", "c1"), "q3": result("c1"), "q4": result("c1")},
     )
     row = page.section("metrics").split(">hit@1<")[1].split("</tr>")[0]
-    # hit@1 went from 1 to 0.75. The widest interval is Student's, of mrr: -0.25 - 3.182 · 0.5 / 2 < -1, so
-    # the scale is the largest there is, ±1, and -0.25 is at 50 - 48 · 0.25 = 38 % of the width.
-    assert "-0.2500" in row
-    assert 'cx="38.00%"' in row
+    # hit@1 went from 1 to 0.5. The widest interval is Student's, of mrr: -0.375 - 3.182 · 0.479 / 2 < -1, so
+    # the scale is the largest there is, ±1, and -0.5 is at 50 - 48 · 0.5 = 26 % of the width.
+    assert "-0.5000" in row
+    assert 'cx="26.00%"' in row
 
 
 def test_each_move_between_ranks_is_one_line_and_the_lost_ones_are_drawn_on_top(tmp_path: Path) -> None:
