@@ -31,6 +31,9 @@ class Scalar:
     def item(self) -> Any:
         return self.value
 
+    def __repr__(self) -> str:
+        return f"Scalar({self.value!r})"
+
 
 def test_ids_are_ranked_as_they_come() -> None:
     assert to_stored_hits(["c7", "c3"]) == [
