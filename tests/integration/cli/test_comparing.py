@@ -110,7 +110,7 @@ def test_a_result_that_cannot_be_read_exits_with_1(project: Project) -> None:
     project.make_database(A=FOUND, B={"q-001": "{oops", "q-002": result("c2")})
     called = call("compare", "A", "B")
     assert called.code == 1
-    assert called.lines[0].startswith("FAILED q-001: the stored result in run B cannot be read: ")
+    assert called.lines[0].startswith("FAILED q-001: the stored result in run B (B) cannot be read: ")
 
 
 def test_warnings_go_to_standard_error(project: Project) -> None:

@@ -13,7 +13,13 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_kebab_eval import DatabaseError, InputError, StoreError, compute_aggregate, load_golden_set
+from pytest_kebab_eval import (
+    DatabaseError,
+    InputError,
+    KebabEvalError,
+    compute_aggregate,
+    load_golden_set,
+)
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, Summary, import_run
 from pytest_kebab_eval.model import QueryResult
@@ -186,11 +192,11 @@ def test_a_run_that_cannot_be_stored_leaves_the_golden_file_alone(tmp_path: Path
 def test_a_full_disk_is_an_error_that_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_space() -> None:
+    def no_space(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", no_space)
-    with pytest.raises(StoreError, match="No space left on device"):
+    with pytest.raises(KebabEvalError, match="No space left on device"):
         bring(tmp_path, "trec", TREC)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(TREC)
 
