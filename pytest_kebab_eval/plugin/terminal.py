@@ -13,6 +13,7 @@ import pytest
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.evaluation import read_evidence
+from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
 from pytest_kebab_eval.plugin.golden_file import item_name
@@ -41,15 +42,7 @@ class TerminalSummary:
 
     def pytest_report_header(self) -> list[str]:
         """Name what is compared."""
-        inputs = self._source.read_inputs()
-        b = printable(inputs.run_b.run_id)
-        runs = f"A {printable(inputs.run_a.run_id)} → B {b}" if inputs.run_a else f"run {b} alone"
-        queries = counted(len(inputs.golden.queries), "query")
-        lines = [
-            f"kebab-eval: {runs} ({inputs.mode.value})",
-            f"kebab-eval: golden {shown_path(self._kebab.settings.golden)} ({queries})",
-        ]
-        return lines + [f"kebab-eval: warning: {warning}" for warning in inputs.warnings]
+        return list(_header_lines(self._source.read_inputs()))
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Count the items that will not run."""
@@ -114,6 +107,16 @@ class TerminalSummary:
             verdict = self._kebab.find_verdict(query)
             if verdict.reason and item_name(query) in failed:
                 yield query, verdict
+
+
+def _header_lines(inputs: Inputs) -> Iterator[str]:
+    b = printable(inputs.run_b.run_id)
+    runs = f"A {printable(inputs.run_a.run_id)} → B {b}" if inputs.run_a else f"run {b} alone"
+    yield f"kebab-eval: {runs} ({inputs.mode.value})"
+    golden = inputs.golden
+    yield f"kebab-eval: golden {shown_path(golden.path)} ({counted(len(golden.queries), 'query')})"
+    for warning in inputs.warnings:
+        yield f"kebab-eval: warning: {warning}"
 
 
 def _unreadable_lines(report: CompareReport) -> Iterator[Line]:
