@@ -13,14 +13,17 @@ import pytest
 
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of, golden_of
 from pytest_kebab_eval.store import Recording, RunRecorder, check_recordable
+from pytest_kebab_eval.store.results import encode_json
 from pytest_kebab_eval.text import printable, shown_path
 
 WORKER_KEY = "kebab_recorded"
+SHOWN_MISSING = 5
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
@@ -35,6 +38,7 @@ class RecordingSession:
         self._golden_path = golden_of(sources)
         self._golden: GoldenSet | None = None
         self._suite = str(sources.value("suite")[0] or "default")
+        self._raised: dict[str, tuple[str, str]] = {}  # query id -> its text, what its test raised
         self._worker_crashed = False
         self._worker_error: str | None = None
         self._message = Line("")
@@ -55,6 +59,16 @@ class RecordingSession:
             with usage_errors():
                 check_recordable(self._database, self._run_id)
 
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """Keep what a recording test raised, in case that nothing else is recorded for its query."""
+        if call.excinfo is None or call.excinfo.errisinstance(
+            (pytest.skip.Exception, pytest.xfail.Exception)
+        ):
+            return
+        query = _recorded_query(item)
+        if query is not None:
+            self._raised[query.id] = (query.query, _exception_text(call.excinfo))
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Take over what a worker recorded; if it crashed, that is lost."""
@@ -62,7 +76,7 @@ class RecordingSession:
         if error is not None or output is None:
             self._worker_crashed = True
         else:
-            self._receive(*output)
+            self._receive(output)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Store the run; a worker of xdist sends what it recorded."""
@@ -80,20 +94,24 @@ class RecordingSession:
 
     # -- workers ---------------------------------------------------------------------------------
 
-    def _recorded(self) -> tuple[str | None, list[list[Any]]]:
-        """The configuration as JSON, None if it cannot be written so; and the results."""
+    def _recorded(self) -> dict[str, Any]:
+        """What this worker has, for the controller."""
         try:
-            config = json.dumps(self.recorder.config, allow_nan=False)
-        except (TypeError, ValueError):
-            config = None
-        return config, [list(row) for row in self.recorder.rows]
+            config, error = encode_json("config", self.recorder.config).decode(), None
+        except KebabEvalError as refusal:
+            config, error = "{}", str(refusal)
+        return {
+            "config": config,
+            "error": error,
+            "rows": [list(row) for row in self.recorder.rows],
+            "raised": [[query_id, *what] for query_id, what in self._raised.items()],
+        }
 
-    def _receive(self, config: str | None, rows: list[list[Any]]) -> None:
-        if config is None:
-            self._worker_error = "'config' cannot be recorded as JSON: a worker has something else in it"
-            return
-        self.recorder.config.update(json.loads(config))
-        self.recorder.rows.extend((query_id, data) for query_id, data in rows)
+    def _receive(self, output: dict[str, Any]) -> None:
+        self._worker_error = self._worker_error or output["error"]
+        self.recorder.config.update(json.loads(output["config"]))
+        self.recorder.rows.extend((query_id, data) for query_id, data in output["rows"])
+        self._raised.update({query_id: (query, text) for query_id, query, text in output["raised"]})
 
     # -- storing ---------------------------------------------------------------------------------
 
@@ -110,13 +128,62 @@ class RecordingSession:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _store(self) -> None:
-        name, rows = printable(self._run_id), self.recorder.rows
+        name = printable(self._run_id)
         if self._worker_error is not None:
             raise StoreError(self._worker_error)
-        if not rows:
+        errored = self._record_raised()
+        if not self.recorder.rows:
             raise StoreError(f"run {name} was not recorded: no test recorded anything")
         path, config = self._database, self.recorder.config
         with RunRecorder(path, suite=self._suite, config=config, run_id=self._run_id) as run:
-            for query_id, data in rows:
+            for query_id, data in self.recorder.rows:
                 run.record_json(query_id, data)
-        self._message = Line(f"run {name}: {counted(len(rows), 'query')} recorded in {shown_path(path)}")
+        recorded, missing = self._coverage()
+        with_errors = f", {errored} of them with an error" if errored else ""
+        self._message = Line(f"run {name}: {recorded} recorded in {shown_path(path)}{with_errors}{missing}")
+
+    def _record_raised(self) -> int:
+        """Record what tests raised for queries without a result; how many those are."""
+        recorded = {query_id for query_id, _ in self.recorder.rows}
+        raised = {query_id: what for query_id, what in self._raised.items() if query_id not in recorded}
+        for query_id, (query, text) in raised.items():
+            self.recorder.record(query_id, query=query, error=text)
+        return len(raised)
+
+    def _coverage(self) -> tuple[str, str]:
+        """How many of the golden queries are recorded, and which are not."""
+        recorded = {query_id for query_id, _ in self.recorder.rows}
+        golden = self._golden_ids()
+        if not golden:
+            return counted(len(recorded), "query"), ""
+        missing = [query_id for query_id in golden if query_id not in recorded]
+        others = len(recorded) - (len(golden) - len(missing))
+        text = f"{len(golden) - len(missing)} of {len(golden)} golden queries"
+        text += f" and {counted(others, 'query')} not in the golden file" if others else ""
+        return text, f"; without a result: {_first_few(missing)}" if missing else ""
+
+    def _golden_ids(self) -> list[str]:
+        """The ids of the golden queries; none if there is no golden file that can be read."""
+        try:
+            golden = self._golden or load_golden_set(self._golden_path)
+        except KebabEvalError:
+            return []
+        return [query.id for query in golden.queries]
+
+
+def _recorded_query(item: pytest.Item) -> GoldenQuery | None:
+    """The golden query that the test records, if it is such a test."""
+    if "kebab_recorder" not in getattr(item, "fixturenames", ()):
+        return None
+    query = getattr(getattr(item, "callspec", None), "params", {}).get("kebab_query")
+    return query if isinstance(query, GoldenQuery) else None
+
+
+def _exception_text(raised: pytest.ExceptionInfo[BaseException]) -> str:
+    return raised.exconly().encode("utf-8", "backslashreplace").decode()
+
+
+def _first_few(query_ids: list[str]) -> str:
+    shown = ", ".join(map(printable, query_ids[:SHOWN_MISSING]))
+    more = len(query_ids) - SHOWN_MISSING
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -140,6 +140,23 @@ def test_a_query_that_two_tests_record_is_an_error_and_nothing_is_stored(pyteste
     assert not (pytester.path / "kebab.sqlite").exists()
 
 
+# -- configuration -------------------------------------------------------------------------------
+
+
+def test_a_config_with_a_path_is_the_same_under_xdist(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    pytester.makepyfile("""
+        from pathlib import Path
+
+        def test_one(kebab_recorder):
+            kebab_recorder.config["index_version"] = Path("index/7")
+            kebab_recorder.record("q1", hits=["c1"])
+    """)
+    record(pytester, "-n", "1")
+    ((config,),) = rows(pytester, "SELECT config_snapshot_json FROM eval_runs")
+    assert json.loads(config) == {"index_version": "index/7"}
+
+
 CONFIG_WITH_AN_OBJECT = """
     def test_one(kebab_recorder):
         kebab_recorder.config["index"] = object()
