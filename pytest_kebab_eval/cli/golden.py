@@ -16,7 +16,7 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of, golden_of
-from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import printable, shown_path
 
 
@@ -58,8 +58,9 @@ def _as_json(finding: validation.Finding) -> dict[str, Any]:
 
 @click.command()
 @options("db", "golden")
+@click.option("--run", metavar="RUN", help="Take what the database's chunks lack from the hits of this run.")
 @click.option("--force", is_flag=True, help="Replace a lock file of another chunker.")
-def lock(force: bool, **given: Any) -> None:
+def lock(run: str | None, force: bool, **given: Any) -> None:
     """Write the lock file: where the expected chunks are, by the chunker that made them.
 
     With it the runs of other chunkers can still be judged when the index no longer has these chunks. Commit
@@ -68,17 +69,28 @@ def lock(force: bool, **given: Any) -> None:
     sources = sources_from(**given)
     golden = load_golden_set(golden_of(sources))
     with open_database(database_of(sources)) as database:
-        made = validation.make_lock(golden, database)
-    _check_lock(made, golden, force=force)
+        made = validation.make_lock(golden, database, find_run(database, run) if run else None)
+    _check_lock(made, golden, run, force=force)
     path = lock_path(golden.path)
     _write_if_changed(path, render_lock(made.lock))
     for chunk_id in made.unknown:
-        tell(f"warning: the chunk '{printable(chunk_id)}' is not in the database, nor now in the lock file")
+        name = printable(chunk_id)
+        tell(f"warning: the chunk '{name}' is not {_where_looked(run)}, nor now in the lock file")
     version = printable(str(made.lock.chunker_version))
-    tell(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {version}")
+    tell(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {version}, {_origins(made)}")
 
 
-def _check_lock(made: validation.Locking, golden: GoldenSet, *, force: bool) -> None:
+def _origins(made: validation.Locking) -> str:
+    if len(made.origins) == 1:
+        return f"from {next(iter(made.origins))}"
+    return ", ".join(f"{count} from {origin}" for origin, count in made.origins.items())
+
+
+def _where_looked(run: str | None) -> str:
+    return f"in the database's chunks or a hit of run {printable(run)}" if run else "in the database's chunks"
+
+
+def _check_lock(made: validation.Locking, golden: GoldenSet, run: str | None, *, force: bool) -> None:
     """Refuse a lock file that is of several chunkers, of another than the old one, or empty."""
     version = printable(str(made.lock.chunker_version))
     if made.other_versions:
@@ -95,8 +107,17 @@ def _check_lock(made: validation.Locking, golden: GoldenSet, *, force: bool) -> 
         )
     if not made.lock.chunks:
         raise InputError(
-            "none of the expected chunks is in the database; is it the one they were taken from?"
+            f"none of the expected chunks has its place {_where_looked(run)}; {_what_to_do(run)}"
         )
+
+
+def _what_to_do(run: str | None) -> str:
+    if run:
+        return "name a run that found them and whose hits have citations with lines, pages or characters"
+    return (
+        "name the database that they were taken from, or, with --run RUN, a run whose hits have citations;"
+        " without kebab, record with RunRecorder(…, chunks=…)"
+    )
 
 
 def _write_if_changed(path: Path, text: str) -> None:

@@ -109,7 +109,9 @@ def test_the_lock_file_is_beside_the_golden_file_one_chunk_a_line(project: Proje
     with_index(project)
     called = call("lock")
     assert (called.code, called.stdout) == (0, "")
-    assert called.stderr == "fixtures/golden_queries.lock.json: 2 chunks of chunker v1\n"
+    assert (
+        called.stderr == "fixtures/golden_queries.lock.json: 2 chunks of chunker v1, from the table chunks\n"
+    )
     assert lock_file(project).read_bytes() == (
         b"{\n"
         b'  "chunker_version": "v1",\n'
@@ -170,6 +172,59 @@ def test_chunks_that_are_not_in_the_database_are_listed(project: Project) -> Non
     lines = called.stderr.splitlines()
     assert [text.split("'")[1] for text in lines if text.startswith("warning: ")] == ["c8", "c9"]
     assert list(json.loads(lock_file(project).read_text(encoding="utf-8"))["chunks"]) == ["c1"]
+
+
+def with_hits(project: Project) -> None:
+    """No index; in run A q-001 found c1 at lines 5 to 9, and q-002 found c2 somewhere."""
+    project.database.unlink()
+    placed = {"rank": 1, "chunk_id": "c1", "doc_id": "d1", "citation": line("d1.md", start=5, end=9)}
+    make_database(project.database, A={"q-001": result(placed), "q-002": result("c2")})
+
+
+def test_without_an_index_the_refusal_says_what_to_do(project: Project) -> None:
+    with_hits(project)
+    called = call("lock")
+    assert called.code == 2
+    assert called.stderr == (
+        "kebab-eval: none of the expected chunks has its place in the database's chunks; name the database"
+        " that they were taken from, or, with --run RUN, a run whose hits have citations; without kebab,"
+        " record with RunRecorder(…, chunks=…)\n"
+    )
+    assert not lock_file(project).exists()
+
+
+def test_a_run_whose_hits_have_no_place_is_refused_with_what_to_do(project: Project) -> None:
+    called = call("lock", "--run", "A")
+    assert called.code == 2
+    assert called.stderr == (
+        "kebab-eval: none of the expected chunks has its place in the database's chunks or a hit of run A;"
+        " name a run that found them and whose hits have citations with lines, pages or characters\n"
+    )
+
+
+def test_without_an_index_the_hits_of_a_named_run_are_locked(project: Project) -> None:
+    with_hits(project)
+    called = call("lock", "--run", "A")
+    assert called.code == 0
+    assert called.stderr == (
+        "warning: the chunk 'c2' is not in the database's chunks or a hit of run A, nor now in the lock"
+        " file\nfixtures/golden_queries.lock.json: 1 chunks of chunker v1, from the hits of run A\n"
+    )
+    assert json.loads(lock_file(project).read_text(encoding="utf-8")) == {
+        "chunker_version": "v1",
+        "chunks": {"c1": {"doc_id": "d1", "spans": [{"kind": "line", "start": 5, "end": 9}]}},
+    }
+
+
+def test_the_index_wins_over_the_hits_and_each_origin_is_counted(project: Project) -> None:
+    with_hits(project)
+    call("lock", "--run", "A")
+    project.database.unlink()
+    make_database(project.database, corpus={"c2": CORPUS["c2"]}, A=FOUND)
+    assert call("lock", "--run", "A").stderr == (
+        "fixtures/golden_queries.lock.json: 2 chunks of chunker v1, 1 from the old lock file,"
+        " 1 from the table chunks\n"
+    )
 
 
 def test_a_hostile_chunker_version_is_escaped(project: Project) -> None:
