@@ -6,7 +6,7 @@ import gzip
 import io
 import sqlite3
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -86,7 +86,11 @@ def refusal(directory: Path, importer: str, files: Mapping[str, str | bytes]) ->
     with pytest.raises(InputError) as caught:
         bring(directory, importer, files, golden_for(importer))
     assert sorted(path.name for path in directory.iterdir()) == sorted(files)
-    message = str(caught.value)
+    return with_bare_names(str(caught.value), directory, files)
+
+
+def with_bare_names(message: str, directory: Path, files: Iterable[str]) -> str:
+    """The message with bare names for the paths of files."""
     for name in files:
         message = message.replace(str(Source(str(directory / name)).name), name)
     return message

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.importers.test_import_run import bring, refusal
+from tests.unit.importers.test_import_run import bring, refusal, with_bare_names
 
 
 def jsonl(*lines: Any) -> str:
@@ -72,7 +72,7 @@ def test_ids_of_one_file_alone_are_imported_with_a_warning_that_has_both_counts(
     summary = bring(tmp_path, name, files(["a", "b", "x"], ["a", "y", "b", "z"])).summary
     assert summary.golden == 4
     (warning,) = summary.warnings
-    assert warning.replace(f"{tmp_path}/", "") == (
+    assert with_bare_names(warning, tmp_path, [run, judged]) == (
         f"{run} has 3 {noun}s and {judged} has 4 {noun}s, 2 of them in both: 'x' is in {run} alone,"
         f" 'y' is in {judged} alone; say --allow-missing if that is right"
     )
