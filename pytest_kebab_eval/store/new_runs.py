@@ -42,7 +42,7 @@ def _check_writable(db: Path) -> None:
     if db.exists() and not os.access(db, os.W_OK):
         raise DatabaseError(f"cannot record into {name}: the file is read-only")
     try:
-        tempfile.TemporaryFile(dir=directory).close()  # access rights alone do not tell
+        tempfile.NamedTemporaryFile(dir=directory).close()  # access rights alone do not tell
     except OSError as error:
         raise DatabaseError(
             f"cannot record into {name}: no file can be written in {shown_path(directory)} ({error.strerror})"
