@@ -17,7 +17,7 @@ _KINDS = {
     ComparisonKind.WIN: "wins",
 }
 
-Numbers = dict[str, float]
+Numbers = dict[str, int | float]  # counts are whole, also after a trip to a worker of xdist
 
 
 class ComparisonCounts(Value, frozen=True):

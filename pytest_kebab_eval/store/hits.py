@@ -40,14 +40,26 @@ _HINTS = {
 }
 
 
-def to_stored_hits(hits: Iterable[HitLike] | Mapping[Any, Any]) -> list[StoredHit]:
-    """The hits with their ranks, in the order given; an `InputError` if a hit has another shape."""
+def to_stored_hits(
+    hits: Iterable[HitLike] | Mapping[Any, Any], documents: Mapping[str, StoredHit] | None = None
+) -> list[StoredHit]:
+    """The hits with their ranks, in the order given; an `InputError` if a hit has another shape.
+
+    `documents` has the doc_id and doc_path of chunks, for hits that do not say.
+    """
     _check_container(hits)
     if isinstance(hits, Mapping):
         hits = _by_score(hits)
     found = [_to_stored_hit(rank, hit) for rank, hit in enumerate(hits, start=1)]
     _check_distinct(found)
-    return found
+    return [_with_document(hit, documents) for hit in found] if documents else found
+
+
+def _with_document(hit: StoredHit, documents: Mapping[str, StoredHit]) -> StoredHit:
+    """The hit with the document of its chunk, unless it names one of its own."""
+    document = documents.get(hit.get("chunk_id") or "")
+    says_another = hit.get("doc_id") not in (None, hit.get("chunk_id"))
+    return hit if document is None or says_another else {**document, **hit, "doc_id": document["doc_id"]}
 
 
 # -- all hits ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.store.new_chunks import ChunkRow, check_own, write_chunks
 from pytest_kebab_eval.store.results import encode_json
 from pytest_kebab_eval.store.schema import EVAL_TABLES, SCHEMA
 from pytest_kebab_eval.text import printable, shown_path
@@ -18,13 +19,15 @@ from pytest_kebab_eval.text import printable, shown_path
 RECORD_TIMEOUT_S = 60.0
 
 
-def check_recordable(db: Path, run_id: str) -> None:
+def check_recordable(db: Path, run_id: str, *, with_chunks: bool = False) -> None:
     """Raise an `InputError` early if a run of that id cannot be recorded there."""
     try:
         _check_writable(db)
         if db.exists():
             with closing(_connect(db)) as connection:
                 _check_new(connection, run_id, db)
+                if with_chunks:
+                    check_own(connection, db)
     except (sqlite3.Error, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise DatabaseError(f"cannot record into {shown_path(db)}: {reason}") from None
@@ -39,15 +42,17 @@ def _check_writable(db: Path) -> None:
     if db.exists() and not os.access(db, os.W_OK):
         raise DatabaseError(f"cannot record into {name}: the file is read-only")
     try:
-        tempfile.TemporaryFile(dir=directory).close()  # access rights alone do not tell
+        tempfile.NamedTemporaryFile(dir=directory).close()  # access rights alone do not tell
     except OSError as error:
         raise DatabaseError(
             f"cannot record into {name}: no file can be written in {shown_path(directory)} ({error.strerror})"
         ) from None
 
 
-def write_run(db: Path, run: Run, rows: Iterable[tuple[str, bytes]]) -> None:
-    """Store a run and its rows (query id, `result_json`) in one transaction."""
+def write_run(
+    db: Path, run: Run, rows: Iterable[tuple[str, bytes]], chunks: list[ChunkRow] | None = None
+) -> None:
+    """Store a run, its rows (query id, `result_json`) and the chunks of its index in one transaction."""
     config = encode_json("config", run.config).decode()
     with _store_errors(db), closing(_connect(db)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -65,6 +70,9 @@ def write_run(db: Path, run: Run, rows: Iterable[tuple[str, bytes]]) -> None:
             "INSERT INTO eval_query_results (run_id, query_id, result_json) VALUES (?, ?, ?)",
             ((run.run_id, query_id, result.decode()) for query_id, result in rows),
         )
+        if chunks is not None:
+            check_own(connection, db)
+            write_chunks(connection, chunks, run.chunker_version)
         connection.execute("COMMIT")
 
 

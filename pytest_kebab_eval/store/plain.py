@@ -17,11 +17,12 @@ from pytest_kebab_eval.text import brief, printable
 
 ID_TYPES = (str, int, UUID, PurePath, Decimal)
 _PLAIN_TYPES = frozenset({str, int, bool, type(None)})
+_WITHOUT_ITEM = _PLAIN_TYPES | {float, dict, list, tuple}
 
 
 def unwrapped(value: Any) -> Any:
     """What a scalar of NumPy or a like package holds; any other value as it is."""
-    if type(value) in _PLAIN_TYPES or not hasattr(value, "item"):
+    if type(value) in _WITHOUT_ITEM or not hasattr(value, "item"):
         return value
     try:
         return value.item()
@@ -32,6 +33,8 @@ def unwrapped(value: Any) -> Any:
 def id_text(value: Any, what: str) -> str:
     """The value as an id; an `InputError` that begins with `what` if it is none."""
     value = unwrapped(value)
+    if type(value) is str and value.strip():
+        return value
     if isinstance(value, PurePath):
         return value.as_posix()
     if isinstance(value, (int, UUID)) and not isinstance(value, bool):
@@ -74,7 +77,12 @@ def plain(value: Any, *where: str | int) -> Any:
     if isinstance(value, (float, Decimal)):
         return finite(value, place(where))
     if isinstance(value, Mapping):
-        return {_key(key, where): plain(inner, *where, str(key)) for key, inner in value.items()}
+        return {
+            key if type(key) is str else _key(key, where): inner
+            if type(inner) in _PLAIN_TYPES
+            else plain(inner, *where, str(key))
+            for key, inner in value.items()
+        }
     if isinstance(value, (list, tuple, Iterator)):
         return [plain(inner, *where, number) for number, inner in enumerate(value)]
     return value.as_posix() if isinstance(value, PurePath) else _builtin(value, where)

@@ -18,6 +18,7 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run, Unreadable
 from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.hits import HitLike
+from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
 from pytest_kebab_eval.store.plain import id_text
 from pytest_kebab_eval.store.results import decode_result, in_words, to_stored
@@ -33,6 +34,7 @@ class Recording:
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
         self.rows: list[tuple[str, bytes]] = []
+        self._documents: dict[str, Any] = {}  # by chunk id, where the chunks are known
 
     def record(
         self,
@@ -47,8 +49,8 @@ class Recording:
     ) -> None:
         """Record the result of a query; `more` may be mode, scope, timings_ms, timed_out, cost_usd, judge."""
         name = id_text(query_id, "the id of a query")
-        fields = {"query": query, "elapsed_ms": elapsed_ms, **more}
-        self.record_json(name, to_stored(name, hits, answer, error=error, **fields))
+        fields = {"query": query, "elapsed_ms": elapsed_ms, "error": error, **more}
+        self.record_json(name, to_stored(name, hits, answer, documents=self._documents, **fields))
 
     def record_json(self, query_id: str, result_json: bytes) -> None:
         """Record a `result_json` as it is; an `InputError` if it could not be read back."""
@@ -70,7 +72,7 @@ class RunRecorder(Recording):
                 run.record(query.id, hits=retriever.search(query.query))
 
     Hits are ids, pairs of an id and a score or a document id, whole hits, or hits of LangChain, LlamaIndex,
-    Haystack or Elasticsearch, best first; or a mapping of scores by id.
+    Haystack or Elasticsearch, best first; or a mapping of scores by id. `chunks` are those of the index.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class RunRecorder(Recording):
         config: Mapping[str, Any] | None = None,
         run_id: str | None = None,
         commit_hash: str | None = None,
+        chunks: Iterable[Mapping[str, Any]] | None = None,
     ) -> None:
         super().__init__()
         self.db = Path(db)
@@ -88,11 +91,15 @@ class RunRecorder(Recording):
         self.run_id = run_id or new_run_id()
         _check_names(self.run_id, suite)
         self.commit_hash = commit_hash if commit_hash is not None else _current_commit()
+        self._chunks = None if chunks is None else to_chunk_rows(chunks)
+        self._documents = {
+            row.chunk_id: {"doc_id": row.doc_id, "doc_path": row.path} for row in self._chunks or ()
+        }
         self._spool: _Spool | None = None
         self._ids: set[str] = set()
 
     def __enter__(self) -> Self:
-        check_recordable(self.db, self.run_id)
+        check_recordable(self.db, self.run_id, with_chunks=self._chunks is not None)
         self._spool = _Spool()
         return self
 
@@ -103,7 +110,7 @@ class RunRecorder(Recording):
         if spool is not None:
             try:
                 if kind is None:
-                    write_run(self.db, self._run(), spool.rows())
+                    write_run(self.db, self._run(), spool.rows(), self._chunks)
             finally:
                 spool.close()
 

@@ -29,6 +29,7 @@ def to_stored(
     answer: AnswerLike | None,
     *,
     error: str | BaseException | None = None,
+    documents: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> bytes:
     """A result as it is stored; an `InputError` if a part of it has the wrong shape.
@@ -37,7 +38,7 @@ def to_stored(
     """
     _check_fields(fields)
     try:
-        stored_hits, stored_answer = to_stored_hits(hits), to_stored_answer(answer)
+        stored_hits, stored_answer = to_stored_hits(hits, documents), to_stored_answer(answer)
         fields["error"] = _error_text(error)
     except InputError as refusal:
         raise InputError(f"query '{printable(query_id)}': {refusal}") from None

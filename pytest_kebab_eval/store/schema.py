@@ -16,3 +16,15 @@ CREATE TABLE eval_query_results (
     PRIMARY KEY (run_id, query_id))
 """,
 )
+
+CORPUS_TABLES = ("documents", "chunks")
+
+CORPUS_SCHEMA = (
+    "CREATE TABLE documents (doc_id TEXT PRIMARY KEY, workspace_path TEXT NOT NULL)",
+    """
+CREATE TABLE chunks (
+    chunk_id TEXT PRIMARY KEY, doc_id TEXT NOT NULL REFERENCES documents (doc_id), text TEXT NOT NULL,
+    heading_path_json TEXT NOT NULL, source_spans_json TEXT NOT NULL, token_estimate INTEGER,
+    chunker_version TEXT)
+""",
+)

@@ -389,7 +389,7 @@ def test_a_result_that_does_not_parse_fails_its_query_alone_and_keeps_its_run_fr
 def test_a_broken_result_is_not_called_missing(project: Project) -> None:
     project.make_database(A={"q-001": result("c1")}, B={"q-001": "{"})
     text = printed(project.pytest())
-    assert "the stored result in run B cannot be read" in text
+    assert "the stored result in run B (B) cannot be read" in text
     assert "no result" not in text
 
 
@@ -437,7 +437,7 @@ def test_a_broken_result_is_no_regression_that_an_xfail_could_accept(project: Pr
     project.make_database(A={"q1": result("c1")}, B={"q1": "{"})
     outcome = project.pytest()
     outcome.assert_outcomes(failed=1)
-    assert "the stored result in run B cannot be read" in printed(outcome)
+    assert "the stored result in run B (B) cannot be read" in printed(outcome)
 
 
 def test_a_broken_result_is_named_in_both_reports(project: Project) -> None:
