@@ -16,9 +16,9 @@ from pytest_kebab_eval.reports.wording import (
     format_delta,
     format_p,
     format_value,
+    has_failed,
     headline,
     kind_counts,
-    lost_queries,
     match_counts,
     movement,
 )
@@ -179,8 +179,7 @@ def summary(report: CompareReport) -> Iterator[Line]:
         yield Line(f"warning: {warning}", -1)
     for problem in report.problems:
         yield Line(f"ERROR: {problem}", -1)
-    bad = lost_queries(report) or report.unreadable or any(not gate.passed for gate in report.gates)
-    yield Line(headline(report), -1 if bad else 1)
+    yield Line(headline(report), -1 if has_failed(report) else 1)
 
 
 def _gate_lines(report: CompareReport) -> Iterator[Line]:

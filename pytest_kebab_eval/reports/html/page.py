@@ -36,7 +36,7 @@ from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, QueryIndex
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
 from pytest_kebab_eval.reports.rows import metric_rows
 from pytest_kebab_eval.reports.templates import make_environment
-from pytest_kebab_eval.reports.wording import counted, coverage, lost_queries, match_counts
+from pytest_kebab_eval.reports.wording import counted, coverage, has_failed, lost_queries, match_counts
 
 
 def render_report_html(
@@ -75,10 +75,9 @@ def _chunks(file: IO[str]) -> Iterator[Markup]:
 
 def _summary_values(report: CompareReport) -> dict[str, Any]:
     lost = lost_queries(report)
-    is_lost = bool(lost or report.unreadable or any(not gate.passed for gate in report.gates))
     is_worse = report.run_a is not None and report.count(ComparisonKind.LOSS) > 0
     return {
-        "effect": "lost" if is_lost else "worse" if is_worse else "better",
+        "effect": "lost" if has_failed(report) else "worse" if is_worse else "better",
         "lost_count": len(lost),
         "failed_shown": FAILED_SHOWN,
         "coverage": coverage(report),

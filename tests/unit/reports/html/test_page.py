@@ -62,6 +62,18 @@ def test_of_many_failed_queries_ten_are_above_the_metrics_and_the_others_linked(
     assert '<a href="#queries" data-kind="lost">All 12 failed queries</a>' in page.section("failed")
 
 
+def test_a_comparison_that_measured_nothing_is_an_error_at_the_top(tmp_path: Path) -> None:
+    ids = [f"q{n}" for n in range(5)]
+    page = rendered(
+        tmp_path,
+        [FINDS_C1 | {"id": query_id} for query_id in ids],
+        a=dict.fromkeys(ids, result("x")),
+        b=dict.fromkeys(ids, result("x")),
+    )
+    assert '<header class="page lost">' in page.text
+    assert '<p class="notice bad"><b>Error:</b> ' in page.text.split("</header>")[0]
+
+
 def test_the_filter_by_slice_is_called_slice(tmp_path: Path) -> None:
     assert '<label>Slice <select name="slice">' in regression(tmp_path).section("queries")
 
