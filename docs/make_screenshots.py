@@ -15,7 +15,7 @@ from typing import Literal
 
 from playwright.sync_api import sync_playwright
 
-from pytest_kebab_eval.evaluation import all_shown, evaluate
+from pytest_kebab_eval.evaluation import evaluate, read_evidence
 from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.html.page import render_report_html
@@ -34,7 +34,7 @@ def write_report(directory: Path) -> Path:
     settings = Settings("baseline", "candidate", database, database, golden, gates=GATES)
     inputs = find_inputs(settings)
     pieces = render_report_html(
-        evaluate(settings, inputs).report, all_shown(settings, inputs), history(database, inputs.golden)
+        evaluate(settings, inputs).report, read_evidence(settings, inputs), history(database, inputs.golden)
     )
     page = directory / "report.html"
     with page.open("w", encoding="utf-8") as file:

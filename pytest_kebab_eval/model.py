@@ -38,6 +38,12 @@ class Span(Value, frozen=True, omit_defaults=True):
     end_ms: float | None = None
 
 
+class Retrieval(Value, frozen=True):
+    """How a hit was found, as far as it is shown."""
+
+    fusion_score: Any = None
+
+
 class Hit(Value, frozen=True):
     """One retrieved chunk."""
 
@@ -49,6 +55,17 @@ class Hit(Value, frozen=True):
     snippet: str | None = None
     text: str | None = None
     citation: Span | None = None
+    score: Any = None  # shown, not judged, as all of `retrieval`
+    retrieval: Retrieval | str | float | bool | tuple[Any, ...] | None = None
+
+    @property
+    def shown_score(self) -> float | None:
+        """The score of fusion, or the hit's own, if one is stored and is a number."""
+        fused = self.retrieval.fusion_score if isinstance(self.retrieval, Retrieval) else None
+        for score in (fused, self.score):
+            if isinstance(score, (int, float)) and not isinstance(score, bool):
+                return score
+        return None
 
 
 class Cited(Value, frozen=True):

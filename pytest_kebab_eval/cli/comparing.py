@@ -120,5 +120,5 @@ def _rendered(form: str, made: CompareReport, settings: Settings, inputs: Inputs
     from pytest_kebab_eval.reports.publishing import html_of
 
     if form == "html":
-        return html_of(settings, inputs, made, report_context(made))
-    return [render_report_md(made)]
+        return html_of(settings, inputs, made, report_context(made, inputs.golden.queries))
+    return [render_report_md(made, inputs.golden.queries)]

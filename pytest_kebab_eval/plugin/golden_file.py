@@ -37,7 +37,7 @@ class GoldenFile(pytest.File):
         for query in self._kebab.load_golden().queries:
             yield self._item(QueryItem, item_name(query), query=query)
         for number, gate in enumerate(self._kebab.load_gates()):
-            yield self._item(GateItem, f"gate[{_escaped(gate)}]", number=number)
+            yield self._item(GateItem, gate_name(gate), number=number)
         if self._kebab.wants_snapshot():
             yield self._item(SnapshotItem, "snapshot[compare-report]")
 
@@ -53,6 +53,11 @@ class GoldenFile(pytest.File):
 def item_name(query: GoldenQuery) -> str:
     """The name of a query's item."""
     return f"query[{_escaped(query.id)}]"
+
+
+def gate_name(gate: str) -> str:
+    """The name of a gate's item."""
+    return f"gate[{_escaped(gate)}]"
 
 
 def _escaped(text: str) -> str:

@@ -170,12 +170,13 @@ class Controller:
 
     def _make_context(self, report: CompareReport) -> tuple[dict[str, Any], Exception | None]:
         """What the report templates are given, and the error of a hook that was to change it."""
-        context = report_context(report)
+        queries = self._source.read_inputs().golden.queries
+        context = report_context(report, queries)
         try:
             self._config.hook.pytest_kebab_report_context(report=report, context=context)
             check_sections(context)
         except Exception as error:  # noqa: BLE001  the reports are written without what the hook adds
-            return report_context(report), error
+            return report_context(report, queries), error
         return context, None
 
     def _has_errors(self, report: CompareReport) -> bool:

@@ -62,6 +62,13 @@ class CompareReportExtension(JSONSnapshotExtension):
         """The snapshot's path."""
         return test_location.filepath
 
+    def read_snapshot_data_from_location(self, **location: str) -> str | bytes | None:
+        """The snapshot; empty if it is not UTF-8, so that it differs and can be replaced."""
+        try:
+            return super().read_snapshot_data_from_location(**location)
+        except UnicodeDecodeError:
+            return ""
+
     def discover_snapshots(self, **_: Any) -> SnapshotCollections:
         """No snapshots: syrupy takes what it discovers and no test used for unused, and may delete it."""
         return SnapshotCollections()

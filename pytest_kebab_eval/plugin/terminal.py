@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from pytest_kebab_eval.evaluation import read_evidence
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
-from pytest_kebab_eval.plugin.golden_file import item_name
+from pytest_kebab_eval.plugin.golden_file import gate_name, item_name
 from pytest_kebab_eval.plugin.items import GateItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import snapshot_lines
 from pytest_kebab_eval.reports.as_github import annotate
@@ -53,7 +53,7 @@ class TerminalSummary:
         evaluation = self._source.made
         if evaluation is not None:
             self._print_summary(terminalreporter, evaluation.report)
-            self._print_annotations(terminalreporter)
+            self._print_annotations(terminalreporter, evaluation.report)
 
     def _print_summary(self, terminal: pytest.TerminalReporter, report: CompareReport) -> None:
         runs = [brief(run_id, 30) for run_id in (report.run_a, report.run_b) if run_id]
@@ -92,17 +92,18 @@ class TerminalSummary:
         if counts:
             yield Line(f"deselected: {' and '.join(counts)} (not counted)")
 
-    def _print_annotations(self, terminal: pytest.TerminalReporter) -> None:
+    def _print_annotations(self, terminal: pytest.TerminalReporter, report: CompareReport) -> None:
         settings, config = self._kebab.settings, self._kebab.config
         if settings.annotations:
             workspace = Path(os.environ.get("GITHUB_WORKSPACE") or config.invocation_params.dir)
-            failed = self._failed_queries(terminal.stats.get("failed", ()))
-            for annotation in annotate(settings.golden, failed, workspace):
+            # Not what would have failed, and was deselected.
+            failed = {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
+            gates = (gate for gate in report.gates if not gate.passed and gate_name(gate.gate) in failed)
+            for annotation in annotate(settings.golden, gates, self._failed_queries(failed), workspace):
                 terminal.write_line(annotation)
 
-    def _failed_queries(self, reports: Iterable[pytest.TestReport]) -> Iterator[tuple[GoldenQuery, Verdict]]:
-        """The queries whose items failed; not those that would have and were deselected."""
-        failed = {report.nodeid.partition("::")[2] for report in reports}
+    def _failed_queries(self, failed: Collection[str]) -> Iterator[tuple[GoldenQuery, Verdict]]:
+        """The queries whose items failed."""
         for query in self._kebab.load_golden().queries:
             verdict = self._kebab.find_verdict(query)
             if verdict.reason and item_name(query) in failed:
@@ -121,5 +122,7 @@ def _header_lines(inputs: Inputs) -> Iterator[str]:
 
 def _unreadable_lines(report: CompareReport) -> Iterator[Line]:
     for result in report.unreadable:
-        where = f"query {printable(result.query_id)} in run {result.side.upper()}"
+        run_id = report.run_a if result.side == "a" else report.run_b
+        run = f"run {result.side.upper()} ({printable(run_id or '')})"
+        where = f"query {printable(result.query_id)} in {run}"
         yield Line(f"unreadable: {where}: {result.reason}", -1)

@@ -1,12 +1,13 @@
-"""Annotations for GitHub Actions: the failed queries, at their lines in the golden file."""
+"""Annotations for GitHub Actions: failed gates, and failed queries at their lines in the golden file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
+from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.text import brief, printable
@@ -14,13 +15,24 @@ from pytest_kebab_eval.text import brief, printable
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
 
-def annotate(golden: Path, failed: Iterable[tuple[GoldenQuery, Verdict]], workspace: Path) -> Iterator[str]:
-    """An `::error` command for each failed query, up to `MAX_ANNOTATIONS`."""
-    path = Path(os.path.relpath(golden, workspace)).as_posix()
-    for query, verdict in islice(failed, MAX_ANNOTATIONS):
-        title = _escape_property(f"query {brief(query.id, 80)}")
-        message = _escape(printable(verdict.reason))
-        yield f"::error file={_escape_property(path)},line={query.line},title={title}::{message}"
+def annotate(
+    golden: Path,
+    gates: Iterable[GateResult],
+    queries: Iterable[tuple[GoldenQuery, Verdict]],
+    workspace: Path,
+) -> Iterator[str]:
+    """An `::error` command for each failed gate, then for each failed query, up to `MAX_ANNOTATIONS`."""
+    path = _escape_property(Path(os.path.relpath(golden, workspace)).as_posix())
+    of_gates = (_error("", f"gate {brief(gate.gate, 80)}", gate.reason) for gate in gates)
+    of_queries = (
+        _error(f"file={path},line={query.line},", f"query {brief(query.id, 80)}", verdict.reason)
+        for query, verdict in queries
+    )
+    return islice(chain(of_gates, of_queries), MAX_ANNOTATIONS)
+
+
+def _error(place: str, title: str, reason: str) -> str:
+    return f"::error {place}title={_escape_property(title)}::{_escape(printable(reason))}"
 
 
 def _escape(text: str) -> str:

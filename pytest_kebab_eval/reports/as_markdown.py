@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
 import jinja2
 
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.context import Context, report_context
 from pytest_kebab_eval.reports.templates import make_environment
 from pytest_kebab_eval.reports.wording import format_delta, format_value
@@ -21,9 +22,9 @@ _ROWS_SHOWN = (1_000, 300, 100, 30, 10, 3)
 _CUT = "\n\n… cut here; report.json has all of it.\n"
 
 
-def render_report_md(report: CompareReport) -> str:
-    """The report as Markdown."""
-    return render_markdown(report_context(report))
+def render_report_md(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -> str:
+    """The report as Markdown; with the golden queries, their texts stand beside their ids."""
+    return render_markdown(report_context(report, queries))
 
 
 def render_markdown(context: Context) -> str:

@@ -16,15 +16,15 @@ from pytest_kebab_eval.reports.wording import (
     format_delta,
     format_p,
     format_value,
+    has_failed,
     headline,
     kind_counts,
-    lost_queries,
     match_counts,
     movement,
 )
 from pytest_kebab_eval.text import brief, printable
 
-# The metrics in the summary; the reports have all of them.
+# The metrics in the summary, beside those of gates and those that changed; the reports have all of them.
 _IN_SUMMARY = (
     "hit@1",
     "hit@3",
@@ -103,12 +103,14 @@ def _rank(rank: int | None, result: QueryResult | None, readable: bool) -> str:
 
 
 def _lost(comparison: QueryComparison, evidence: QueryEvidence) -> Iterator[str]:
-    """The lost targets, and the hit that B has at the rank of A's first correct one."""
+    """The lost targets, and what B has instead: the first wrong hit from the rank of A's right one on."""
     if not comparison.lost:
         return
     yield f"  lost      {', '.join(map(printable, comparison.lost))}"
     hits = evidence.b.hits if evidence.b else ()
-    instead = next((hit for hit in hits if hit.rank == comparison.a_hit_rank), None)
+    expected = set(evidence.expected)
+    wrong = (hit for hit in hits if hit.rank not in evidence.correct_b and hit.chunk_id not in expected)
+    instead = next((hit for hit in wrong if hit.rank >= (comparison.a_hit_rank or 1)), None)
     if instead:
         yield f"  instead   {_hit(instead)}"
 
@@ -177,8 +179,7 @@ def summary(report: CompareReport) -> Iterator[Line]:
         yield Line(f"warning: {warning}", -1)
     for problem in report.problems:
         yield Line(f"ERROR: {problem}", -1)
-    bad = lost_queries(report) or report.unreadable or any(not gate.passed for gate in report.gates)
-    yield Line(headline(report), -1 if bad else 1)
+    yield Line(headline(report), -1 if has_failed(report) else 1)
 
 
 def _gate_lines(report: CompareReport) -> Iterator[Line]:
@@ -190,7 +191,9 @@ def _gate_lines(report: CompareReport) -> Iterator[Line]:
 
 def _metric_lines(report: CompareReport) -> Iterator[Line]:
     in_gates = {gate.metric for gate in report.gates}
-    rows = [row for row in metric_rows(report) if row.name in _IN_SUMMARY or row.name in in_gates]
+    rows = [
+        row for row in metric_rows(report) if row.name in _IN_SUMMARY or row.name in in_gates or row.direction
+    ]
     names = [f"{row.name}{' ↓' if row.lower_is_better else ''}" for row in rows]
     width = max(map(len, [*names, "metric" + " " * 16]))
     paired = report.deltas.paired.deltas if report.deltas else None
@@ -211,10 +214,18 @@ def _figures_alone(row: MetricRow) -> str:
 def _figures_compared(row: MetricRow, paired: Mapping[str, float | None] | None) -> str:
     extra = f"{format_delta(paired.get(row.name)):>10}" if paired else ""
     numbers = f"{format_value(row.a):>9} {format_value(row.b):>9} {format_delta(row.delta):>9}{extra}"
-    if not row.delta:
-        return numbers
+    return "  ".join(
+        filter(None, [numbers, _significance(row) if row.delta else "", _n_where_different(row)])
+    )
+
+
+def _significance(row: MetricRow) -> str:
     p = row.significance.p if row.significance else None
-    return f"{numbers}  {row.conclusion}{'' if p is None else f' ({format_p(p)})'}"
+    return row.conclusion + ("" if p is None else f" ({format_p(p)})")
+
+
+def _n_where_different(row: MetricRow) -> str:
+    return "" if row.n_a == row.n_b else f"n {row.n_a}→{row.n_b}"
 
 
 _DIRECTIONS = {ComparisonKind.WIN: 1, ComparisonKind.LOSS: -1, ComparisonKind.REGRESSION: -1}

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import ComparisonKind, QueryComparison
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.rows import SLICE_METRICS, metric_rows, slice_rows
 from pytest_kebab_eval.reports.wording import headline, kind_counts, lost_something, movement
 
 Context = dict[str, Any]
 
 
-def report_context(report: CompareReport) -> Context:
+def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -> Context:
     """The templates' values; the hook `pytest_kebab_report_context` may change them."""
     rows = metric_rows(report)
     return {
         "report": report,
+        "texts": {query.id: query.query for query in queries},
         "verdict": headline(report),
         "rows": rows,
         "changed_rows": [row for row in rows if row.delta != 0],

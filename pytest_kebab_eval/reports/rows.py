@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import Significance
+from pytest_kebab_eval.comparing.significance import IMPROVED, WORSE, Significance
 from pytest_kebab_eval.metrics import all_metrics
 
 SLICE_METRICS = ("hit@5", "mrr", "recall@10_doc", "groundedness")
@@ -27,10 +27,13 @@ class MetricRow(NamedTuple):
 
     @property
     def direction(self) -> int:
-        """1 if B is better, -1 if it is worse, 0 if neither."""
-        if not self.delta or self.not_comparable:
-            return 0
-        return 1 if (self.delta > 0) is not self.lower_is_better else -1
+        """1 if B is significantly better, -1 if it is significantly worse, 0 if neither."""
+        return {IMPROVED: 1, WORSE: -1}.get(self.conclusion, 0)
+
+    @property
+    def effect(self) -> str:
+        """The same as a word."""
+        return {1: "better", -1: "worse"}.get(self.direction, "same")
 
     @property
     def conclusion(self) -> str:

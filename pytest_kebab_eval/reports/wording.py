@@ -54,6 +54,12 @@ def _further_sentences(report: CompareReport) -> list[str]:
     return [sentence for applies, sentence in sentences if applies]
 
 
+def has_failed(report: CompareReport) -> bool:
+    """Whether B lost something, a gate failed, or the comparison is not to be relied on."""
+    gate_failed = any(not gate.passed for gate in report.gates)
+    return bool(lost_queries(report) or report.unreadable or report.problems or gate_failed)
+
+
 def lost_queries(report: CompareReport) -> list[QueryComparison]:
     """The queries on which B lost something, without those whose loss is accepted (xfail)."""
     accepted = set(report.accepted)

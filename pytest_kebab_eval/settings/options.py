@@ -198,7 +198,7 @@ OPTIONS = (
     Option(
         "annotations",
         "choice",
-        "annotate failing queries for GitHub: auto (under GitHub Actions), on, off",
+        "annotate failing queries and gates for GitHub: auto (under GitHub Actions), on, off",
         default="auto",
         choices=("auto", "on", "off"),
         value_if_bare="on",

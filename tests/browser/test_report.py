@@ -92,19 +92,34 @@ def either(request: pytest.FixtureRequest) -> Path:
 def test_the_page_opens_without_complaint_and_asks_for_nothing(either: Path, open_file: Open) -> None:
     opened = open_file(either)
     opened.open_all()
-    assert opened.page.locator(".body").count() == len(QUERIES)
+    assert opened.page.locator("#rows .body").count() == len(QUERIES)
     assert opened.complaints == []
     assert opened.requests == []
 
 
-def test_the_verdict_the_gates_and_the_first_deltas_are_seen_without_scrolling(
+def test_the_verdict_the_gates_and_the_failed_queries_are_seen_without_scrolling(
     report: Path, open_file: Open
 ) -> None:
     page = open_file(report).page
-    for seen in ("h1", ".gates .failed >> nth=0", ".forest tbody tr >> nth=0"):
+    for seen in ("h1", ".gates .failed >> nth=0", "#failed-rows .q >> nth=1"):
         box = page.locator(seen).bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < 900
+
+
+def test_a_failed_query_is_called_that_with_its_kind_as_a_second_word(report: Path, open_file: Open) -> None:
+    page = open_file(report).page
+    for rows in ("#failed-rows", "#rows"):
+        badges = page.locator(f"{rows} .badge").all_inner_texts()
+        assert badges[:2] == ["✗ failed regression", "✗ failed draw"]
+    assert page.locator("#failed-rows .badge").count() == 2
+
+
+def test_a_hit_shows_its_score(tmp_path: Path, open_file: Open) -> None:
+    found = {"gone": result(hit("k#3", retrieval={"fusion_score": 0.0163934}))}
+    page = open_file(write_report(tmp_path, QUERIES[:1], found, found)).page
+    page.locator("#rows .q summary").click()
+    assert page.locator("#rows .hits li").first.inner_text().splitlines()[1] == "k#3 ✓ expected score 0.01639"
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -229,7 +244,7 @@ def test_queries_are_found_by_cause(report: Path, open_file: Open) -> None:
     assert opened.listed() == ["answered"]
 
 
-def test_queries_are_found_by_tag(report: Path, open_file: Open) -> None:
+def test_queries_are_found_by_slice(report: Path, open_file: Open) -> None:
     opened = open_file(report)
     tag = opened.page.locator("select[name=slice] option", has_text="operations").get_attribute("value")
     assert tag is not None
@@ -272,7 +287,7 @@ def test_a_move_between_ranks_leads_to_its_queries(report: Path, open_file: Open
 
 def test_a_query_opens_by_mouse_to_the_hits_of_both_runs(report: Path, open_file: Open) -> None:
     page = open_file(report).page
-    page.locator("summary", has_text="rotate the keys").click()
+    page.locator("#rows summary", has_text="rotate the keys").click()
     page.locator(".body").wait_for()
     a, b = page.locator(".side").all()
     assert a.locator("li").first.inner_text().splitlines() == [
@@ -302,7 +317,7 @@ def test_an_answer_shows_the_rule_it_breaks_and_the_citation_that_leads_nowhere(
     report: Path, open_file: Open
 ) -> None:
     page = open_file(report).page
-    page.locator("summary", has_text="keep the logs").click()
+    page.locator("#rows summary", has_text="keep the logs").click()
     b = page.locator(".side").nth(1)
     assert b.locator("mark.bad").inner_text() == "90 days"
     assert b.locator(".rules li").all_inner_texts() == [
@@ -314,7 +329,7 @@ def test_an_answer_shows_the_rule_it_breaks_and_the_citation_that_leads_nowhere(
 
 def test_a_query_of_a_run_alone_has_one_side(alone: Path, open_file: Open) -> None:
     page = open_file(alone).page
-    page.locator("summary", has_text="first login").click()
+    page.locator("#rows summary", has_text="first login").click()
     page.locator(".body").wait_for()
     assert page.locator(".side").count() == 1
     assert page.locator(".side .right code").inner_text() == "v#2"
@@ -344,7 +359,7 @@ def test_hostile_text_is_shown_and_does_nothing(tmp_path: Path, open_file: Open)
     )
     opened = open_file(path)
     opened.open_all()
-    body = opened.page.locator(".body").inner_text()
+    body = opened.page.locator("#rows .body").inner_text()
     # The query, what is expected, the hit, where, its snippet; the answer, its rule, its citation; the error.
     assert body.count("<img src=x onerror=alert(2)>") >= 8
     assert not {"\u2028", "\u202e"} & set(body)

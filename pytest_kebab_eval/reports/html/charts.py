@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import IMPROVED, WORSE
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.html.query_index import SLICE_SHOWN, QueryIndex
 from pytest_kebab_eval.reports.rows import SLICE_METRICS, MetricRow, SliceRow, slice_rows
@@ -35,13 +34,6 @@ _MAIN_METRICS = (
 _LIMITS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 
 
-def effect_of(delta: float | None, lower_is_better: bool = False) -> str:
-    """Whether a change is for the better, for the worse, or none."""
-    if not delta:
-        return "same"
-    return "better" if (delta > 0) is not lower_is_better else "worse"
-
-
 def bars(report: CompareReport, rows: Sequence[MetricRow]) -> list[MetricRow]:
     """The metrics that are drawn as bars from 0 to 1."""
     return list(_drawn(report, rows))
@@ -49,27 +41,22 @@ def bars(report: CompareReport, rows: Sequence[MetricRow]) -> list[MetricRow]:
 
 def _drawn(report: CompareReport, rows: Iterable[MetricRow]) -> Iterator[MetricRow]:
     rows = list(rows)
-    changed = {row.name for row in rows if _is_significant(row) and "@" not in row.name}
+    changed = {row.name for row in rows if row.direction and "@" not in row.name}
     names = {*_MAIN_METRICS, *(gate.metric for gate in report.gates), *changed}
     for row in rows:
         if row.name in names and all(value is None or 0 <= value <= 1 for value in (row.a, row.b)):
             yield row
 
 
-def _is_significant(row: MetricRow) -> bool:
-    return row.conclusion in (IMPROVED, WORSE)
-
-
 class Delta(NamedTuple):
     """A metric's change and its interval as positions on the common scale, in per cent of the width."""
 
     row: MetricRow
-    delta: float
+    drawn: float
+    paired: float | None  # the change over the queries in both runs, where it is another
     at: float
     low: float | None
     high: float | None
-    effect: str
-    sure: bool  # drawn filled; hollow if the change may be noise
 
 
 class Forest(NamedTuple):
@@ -82,7 +69,7 @@ class Forest(NamedTuple):
 
 class _Change(NamedTuple):
     row: MetricRow
-    delta: float
+    drawn: float  # over the same queries as the interval
     interval: tuple[float, ...]  # its ends; empty if there is no interval
 
     @property
@@ -103,25 +90,24 @@ def forest(report: CompareReport, rows: Iterable[MetricRow]) -> Forest | None:
 
 def _changes(rows: Iterable[MetricRow], paired: Mapping[str, float | None] | None) -> Iterator[_Change]:
     for row in rows:
-        delta = paired.get(row.name) if paired else row.delta
-        if delta is not None and row.significance and not row.not_comparable:
+        drawn = paired.get(row.name) if paired else row.delta
+        if drawn is not None and row.significance and not row.not_comparable:
             ends = (row.significance.low, row.significance.high)
-            yield _Change(row, delta, tuple(end for end in ends if end is not None))
+            yield _Change(row, drawn, tuple(end for end in ends if end is not None))
 
 
 def _lay_out(change: _Change, limit: float) -> Delta:
     def at(value: float) -> float:
         return 50 + 48 * min(max(value / limit, -1.04), 1.04)
 
-    row, delta, interval = change
+    row, drawn, interval = change
     return Delta(
         row,
-        delta,
-        at=at(delta),
+        drawn,
+        paired=None if drawn == row.delta else drawn,
+        at=at(drawn),
         low=at(interval[0]) if interval else None,
         high=at(interval[-1]) if interval else None,
-        effect=effect_of(delta, row.lower_is_better),
-        sure=_is_significant(row),
     )
 
 
@@ -129,7 +115,7 @@ def _limit(changes: Sequence[_Change]) -> float:
     """A scale with room for every delta and most intervals; a few wide ones do not flatten the others."""
     reaches = [change.reach for change in changes]
     room = max(
-        *(abs(change.delta) for change in changes), min(max(reaches), 3 * statistics.median(reaches)), 0
+        *(abs(change.drawn) for change in changes), min(max(reaches), 3 * statistics.median(reaches)), 0
     )
     return next(limit for limit in _LIMITS if min(room, 1.0) <= limit)
 

@@ -100,6 +100,10 @@ def _hit(hit: Hit) -> tuple[Any, ...]:
     )
 
 
+def _score(hit: Hit) -> list[float]:
+    return [] if hit.shown_score is None else [hit.shown_score]
+
+
 def _side(query: GoldenQuery, side: _Side, hits: _HitTable) -> Json:
     result = side.result
     if result is None:
@@ -108,7 +112,7 @@ def _side(query: GoldenQuery, side: _Side, hits: _HitTable) -> Json:
     top = [hit for place, hit in enumerate(result.hits) if place < HITS_SHOWN or hit.rank in correct]
     top = top[: HITS_SHOWN + LIST_SHOWN]
     details: Json = {
-        "hits": [[hit.rank, hits.number(hit), int(hit.rank in correct)] for hit in top],
+        "hits": [[hit.rank, hits.number(hit), int(hit.rank in correct), *_score(hit)] for hit in top],
         "more": len(result.hits) - len(top),
     }
     if result.elapsed_ms is not None:

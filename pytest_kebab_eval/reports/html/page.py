@@ -23,7 +23,7 @@ from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery
 from pytest_kebab_eval.reports.context import Context, report_context
-from pytest_kebab_eval.reports.html.charts import bars, effect_of, forest, slice_panels, slope
+from pytest_kebab_eval.reports.html.charts import bars, forest, slice_panels, slope
 from pytest_kebab_eval.reports.html.markup import (
     escape_controls,
     percent,
@@ -32,11 +32,11 @@ from pytest_kebab_eval.reports.html.markup import (
     short_setting,
     short_value,
 )
-from pytest_kebab_eval.reports.html.query_index import QueryIndex
+from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, QueryIndex
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
 from pytest_kebab_eval.reports.rows import metric_rows
 from pytest_kebab_eval.reports.templates import make_environment
-from pytest_kebab_eval.reports.wording import counted, coverage, lost_queries, match_counts
+from pytest_kebab_eval.reports.wording import counted, coverage, has_failed, lost_queries, match_counts
 
 
 def render_report_html(
@@ -75,11 +75,11 @@ def _chunks(file: IO[str]) -> Iterator[Markup]:
 
 def _summary_values(report: CompareReport) -> dict[str, Any]:
     lost = lost_queries(report)
-    is_lost = bool(lost or report.unreadable or any(not gate.passed for gate in report.gates))
     is_worse = report.run_a is not None and report.count(ComparisonKind.LOSS) > 0
     return {
-        "effect": "lost" if is_lost else "worse" if is_worse else "better",
+        "effect": "lost" if has_failed(report) else "worse" if is_worse else "better",
         "lost_count": len(lost),
+        "failed_shown": FAILED_SHOWN,
         "coverage": coverage(report),
         "matched": match_counts(report),
         "gates": sorted(report.gates, key=lambda gate: gate.passed),
@@ -92,7 +92,6 @@ def _chart_values(
 ) -> dict[str, Any]:
     rows = metric_rows(report)
     return {
-        "effect_of": effect_of,
         "forest": forest(report, rows) if report.deltas else None,
         "bars": bars(report, rows),
         "slope": slope(index) if report.run_a is not None else None,

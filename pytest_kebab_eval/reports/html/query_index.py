@@ -19,7 +19,9 @@ from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
 from pytest_kebab_eval.scoring.slices import slices_of
 
 QUERIES_A_BLOCK = 50
+FAILED_SHOWN = 10  # above the metrics; the list below has all
 SLICE_SHOWN = 80  # characters of its name
+_MISS = 1 << 53  # below any rank
 
 
 class Kind(NamedTuple):
@@ -63,6 +65,7 @@ class QueryIndex:
         self._slice_numbers: dict[str, int] = {}
         self.levels = _levels(report.per_query)
         self.rows: list[dict[str, Any]] = []
+        self._moves: list[int] = []  # how many ranks each of the rows moved
         self.latencies: tuple[list[float], list[float]] = ([], [])
         self.slice_sizes: Counter[str] = Counter()
         self.cause_counts: Counter[str] = Counter()
@@ -89,6 +92,7 @@ class QueryIndex:
         row = self._row(query, evidence, comparison)
         self.kind_counts[row["kind"]] += 1
         self.rows.append(row)
+        self._moves.append(_ranks_moved(comparison))
         return script_json(query_details(query, evidence, comparison, alone=self._alone))
 
     def _row(
@@ -153,9 +157,12 @@ class QueryIndex:
     # -- what was read ---------------------------------------------------------------------------
 
     def as_json(self) -> Markup:
-        """The list of queries for the script, the worst first."""
+        """The list of queries for the script, the worst first; within a kind, those that moved furthest."""
         order = {kind: number for number, kind in enumerate(_KINDS)}
-        rows = sorted(self.rows, key=lambda row: ("lost" not in row, order[row["kind"]], row["n"]))
+        rows = sorted(
+            self.rows,
+            key=lambda row: ("lost" not in row, order[row["kind"]], -self._moves[row["n"]], row["n"]),
+        )
         index = {
             "rows": rows,
             "kinds": {key: _KINDS[key] for key in self.kind_counts},
@@ -163,6 +170,7 @@ class QueryIndex:
             "slices": list(self._slice_numbers),
             "levels": [level.label for level in self.levels],
             "block": QUERIES_A_BLOCK,
+            "failed": FAILED_SHOWN,
             "alone": self._alone,
         }
         return Markup(script_json(index))  # noqa: S704  escaped by `script_json`
@@ -186,6 +194,13 @@ class QueryIndex:
             field, _, value = name.partition("=")
             groups.setdefault(field, []).append((self._slice_numbers[name], value, self.slice_sizes[name]))
         return list(groups.items())
+
+
+def _ranks_moved(comparison: QueryComparison | None) -> int:
+    """How far apart the two ranks are; a miss is below any rank."""
+    if comparison is None:
+        return 0
+    return abs((comparison.a_hit_rank or _MISS) - (comparison.b_hit_rank or _MISS))
 
 
 def _rank(rank: int | None, result: QueryResult | None, readable: bool, has_targets: bool) -> str:

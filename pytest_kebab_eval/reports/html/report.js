@@ -81,12 +81,18 @@
     }
     const ranks = data.alone ? (/^\d+$/.test(query.b) ? `rank ${query.b}` : query.b) : `${query.a} → ${query.b}`;
     const node = el("details", `q ${query.lost ? "lost" : effect}`, el("summary", "",
-      el("span", `badge ${effect}`, `${glyph} ${name}`), el("code", "name", query.id), text, chips,
+      badge(query, name, glyph, effect), el("code", "name", query.id), text, chips,
       el("span", "ranks", ranks)));
     node.addEventListener("toggle", () => {
       if (node.open && !node.querySelector(".body")) node.append(body(query));
     });
     return node;
+  }
+
+  // A query that failed is called that first, and its kind second; of a run alone, its kind says it.
+  function badge(query, name, glyph, effect) {
+    if (!query.lost || data.alone) return el("span", `badge ${effect}`, `${glyph} ${name}`);
+    return el("span", "badge lost", "✗ failed ", el("span", "kind", name));
   }
 
   function body(query) {
@@ -144,7 +150,7 @@
     const elsewhere = new Map((other?.hits ?? []).map(([rank, which]) => [all.hits[which][0] || which, rank]));
     const lost = new Set(all.lost);
     const gained = new Set(all.gained);
-    return el("ol", "hits", ...all[letter].hits.map(([rank, which, right]) => {
+    return el("ol", "hits", ...all[letter].hits.map(([rank, which, right, score]) => {
       const [chunk, path, heading, text, length] = all.hits[which];
       const there = elsewhere.get(chunk || which);
       const head = el("div", "", el("code", "", chunk || path));
@@ -159,6 +165,7 @@
         const absent = other.more > 0 ? "not shown in" : "not in";
         if (there !== rank) head.append(" ", el("span", "muted small", `${there === undefined ? absent : `rank ${there} in`} ${name}`));
       }
+      if (score !== undefined) head.append(" ", el("span", "muted small", `score ${Number(score.toPrecision(4))}`));
       const where = [chunk ? path : "", heading].filter(Boolean).join(" > ");
       const cell = el("div", "", head, where && el("div", "where", where), text && el("div", "snippet", text, cutNote(length)));
       return el("li", right ? `right${gone ? " gone" : ""}` : "", el("span", "no", String(rank)), cell);
@@ -216,5 +223,7 @@
   });
 
   form.hidden = false;
+  const failed = data.rows.filter((row) => row.lost).slice(0, data.failed);
+  document.getElementById("failed-rows")?.append(...failed.map(queryElement));
   update();
 })();

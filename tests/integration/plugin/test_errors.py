@@ -420,7 +420,7 @@ def test_a_broken_result_of_a_query_that_is_not_in_the_golden_file_fails_the_ses
     text = printed(outcome)
     outcome.assert_outcomes(passed=2)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
-    assert "unreadable: query stray in run B" in text
+    assert "unreadable: query stray in run B (B)" in text
     assert aggregate_of(project.database, "A")["total_queries"] == 2
     assert aggregate_of(project.database, "B") == {}
 
@@ -428,7 +428,7 @@ def test_a_broken_result_of_a_query_that_is_not_in_the_golden_file_fails_the_ses
 def test_a_broken_result_fails_the_session_though_nothing_is_to_be_stored(project: Project) -> None:
     project.make_database(A={}, B={"stray": "{"})
     outcome = project.pytest("--kebab-no-store")
-    assert "unreadable: query stray in run B" in printed(outcome)
+    assert "unreadable: query stray in run B (B)" in printed(outcome)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
@@ -446,7 +446,7 @@ def test_a_broken_result_is_named_in_both_reports(project: Project) -> None:
     (broken,) = project.report()["unreadable"]
     assert (broken["side"], broken["query_id"]) == ("b", "q-001")
     markdown = (project.path / "runs/B/report.md").read_text("utf-8")
-    assert "| B | `q-001` |" in markdown
+    assert "| B | `q-001` `what is kept?` |" in markdown
 
 
 # -- a config snapshot that does not parse -------------------------------------------------------

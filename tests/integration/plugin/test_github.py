@@ -100,6 +100,23 @@ def test_under_actions_a_failing_query_is_annotated_at_its_line(project: Project
     ]
 
 
+def test_failed_gates_are_annotated_before_the_queries(project: Project, actions: None) -> None:
+    gates = ["--kebab-gate", "hit@5 >= 80%", "--kebab-gate", "hit@1 >= 0.1"]
+    first, second = annotated(project.pytest(*gates))
+    assert first == "::error title=gate hit@5 >= 80%25::hit@5 is 0.5, not >= 80%25"
+    assert ",title=query q-002::" in second
+
+
+def test_a_gate_that_was_deselected_is_not_annotated(project: Project, actions: None) -> None:
+    lines = annotated(project.pytest("--kebab-gate", "hit@5 >= 0.8", "-k", "query"))
+    assert [line.partition("title=")[2] for line in lines] == ["query q-002::lost c2, at rank 1 in A"]
+
+
+def test_gates_and_queries_together_are_no_more_than_github_shows(project: Project, actions: None) -> None:
+    gates = [part for n in range(12) for part in ("--kebab-gate", f"hit@5 >= 0.9{n}")]
+    assert len(annotated(project.pytest(*gates))) == 10
+
+
 def test_elsewhere_nothing_is_annotated(project: Project) -> None:
     assert annotated(project.pytest()) == []
 

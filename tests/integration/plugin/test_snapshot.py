@@ -138,6 +138,16 @@ def test_a_snapshot_that_is_no_report_fails_with_the_remedy(project: Project, te
     outcome.stdout.no_fnmatch_line("*Traceback*")
 
 
+def test_a_snapshot_that_is_not_utf_8_fails_and_is_replaced_by_snapshot_update(project: Project) -> None:
+    snapshot(project).write_bytes(b'{"caf\xe9": 1}')
+    outcome = project.pytest(ITEM)
+    outcome.assert_outcomes(failed=1)
+    remedy = "is not a compare report; record it with --snapshot-update"
+    outcome.stdout.fnmatch_lines([f"the snapshot fixtures/golden_queries.compare-report.json {remedy}"])
+    project.pytest(ITEM, "--snapshot-update").assert_outcomes(passed=1)
+    project.pytest(ITEM).assert_outcomes(passed=1)
+
+
 def test_the_snapshot_item_is_selected_by_k_and_by_its_node_id(project: Project) -> None:
     record(project)
     assert project.node_ids()[-1] == ITEM

@@ -134,6 +134,17 @@ def test_the_summary_has_the_metrics_with_deltas_and_the_kinds(project: Project)
     )
 
 
+def test_a_result_that_cannot_be_read_is_named_with_its_run(project: Project) -> None:
+    project.make_database(A={"q-001": "{not json"}, B={"q-001": result("c1")})
+    project.pytest().stdout.fnmatch_lines(["unreadable: query q-001 in run A (A): *"])
+
+
+def test_the_report_of_a_session_has_the_texts_of_its_queries(project: Project) -> None:
+    project.write_golden({"id": "q-002", "query": "what is lost?", "expected_chunk_ids": ["c2"]})
+    project.pytest()
+    assert "| `q-002` `what is lost?` | 1 |" in (project.path / "runs/B/report.md").read_text("utf-8")
+
+
 def test_the_summary_says_when_the_runs_cover_different_queries(project: Project) -> None:
     project.make_database(A={"q-001": result("c1"), "q-002": result("c2")}, B={"q-001": result("c1")})
     project.pytest().stdout.fnmatch_lines(["*B lacks 1 of the golden queries*"])

@@ -9,23 +9,58 @@ import pytest
 
 from pytest_kebab_eval.history import HistoryPoint
 from tests.builders import result
-from tests.unit.reports.html.pages import FINDS_C1, regression, rendered
+from tests.unit.reports.html.pages import FINDS_C1, Page, regression, rendered
 
 # -- the charts ----------------------------------------------------------------------------------
 
 
 def test_a_lower_error_rate_is_better_and_a_lower_mrr_is_worse(tmp_path: Path) -> None:
-    queries = [FINDS_C1, FINDS_C1 | {"id": "q2"}]
+    ids = [f"q{n:02}" for n in range(20)]
     page = rendered(
         tmp_path,
-        queries,
-        a={"q1": result("c1"), "q2": result(error="boom")},  # error_rate 0.5, mrr 0.5
-        b={"q1": result("c9"), "q2": result("c9")},  # error_rate 0, mrr 0
+        [FINDS_C1 | {"id": query_id} for query_id in ids],
+        # error_rate and mrr are 0.5 in A and 0 in B; ten changes one way have p = 0.001
+        a=dict.fromkeys(ids[:10], result("c1")) | dict.fromkeys(ids[10:], result(error="boom")),
+        b=dict.fromkeys(ids, result("c9")),
     )
-    found = re.findall(r'<tr class="(\w+)">\s*<th scope="row"[^>]*>([^\s<]+)', page.section("metrics"))
-    rows = {name: mood for mood, name in found}
-    assert rows["error_rate"] == "better"
-    assert rows["mrr"] == "worse"
+    assert effects(page)["error_rate"] == "better sure"
+    assert effects(page)["mrr"] == "worse sure"
+    assert '<span class="word">worse</span>' in metric(page, "mrr")
+
+
+def effects(page: Page) -> dict[str, str]:
+    """The effect of each metric's change, as it is coloured."""
+    rows = re.findall(r'<tr class="([\w ]+)">\s*<th scope="row"[^>]*>([^\s<]+)', page.section("metrics"))
+    return {name: effect for effect, name in reversed(rows)}  # of those that are drawn, as drawn
+
+
+def metric(page: Page, name: str) -> str:
+    """The row of a metric that is drawn."""
+    return page.section("metrics").split(f">{name}<")[1].split("</tr>")[0]
+
+
+def test_a_change_that_may_be_noise_is_not_coloured_and_not_called_worse(tmp_path: Path) -> None:
+    page = regression(tmp_path)
+    assert set(effects(page).values()) == {"same"}
+    assert ">worse<" not in page.section("metrics")
+    assert "▼</span> -1.0000" in metric(page, "mrr")
+
+
+def test_the_delta_is_that_of_the_numbers_shown_and_the_paired_one_stands_beside_it(tmp_path: Path) -> None:
+    page = rendered(
+        tmp_path,
+        [FINDS_C1 | {"id": f"q{n}"} for n in range(1, 5)],
+        a={"q1": result("c1"), "q2": result("c1"), "q3": result("x"), "q4": result("x")},
+        b={"q1": result("c1"), "q2": result("x"), "q3": result("x")},
+    )
+    row = metric(page, "hit@1")
+    # 2 of 4 in A and 1 of 3 in B; of the three in both, 0.6667 in A and 0.3333 in B
+    assert '0.5000</td>\n<td class="num vb">0.3333</td>' in row
+    assert '▼</span> -0.1667 <span class="word">paired -0.3334</span></td>' in row
+
+
+def test_a_paired_delta_that_is_the_same_is_not_repeated(tmp_path: Path) -> None:
+    assert ">paired " not in regression(tmp_path).section("metrics")
 
 
 def test_a_delta_stands_at_its_place_between_the_ends_of_the_scale(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def test_the_sections_come_in_the_order_in_which_one_decides(tmp_path: Path) -> 
     )
     assert re.findall(r'<section id="(\w+)"', page.text) == [
         "gates",
+        "failed",
         "metrics",
         "ranks",
         "configuration",
@@ -42,6 +43,39 @@ def test_the_sections_come_in_the_order_in_which_one_decides(tmp_path: Path) -> 
         "trend",
         "queries",
     ]
+
+
+def test_where_nothing_failed_there_is_no_list_of_failed_queries(tmp_path: Path) -> None:
+    page = rendered(tmp_path, [FINDS_C1], a={"q1": result("c1")}, b={"q1": result("c1")})
+    assert 'id="failed"' not in page.text
+    assert ">failed" not in page.text
+
+
+def test_of_many_failed_queries_ten_are_above_the_metrics_and_the_others_linked(tmp_path: Path) -> None:
+    ids = [f"q{n:02}" for n in range(12)]
+    page = rendered(
+        tmp_path,
+        [FINDS_C1 | {"id": query_id} for query_id in ids],
+        a=dict.fromkeys(ids, result("c1")),
+        b=dict.fromkeys(ids, result("x")),
+    )
+    assert '<a href="#queries" data-kind="lost">All 12 failed queries</a>' in page.section("failed")
+
+
+def test_a_comparison_that_measured_nothing_is_an_error_at_the_top(tmp_path: Path) -> None:
+    ids = [f"q{n}" for n in range(5)]
+    page = rendered(
+        tmp_path,
+        [FINDS_C1 | {"id": query_id} for query_id in ids],
+        a=dict.fromkeys(ids, result("x")),
+        b=dict.fromkeys(ids, result("x")),
+    )
+    assert '<header class="page lost">' in page.text
+    assert '<p class="notice bad"><b>Error:</b> ' in page.text.split("</header>")[0]
+
+
+def test_the_filter_by_slice_is_called_slice(tmp_path: Path) -> None:
+    assert '<label>Slice <select name="slice">' in regression(tmp_path).section("queries")
 
 
 def test_the_same_comparison_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -28,6 +28,30 @@ def test_the_worst_queries_come_first(tmp_path: Path) -> None:
     ]
 
 
+def test_within_a_kind_the_largest_fall_comes_first(tmp_path: Path) -> None:
+    ranked = {1: result("c1"), 2: result("x", "c1"), 4: result("x", "y", "z", "c1"), 0: result("x")}
+    moves = {"q1": (1, 2), "q2": (2, 0), "q3": (1, 4), "q4": (1, 0), "q5": (2, 1), "q6": (0, 1)}
+    page = rendered(
+        tmp_path,
+        [FINDS_C1 | {"id": query_id} for query_id in moves],
+        a={query_id: ranked[a] for query_id, (a, _) in moves.items()},
+        b={query_id: ranked[b] for query_id, (_, b) in moves.items()},
+    )
+    assert [row["id"] for row in page.blocks["index"]["rows"]] == ["q4", "q2", "q3", "q1", "q6", "q5"]
+
+
+def test_a_hit_has_its_score_if_one_is_stored(tmp_path: Path) -> None:
+    fused = hit("c1", retrieval={"fusion_score": 0.25, "lexical_rank": 2}, score=9)
+    details = rendered(
+        tmp_path,
+        [FINDS_C1],
+        a={"q1": result(fused, hit("c2", rank=2, score=3))},
+        b={"q1": result(hit("c1", retrieval={"fusion_score": "high"}), hit("c2", rank=2, retrieval="bm25"))},
+    ).details()
+    assert details["a"]["hits"] == [[1, 0, 1, 0.25], [2, 1, 0, 3]]
+    assert details["b"]["hits"] == [[1, 0, 1], [2, 1, 0]]
+
+
 def test_a_query_shows_ten_hits_and_the_correct_one_below_them(tmp_path: Path) -> None:
     deep = result(*(f"x{n}" for n in range(1, 13)), "c1", "x14")  # c1 is at rank 13
     details = rendered(tmp_path, [FINDS_C1], a={"q1": result("c1")}, b={"q1": deep}).details()
