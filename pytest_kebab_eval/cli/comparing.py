@@ -17,6 +17,7 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.settings import Settings, resolve
@@ -91,7 +92,7 @@ def _print_summary(report: CompareReport) -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["md", "html", "json"]),
+    type=click.Choice(FORMATS),
     default="md",
     show_default=True,
     help="The format.",
@@ -113,12 +114,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
 
 
 def _rendered(form: str, made: CompareReport, settings: Settings, inputs: Inputs) -> Iterable[str]:
-    if form == "json":
-        return report_json(made)
-    from pytest_kebab_eval.reports.as_markdown import render_report_md
     from pytest_kebab_eval.reports.context import report_context
-    from pytest_kebab_eval.reports.publishing import html_of
+    from pytest_kebab_eval.reports.publishing import render
 
-    if form == "html":
-        return html_of(settings, inputs, made, report_context(made, inputs.golden.queries))
-    return [render_report_md(made, inputs.golden.queries)]
+    return render(form, settings, inputs, made, report_context(made, inputs.golden.queries))

@@ -13,6 +13,7 @@ from pytest_kebab_eval.evaluation import Evaluation, read_evidence, store
 from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
@@ -88,13 +89,23 @@ def _reports(
     settings: Settings, inputs: Inputs, report: CompareReport, context: Context
 ) -> Iterator[tuple[str, Iterable[str]]]:
     """Each report's file name and its text, in parts."""
-    yield "report.md", [render_markdown(context)]
-    yield "report.json", report_json(report)
-    if settings.html:
-        yield "report.html", html_of(settings, inputs, report, context)
+    for form in FORMATS:
+        if form != "html" or settings.html:
+            yield f"report.{form}", render(form, settings, inputs, report, context)
 
 
-def html_of(settings: Settings, inputs: Inputs, report: CompareReport, context: Context) -> Iterator[str]:
+def render(
+    form: str, settings: Settings, inputs: Inputs, report: CompareReport, context: Context
+) -> Iterable[str]:
+    """A report in one of the `FORMATS`, in parts."""
+    if form == "md":
+        return [render_markdown(context)]
+    if form == "json":
+        return report_json(report)
+    return _html(settings, inputs, report, context)
+
+
+def _html(settings: Settings, inputs: Inputs, report: CompareReport, context: Context) -> Iterator[str]:
     """`report.html` in parts; reads every stored result again, one at a time."""
     from pytest_kebab_eval.reports.html.page import render_report_html
 

@@ -35,6 +35,8 @@ def headline(report: CompareReport) -> str:
 def _main_sentence(report: CompareReport) -> str:
     queries, lost = counted(len(report.per_query), "query"), len(lost_queries(report))
     worse = report.count(ComparisonKind.LOSS)
+    if report.problems:
+        return "This comparison cannot be relied on."
     if report.run_a is None:
         return f"{lost} of {queries} errored." if lost else f"{queries}, no errors."
     if lost:
