@@ -294,18 +294,19 @@ def scripts() -> Iterator[str]:
 
 
 @pytest.fixture
-def pull_request(project: Project) -> Project:
+def pull_request(project: Project, github: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A checkout with two golden queries, and main's run in baseline/; the candidate's is yet to come."""
     project.write_golden(
         {"id": "kept", "expected_chunk_ids": ["c1"]},
         {"id": "lost", "expected_chunk_ids": ["c2"]},
         at="evals/golden_queries.yaml",
     )
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path))
     project.make_database("baseline/kebab.sqlite", main={"kept": result("c1"), "lost": result("c2")})
     return project
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def github(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """What GitHub sets; the file that it shows as the summary of the step."""
     summary = tmp_path / "step-summary.md"
@@ -313,7 +314,6 @@ def github(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         "CI": "true",
         "GITHUB_ACTIONS": "true",
         "GITHUB_STEP_SUMMARY": str(summary),
-        "GITHUB_WORKSPACE": str(Path.cwd()),
     }.items():
         monkeypatch.setenv(name, value)
     return summary
@@ -402,7 +402,7 @@ def test_failed_gates_and_queries_are_annotated(pull_request: Project) -> None:
     run_gate(pull_request).stdout.fnmatch_lines(
         [
             "::error title=gate hit@5 >= 0.80::*",
-            "::error file=*golden_queries.yaml,line=*,title=query lost::*",
+            "::error file=evals/golden_queries.yaml,line=*,title=query lost::*",
         ]
     )
 
