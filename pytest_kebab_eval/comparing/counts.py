@@ -27,6 +27,7 @@ class ComparisonCounts(Value, frozen=True):
     values: Numbers  # a metric that nothing was measured of is not there
     slices: dict[str, Numbers]
     slice_queries: dict[str, int]
+    checks: tuple[str, ...] = ()  # those that make a query count as failed
 
     def value(self, metric: str, part: str | None = None) -> float | None:
         """A count or a mean; None if nothing was compared."""
@@ -73,6 +74,7 @@ def count_comparison(
         values=_numbers(totals[None], movement, None),
         slices={part: _numbers(totals[part], movement, part) for part in slices},
         slice_queries={part: totals[part]["queries"] for part in slices},
+        checks=tuple(sorted(wanted)),
     )
 
 

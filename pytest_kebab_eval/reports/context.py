@@ -8,7 +8,7 @@ from typing import Any
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.rows import SLICE_METRICS, metric_rows, slice_rows
-from pytest_kebab_eval.reports.wording import headline, kind_counts, lost_something, movement
+from pytest_kebab_eval.reports.wording import failed_checks, headline, kind_counts, movement
 
 Context = dict[str, Any]
 
@@ -25,9 +25,7 @@ def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -
         "unchanged_rows": [row for row in rows if row.delta == 0],
         "by_kind": _by_kind(report),
         "failed_checks": [
-            query
-            for query in report.per_query
-            if lost_something(query) and query.kind is not ComparisonKind.REGRESSION
+            query for query in failed_checks(report) if query.kind is not ComparisonKind.REGRESSION
         ],
         "paired": report.deltas.paired if report.deltas else None,
         "kinds": kind_counts(report),

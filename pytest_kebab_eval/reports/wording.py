@@ -65,12 +65,17 @@ def has_failed(report: CompareReport) -> bool:
 def lost_queries(report: CompareReport) -> list[QueryComparison]:
     """The queries on which B lost something, without those whose loss is accepted (xfail)."""
     accepted = set(report.accepted)
-    return [query for query in report.per_query if lost_something(query) and query.query_id not in accepted]
+    return [query for query in failed_checks(report) if query.query_id not in accepted]
 
 
-def lost_something(query: QueryComparison) -> bool:
-    """Whether B fails a check that A passed, or has no result for the query."""
-    return bool(query.checks) or query.cause == "absent"
+def failed_checks(report: CompareReport) -> list[QueryComparison]:
+    """The queries that lost a check which counts as a failure, or that B has no result for."""
+    counted_checks = report.comparison.checks if report.comparison else ("error",)
+    return [
+        query
+        for query in report.per_query
+        if query.cause == "absent" or any(check in counted_checks for check in query.checks)
+    ]
 
 
 def kind_counts(report: CompareReport) -> str:

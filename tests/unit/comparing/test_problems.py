@@ -10,8 +10,9 @@ import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.reports.wording import lost_queries
 from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, make_database, result, write_golden
+from tests.builders import Json, answer, make_database, result, write_golden
 
 
 def compared(
@@ -145,3 +146,16 @@ def test_no_pair_of_runs_with_ids_changed_on_one_side_is_green_in_silence(
         failing = any(verdict.outcome is Outcome.FAILED for verdict in evaluation.verdicts.values())
         report = evaluation.report
         assert failing or report.problems or report.warnings, (number, side)
+
+
+def test_a_check_that_fails_no_query_is_not_called_a_failure_in_reports(tmp_path: Path) -> None:
+    cited = {"marker": "[1]", "chunk_id": "doc0"}
+    other = {"marker": "[1]", "chunk_id": "x"}
+    a = {"q0": result("doc0", "x", answer=answer(citations=[cited]))}
+    b = {"q0": result("doc0", "x", answer=answer(citations=[other]))}
+    (tmp_path / "asked").mkdir()
+    report = compared(tmp_path, expecting(1), a, b).report
+    assert report.per_query[0].checks == ("attribution",)
+    assert lost_queries(report) == []
+    asked = compared(tmp_path / "asked", expecting(1), a, b, fail_on=frozenset({"attribution"})).report
+    assert [query.query_id for query in lost_queries(asked)] == ["q0"]
