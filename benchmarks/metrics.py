@@ -10,17 +10,18 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 
 import pytrec_eval
 
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.matching.targets import Matcher, Ranking, judge
+from pytest_kebab_eval.matching.strategies import Ranking
+from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Judged, Metric
-from pytest_kebab_eval.metrics.registry import mean
 from pytest_kebab_eval.model import MatchMode, QueryResult
 from pytest_kebab_eval.scoring.facts import QueryJudge
-from pytest_kebab_eval.scoring.scorecard import DEFAULT_CUTOFF
+from pytest_kebab_eval.scoring.scorer import DEFAULT_CUTOFF
 from pytest_kebab_eval.store import open_database
 
 REPEATS = 5
@@ -31,7 +32,7 @@ golden = load_golden_set("golden.yaml")
 queries = golden.by_id()
 with open_database(Path("kebab.sqlite")) as database:
     runs = [
-        [topic for topic in database.results(run) if isinstance(topic, QueryResult)] for run in ("a", "b")
+        [result for result in database.results(run) if isinstance(result, QueryResult)] for run in ("a", "b")
     ]
 
 
@@ -46,14 +47,14 @@ def ours() -> dict[str, float]:
         for result in rows:
             query = queries[result.query_id]
             targets = matcher.targets(query)
-            ranking = judge(targets, result.hits, passages)
+            ranking = targets.judge(result.hits, passages)
             found = known.get((targets.gains, ranking))
             if found is None:  # the same formulas give the same values
                 facts = query_judge.facts(query, result, passages, is_golden=True)
                 judged = Judged(query, result, facts)
                 found = known[targets.gains, ranking] = [float(formula(judged) or 0) for formula in formulas]
             values.append(found)
-        totals = {name: mean(column) for name, column in zip(OURS, zip(*values, strict=True), strict=True)}
+        totals = {name: fmean(column) for name, column in zip(OURS, zip(*values, strict=True), strict=True)}
     return totals
 
 
@@ -63,7 +64,7 @@ def theirs() -> dict[str, float]:
     for rows in runs:
         run = {topic.query_id: {hit.chunk_id or "": -float(hit.rank) for hit in topic.hits} for topic in rows}
         found = pytrec_eval.RelevanceEvaluator(qrels, set(THEIRS.values())).evaluate(run)
-        totals = {name: mean([topic[name] for topic in found.values()]) for name in THEIRS.values()}
+        totals = {name: fmean([topic[name] for topic in found.values()]) for name in THEIRS.values()}
     return totals
 
 
