@@ -29,12 +29,16 @@ def check_citations(
     """Look up every citation of the answer."""
     if not answer.citations:
         return NO_CITATIONS
+    correct = ranking.correct
     all_resolve = only_hits = True
     a_correct_hit = a_target = False
     for cited in answer.citations:
         found = hits_cited(cited, hits, passages)
-        only_hits = only_hits and bool(found)
-        a_correct_hit = a_correct_hit or any(hit.rank in ranking.correct for hit in found)
+        if not found:
+            only_hits = False
+        for hit in found:
+            if hit.rank in correct:
+                a_correct_hit = True
         all_resolve = all_resolve and _resolves(cited, found, passages)
         a_target = a_target or a_correct_hit or targets.strategy.is_cited(cited, found, passages)
     return CitationCheck(all_resolve, only_hits, a_correct_hit, a_target)

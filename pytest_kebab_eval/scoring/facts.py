@@ -30,7 +30,7 @@ class QueryJudge:
         errored = result.error is not None
         hits = () if errored else result.hits
         answer = None if errored else result.answer
-        ranking = targets.judge(hits, passages)
+        ranking = targets.strategy.judge(hits, passages)
         expected, doc_ids = query.expected_answer, query.expected_doc_ids
         return Facts(  # in their order: by keyword it takes a fifth longer
             TargetFacts(
