@@ -101,10 +101,13 @@ class _TargetCheck:
         """Whether these are few queries, and a sentence if no target of any query was found in any run."""
         if not self._queries or self._found:
             return False, ""
-        runs = " or ".join(printable(run.card.run.run_id) for run in self._sides.values())
+        runs = [printable(run.card.run.run_id) for run in self._sides.values()]
+        found = (
+            f"neither run {' nor '.join(runs)} found anything" if runs[1:] else f"run {runs[0]} found nothing"
+        )
         return len(self._queries) < FEW_QUERIES, (
             f"nothing was measured: of {len(self._queries)} queries in {shown_path(self._golden.path)} that"
-            f" expect something, run {runs} found nothing expected at any rank;"
+            f" expect something, {found} expected at any rank;"
             f" {self._example(self._queries[min(self._queries)])}"
         )
 

@@ -99,7 +99,8 @@ class TerminalSummary:
             # Not what would have failed, and was deselected.
             failed = {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
             gates = (gate for gate in report.gates if not gate.passed and gate_name(gate.gate) in failed)
-            for annotation in annotate(settings.golden, gates, self._failed_queries(failed), workspace):
+            queries = self._failed_queries(failed)
+            for annotation in annotate(settings.golden, gates, queries, workspace, report.problems):
                 terminal.write_line(annotation)
 
     def _failed_queries(self, failed: Collection[str]) -> Iterator[tuple[GoldenQuery, Verdict]]:

@@ -1,4 +1,4 @@
-"""Annotations for GitHub Actions: failed gates, and failed queries at their lines in the golden file."""
+"""Annotations for GitHub Actions: problems, failed gates, and failed queries at their lines in the file."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ def annotate(
     gates: Iterable[GateResult],
     queries: Iterable[tuple[GoldenQuery, Verdict]],
     workspace: Path,
+    problems: Iterable[str] = (),
 ) -> Iterator[str]:
-    """An `::error` command for each failed gate, then for each failed query, up to `MAX_ANNOTATIONS`."""
+    """An `::error` command for each problem, failed gate and failed query, up to `MAX_ANNOTATIONS`."""
     path = _escape_property(Path(os.path.relpath(golden, workspace)).as_posix())
+    of_problems = (_error(f"file={path},line=1,", "kebab-eval", problem) for problem in problems)
     of_gates = (_error("", f"gate {brief(gate.gate, 80)}", gate.reason) for gate in gates)
     of_queries = (
         _error(f"file={path},line={query.line},", f"query {brief(query.id, 80)}", verdict.reason)
         for query, verdict in queries
     )
-    return islice(chain(of_gates, of_queries), MAX_ANNOTATIONS)
+    return islice(chain(of_problems, of_gates, of_queries), MAX_ANNOTATIONS)
 
 
 def _error(place: str, title: str, reason: str) -> str:

@@ -91,6 +91,9 @@ def _expected(query: GoldenQuery, evidence: QueryEvidence) -> str:
         return "a refusal"
     rules = [f"an answer with {brief(text, 40)!r}" for text in query.must_contain]
     rules += [f"an answer without {brief(text, 40)!r}" for text in query.forbidden]
+    if query.claims:
+        claims = ", ".join(repr(brief(claim, 40)) for claim in query.claims[:3])
+        rules.append(f"an answer with any of {claims}")
     return ", ".join([*map(printable, evidence.expected), *rules]) or "nothing in particular"
 
 

@@ -82,8 +82,10 @@ def _words(given: Given, option: Option) -> frozenset[str]:
     if words == ["none"]:
         return frozenset()
     for word in words:
+        if word == "none":
+            raise SettingsError(f"{given.source} has 'none' beside other words; write it alone")
         if word and word not in option.choices:
-            known = ", ".join(option.choices)
+            known = ", ".join((*option.choices, "none"))
             raise SettingsError(f"{given.source} knows no '{brief(word)}'; it takes {known}")
     return frozenset(filter(None, words))
 

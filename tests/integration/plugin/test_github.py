@@ -240,3 +240,14 @@ def test_an_unreadable_result_is_annotated(project: Project, actions: None) -> N
     project.make_database(A={"q-001": result("c1")}, B={"q-001": "{oops"})
     (line,) = annotated(project.pytest())
     assert "::the stored result in run B (B) cannot be read: " in line
+
+
+def test_a_comparison_that_measures_nothing_is_annotated(project: Project) -> None:
+    ids = [f"q{n}" for n in range(5)]
+    found = {query_id: result("184") for query_id in ids}
+    project.write_golden(*({"id": name, "expected_chunk_ids": ["doc184"]} for name in ids))
+    project.make_database(A=found, B=found)
+    outcome = project.pytest("--kebab-annotations=on")
+    outcome.stdout.fnmatch_lines(
+        ["::error file=*golden_queries.yaml,line=1,title=kebab-eval::nothing was measured*'doc184'*'184'*"]
+    )

@@ -38,8 +38,8 @@ def test_ids_written_otherwise_are_a_problem_that_shows_both(
     report = compared(Path(), expecting(6), found(6), found(6)).report
     (problem,) = report.problems
     assert problem == (
-        "nothing was measured: of 6 queries in golden.yaml that expect something, run a or b found nothing"
-        " expected at any rank; query 'q0' expects 'doc0' and found '0'"
+        "nothing was measured: of 6 queries in golden.yaml that expect something, neither run a nor b"
+        " found anything expected at any rank; query 'q0' expects 'doc0' and found '0'"
     )
 
 

@@ -23,7 +23,7 @@ def test_none_is_the_word_for_failing_on_nothing() -> None:
 
 
 def test_none_beside_another_word_is_refused() -> None:
-    with pytest.raises(SettingsError, match="--kebab-fail-on knows no 'none'"):
+    with pytest.raises(SettingsError, match="--kebab-fail-on has 'none' beside other words; write it alone"):
         converted("fail_on", "loss,none")
 
 

@@ -280,7 +280,7 @@ def test_a_flag_in_the_ini_file_is_true_or_false(dirs: Directories, ini: str) ->
 def test_fail_on_takes_only_the_words_it_knows(dirs: Directories) -> None:
     assert refusal(dirs, fail_on="retrieval,speed") == (
         "--kebab-fail-on knows no 'speed'; "
-        "it takes retrieval, answer, refusal, citation, error, loss, attribution"
+        "it takes retrieval, answer, refusal, citation, error, loss, attribution, none"
     )
 
 
