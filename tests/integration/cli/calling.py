@@ -33,7 +33,7 @@ class Called(NamedTuple):
 
 
 def call(*args: str | Path, given: str | None = None) -> Called:
-    """Call the command in this process; an error that it does not put into words is raised."""
+    """Call the command in this process; an exception that it does not handle is raised."""
     runner = CliRunner()
     vars(runner)["mix_stderr"] = False  # click 8.1 mixes standard error into standard output
     called = runner.invoke(main, list(map(str, args)), input=given, catch_exceptions=False)
