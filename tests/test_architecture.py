@@ -18,6 +18,7 @@ HOME = Path(pytest_kebab_eval.__file__).parent
 # Data flows one way. A package counts as one module: its submodules may import each other.
 ORDER = (
     "errors",
+    "limits",
     "model",
     "text",
     "gc_freeze",

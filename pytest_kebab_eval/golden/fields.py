@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
+from pytest_kebab_eval.limits import GOLDEN_NUMBER
 from pytest_kebab_eval.model import ExpectedSpan, Span, Support, Xfail
 from pytest_kebab_eval.spans import SPAN_FIELDS, extent
 from pytest_kebab_eval.text import brief
@@ -17,7 +18,6 @@ from pytest_kebab_eval.text import brief
 T = TypeVar("T")
 Check = Callable[[Any], Any]
 
-MAX_NUMBER = 10**15
 _SPAN_TEXTS = ("path", "section", "symbol", "lang")
 
 
@@ -63,7 +63,7 @@ def _flag(value: Any) -> bool:
 
 
 def _cutoff(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_NUMBER:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= GOLDEN_NUMBER:
         _reject("must be a whole number from 1 on")
     return value
 
@@ -71,7 +71,7 @@ def _cutoff(value: Any) -> int:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         _reject(f"must be a number, not {describe_type(value)}")
-    if not abs(value) <= MAX_NUMBER:  # also true of NaN
+    if not abs(value) <= GOLDEN_NUMBER:  # also true of NaN
         _reject("must be a number of a sensible size")
     return float(value)
 

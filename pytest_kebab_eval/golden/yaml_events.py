@@ -18,6 +18,7 @@ from yaml.events import (
 )
 
 from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8
+from pytest_kebab_eval.limits import YAML_DEPTH, YAML_FREE_REPEATS, YAML_REPEATS_PER_VALUE
 from pytest_kebab_eval.text import brief, printable
 
 __all__ = [
@@ -32,11 +33,6 @@ __all__ = [
 ]
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-MAX_DEPTH = 32
-# Aliases and merge keys may repeat values, but not so often that a small file becomes a huge one.
-FREE_REPEATS = 100_000
-MAX_REPEATS_PER_VALUE = 10
 
 _TAG = "tag:yaml.org,2002:"
 _CONSTRUCTORS = {
@@ -97,7 +93,7 @@ class YamlReader:
             return self._alias(event)
         elif event.tag not in _COLLECTION_TAGS:
             raise ParseError(line_of(event), f"the YAML tag '{printable(event.tag)}' is not allowed here")
-        elif depth > MAX_DEPTH:
+        elif depth > YAML_DEPTH:
             raise ParseError(line_of(event), "this is nested too deeply")
         else:
             before = self._values + self._repeats
@@ -177,7 +173,7 @@ class YamlReader:
 
     def _repeat(self, event: Any, size: int) -> None:
         self._repeats += size
-        if self._repeats > FREE_REPEATS + MAX_REPEATS_PER_VALUE * self._values:
+        if self._repeats > YAML_FREE_REPEATS + YAML_REPEATS_PER_VALUE * self._values:
             raise ParseError(
                 line_of(event), "aliases here multiply into far more than is written; spell them out"
             )
