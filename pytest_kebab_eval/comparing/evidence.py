@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Unreadable, Value
+from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Unreadable, Value, gains_of
 from pytest_kebab_eval.scoring.facts import QueryJudge
 
 HITS_SHOWN = 5  # in a message
@@ -68,6 +68,12 @@ class EvidenceReader:
             cited_a=judge.citations_resolve(a, self._passages_a),
             cited_b=judge.citations_resolve(b, self._passages_b),
         )
+
+
+def unread_evidence(query: GoldenQuery) -> QueryEvidence:
+    """A query whose stored results can no longer be read."""
+    expected = tuple(gains_of(query)) or query.expected_doc_ids or ()
+    return QueryEvidence(None, None, (), (), expected, readable_a=False, readable_b=False)
 
 
 def readable(result: QueryResult | Unreadable | None) -> QueryResult | None:

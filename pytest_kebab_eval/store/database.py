@@ -112,6 +112,11 @@ class Database:
         ).fetchone()
         return None if row is None else decode_result(query_id, row[0])
 
+    def read_result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
+        """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
+        with _database_errors(self.path):
+            return self.result(run_id, query_id)
+
 
 # -- opening -------------------------------------------------------------------------------------
 
