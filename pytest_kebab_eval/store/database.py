@@ -12,8 +12,10 @@ from typing import Any
 import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
+from pytest_kebab_eval.limits import CONFIG_DEPTH
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.corpus import Corpus
+from pytest_kebab_eval.store.plain import check_depth
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.store.schema import EVAL_TABLES
 from pytest_kebab_eval.text import printable, shown_path
@@ -72,6 +74,7 @@ class Database:
         ).fetchone()
         try:
             config = msgspec.json.decode(row[0] if row else b"{}", type=dict[str, Any])
+            check_depth(config, CONFIG_DEPTH)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
             config = {}
             self.warnings.append(
