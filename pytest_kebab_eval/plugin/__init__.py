@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_kebab_eval.settings import OPTIONS, Option, Sources, names_a_run
+from pytest_kebab_eval.text import safe_lines
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.report import CompareReport
@@ -105,7 +106,7 @@ def _sources(config: pytest.Config) -> Sources:
         try:
             return config.getini(option.ini)
         except (ValueError, TypeError, pytest.UsageError) as error:
-            raise pytest.UsageError(f"{option.ini}: {error}") from None
+            raise pytest.UsageError(safe_lines(f"{option.ini}: {error}")) from None
 
     return Sources(on_command_line, in_ini, os.environ, Path(config.invocation_params.dir), config.rootpath)
 
@@ -120,7 +121,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kebab_query", [nothing], scope="session")
         return
     queries = golden.queries
-    metafunc.parametrize("kebab_query", queries, ids=[query.id for query in queries], scope="session")
+    metafunc.parametrize(
+        "kebab_query", queries, ids=[safe_lines(query.id) for query in queries], scope="session"
+    )
 
 
 def _golden(config: pytest.Config) -> GoldenSet | None:
@@ -189,7 +192,7 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except KebabEvalError as error:
-        pytest.fail(str(error), pytrace=False)
+        pytest.fail(safe_lines(str(error)), pytrace=False)
 
 
 @pytest.fixture
