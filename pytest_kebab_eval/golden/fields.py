@@ -94,11 +94,22 @@ def _list_of(check: Callable[[Any], T], what: str) -> Callable[[Any], tuple[T, .
     return check_list
 
 
-_texts = _list_of(_text, "texts")
+_any_texts = _list_of(_text, "texts")
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, list):
+        for text in value:
+            if not isinstance(text, str) or not text.isascii() or not text.strip():
+                break
+        else:
+            return tuple(value)
+    return _any_texts(value)
 
 
 def _distinct_texts(value: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_texts(value)))
+    texts = _texts(value)
+    return texts if len(texts) < 2 or len({*texts}) == len(texts) else tuple(dict.fromkeys(texts))
 
 
 def _label(value: Any) -> str:
