@@ -13,3 +13,4 @@ FREE_SQL_STEPS = 5_000_000  # instructions of SQLite's machine over one connecti
 SQL_STEPS_PER_BYTE = 10  # and beyond that, for each byte of the database
 RECORDING_SQL_STEPS = 2_000_000_000  # where a run is recorded, whose size is not known before
 SQL_STEPS_PER_CHECK = 100_000  # how often they are counted
+MASKED_DEPTH = 50  # levels of a configuration that are searched for secrets; what is deeper is masked whole

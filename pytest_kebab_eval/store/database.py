@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -20,13 +20,17 @@ from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.store.schema import EVAL_TABLES
 from pytest_kebab_eval.store.tables import check_tables, text_of
 from pytest_kebab_eval.text import printable, shown_path
+from pytest_kebab_eval.text.masking import mask_config, mask_text
 
 READ_TIMEOUT_S = 5.0
 
 
 @contextmanager
-def open_database(path: Path) -> Iterator[Database]:
-    """Open a database read-only; everything read in the block is of one state, even if others write."""
+def open_database(path: Path, mask: Sequence[str] = ()) -> Iterator[Database]:
+    """Open a database read-only; everything read in the block is of one state, even if others write.
+
+    What looks like a secret in a run's configuration is masked, and so is what the patterns `mask` match.
+    """
     with _database_errors(path):
         connection = _connect(path)
         try:
@@ -37,7 +41,7 @@ def open_database(path: Path) -> Iterator[Database]:
                     " is it the database that the evaluation runs were stored in?"
                 )
             check_tables(connection, path)
-            yield Database(path, connection)
+            yield Database(path, connection, mask)
         finally:
             connection.close()
 
@@ -45,8 +49,9 @@ def open_database(path: Path) -> Iterator[Database]:
 class Database:
     """The runs of one open database."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, mask: Sequence[str] = ()) -> None:
         self.path = path
+        self._mask = mask
         self._connection = connection
         self.warnings: list[str] = []
 
@@ -83,7 +88,8 @@ class Database:
             self.warnings.append(
                 f"the config snapshot of run {printable(run.run_id)} does not parse; it counts as empty"
             )
-        return msgspec.structs.replace(run, config=config)
+        masked = mask_config(config, self._mask, keep=["chunker_version"])  # by which results are matched
+        return msgspec.structs.replace(run, config=masked.config, digests=masked.digests)
 
     def stored_aggregate(self, run_id: str) -> dict[str, Any]:
         """The run's `aggregate_json`; empty if there is none or it does not parse."""
@@ -107,7 +113,7 @@ class Database:
             if query_id is None:
                 yield Unreadable("NULL", "the row has no query_id")
             else:
-                yield decode_result(text_of(query_id), result_json)
+                yield _without_secrets(decode_result(text_of(query_id), result_json))
 
     def result_count(self, run_id: str) -> int:
         """How many results the run has."""
@@ -120,7 +126,14 @@ class Database:
             "SELECT result_json FROM eval_query_results WHERE run_id = ? AND query_id = ?",
             (run_id, query_id),
         ).fetchone()
-        return None if row is None else decode_result(query_id, row[0])
+        return None if row is None else _without_secrets(decode_result(query_id, row[0]))
+
+
+def _without_secrets(result: QueryResult | Unreadable) -> QueryResult | Unreadable:
+    """The result; what an error says of a password or a token is masked, since errors quote addresses."""
+    if isinstance(result, Unreadable) or result.error is None:
+        return result
+    return msgspec.structs.replace(result, error=mask_text(result.error))
 
 
 # -- opening -------------------------------------------------------------------------------------
