@@ -63,7 +63,7 @@ def evaluate(
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
         sides = runs.score()
-        changes = tuple(config_changes(run_a.config, run_b.config)) if run_a else ()
+        changes = tuple(config_changes(run_a, run_b)) if run_a else ()
         compared = compare_queries(
             queries, Comparer(sides, runs.scorer.judge.targets, changes, settings.compare_k)
         )

@@ -149,13 +149,14 @@ class Unreadable(Value, frozen=True):
 
 
 class Run(Value, frozen=True):
-    """A stored evaluation run, without its results."""
+    """A stored evaluation run, without its results; secrets in its configuration are masked."""
 
     run_id: str
     suite: str = ""
     config: dict[str, Any] = {}
     commit_hash: str | None = None
     created_at: str = ""
+    digests: dict[str, str] = {}  # of the secrets, by dotted key, to tell whether they changed
 
     @property
     def chunker_version(self) -> str | None:

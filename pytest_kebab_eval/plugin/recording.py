@@ -37,6 +37,7 @@ class RecordingSession:
         self._database = database_of(sources)
         self._golden_path = golden_of(sources)
         self._golden: GoldenSet | None = None
+        self._mask: tuple[str, ...] = sources.read("mask")
         self._suite = str(sources.value("suite")[0] or "default")
         self._raised: dict[str, tuple[str, str]] = {}  # query id -> its text, what its test raised
         self._worker_crashed = False
@@ -135,7 +136,7 @@ class RecordingSession:
         if not self.recorder.rows:
             raise StoreError(f"run {name} was not recorded: no test recorded anything")
         path, config = self._database, self.recorder.config
-        with RunRecorder(path, suite=self._suite, config=config, run_id=self._run_id) as run:
+        with RunRecorder(path, self._suite, config, self._run_id, mask=self._mask) as run:
             for query_id, data in self.recorder.rows:
                 run.record_json(query_id, data)
         recorded, missing = self._coverage()

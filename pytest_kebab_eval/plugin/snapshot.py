@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,6 +19,7 @@ from syrupy.data import SnapshotCollections
 from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
+from pytest_kebab_eval.comparing.config_changes import mask_changes
 from pytest_kebab_eval.plugin.items import Failure, KebabItem
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import Line
@@ -87,7 +88,7 @@ class SnapshotItem(KebabItem):
         )
         matches = assertion == snapshot_of(self.kebab.evaluate().report)
         if not matches:
-            raise Failure(_explain(assertion.executions[0]))
+            raise Failure(_explain(assertion.executions[0], self.kebab.settings.mask))
 
 
 class _SyrupyItem:
@@ -109,7 +110,7 @@ class _SyrupyItem:
 # -- explaining a difference ---------------------------------------------------------------------
 
 
-def _explain(result: Any) -> str:
+def _explain(result: Any, mask: Sequence[str]) -> str:
     path = shown_path(Path(result.snapshot_location))
     update = "record it with --snapshot-update"
     if result.exception is not None:
@@ -119,6 +120,7 @@ def _explain(result: Any) -> str:
     before = _parse(result.recalled_data)
     if not isinstance(before, dict):
         return f"the snapshot {path} is not a compare report; {update}"
+    before["config_changes"] = mask_changes(before.get("config_changes"), mask)
     changes = list(_changes(before, json.loads(result.asserted_data)))
     shown = changes[:MOST_CHANGES_SHOWN]
     if len(changes) > len(shown):

@@ -220,6 +220,16 @@ OPTIONS = (
         ini_name="no_store",
     ),
     Option(
+        "mask",
+        "list",
+        "a key of the runs' configurations to mask in all output, such as '*.host' (repeatable);"
+        " what looks like a secret always is",
+        default=(),
+        metavar="PATTERN",
+        in_command=True,
+        if_empty="give a pattern for keys such as '*.host'",
+    ),
+    Option(
         "snapshot",
         "choice",
         "compare the report with its syrupy snapshot: auto (if there is one), require, off",

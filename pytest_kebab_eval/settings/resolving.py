@@ -45,6 +45,7 @@ class Settings(NamedTuple):
     store: bool = default_of("store")
     html: bool = default_of("html")
     annotations: bool = False
+    mask: tuple[str, ...] = default_of("mask")
     snapshot: str = default_of("snapshot")
 
 

@@ -10,13 +10,21 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
+from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
 from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.store.connections import connect, reason
 from pytest_kebab_eval.store.new_chunks import ChunkRow, check_own, write_chunks
 from pytest_kebab_eval.store.results import encode_json
 from pytest_kebab_eval.store.schema import EVAL_TABLES, SCHEMA
+from pytest_kebab_eval.store.tables import check_statement, check_tables
 from pytest_kebab_eval.text import printable, shown_path
 
 RECORD_TIMEOUT_S = 60.0
+_INSERT_RUN = (
+    "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at)"
+    " VALUES (?, ?, ?, '{}', ?, ?)"
+)
+_INSERT_RESULT = "INSERT INTO eval_query_results (run_id, query_id, result_json) VALUES (?, ?, ?)"
 
 
 def check_recordable(db: Path, run_id: str, *, with_chunks: bool = False) -> None:
@@ -29,8 +37,8 @@ def check_recordable(db: Path, run_id: str, *, with_chunks: bool = False) -> Non
                 if with_chunks:
                     check_own(connection, db)
     except (sqlite3.Error, OSError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise DatabaseError(f"cannot record into {shown_path(db)}: {reason}") from None
+        why = reason(error) if isinstance(error, sqlite3.Error) else error.strerror
+        raise DatabaseError(f"cannot record into {shown_path(db)}: {why}") from None
 
 
 def _check_writable(db: Path) -> None:
@@ -61,13 +69,11 @@ def write_run(
                 connection.execute(statement)
         _check_new(connection, run.run_id, db)
         connection.execute(
-            "INSERT INTO eval_runs"
-            " (run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at)"
-            " VALUES (?, ?, ?, '{}', ?, ?)",
+            _INSERT_RUN,
             (run.run_id, run.suite, config, run.commit_hash, run.created_at),
         )
         connection.executemany(
-            "INSERT INTO eval_query_results (run_id, query_id, result_json) VALUES (?, ?, ?)",
+            _INSERT_RESULT,
             ((run.run_id, query_id, result.decode()) for query_id, result in rows),
         )
         if chunks is not None:
@@ -77,12 +83,12 @@ def write_run(
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=RECORD_TIMEOUT_S, isolation_level=None)
+    return connect(path, "mode=rwc", RECORD_TIMEOUT_S, RECORDING_SQL_STEPS)
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
     rows = connection.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
-    return {str(name) for (name,) in rows}
+    return {str(name).lower() for (name,) in rows}
 
 
 def _check_new(connection: sqlite3.Connection, run_id: str, path: Path) -> None:
@@ -95,7 +101,10 @@ def _check_new(connection: sqlite3.Connection, run_id: str, path: Path) -> None:
             f"{shown_path(path)} is a database of something else: it has no {' and '.join(EVAL_TABLES)}"
             " tables; name another file to record into"
         )
-    if connection.execute("SELECT 1 FROM eval_runs WHERE run_id = ?", (run_id,)).fetchone():
+    check_tables(connection, path)
+    for statement, parameters in ((_INSERT_RUN, 5), (_INSERT_RESULT, 3)):
+        check_statement(connection, path, statement, parameters)
+    if connection.execute("SELECT 1 FROM eval_runs NOT INDEXED WHERE run_id = ?", (run_id,)).fetchone():
         raise InputError(
             f"{shown_path(path)} has a run '{printable(run_id)}' already; name the new one differently"
         )
@@ -107,7 +116,8 @@ def _store_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        why = "it is locked by another program" if "locked" in str(error) else str(error)
+        why = "it is locked by another program" if "locked" in str(error) else reason(error)
         raise StoreError(f"the run was not recorded in {shown_path(path)}: {why}") from None
     except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"the run was not recorded in {shown_path(path)}: {error}") from None
+        why = reason(error) if isinstance(error, sqlite3.Error) else str(error)
+        raise StoreError(f"the run was not recorded in {shown_path(path)}: {why}") from None

@@ -8,11 +8,13 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run, Unreadable
@@ -21,8 +23,9 @@ from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
 from pytest_kebab_eval.store.plain import id_text
-from pytest_kebab_eval.store.results import decode_result, in_words, to_stored
+from pytest_kebab_eval.store.results import decode_result, encode_json, in_words, to_stored
 from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text.masking import mask_config
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -73,6 +76,8 @@ class RunRecorder(Recording):
 
     Hits are ids, pairs of an id and a score or a document id, whole hits, or hits of LangChain, LlamaIndex,
     Haystack or Elasticsearch, best first; or a mapping of scores by id. `chunks` are those of the index.
+    What looks like a secret in the configuration is stored as `***`, and so is what the patterns of `mask`
+    match; with `mask=False` it is stored as it is.
     """
 
     def __init__(
@@ -83,11 +88,14 @@ class RunRecorder(Recording):
         run_id: str | None = None,
         commit_hash: str | None = None,
         chunks: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        mask: bool | Sequence[str] = True,
     ) -> None:
         super().__init__()
         self.db = Path(db)
         self.suite = suite
         self.config = dict(config or {})
+        self._mask = _patterns(mask)
         self.run_id = run_id or new_run_id()
         _check_names(self.run_id, suite)
         self.commit_hash = commit_hash if commit_hash is not None else _current_commit()
@@ -119,10 +127,15 @@ class RunRecorder(Recording):
         return Run(
             run_id=self.run_id,
             suite=self.suite,
-            config=self.config,
+            config=self._stored_config(),
             commit_hash=self.commit_hash,
             created_at=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         )
+
+    def _stored_config(self) -> dict[str, Any]:
+        """The configuration as JSON holds it, without its secrets."""
+        config: dict[str, Any] = msgspec.json.decode(encode_json("config", self.config))
+        return config if self._mask is None else mask_config(config, self._mask, ["chunker_version"]).config
 
     def _keep(self, query_id: str, result_json: bytes) -> None:
         if self._spool is None:
@@ -170,6 +183,15 @@ def _check_names(run_id: str, suite: str) -> None:
             raise InputError(f"{brief(repr(text), 60)} is no {name}")
     if re.fullmatch(r"latest(~\d+)?|commit:.*", run_id):
         raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
+
+
+def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
+    """The patterns to mask by, beside what looks like a secret; None to mask nothing."""
+    if isinstance(mask, bool):
+        return () if mask else None
+    if isinstance(mask, str) or not all(isinstance(pattern, str) and pattern for pattern in mask):
+        raise InputError(f"mask is {brief(repr(mask), 60)}; give True, False or a list of patterns for keys")
+    return tuple(mask)
 
 
 def _is_unicode(text: str) -> bool:

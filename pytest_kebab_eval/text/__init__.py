@@ -47,8 +47,17 @@ def shown_path(path: Path) -> str:
     try:
         relative = os.path.relpath(path)
     except ValueError:  # another drive
-        return printable(str(path))
-    return printable(min(relative, str(path), key=len))
+        return printable(_masked(str(path)))
+    return printable(_masked(min(relative, str(path), key=len)))
+
+
+def _masked(text: str) -> str:
+    """Without the password, where an address was given as a path."""
+    if "@" not in text and "=" not in text:
+        return text
+    from pytest_kebab_eval.text.masking import mask_text
+
+    return mask_text(text)
 
 
 def file_name(text: str) -> str:
