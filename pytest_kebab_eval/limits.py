@@ -6,3 +6,7 @@ YAML_DEPTH = 32  # levels of nesting in a golden file
 YAML_FREE_REPEATS = 100_000  # values that aliases and merge keys may repeat in any file
 YAML_REPEATS_PER_VALUE = 10  # and beyond that, for each value that is written out
 GOLDEN_NUMBER = 10**15  # of a chunk's position or a grade
+PIPE_READER_S = 10.0  # to wait for somebody to read from a named pipe that is written to
+ABANDONED_AFTER_S = (
+    3600.0  # since its last change: a half-written file that may be removed if nobody has it open
+)

@@ -95,6 +95,7 @@ class RunRecorder(Recording):
         self._documents = {
             row.chunk_id: {"doc_id": row.doc_id, "doc_path": row.path} for row in self._chunks or ()
         }
+        self.is_stored = False
         self._spool: _Spool | None = None
         self._ids: set[str] = set()
 
@@ -110,7 +111,8 @@ class RunRecorder(Recording):
         if spool is not None:
             try:
                 if kind is None:
-                    write_run(self.db, self._run(), spool.rows(), self._chunks)
+                    write_run(self.db, self._run(), spool, self._chunks)
+                    self.is_stored = True
             finally:
                 spool.close()
 
@@ -145,7 +147,7 @@ class _Spool:
         name = query_id.encode("utf-8")
         self._file.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
 
-    def rows(self) -> Iterator[tuple[str, bytes]]:
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
         self._file.seek(0)
         while header := self._file.readline():
             name_length, length = map(int, header.split())
