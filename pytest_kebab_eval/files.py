@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import IO, TextIO
 
 from pytest_kebab_eval.limits import ABANDONED_AFTER_S, PIPE_READER_S
 from pytest_kebab_eval.text import printable
@@ -64,6 +64,20 @@ def append(path: Path, text: str) -> None:
     """Add text to a file, or write it to a device or a pipe."""
     with _open_stream(path) if is_stream(path) else path.open("a", encoding="utf-8", newline="\n") as file:
         file.write(text)
+
+
+def temporary_file() -> IO[bytes]:
+    """A file without a name, which disappears with the process; the error says where it could not be made."""
+    import tempfile
+
+    try:
+        return tempfile.TemporaryFile()
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"no temporary file can be made in {printable(str(tempfile.tempdir or 'any directory'))}"
+            f" ({os.strerror(error.errno or errno.ENOENT)}); set TMPDIR to a directory that has room",
+        ) from None
 
 
 @contextmanager

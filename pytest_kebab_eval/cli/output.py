@@ -18,9 +18,8 @@ from pytest_kebab_eval.text import shown_path
 
 def print_parts(parts: Iterable[str]) -> None:
     """Print data that comes in parts."""
-    if sys.stdout is not None:  # which it is where it was closed
-        sys.stdout.writelines(parts)
-        sys.stdout.flush()
+    sys.stdout.writelines(parts)
+    sys.stdout.flush()
 
 
 def print_json(data: Any) -> None:

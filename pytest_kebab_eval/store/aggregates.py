@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pytest_kebab_eval.errors import StoreError
+from pytest_kebab_eval.store.schema import NOT_UTF8
 from pytest_kebab_eval.text import printable, shown_path
 
 WRITE_TIMEOUT_S = 10.0
@@ -17,11 +18,11 @@ def write_aggregates(aggregates: Mapping[tuple[Path, str], bytes]) -> None:
     """Store the JSON for each (database, run id) in one transaction: all of them or none."""
     if not aggregates:
         return
-    paths = list(dict.fromkeys(path.resolve() for path, _ in aggregates))
+    paths = _distinct([path.resolve() for path, _ in aggregates])
     with _store_errors(paths), closing(_connect(paths)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         for (path, run_id), aggregate in aggregates.items():
-            number = paths.index(path.resolve())
+            number = next(number for number, known in enumerate(paths) if _is_same(path, known))
             updated = connection.execute(
                 f"UPDATE {_schema_name(number)}.eval_runs SET aggregate_json = ? WHERE run_id = ?",
                 (aggregate.decode(), run_id),
@@ -33,11 +34,29 @@ def write_aggregates(aggregates: Mapping[tuple[Path, str], bytes]) -> None:
         connection.execute("COMMIT")
 
 
+def _distinct(paths: list[Path]) -> list[Path]:
+    """One path for each file; a file may have several, by hard links."""
+    found: list[Path] = []
+    for path in paths:
+        if not any(_is_same(path, known) for known in found):
+            found.append(path)
+    return found
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:  # one is gone, which is found out when it is opened
+        return path.resolve() == other
+
+
 @contextmanager
 def _store_errors(paths: list[Path]) -> Iterator[None]:
     """Turn errors of SQLite into a `StoreError`."""
     try:
         yield
+    except UnicodeDecodeError:
+        raise StoreError(f"the aggregates were not stored in {_named(paths)}: {NOT_UTF8}") from None
     except sqlite3.Error as error:
         advice = str(error)
         if isinstance(error, sqlite3.OperationalError):
@@ -46,8 +65,11 @@ def _store_errors(paths: list[Path]) -> Iterator[None]:
                 if "locked" in str(error)
                 else f"{error}; use --kebab-no-store to skip storing"
             )
-        names = " and ".join(shown_path(path) for path in paths)
-        raise StoreError(f"the aggregates were not stored in {names}: {advice}") from None
+        raise StoreError(f"the aggregates were not stored in {_named(paths)}: {advice}") from None
+
+
+def _named(paths: list[Path]) -> str:
+    return " and ".join(shown_path(path) for path in paths)
 
 
 def _schema_name(number: int) -> str:

@@ -46,7 +46,7 @@ def shown_path(path: Path) -> str:
     """The path as a user would type it: relative to the working directory if that is shorter."""
     try:
         relative = os.path.relpath(path)
-    except ValueError:  # another drive
+    except (ValueError, OSError):  # another drive; no working directory any more
         return printable(str(path))
     return printable(min(relative, str(path), key=len))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import tempfile
 from collections.abc import Iterable
@@ -127,10 +128,13 @@ def test_text_that_means_something_to_yaml_survives(tmp_path: Path, text: str) -
     assert (found.id, found.query, found.tags, found.relevance) == (text, text, (text,), {text: 1})
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_file_that_cannot_be_written_is_an_error() -> None:
-    with pytest.raises(StoreError, match=r"the golden file /dev/full was not written: No space left"):
-        write(Path("/dev/full"), ENTRIES)
+    class FullDisk(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(StoreError, match=r"the golden file g\.yaml was not written: No space left"):
+        write_golden(FullDisk(), Path("g.yaml"), ENTRIES)
 
 
 # -- replacing -----------------------------------------------------------------------------------
