@@ -22,7 +22,7 @@ $(VENV)/.installed: $(VENV)/.package
 	@touch $@
 
 demo: $(VENV)/.package ## catch a regression in the bundled example
-	@$(BIN)/python examples/quickstart/demo.py build/demo
+	@$(BIN)/python examples/quickstart/demo.py --numbered build/demo
 
 test: $(VENV)/.installed ## run the tests
 	$(BIN)/python -m pytest -n 2

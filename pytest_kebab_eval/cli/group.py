@@ -44,6 +44,7 @@ class Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
+        _open_closed_streams()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # → and ↓ are not in every encoding
@@ -63,6 +64,15 @@ class Group(click.Group):
             what = shown_path(Path(error.filename)) if error.filename else "cannot write the output"
             click.echo(f"kebab-eval: {what}: {error.strerror or error}", err=True)
             ctx.exit(REGRESSION)
+
+
+def _open_closed_streams() -> None:
+    """Open what was closed (`2>&-`) to nowhere, lest a file that is opened later takes its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  open to the end
+            os.set_inheritable(stream.fileno(), True)  # for `demo`, as the others are
+            setattr(sys, name, stream)
 
 
 def _drop_output() -> None:

@@ -18,9 +18,8 @@ from pytest_kebab_eval.text import shown_path
 
 def print_parts(parts: Iterable[str]) -> None:
     """Print data that comes in parts."""
-    if sys.stdout is not None:  # which it is where it was closed
-        sys.stdout.writelines(parts)
-        sys.stdout.flush()
+    sys.stdout.writelines(parts)
+    sys.stdout.flush()
 
 
 def print_json(data: Any) -> None:
@@ -44,10 +43,10 @@ def exit_with(code: int) -> NoReturn:
     click.get_current_context().exit(code)
 
 
-def write_file(path: Path, parts: Iterable[str]) -> None:
+def write_file(path: Path, parts: Iterable[str], *, follow_link: bool = True) -> None:
     """Write a file whole; a `StoreError` if that is not possible."""
     try:
-        write_whole(path, parts)
+        write_whole(path, parts, follow_link=follow_link)
     except OSError as error:
         raise StoreError(f"cannot write {shown_path(path)}: {error.strerror or error}") from None
 

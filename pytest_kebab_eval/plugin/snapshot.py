@@ -20,6 +20,7 @@ from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
 from pytest_kebab_eval.comparing.config_changes import mask_changes
+from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.plugin.items import Failure, KebabItem
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import Line
@@ -70,6 +71,10 @@ class CompareReportExtension(JSONSnapshotExtension):
         except UnicodeDecodeError:
             return ""
 
+    @classmethod
+    def write_snapshot_collection(cls, **_: Any) -> None:
+        """Nothing: the item writes it and fails if it cannot; syrupy may write after the last item."""
+
     def discover_snapshots(self, **_: Any) -> SnapshotCollections:
         """No snapshots: syrupy takes what it discovers and no test used for unused, and may delete it."""
         return SnapshotCollections()
@@ -89,6 +94,18 @@ class SnapshotItem(KebabItem):
         matches = assertion == snapshot_of(self.kebab.evaluate().report)
         if not matches:
             raise Failure(_explain(assertion.executions[0], self.kebab.settings.mask))
+        _write(assertion.executions[0])
+
+
+def _write(result: Any) -> None:
+    """Write a snapshot that is new or changed, whole or not at all, and not through a link."""
+    if not (result.created or result.updated):
+        return
+    path = Path(result.snapshot_location)
+    try:
+        write_whole(path, [result.asserted_data], follow_link=False)
+    except OSError as error:
+        raise Failure(f"the snapshot {shown_path(path)} was not written: {error.strerror or error}") from None
 
 
 class _SyrupyItem:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import StoreError
 from pytest_kebab_eval.evaluation import Evaluation, read_evidence, store
-from pytest_kebab_eval.files import write_whole
+from pytest_kebab_eval.files import append, write_whole
 from pytest_kebab_eval.history import history
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.reports import FORMATS
@@ -66,8 +66,7 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
 def _append(path: Path, text: str, published: Published) -> None:
     """Add the text to the summary of a GitHub Actions step."""
     try:
-        with path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(f"{text}\n")
+        append(path, f"{text}\n")
     except OSError as error:
         published.errors.append(
             f"cannot add to the step summary {shown_path(path)}: {error.strerror or error}"
@@ -78,7 +77,7 @@ def _write_files(directory: Path, reports: Iterable[tuple[str, Iterable[str]]], 
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, parts in reports:
-            write_whole(directory / name, parts)
+            write_whole(directory / name, parts, follow_link=False)
             published.done.append(f"report: {shown_path(directory / name)}")
     except OSError as error:
         reason = error.strerror or error

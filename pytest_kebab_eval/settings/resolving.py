@@ -55,8 +55,18 @@ def resolve(sources: Sources) -> Settings:
     values = {name: sources.read(name) for name in BY_NAME if name in Settings._fields}
     for name in ("db_a", "db_b"):
         values[name] = values[name] or database_of(sources)
+    if _is_same_file(values["db_a"], values["db_b"]):
+        values["db_a"] = values["db_b"]
     values["annotations"] = _annotates(values["annotations"], sources.environment)
     return Settings(**values)
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, as links do."""
+    try:
+        return path.samefile(other)
+    except OSError:  # one is not there, which is said when it is opened
+        return False
 
 
 def _check_runs(sources: Sources) -> None:
@@ -88,10 +98,12 @@ def golden_of(sources: Sources) -> Path:
 def default_database(directory: Path, environment: Mapping[str, str] | None = None) -> Path:
     """`kebab.sqlite` here, else in kebab's own data directory."""
     here = directory / DATABASE_NAME
-    if here.exists():
-        return here
     environment = os.environ if environment is None else environment
-    data_home = environment.get("XDG_DATA_HOME")
-    data = Path(data_home) if data_home else Path("~/.local/share").expanduser()
-    in_data_home = data / "kebab" / DATABASE_NAME
-    return in_data_home if in_data_home.exists() else here
+    # Without a home directory, as some containers are, this stays `~/…`, and there is nothing there.
+    data_home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # noqa: PTH111
+    in_data_home = Path(data_home, "kebab", DATABASE_NAME)
+    return in_data_home if not _can_see(here) and _can_see(in_data_home) else here
+
+
+def _can_see(path: Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110  False also where the directory may not be entered

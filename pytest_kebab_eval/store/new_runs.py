@@ -6,16 +6,17 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
+from pytest_kebab_eval.files import creating, remove_leftovers
 from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.connections import connect, reason
 from pytest_kebab_eval.store.new_chunks import ChunkRow, check_own, write_chunks
 from pytest_kebab_eval.store.results import encode_json
-from pytest_kebab_eval.store.schema import EVAL_TABLES, SCHEMA
+from pytest_kebab_eval.store.schema import EVAL_TABLES, NOT_UTF8, SCHEMA
 from pytest_kebab_eval.store.tables import check_statement, check_tables
 from pytest_kebab_eval.text import printable, shown_path
 
@@ -36,6 +37,8 @@ def check_recordable(db: Path, run_id: str, *, with_chunks: bool = False) -> Non
                 _check_new(connection, run_id, db)
                 if with_chunks:
                     check_own(connection, db)
+    except UnicodeDecodeError:
+        raise DatabaseError(f"cannot record into {shown_path(db)}: {NOT_UTF8}") from None
     except (sqlite3.Error, OSError) as error:
         why = reason(error) if isinstance(error, sqlite3.Error) else error.strerror
         raise DatabaseError(f"cannot record into {shown_path(db)}: {why}") from None
@@ -60,9 +63,55 @@ def _check_writable(db: Path) -> None:
 def write_run(
     db: Path, run: Run, rows: Iterable[tuple[str, bytes]], chunks: list[ChunkRow] | None = None
 ) -> None:
-    """Store a run, its rows (query id, `result_json`) and the chunks of its index in one transaction."""
+    """Store a run, its rows (query id, `result_json`) and the chunks of its index in one transaction.
+
+    A new database is made beside its path and gets its name when the run is in it. If another process made
+    one meanwhile, the rows are read again, for that.
+    """
+    with _store_errors(db):
+        remove_leftovers(db)
+        if db.exists() or not _write_new(db, run, rows, chunks):
+            _write_run(db, run, rows, chunks)
+
+
+def remove_run(db: Path, run_id: str, *, with_file: bool) -> None:
+    """Remove a run that was just stored; and the database, if it was made for this run and has no other."""
+    try:
+        with closing(_connect(db)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("DELETE FROM eval_query_results WHERE run_id = ?", (run_id,))
+            connection.execute("DELETE FROM eval_runs WHERE run_id = ?", (run_id,))
+            if with_file and not connection.execute("SELECT 1 FROM eval_runs").fetchone():
+                with suppress(PermissionError):  # Windows removes no open file
+                    db.unlink()
+            connection.execute("COMMIT")
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(
+            f"run '{printable(run_id)}' is in {shown_path(db)} and could not be removed again: {error}"
+        ) from None
+
+
+def _write_new(db: Path, run: Run, rows: Iterable[tuple[str, bytes]], chunks: list[ChunkRow] | None) -> bool:
+    """Make a database with the run in it; False if another process made one meanwhile."""
+    try:
+        with creating(db) as new:
+            _write_run(new, run, rows, chunks, journal="MEMORY")  # a file that is removed if this fails
+    except FileExistsError:
+        return False
+    return True
+
+
+def _write_run(
+    db: Path,
+    run: Run,
+    rows: Iterable[tuple[str, bytes]],
+    chunks: list[ChunkRow] | None,
+    journal: str | None = None,
+) -> None:
     config = encode_json("config", run.config).decode()
-    with _store_errors(db), closing(_connect(db)) as connection:
+    with closing(_connect(db)) as connection:
+        if journal:
+            connection.execute(f"PRAGMA journal_mode = {journal}")
         connection.execute("BEGIN IMMEDIATE")
         if not _tables(connection):
             for statement in SCHEMA:
@@ -118,6 +167,8 @@ def _store_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         why = "it is locked by another program" if "locked" in str(error) else reason(error)
         raise StoreError(f"the run was not recorded in {shown_path(path)}: {why}") from None
+    except UnicodeDecodeError:
+        raise StoreError(f"the run was not recorded in {shown_path(path)}: {NOT_UTF8}") from None
     except (sqlite3.Error, OSError) as error:
         why = reason(error) if isinstance(error, sqlite3.Error) else str(error)
         raise StoreError(f"the run was not recorded in {shown_path(path)}: {why}") from None

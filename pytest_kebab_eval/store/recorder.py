@@ -6,9 +6,9 @@ import datetime
 import os
 import re
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,8 @@ from uuid import UUID
 
 import msgspec
 
-from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.model import Run, Unreadable
 from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.hits import HitLike
@@ -103,6 +104,7 @@ class RunRecorder(Recording):
         self._documents = {
             row.chunk_id: {"doc_id": row.doc_id, "doc_path": row.path} for row in self._chunks or ()
         }
+        self.is_stored = False
         self._spool: _Spool | None = None
         self._ids: set[str] = set()
 
@@ -118,7 +120,8 @@ class RunRecorder(Recording):
         if spool is not None:
             try:
                 if kind is None:
-                    write_run(self.db, self._run(), spool.rows(), self._chunks)
+                    write_run(self.db, self._run(), spool, self._chunks)
+                    self.is_stored = True
             finally:
                 spool.close()
 
@@ -152,20 +155,32 @@ class _Spool:
     """Rows in a temporary file without a name, which disappears with the process, however it ends."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed by `close`
+        with _temporary_file_errors():
+            self._file = temporary_file()
 
     def add(self, query_id: str, result_json: bytes) -> None:
         name = query_id.encode("utf-8")
-        self._file.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
+        with _temporary_file_errors():
+            self._file.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
 
-    def rows(self) -> Iterator[tuple[str, bytes]]:
-        self._file.seek(0)
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        with _temporary_file_errors():
+            self._file.seek(0)
         while header := self._file.readline():
             name_length, length = map(int, header.split())
             yield self._file.read(name_length).decode("utf-8"), self._file.read(length)
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # what is still to be written is not needed any more
+            self._file.close()
+
+
+@contextmanager
+def _temporary_file_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"the run was not recorded: {error.strerror or error}") from None
 
 
 def new_run_id() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 EVAL_TABLES = ("eval_runs", "eval_query_results")
+NOT_UTF8 = "its schema is damaged, with text that is not UTF-8"
 
 SCHEMA = (
     """

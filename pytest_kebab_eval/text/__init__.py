@@ -46,7 +46,7 @@ def shown_path(path: Path) -> str:
     """The path as a user would type it: relative to the working directory if that is shorter."""
     try:
         relative = os.path.relpath(path)
-    except ValueError:  # another drive
+    except (ValueError, OSError):  # another drive; no working directory any more
         return printable(_masked(str(path)))
     return printable(_masked(min(relative, str(path), key=len)))
 
