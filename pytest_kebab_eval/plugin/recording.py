@@ -30,14 +30,16 @@ _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.N
 class RecordingSession:
     """The plugin that is registered with `--kebab-record`."""
 
-    def __init__(self, config: pytest.Config, run_id: str, sources: Sources) -> None:
+    def __init__(self, config: pytest.Config, sources: Sources) -> None:
         self.recorder = Recording()
         self._config = config
-        self._run_id = run_id
-        self._database = database_of(sources)
-        self._golden_path = golden_of(sources)
+        with usage_errors():
+            sources.refuse_empty()
+            self._run_id: str = sources.read("record")
+            self._database = database_of(sources)
+            self._golden_path = golden_of(sources)
+            self._suite: str = sources.read("suite") or "default"
         self._golden: GoldenSet | None = None
-        self._suite = str(sources.value("suite")[0] or "default")
         self._raised: dict[str, tuple[str, str]] = {}  # query id -> its text, what its test raised
         self._worker_crashed = False
         self._worker_error: str | None = None
