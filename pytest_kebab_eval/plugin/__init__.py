@@ -147,8 +147,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         nothing = pytest.param(None, id="no-run", marks=pytest.mark.skip(reason=NO_RUN))
         metafunc.parametrize("kebab_query", [nothing], scope="session")
         return
+    from pytest_kebab_eval.plugin.golden_file import escaped
+
     queries = golden.queries
-    metafunc.parametrize("kebab_query", queries, ids=[query.id for query in queries], scope="session")
+    metafunc.parametrize(
+        "kebab_query", queries, ids=[escaped(query.id) for query in queries], scope="session"
+    )
 
 
 def _golden(config: pytest.Config) -> GoldenSet | None:
