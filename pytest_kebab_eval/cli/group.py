@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.options import with_command_flags
+from pytest_kebab_eval.cli.options import refuse_empty, with_command_flags
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
 from pytest_kebab_eval.text import shown_path
 
@@ -34,9 +34,24 @@ class Deferred(click.Command):
         command: click.Command = getattr(import_module(f"pytest_kebab_eval.cli.{file}"), function)
         return command
 
-    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
         """The context of the command itself, which click then invokes."""
-        return self.load().make_context(info_name, args, *rest, **extra)
+        command = self.load()
+        refuse_empty(command, args, parent)
+        return command.make_context(info_name, args, parent, **extra)
+
+
+class Subcommand(click.Command):
+    """A command of a command, such as `import trec`."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Check the arguments before click does, as for a `Deferred` command."""
+        refuse_empty(self, args, parent)
+        return super().make_context(info_name, args, parent, **extra)
 
 
 class Group(click.Group):

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pytest_kebab_eval.cli.group import Subcommand
 from pytest_kebab_eval.cli.output import tell, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import is_stream
@@ -29,7 +30,7 @@ def import_group() -> None:
 
 
 def _add_importer(importer: Importer) -> None:
-    @import_group.command(importer.name, help=importer.help)
+    @import_group.command(importer.name, cls=Subcommand, help=importer.help)
     @_file_options(importer)
     @click.option(
         "--db", required=True, metavar="FILE", help="The database to import into; made if it is not there."

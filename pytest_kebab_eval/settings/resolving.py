@@ -21,9 +21,6 @@ def default_of(name: str) -> Any:
     return convert(option, Given(option.default, option.flag, Path()))
 
 
-DEFAULT_GOLDEN: Path = default_of("golden")
-
-
 class Settings(NamedTuple):
     """What is to be compared, and how."""
 
