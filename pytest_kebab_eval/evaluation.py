@@ -173,8 +173,8 @@ def stored_results(stack: ExitStack, settings: Settings, evaluation: Evaluation)
     run_a = evaluation.run_a
     a, b = _open_both(stack, settings, alone=run_a is None)
     return StoredResults(
-        a=lambda query_id: readable(a.result(run_a.run_id, query_id)) if run_a else None,
-        b=lambda query_id: readable(b.result(evaluation.run_b.run_id, query_id)),
+        a=lambda query_id: readable(a.read_result(run_a.run_id, query_id)) if run_a else None,
+        b=lambda query_id: readable(b.read_result(evaluation.run_b.run_id, query_id)),
     )
 
 

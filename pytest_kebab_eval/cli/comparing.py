@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from pytest_kebab_eval.cli.group import REGRESSION
-from pytest_kebab_eval.cli.options import comparing_options, json_option, sources_from
-from pytest_kebab_eval.cli.output import exit_with, print_parts, tell_warnings, write_file
+from pytest_kebab_eval.cli.options import comparing_options, json_option, sources_from, with_command_flags
+from pytest_kebab_eval.cli.output import exit_with, print_parts, tell, tell_warnings, write_file
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
@@ -98,20 +98,30 @@ def _print_summary(report: CompareReport) -> None:
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
 )
 def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
-    """Print the report of B against A; exits with 0 whatever it says."""
+    """Print the report of B against A; exits with 0 whatever it says.
+
+    It exits with 1 where the database could not be read again, and a part of the report is missing.
+    """
     settings = _settings(a, b, **given)
     inputs = find_inputs(settings)
     made = evaluate(settings, inputs).report
     tell_warnings(made.warnings)
-    parts = _rendered(form, made, settings, inputs)
+    errors: list[str] = []
+    parts = _rendered(form, made, settings, inputs, errors)
     if output is not None:
         write_file(output, parts)
     else:
         print_parts(parts)
+    for error in errors:
+        tell(f"kebab-eval: {with_command_flags(error)}")
+    if errors:
+        exit_with(REGRESSION)
 
 
-def _rendered(form: str, made: CompareReport, settings: Settings, inputs: Inputs) -> Iterable[str]:
+def _rendered(
+    form: str, made: CompareReport, settings: Settings, inputs: Inputs, errors: list[str]
+) -> Iterable[str]:
     from pytest_kebab_eval.reports.context import report_context
     from pytest_kebab_eval.reports.publishing import render
 
-    return render(form, settings, inputs, made, report_context(made, inputs.golden.queries))
+    return render(form, settings, inputs, made, report_context(made, inputs.golden.queries), errors)

@@ -151,10 +151,12 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
         found = _runs_of(database, suite) if every else [find_run(database, name, suite) for name in names]
     golden = load_golden_set(golden_of(sources))
     changes: dict[str, Changes | None] = {}
-    with progress(list(dict.fromkeys(run.run_id for run in found)), "aggregating") as run_ids:
-        for run_id in run_ids:
-            changes[run_id] = _aggregate_again(run_id, path, golden)
-    _print_changes({run_id: changed or {} for run_id, changed in changes.items()}, as_json=as_json)
+    try:
+        with progress(list(dict.fromkeys(run.run_id for run in found)), "aggregating") as run_ids:
+            for run_id in run_ids:
+                changes[run_id] = _aggregate_again(run_id, path, golden)
+    finally:  # what was stored before an error is said, too
+        _print_changes({run_id: changed or {} for run_id, changed in changes.items()}, as_json=as_json)
     if None in changes.values():
         exit_with(REGRESSION)
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Unreadable, Value
+from pytest_kebab_eval.model import (
+    Answer,
+    GoldenQuery,
+    QueryComparison,
+    QueryResult,
+    Unreadable,
+    Value,
+    gains_of,
+)
 from pytest_kebab_eval.scoring.facts import QueryJudge
 
 HITS_SHOWN = 5  # in a message
@@ -32,12 +40,22 @@ class QueryEvidence(Value, frozen=True):
             a = msgspec.structs.replace(a, hits=(), answer=None)
         if b is not None:
             near = [
-                msgspec.structs.replace(hit, text=(hit.text or "")[:_LONGEST_SHOWN], citation=None)
+                msgspec.structs.replace(
+                    hit, text=(hit.text or "")[:_LONGEST_SHOWN], citation=None, score=None, retrieval=None
+                )
                 for position, hit in enumerate(b.hits)
                 if position < HITS_SHOWN or hit.rank == rank_in_a
             ]
-            b = msgspec.structs.replace(b, hits=tuple(near))
+            b = msgspec.structs.replace(b, hits=tuple(near), answer=_for_message(b.answer))
         return msgspec.structs.replace(self, a=a, b=b)
+
+
+def _for_message(answer: Answer | None) -> Answer | None:
+    """The answer without what may be any JSON: xdist's workers are sent what is left."""
+    if answer is None:
+        return None
+    citations = tuple(msgspec.structs.replace(cited, marker=None) for cited in answer.citations)
+    return msgspec.structs.replace(answer, citations=citations, refusal_reason=None)
 
 
 class EvidenceReader:
@@ -68,6 +86,12 @@ class EvidenceReader:
             cited_a=judge.citations_resolve(a, self._passages_a),
             cited_b=judge.citations_resolve(b, self._passages_b),
         )
+
+
+def unread_evidence(query: GoldenQuery) -> QueryEvidence:
+    """A query whose stored results can no longer be read."""
+    expected = tuple(gains_of(query)) or query.expected_doc_ids or ()
+    return QueryEvidence(None, None, (), (), expected, readable_a=False, readable_b=False)
 
 
 def readable(result: QueryResult | Unreadable | None) -> QueryResult | None:

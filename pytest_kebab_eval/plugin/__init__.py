@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,20 +209,35 @@ def _kebab_results(_kebab: KebabSession) -> Iterator[Any]:
     from pytest_kebab_eval.evaluation import stored_results
 
     with ExitStack() as stack:
-        yield stored_results(stack, _kebab.settings, _kebab.evaluate())
+        with _failures():
+            results = stored_results(stack, _kebab.settings, _kebab.evaluate())
+        yield results
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Fail the test, without a traceback, where a result can no longer be read."""
+    from pytest_kebab_eval.errors import KebabEvalError
+
+    try:
+        yield
+    except KebabEvalError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 @pytest.fixture
 def kebab_result_a(kebab_query: GoldenQuery, _kebab_results: Any) -> QueryResult | None:
     """What run A stored for the query; None if nothing that can be read."""
-    result: QueryResult | None = _kebab_results.a(kebab_query.id)
+    with _failures():
+        result: QueryResult | None = _kebab_results.a(kebab_query.id)
     return result
 
 
 @pytest.fixture
 def kebab_result_b(kebab_query: GoldenQuery, _kebab_results: Any) -> QueryResult | None:
     """What run B stored for the query; None if nothing that can be read."""
-    result: QueryResult | None = _kebab_results.b(kebab_query.id)
+    with _failures():
+        result: QueryResult | None = _kebab_results.b(kebab_query.id)
     return result
 
 

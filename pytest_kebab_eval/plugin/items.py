@@ -92,7 +92,7 @@ class QueryItem(KebabItem):
 
     def set_query_properties(self) -> None:
         """Set what reports such as JUnit's show of the query."""
-        self.set_properties(_properties(self.kebab.find_comparison(self.query)))
+        self.set_properties(query_properties(self.kebab.find_comparison(self.query)))
 
     def runtest(self) -> None:
         """Report the verdict, which the evaluation has reached already."""
@@ -110,7 +110,8 @@ class QueryItem(KebabItem):
         return explain(query, verdict, kebab.find_comparison(query), shown, where)
 
 
-def _properties(comparison: QueryComparison | None) -> Iterator[tuple[str, object]]:
+def query_properties(comparison: QueryComparison | None) -> Iterator[tuple[str, object]]:
+    """What JUnit XML and other reports show of a query beside its outcome."""
     if comparison is not None:
         yield "kebab_kind", comparison.kind.value if comparison.kind else "none"
         yield "kebab_a_hit_rank", _or_none(comparison.a_hit_rank)

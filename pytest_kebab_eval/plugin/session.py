@@ -127,6 +127,7 @@ class Controller:
     def __init__(self, config: pytest.Config, settings: Settings, source: OwnEvaluation) -> None:
         self.published = Published([], [])
         self.was_stopped = False
+        self._session: pytest.Session | None = None
         self._config = config
         self._settings = settings
         self._source = source
@@ -150,11 +151,18 @@ class Controller:
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Store the aggregates and write the reports; an error there fails the session."""
+        self._session = session
         evaluation = self._source.made
         if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:
             self.published = self._publish(evaluation)
-            if exitstatus in _FINE and self._has_errors(evaluation.report):
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            if self._has_errors(evaluation.report):
+                _fail_session(session)
+
+    def add_error(self, error: str) -> None:
+        """An error that came up while the summary was printed; it fails the session, too."""
+        self.published.errors.append(error)
+        if self._session is not None:
+            _fail_session(self._session)
 
     def _check_snapshot(self) -> None:
         if self._settings.snapshot == "require" and not has_syrupy(self._config):
@@ -181,3 +189,8 @@ class Controller:
 
     def _has_errors(self, report: CompareReport) -> bool:
         return bool(self.published.errors or report.unreadable or report.problems)
+
+
+def _fail_session(session: pytest.Session) -> None:
+    if session.exitstatus in _FINE:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

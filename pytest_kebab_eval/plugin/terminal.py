@@ -12,7 +12,6 @@ import pytest
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
-from pytest_kebab_eval.evaluation import read_evidence
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
@@ -21,6 +20,7 @@ from pytest_kebab_eval.plugin.items import GateItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import snapshot_lines
 from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_text import Line, query_lines, summary
+from pytest_kebab_eval.reports.publishing import ShownEvidence
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import brief, printable, shown_path
 
@@ -78,13 +78,19 @@ class TerminalSummary:
 
     def _query_lines(self, report: CompareReport, verbosity: int) -> Iterator[Line]:
         if verbosity >= WITH_HITS:
-            for query, evidence in read_evidence(self._kebab.settings, self._source.read_inputs()):
-                comparison = self._kebab.find_comparison(query)
-                if comparison is not None:
-                    yield from query_lines(comparison, evidence)
+            yield from self._query_and_hit_lines(report)
         elif verbosity >= WITH_QUERIES:
             for comparison in report.per_query:
                 yield from query_lines(comparison)
+
+    def _query_and_hit_lines(self, report: CompareReport) -> Iterator[Line]:
+        shown = ShownEvidence(self._kebab.settings, self._source.read_inputs(), report)
+        for query, evidence in shown.read():
+            comparison = self._kebab.find_comparison(query)
+            if comparison is not None:
+                yield from query_lines(comparison, evidence)
+        for error in shown.errors:
+            self._controller.add_error(f"the hits of some queries are not shown: {error}")
 
     def _deselected_lines(self) -> Iterator[Line]:
         kinds = ((QueryItem, "query"), (GateItem, "gate"))

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.evidence import QueryEvidence, unread_evidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.errors import StoreError
+from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, StoreError
 from pytest_kebab_eval.evaluation import Evaluation, read_evidence, store
 from pytest_kebab_eval.files import append, write_whole
-from pytest_kebab_eval.history import history
+from pytest_kebab_eval.history import HistoryPoint, history
 from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.text import file_name, shown_path
+from pytest_kebab_eval.text import brief, file_name, printable, shown_path
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
 
@@ -33,13 +36,31 @@ class Published(NamedTuple):
 def publish(settings: Settings, inputs: Inputs, evaluation: Evaluation, context: Context) -> Published:
     """Store both aggregates and write the reports; `context` is what the templates are given."""
     published = Published([], [])
-    _store(settings, evaluation, published)
+    with _step("the aggregates were not stored", published):
+        _store(settings, evaluation, published)
     summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary_file:
-        _append(Path(summary_file), render_markdown(context), published)
+        path = Path(summary_file)
+        with _step(f"cannot add to the step summary {shown_path(path)}", published):
+            _append(path, render_markdown(context))
     directory = settings.runs_dir / file_name(evaluation.report.run_b)
-    _write_files(directory, _reports(settings, inputs, evaluation.report, context), published)
+    with _step(f"cannot write the reports to {shown_path(directory)}", published):
+        directory.mkdir(parents=True, exist_ok=True)
+        _write_reports(directory, settings, inputs, evaluation.report, context, published)
     return published
+
+
+@contextmanager
+def _step(failure: str, published: Published) -> Iterator[None]:
+    """What goes wrong in the block is one line of the summary, and the next step is done all the same."""
+    try:
+        yield
+    except StoreError as error:
+        published.errors.append(str(error))
+    except OSError as error:
+        published.errors.append(f"{failure}: {error.strerror or error}")
+    except Exception as error:  # noqa: BLE001  a hook may have changed what the templates are given
+        published.errors.append(f"{failure}: {brief(f'{type(error).__name__}: {error}', 200)}")
 
 
 def _store(settings: Settings, evaluation: Evaluation, published: Published) -> None:
@@ -47,11 +68,7 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
         published.done.append("aggregates: not stored (--kebab-no-store)")
         return
     report = evaluation.report
-    try:
-        store(settings, evaluation)
-    except StoreError as error:
-        published.errors.append(str(error))
-        return
+    store(settings, evaluation)
     databases = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
     unreadable = sorted({result.side.upper() for result in report.unreadable})
     stored = {side: path for side, path in databases.items() if side not in unreadable}
@@ -63,51 +80,97 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
     )
 
 
-def _append(path: Path, text: str, published: Published) -> None:
+def _append(path: Path, text: str) -> None:
     """Add the text to the summary of a GitHub Actions step."""
-    try:
-        append(path, f"{text}\n")
-    except OSError as error:
-        published.errors.append(
-            f"cannot add to the step summary {shown_path(path)}: {error.strerror or error}"
-        )
+    append(path, f"{text}\n")
 
 
-def _write_files(directory: Path, reports: Iterable[tuple[str, Iterable[str]]], published: Published) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, parts in reports:
-            write_whole(directory / name, parts, follow_link=False)
-            published.done.append(f"report: {shown_path(directory / name)}")
-    except OSError as error:
-        reason = error.strerror or error
-        published.errors.append(f"cannot write the reports to {shown_path(directory)}: {reason}")
+# -- the reports ---------------------------------------------------------------------------------
 
 
-def _reports(
-    settings: Settings, inputs: Inputs, report: CompareReport, context: Context
-) -> Iterator[tuple[str, Iterable[str]]]:
-    """Each report's file name and its text, in parts."""
+def _write_reports(
+    directory: Path,
+    settings: Settings,
+    inputs: Inputs,
+    report: CompareReport,
+    context: Context,
+    published: Published,
+) -> None:
     for form in FORMATS:
+        path = directory / f"report.{form}"
         if form != "html" or settings.html:
-            yield f"report.{form}", render(form, settings, inputs, report, context)
+            with _step(f"cannot write {shown_path(path)}", published):
+                parts = render(form, settings, inputs, report, context, published.errors)
+                write_whole(path, parts, follow_link=False)
+                published.done.append(f"report: {shown_path(path)}")
 
 
 def render(
-    form: str, settings: Settings, inputs: Inputs, report: CompareReport, context: Context
+    form: str,
+    settings: Settings,
+    inputs: Inputs,
+    report: CompareReport,
+    context: Context,
+    errors: list[str],
 ) -> Iterable[str]:
-    """A report in one of the `FORMATS`, in parts."""
+    """A report in one of the `FORMATS`, in parts; what it has to do without is added to the errors."""
     if form == "md":
         return [render_markdown(context)]
     if form == "json":
         return report_json(report)
-    return _html(settings, inputs, report, context)
+    return _html(settings, inputs, report, context, errors)
 
 
-def _html(settings: Settings, inputs: Inputs, report: CompareReport, context: Context) -> Iterator[str]:
+def _html(
+    settings: Settings, inputs: Inputs, report: CompareReport, context: Context, errors: list[str]
+) -> Iterator[str]:
     """`report.html` in parts; reads every stored result again, one at a time."""
     from pytest_kebab_eval.reports.html.page import render_report_html
 
-    runs = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MAX_SCORED_FOR_TREND)
-    trend = [point for point in runs if not point.of_other_golden]
-    yield from render_report_html(report, read_evidence(settings, inputs), trend, context)
+    trend = _trend(settings, inputs, errors)
+    shown = ShownEvidence(settings, inputs, report)
+    yield from render_report_html(report, shown.read(), trend, context)
+    errors.extend(f"report.html has no hits and answers of some queries: {error}" for error in shown.errors)
+
+
+def _trend(settings: Settings, inputs: Inputs, errors: list[str]) -> list[HistoryPoint]:
+    try:
+        runs = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MAX_SCORED_FOR_TREND)
+    except KebabEvalError as error:
+        errors.append(f"report.html has no trend: {error}")
+        return []
+    return [point for point in runs if not point.of_other_golden]
+
+
+# -- stored results, shown -----------------------------------------------------------------------
+
+
+class ShownEvidence:
+    """Every golden query with its stored results, read again; where that fails, without them."""
+
+    def __init__(self, settings: Settings, inputs: Inputs, report: CompareReport) -> None:
+        self._settings = settings
+        self._inputs = inputs
+        self._compared = {comparison.query_id: comparison for comparison in report.per_query}
+        self.errors: list[str] = []  # why results could not be read; one at most
+
+    def read(self) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
+        """The queries in the order of their ids, one at a time."""
+        done = 0
+        try:
+            for query, evidence in read_evidence(self._settings, self._inputs):
+                self._check_still_there(query, evidence)
+                yield query, evidence
+                done += 1
+        except KebabEvalError as error:
+            self.errors.append(str(error))
+        for query in sorted(self._inputs.golden.queries, key=lambda query: query.id)[done:]:
+            yield query, unread_evidence(query)
+
+    def _check_still_there(self, query: GoldenQuery, evidence: QueryEvidence) -> None:
+        """An error if B has no result now, and had one when it was judged."""
+        comparison = self._compared.get(query.id)
+        is_gone = evidence.b is None and evidence.readable_b
+        if is_gone and comparison and comparison.kind and comparison.cause != "absent":
+            path, run_id = shown_path(self._settings.db_b), printable(self._inputs.run_b.run_id)
+            raise DatabaseError(f"{path} has changed: the results of run {run_id} are no longer there")

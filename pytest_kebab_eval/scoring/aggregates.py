@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
 from pytest_kebab_eval.scoring.scorecard import Part, Scorecard
 
@@ -81,7 +82,11 @@ def stored_values(aggregate_json: Mapping[str, Any]) -> dict[str, float]:
     found.update((name, aggregate_json.get(name)) for name in _SINGLES)
     extra = aggregate_json.get("extra")
     found.update(extra if isinstance(extra, dict) else {})
-    return {name: float(value) for name, value in found.items() if isinstance(value, (int, float))}
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if isinstance(value, (int, float)) and abs(value) <= STORED_NUMBER
+    }
 
 
 def rounded(value: float) -> float:

@@ -248,7 +248,7 @@ OPTIONS = (
         default=(),
         metavar="PATTERN",
         in_command=True,
-        if_empty="give a pattern for keys such as '*.host'",
+        example="give a pattern for keys such as '*.host'",
     ),
     Option(
         "snapshot",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extent, extents, touches
 from pytest_kebab_eval.store.indexes import check_table
@@ -124,7 +125,7 @@ class Corpus:
             for (tokens,) in self._connection.execute(
                 f"SELECT {'token_estimate' if counted else 'NULL'} FROM chunks"
             )
-            if isinstance(tokens, (int, float))
+            if isinstance(tokens, (int, float)) and abs(tokens) <= STORED_NUMBER
         )
         return IndexCoverage(
             documents=self._count("SELECT count(*) FROM documents"),

@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
+from pytest_kebab_eval.limits import CONFIG_DEPTH
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.connections import connect, reason
 from pytest_kebab_eval.store.corpus import Corpus
 from pytest_kebab_eval.store.indexes import DamagedIndex, check_results, results_index
+from pytest_kebab_eval.store.plain import check_depth
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.store.schema import EVAL_TABLES, NOT_UTF8
 from pytest_kebab_eval.store.tables import check_tables, text_of
@@ -83,6 +85,7 @@ class Database:
         ).fetchone()
         try:
             config = msgspec.json.decode(row[0] if row else b"{}", type=dict[str, Any])
+            check_depth(config, CONFIG_DEPTH)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
             config = {}
             self.warnings.append(
@@ -127,6 +130,11 @@ class Database:
             (run_id, query_id),
         ).fetchone()
         return None if row is None else _without_secrets(decode_result(query_id, row[0]))
+
+    def read_result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
+        """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
+        with _database_errors(self.path):
+            return self.result(run_id, query_id)
 
 
 def _without_secrets(result: QueryResult | Unreadable) -> QueryResult | Unreadable:

@@ -103,6 +103,19 @@ def _builtin(value: Any, where: tuple[str | int, ...]) -> Any:
     return found if found is value or isinstance(found, str) else plain(found, *where)
 
 
+def check_depth(value: Any, most: int) -> None:
+    """Raise a `RecursionError` if lists and mappings are nested deeper than that."""
+    level = [value]
+    for _ in range(most + 1):
+        nested = [member for member in level if isinstance(member, (list, dict))]
+        if not nested:
+            return
+        level = [
+            inner for member in nested for inner in (member.values() if isinstance(member, dict) else member)
+        ]
+    raise RecursionError("nested too deeply")
+
+
 _LISTS = {"hits_top_k": "hit", "citations": "citation"}
 
 

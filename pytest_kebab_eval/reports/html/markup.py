@@ -50,7 +50,12 @@ def short_setting(value: Any) -> str:
 
 def short_any(value: Any, width: int) -> str:
     """Text as it is, any other value as JSON; on one line, cut to a width."""
-    return short(value if isinstance(value, str) else msgspec.json.encode(value).decode(), width)
+    if isinstance(value, str):
+        return short(value, width)
+    try:
+        return short(msgspec.json.encode(value).decode(), width)
+    except RecursionError:  # what could just be decoded may be too deep to encode, further down the stack
+        return "(nested too deeply to be shown)"
 
 
 def short_value(value: float | None) -> str:

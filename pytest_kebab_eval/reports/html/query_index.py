@@ -204,15 +204,15 @@ def _ranks_moved(comparison: QueryComparison | None) -> int:
 
 
 def _rank(rank: int | None, result: QueryResult | None, readable: bool, has_targets: bool) -> str:
-    """The first correct rank, or why there is none."""
+    """The first correct rank, known even where the result can no longer be read, or why there is none."""
+    if rank is not None:
+        return str(rank)
     if not readable:
         return "unreadable"
     if result is None:
         return "absent"
     if result.error is not None:
         return "error"
-    if rank is not None:
-        return str(rank)
     return "miss" if has_targets else "–"
 
 

@@ -558,7 +558,7 @@ def test_a_file_in_the_place_of_the_reports_is_an_error_and_stays(project: Proje
 def test_a_directory_in_the_place_of_a_report_is_an_error(project: Project) -> None:
     (project.path / "runs/A2/report.md").mkdir(parents=True)
     outcome = project.pytest(b="A2")
-    assert "ERROR: cannot write the reports to runs/A2: " in printed(outcome)
+    assert "ERROR: cannot write runs/A2/report.md: " in printed(outcome)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert not list((project.path / "runs/A2").glob("*.part"))
     assert not list((project.path / "runs/A2").glob(".*.part"))
@@ -593,10 +593,10 @@ def test_a_full_disk_leaves_the_previous_report(project: Project, monkeypatch: p
 
     monkeypatch.setattr("pytest_kebab_eval.reports.publishing.render_markdown", full)
     outcome = project.pytest(b="A2")
-    assert "ERROR: cannot write the reports to runs/A2: No space left on device" in printed(outcome)
+    assert "ERROR: cannot write runs/A2/report.md: No space left on device" in printed(outcome)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert old.read_text() == "of before"
-    assert [path.name for path in old.parent.iterdir()] == ["report.md"]
+    assert {path.name for path in old.parent.iterdir()} == {"report.md", "report.json", "report.html"}
 
 
 # -- hostile text --------------------------------------------------------------------------------
