@@ -121,13 +121,11 @@ class Case:
     def arguments(self) -> list[str]:
         """The command line of pytest."""
         arguments = [f"--kebab-golden={self.golden_name}", *self._run_arguments()]
-        if self.options.wrong:
-            arguments.append(self.options.wrong)
-        if self.options.in_ini:
-            return arguments
-        arguments += [f"--kebab-{name}={value}" for name, value in self.options.settings()]
-        arguments += [f"--kebab-gate={gate}" for gate in self.options.gates]
-        return [*arguments, "--strict-chunker-version"] if self.options.strict else arguments
+        if not self.options.in_ini:
+            arguments += [f"--kebab-{name}={value}" for name, value in self.options.settings()]
+            arguments += [f"--kebab-gate={gate}" for gate in self.options.gates]
+            arguments += ["--strict-chunker-version"] if self.options.strict else []
+        return [*arguments, self.options.wrong] if self.options.wrong else arguments
 
     def _run_arguments(self) -> list[str]:
         """How the runs are named: by their ids, or by their age."""

@@ -20,7 +20,12 @@ from .generate import Generator
 from .model import Departures, Judgment
 from .product import lock_golden, preload, run_gate
 
-MODES = ("plain", "-n 2", "-k", "--lf", "-x")
+MODES = ("plain", "-n 2", "-k", "--lf", "-x", "--deselect", "removed")
+REMOVING = """
+NAMES = {names!r}
+def pytest_collection_modifyitems(items):
+    items[:] = [item for item in items if item.name not in NAMES]
+"""
 
 
 @dataclasses.dataclass
@@ -53,6 +58,21 @@ def sessions(case: Case, directory: Path, modes: list[str]) -> Iterator[Session]
         yield Session("--lf", failed or names, run_gate(case, directory, "--lf", "--kebab-no-html"))
     if "-x" in modes:
         yield Session("-x", names, run_gate(case, directory, "-x", "--kebab-no-html"), stops_at_failure=True)
+    for mode in ("--deselect", "removed"):
+        if mode in modes:
+            yield taken_out(rng, case, directory, mode)
+
+
+def taken_out(rng: random.Random, case: Case, directory: Path, mode: str) -> Session:
+    """A session without some queries: the user deselected them, or a conftest removed them."""
+    plain = [entry["id"] for entry in case.golden if entry["id"].startswith("zq")]
+    names = [f"query[{query_id}]" for query_id in rng.sample(plain, rng.randint(0, len(plain)))]
+    rest = item_names(case) - set(names)
+    if mode == "--deselect":
+        options = [f"--deselect={case.golden_name}::{name}" for name in names]
+        return Session(mode, rest, run_gate(case, directory, "--kebab-no-html", *options))
+    (directory / "conftest.py").write_text(REMOVING.format(names=names), encoding="utf-8")
+    return Session(mode, rest, run_gate(case, directory, "--kebab-no-html"), removed=frozenset(names))
 
 
 def short_report(rng: random.Random) -> tuple[str, ...]:
@@ -93,7 +113,7 @@ def modes_for(seed: int, *, everything: bool = False) -> list[str]:
     """One comparison in ten is also run in each other mode; with -n 2, which is slow, one in 40."""
     if everything:
         return list(MODES)
-    every = {"-n 2": 40, "-k": 10, "--lf": 10, "-x": 10}
+    every = {"-n 2": 40, "-k": 10, "--lf": 10, "-x": 10, "--deselect": 20, "removed": 20}
     return ["plain", *(mode for at, (mode, share) in enumerate(every.items()) if seed % share == at)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -22,6 +23,7 @@ class Session:
     selected: frozenset[str]
     observed: Observed
     stops_at_failure: bool = False
+    removed: frozenset[str] = frozenset()
 
 
 def differences(case: Case, judgment: Judgment, session: Session) -> list[str]:
@@ -68,10 +70,18 @@ def exit_differences(judgment: Judgment, session: Session) -> list[str]:
         expected = {1}
     else:
         fine = 0 if items else EXIT_NOTHING_SELECTED
-        expected = {1 if fails else fine for fails in judgment.session_fails}
+        may_fail = [judgment.session_fails, *removed_failures(judgment, session)]
+        expected = {1 if any(fails) else fine for fails in itertools.product(*may_fail)}
     return (
         [] if code in expected else [f"exit code {code}, expected {' or '.join(map(str, sorted(expected)))}"]
     )
+
+
+def removed_failures(judgment: Judgment, session: Session) -> list[frozenset[bool]]:
+    """'A failing query that anything but the user's own selection took out still fails the session'."""
+    verdicts = judgment.verdicts.items()
+    removed = [verdict for query_id, verdict in verdicts if f"query[{query_id}]" in session.removed]
+    return [frozenset(outcome == "failed" for outcome in verdict.outcomes) for verdict in removed]
 
 
 def row_differences(verdict: Verdict, row: dict[str, object]) -> Iterator[str]:

@@ -15,7 +15,7 @@ ODD_NAMES = ("", "ünï ", "1e3 ", "a/b ", "yes: ", "[x] ", "日本 ", "#", "q::
 RANKS = range(1, 14)
 WRONG_USE = (
     *("--kebab-fail-on=retreival", "--kebab-fail-on=", "--kebab-gate=hit@5 >= 80", "--kebab-gate=hit@5"),
-    *("--kebab-run-b=", "--kebab-run-b=nobody", "--kebab-golden=missing.yaml", "--kebab-db=missing.sqlite"),
+    *("--kebab-run-b=", "--kebab-run-b=nobody", "--kebab-golden=missing.yaml", "--kebab-db-b=missing.sqlite"),
     *("--kebab-compare-k=0", "--kebab-snapshot=maybe"),
 )
 
@@ -70,6 +70,8 @@ class Generator:
             entry["xfail"] = self._xfail()
         if self.chance(0.5):
             entry["difficulty"] = self.rng.choice(["easy", "hard"])
+        if self.chance(0.15):
+            entry["k"] = self.rng.randint(1, 6)
         if self.chance(0.06):
             entry["answerable"] = self.chance(0.5)
         return entry
@@ -98,7 +100,7 @@ class Generator:
         if way == "document":
             return {"expected_doc_ids": sorted({chunk.doc_id for chunk in chunks})}
         if way == "anchor":
-            return self._anchors(chunks)
+            return {**self._anchors(chunks), **self._groups(len(chunks))}
         if way == "span":
             return {"expected_spans": [{"doc_id": chunk.doc_id, **chunk.spans[0]} for chunk in chunks]}
         entry = self._expected_chunks(chunks)
@@ -126,6 +128,13 @@ class Generator:
 
     def _anchors(self, chunks: list[Chunk]) -> Entry:
         return {"gold_supports": [self._anchor(chunk) for chunk in chunks]}
+
+    def _groups(self, supports: int) -> Entry:
+        if not self.chance(0.3):
+            return {}
+        numbers = self.rng.sample(range(supports), supports)
+        cut = self.rng.randint(1, supports)
+        return {"required_support_groups": [group for group in (numbers[:cut], numbers[cut:]) if group]}
 
     def _anchor(self, chunk: Chunk) -> Entry:
         heading = self.rng.choice([" > ", ">", "  >  ", " > ## "]).join(
@@ -229,6 +238,7 @@ class Generator:
         return Options(
             fail_on=fail_on,
             compare_k=self.rng.randint(1, 12) if self.chance(0.2) else None,
+            k=self.rng.randint(1, 6) if self.chance(0.15) else None,
             span_overlap=self.rng.choice([0.2, 0.5, 0.75, 1.0]) if self.chance(0.2) else None,
             strict=self.chance(0.04),
             gates=make_gates(self.rng, golden, alone=alone),

@@ -104,9 +104,8 @@ class Matching:
         if self.mode == EXACT:
             return Target(chunk_id, chunk_id, gain=gain)
         docs, units = self._place(entry, chunk_id)
-        return Target(
-            chunk_id, chunk_id, docs | frozenset(entry.get("expected_doc_ids", [])), units, gain=gain
-        )
+        docs = docs or frozenset(entry.get("expected_doc_ids", []))
+        return Target(chunk_id, chunk_id, docs, units, gain=gain)
 
     def _place(self, entry: Entry, chunk_id: str) -> tuple[frozenset[str], Units | None]:
         """The document and the span of an expected chunk, from the first that knows the span."""

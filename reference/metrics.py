@@ -14,6 +14,7 @@ from .results import Result
 Rows = list[tuple[Entry, Result]]
 
 CUTOFFS = (1, 3, 5, 10)
+DEFAULT_K = 5
 DEEPEST_MRR = 10
 
 
@@ -21,6 +22,8 @@ class Ranking:
     """The hits of one query as the ranking metrics see them; an errored query has none."""
 
     def __init__(self, matching: Matching, entry: Entry, result: Result) -> None:
+        self.groups = entry.get("required_support_groups", [])
+        self.own_k = entry.get("k") or matching.case.options.k or DEFAULT_K
         self.hits = () if result.errored else result.hits
         self.targets = matching.targets(entry)
         self.found = {} if result.errored else matching.correct_ranks(entry, result)
@@ -42,6 +45,13 @@ class Ranking:
     def recall(self, k: int) -> float:
         """'share of the targets in the top k'."""
         return sum(rank <= k for rank in self.found.values()) / len(self.targets)
+
+    def recall_all(self, k: int) -> float:
+        """'all targets in the top k (or one whole required group)'."""
+        names = [target.name for target in self.targets]
+        within = {name for name, rank in self.found.items() if rank <= k}
+        groups = [{names[number] for number in group} for group in self.groups]
+        return float(within >= set(names) or any(group <= within for group in groups))
 
     def precision(self, k: int) -> float:
         """'correct hits in the top k / k'."""
@@ -106,6 +116,7 @@ def chunk_metrics(rankings: list[Ranking], matching: Matching) -> dict[str, Valu
     by_cutoff: dict[str, Callable[[Ranking, int], float]] = {
         "hit@{}": Ranking.hit,
         "recall@{}": Ranking.recall,
+        "recall_all@{}": Ranking.recall_all,
         "precision@{}_chunk": Ranking.precision,
     }
     if matching.mode == EXACT and all(target.chunk_id for one in rankings for target in one.targets):
@@ -130,12 +141,12 @@ def document_metrics(rankings: list[Ranking]) -> dict[str, Value]:
 def at_cutoffs(
     formulas: dict[str, Callable[[Ranking, int], float]], rankings: list[Ranking]
 ) -> dict[str, Value]:
-    """Each formula at each cutoff."""
-    return {
-        name.format(k): mean(formula(one, k) for one in rankings)
-        for name, formula in formulas.items()
-        for k in CUTOFFS
-    }
+    """Each formula at each cutoff, and at each query's own."""
+    values: dict[str, Value] = {}
+    for name, formula in formulas.items():
+        values[name.format("k")] = mean(formula(one, one.own_k) for one in rankings)
+        values |= {name.format(k): mean(formula(one, k) for one in rankings) for k in CUTOFFS}
+    return values
 
 
 def answer_metrics(matching: Matching, rows: Rows) -> dict[str, Value]:

@@ -6,10 +6,11 @@ import random
 
 from .case import Entry
 
-CUTOFFS = (1, 3, 5, 10)
+CUTOFFS = (1, 3, 5, 10, "k")
 RANKING = (
     "hit@{}",
     "recall@{}",
+    "recall_all@{}",
     "precision@{}_chunk",
     "ndcg@{}",
     "map@{}",

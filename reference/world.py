@@ -63,7 +63,7 @@ class World:
 
 def make_world(rng: random.Random) -> World:
     """A world: one to four documents, and what is stored about their chunks."""
-    kind = rng.choices(["line", "code", "byte", "time", "mixed"], [6, 2, 1, 1, 1])[0]
+    kind = rng.choices(["line", "code", "byte", "time", "page", "mixed"], [6, 2, 1, 1, 1, 1])[0]
     documents = range(rng.randint(1, 4))
     first = tuple(chunk for number in documents for chunk in cut(rng, number, FIRST, kind))
     second = tuple(chunk for number in documents for chunk in cut(rng, number, SECOND, kind))
@@ -93,8 +93,15 @@ def piece(number: int, version: str, kind: str, index: int, place: tuple[int, in
         kind = "line" if version == FIRST else "time"
     text = " ".join(f"{WORDS[line % len(WORDS)]} {base + line}." for line in range(start, end))
     heading = tuple(f"Doc > {SECTIONS[start * len(SECTIONS) // LINES]}".split(" > "))
-    span = span_of(kind, base + start, base + end)
-    return Chunk(name, f"d{number}", f"notes/d{number}.md", heading, (span,), text, version)
+    spans = spans_of(kind, base + start, base + end)
+    return Chunk(name, f"d{number}", f"notes/d{number}.md", heading, spans, text, version)
+
+
+def spans_of(kind: str, start: int, end: int) -> tuple[Entry, ...]:
+    """The spans of a chunk: one, or one for each page that it touches, of ten lines each."""
+    if kind == "page":
+        return tuple({"kind": "page", "page": page + 1} for page in range(start // 10, (end - 1) // 10 + 1))
+    return (span_of(kind, start, end),)
 
 
 def span_of(kind: str, start: int, end: int) -> Entry:
