@@ -96,6 +96,8 @@ def row_differences(verdict: Verdict, row: dict[str, object]) -> Iterator[str]:
     if not verdict.checks <= checks <= verdict.checks | verdict.open_checks:
         sure, may_be = sorted(verdict.checks), sorted(verdict.open_checks)
         yield f"checks {sorted(checks)}, expected {sure}, open {may_be}"
+    if verdict.causes and row["cause"] not in verdict.causes:
+        yield f"cause {row['cause']}, expected {' or '.join(sorted(verdict.causes))}"
     for name, names in (("lost", verdict.lost), ("gained", verdict.gained)):
         if names is not None and frozenset(list_of(row[name])) != names:
             yield f"{name} {row[name]}, expected {sorted(names)}"

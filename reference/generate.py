@@ -16,7 +16,7 @@ RANKS = range(1, 14)
 WRONG_USE = (
     *("--kebab-fail-on=retreival", "--kebab-fail-on=", "--kebab-gate=hit@5 >= 80", "--kebab-gate=hit@5"),
     *("--kebab-run-b=", "--kebab-run-b=nobody", "--kebab-golden=missing.yaml", "--kebab-db-b=missing.sqlite"),
-    *("--kebab-compare-k=0", "--kebab-snapshot=maybe"),
+    *("--kebab-compare-k=0", "--kebab-snapshot=maybe", "--kebab-suite="),
 )
 
 

@@ -6,6 +6,7 @@ import datetime
 from dataclasses import dataclass, field
 
 from .case import Case, Entry, Run
+from .causes import causes_of
 from .checks import (
     OPEN,
     Open,
@@ -33,6 +34,7 @@ class Departures:
 
     xfail_covers_errors: bool = False
     errors_everywhere_pass: bool = False
+    empty_values_are_accepted: bool = False
 
 
 CONTRACT = Departures()
@@ -50,6 +52,7 @@ class Verdict:
     outcomes: Outcomes
     lost: frozenset[str] | None = None
     gained: frozenset[str] | None = None
+    causes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,11 @@ class Judge:
         lost, open_checks = certain(checks), unsettled(checks)
         outcomes = self._outcomes(sides, kind, lost, open_checks)
         targets = self._named_targets(sides.entry, ranks_a, ranks_b)
-        return Verdict(kind, rank_a, rank_b, lost, open_checks, outcomes, *targets)
+        causes = self._causes(sides, lost) if lost and not open_checks else frozenset()
+        return Verdict(kind, rank_a, rank_b, lost, open_checks, outcomes, *targets, causes)
+
+    def _causes(self, sides: Sides, lost: frozenset[str]) -> frozenset[str]:
+        return causes_of(self.matching, sides.entry, (sides.a or Result(), sides.b), lost)
 
     def _ranks(self, entry: Entry, result: Result | None) -> dict[str, int]:
         """By target, its first rank 'within the top 10 (`--kebab-compare-k`)'."""
