@@ -211,11 +211,11 @@ class Generator:
         return spans * 3 + [{"chunk_id": chunk.chunk_id}] + stray
 
     def _spoiled(self, row: Entry) -> str:
-        """A row that cannot be read."""
+        """A row that cannot be read; one with an error needs no hits."""
         hits = row["hits_top_k"]
-        way = self.rng.choice(
-            ["text", "list", "no hits", "rank 0", "no rank", "twice"] if hits else ["text", "no hits"]
-        )
+        ways = ["text", *([] if row["error"] else ["no hits"])]
+        ways += ["list", "rank 0", "no rank", "twice"] if hits else []
+        way = self.rng.choice(ways)
         if way == "no hits":
             del row["hits_top_k"]
         elif way == "rank 0":

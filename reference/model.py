@@ -219,7 +219,8 @@ class Judge:
     def _session_fails(self) -> frozenset[bool]:
         """'A comparison that measures nothing … fails', and a row that cannot be read."""
         results = [result for sides in self.sides for result in (sides.a, sides.b) if result]
-        if not results or any(not result.readable for result in results):
+        rows = [read_row(text) for run in self.matching.runs for text in run.rows.values()]
+        if not results or any(not row.readable for row in rows):
             return frozenset({True})
         if all(result.errored for result in results):
             return frozenset({not self.departures.errors_everywhere_pass})
