@@ -6,7 +6,7 @@ SITE_VENV := build/site-venv
 RELEASE_VENV := build/release-venv
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types coverage check bench docs site sdist clean
+.PHONY: help demo test lowest newest lint types coverage check reference bench docs site sdist clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -47,6 +47,11 @@ coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
 	$(BIN)/coverage report
 
 check: lint types coverage ## what a change should pass before it is proposed
+
+COMPARISONS ?= 200
+SEED ?= 1
+reference: $(VENV)/.installed ## hold the gate against a second reading of the contract, on random comparisons
+	$(BIN)/python -m reference.compare --comparisons $(COMPARISONS) --seed $(SEED)
 
 bench: $(VENV)/.installed ## measure the promises on speed; half an hour, and 10 GB of disk
 	$(BIN)/python benchmarks/bench.py --output docs/performance.md
