@@ -4,9 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SITE_VENV := build/site-venv
 RELEASE_VENV := build/release-venv
+SECONDS ?= 60
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types coverage check bench docs site sdist clean
+.PHONY: help demo test lowest newest lint types coverage check bench fuzz docs site sdist clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -50,6 +51,14 @@ check: lint types coverage ## what a change should pass before it is proposed
 
 bench: $(VENV)/.installed ## measure the promises on speed; half an hour, and 10 GB of disk
 	$(BIN)/python benchmarks/bench.py --output docs/performance.md
+
+# atheris is not there for every Python and platform; without it, the inputs are not guided by coverage.
+$(VENV)/.fuzz: $(VENV)/.installed
+	$(PIP) install --group fuzz || echo 'atheris cannot be installed here; fuzzing goes without it'
+	@touch $@
+
+fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, or for one TARGET=name
+	$(BIN)/python -m fuzzing --seconds $(SECONDS) $(if $(TARGET),--target $(TARGET))
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py

@@ -19,6 +19,7 @@ from syrupy.data import SnapshotCollections
 from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
+from pytest_kebab_eval.limits import SNAPSHOT_DEPTH
 from pytest_kebab_eval.plugin.items import Failure, KebabItem
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import Line
@@ -133,10 +134,24 @@ def _explain(result: Any) -> str:
 
 
 def _parse(text: str) -> Any:
+    """The snapshot's content; None if it is not JSON, or nested deeper than any report."""
     try:
-        return json.loads(text)
-    except ValueError:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
         return None
+    return None if _is_deep(value) else value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(SNAPSHOT_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
 
 
 def _changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:

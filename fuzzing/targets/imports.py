@@ -1,0 +1,82 @@
+"""Every importer, from its files to the results and the golden file.
+
+An input is all files of the format, each after a line `=== name` with the name of its option.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+from fuzzing.targets.files import Execute, expect_usable
+from pytest_kebab_eval.errors import InputError, KebabEvalError
+from pytest_kebab_eval.golden.writing import write_golden
+from pytest_kebab_eval.importers import Importer, Source, import_run
+from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.store.recorder import Recording
+
+_PART = re.compile(rb"^=== ([a-z-]+)\n", re.MULTILINE)
+_EVERY = 16  # of so many inputs, one is imported into a database
+
+
+def importing(importer: Importer) -> Callable[[Path], Execute]:
+    """Reads what the importer makes of its files, and now and then imports it."""
+
+    def prepare(directory: Path) -> Execute:
+        def execute(data: bytes) -> None:
+            sources = _sources(importer, directory, data)
+            if zlib.crc32(data) % _EVERY:
+                _read(importer, sources, directory)
+            else:
+                _import(importer, sources, directory)
+
+        return execute
+
+    return prepare
+
+
+def _sources(importer: Importer, directory: Path, data: bytes) -> dict[str, Source]:
+    """The files of an input, written out; those of unknown name are left out."""
+    _, *parts = _PART.split(data)
+    known = {option.name for option in importer.options}
+    sources = {}
+    for name, content in zip(map(bytes.decode, parts[::2]), parts[1::2], strict=True):
+        if name in known:
+            path = directory / name
+            path.write_bytes(content)
+            sources[name] = Source(str(path))
+    missing = [option.name for option in importer.options if option.required and option.name not in sources]
+    if missing:
+        raise InputError(f"there is no {missing[0]}")
+    return sources
+
+
+def _read(importer: Importer, sources: dict[str, Source], directory: Path) -> None:
+    imported = importer.read(sources)
+    recording = Recording()
+    for query_id, result in imported.results:
+        recording.record_json(query_id, result)
+    if imported.join:
+        imported.join.check()
+    if imported.golden:
+        for ending in ("yaml", "json"):
+            path = directory / f"new.{ending}"
+            if write_golden(path, imported.golden()):
+                expect_usable(path)
+
+
+def _import(importer: Importer, sources: dict[str, Source], directory: Path) -> None:
+    """All of it or nothing: a failed import leaves no run, and a run that is there is whole."""
+    db, golden = directory / "new.sqlite", directory / "out.yaml"
+    db.unlink(missing_ok=True)
+    try:
+        made = import_run(importer, sources, db=db, run_id="new", suite="s", golden_out=None)
+    except KebabEvalError:
+        if db.exists() and db.stat().st_size:
+            raise AssertionError("a failed import wrote to the database") from None
+        raise
+    with open_database(db) as database:
+        assert database.result_count("new") == made.queries
+    golden.unlink(missing_ok=True)
