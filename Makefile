@@ -5,9 +5,11 @@ BIN := $(VENV)/bin
 SITE_VENV := build/site-venv
 RELEASE_VENV := build/release-venv
 SECONDS ?= 60
+KILLS ?= 300
+FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types coverage check bench fuzz docs site sdist clean
+.PHONY: help demo test lowest newest lint types coverage check bench fuzz faults docs site sdist clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -59,6 +61,9 @@ $(VENV)/.fuzz: $(VENV)/.installed
 
 fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, or for one TARGET=name
 	$(BIN)/python -m fuzzing --seconds $(SECONDS) $(if $(TARGET),--target $(TARGET))
+
+faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that write: KILLS=300 FAILURES=300
+	$(BIN)/python -m fuzzing.faults --kills $(KILLS) --failures $(FAILURES)
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py

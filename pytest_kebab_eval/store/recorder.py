@@ -9,12 +9,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.model import Run, Unreadable
 from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.hits import HitLike
@@ -143,7 +144,12 @@ class _Spool:
 
     def add(self, query_id: str, result_json: bytes) -> None:
         name = query_id.encode("utf-8")
-        self._file.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
+        try:
+            self._file.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
+        except OSError as error:
+            raise StoreError(
+                f"nothing was recorded: no room for a temporary file: {error.strerror}"
+            ) from None
 
     def rows(self) -> Iterator[tuple[str, bytes]]:
         self._file.seek(0)
@@ -152,7 +158,8 @@ class _Spool:
             yield self._file.read(name_length).decode("utf-8"), self._file.read(length)
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # what could not be written is not needed any more
+            self._file.close()
 
 
 def new_run_id() -> str:
