@@ -26,6 +26,9 @@ def main(directory: Path) -> int:
     print(f"$ cd {directory}\n$ {' '.join(command)}", flush=True)
     code = subprocess.run([sys.executable, "-m", *command], cwd=directory, check=False).returncode
     report = directory / "runs" / "candidate" / "report.md"
+    if not all(report.with_suffix(ending).is_file() for ending in (".md", ".json", ".html")):
+        print("\nNot all reports were written; pytest says why above.", file=sys.stderr)
+        return 1
     caught = [query for query in _read(report.with_suffix(".json"))["per_query"] if query["checks"]]
     print(
         f"\nThe candidate made {len(caught)} queries worse, and pytest failed the build (exit code {code}):"
