@@ -4,9 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SITE_VENV := build/site-venv
 RELEASE_VENV := build/release-venv
+SECONDS ?= 60
+KILLS ?= 300
+FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types coverage check reference bench docs site sdist clean
+.PHONY: help demo test lowest newest lint types coverage check reference bench fuzz faults docs site sdist clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -55,6 +58,17 @@ reference: $(VENV)/.installed ## hold the gate against a second reading of the c
 
 bench: $(VENV)/.installed ## measure the promises on speed; half an hour, and 10 GB of disk
 	$(BIN)/python benchmarks/bench.py --output docs/performance.md
+
+# atheris is not there for every Python and platform; without it, the inputs are not guided by coverage.
+$(VENV)/.fuzz: $(VENV)/.installed
+	$(PIP) install --group fuzz || echo 'atheris cannot be installed here; fuzzing goes without it'
+	@touch $@
+
+fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, or for one TARGET=name
+	$(BIN)/python -m fuzzing --seconds $(SECONDS) $(if $(TARGET),--target $(TARGET))
+
+faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that write: KILLS=300 FAILURES=300
+	$(BIN)/python -m fuzzing.faults --kills $(KILLS) --failures $(FAILURES)
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py

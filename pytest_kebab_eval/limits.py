@@ -7,6 +7,7 @@ YAML_FREE_REPEATS = 100_000  # values that aliases and merge keys may repeat in 
 YAML_REPEATS_PER_VALUE = 10  # and beyond that, for each value that is written out
 CONFIG_DEPTH = 64  # levels of nesting in a run's config snapshot; a deeper one counts as empty
 STORED_NUMBER = 1e18  # of a stored aggregate, or a chunk's tokens; a larger one counts as missing
+SNAPSHOT_DEPTH = 32  # levels of nesting in a snapshot; a report has fewer than ten
 GOLDEN_NUMBER = 10**15  # of a chunk's position or a grade
 
 STORED_VALUE_BYTES = 64_000_000  # of one value in a database, such as a result_json (Python 3.11 and later)

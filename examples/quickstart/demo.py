@@ -54,6 +54,9 @@ def _gate(directory: Path) -> int:
     python = [sys.executable, "-m", *command]
     code = subprocess.run(python, cwd=directory, check=False, env=_environment(directory)).returncode
     report = directory / "runs" / "candidate" / "report.md"
+    if not all(report.with_suffix(ending).is_file() for ending in (".md", ".json", ".html")):
+        print("\nNot all reports were written; pytest says why above.", file=sys.stderr)
+        return 1
     caught = [query for query in _read(report.with_suffix(".json"))["per_query"] if query["checks"]]
     print(
         f"\nThe candidate made {len(caught)} queries worse, and pytest failed the build (exit code {code}):"

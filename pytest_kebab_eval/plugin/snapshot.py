@@ -21,6 +21,7 @@ from syrupy.location import PyTestLocation
 
 from pytest_kebab_eval.comparing.config_changes import mask_changes
 from pytest_kebab_eval.files import write_whole
+from pytest_kebab_eval.limits import SNAPSHOT_DEPTH
 from pytest_kebab_eval.plugin.items import Failure, KebabItem
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import Line
@@ -152,10 +153,24 @@ def _explain(result: Any, mask: Sequence[str]) -> str:
 
 
 def _parse(text: str) -> Any:
+    """The snapshot's content; None if it is not JSON, or nested deeper than any report."""
     try:
-        return json.loads(text)
-    except ValueError:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
         return None
+    return None if _is_deep(value) else value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(SNAPSHOT_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
 
 
 def _changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
