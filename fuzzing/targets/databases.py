@@ -148,7 +148,9 @@ def _texts(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> Iterat
     report = evaluation.report
     context = report_context(report, inputs.golden.queries)
     for form in FORMATS:
-        text = "".join(render(form, settings, inputs, report, context))
+        errors: list[str] = []
+        text = "".join(render(form, settings, inputs, report, context, errors))
+        assert not errors, errors
         if form == "json":
             json.loads(text)
         yield text

@@ -210,8 +210,6 @@ def _database_errors(path: Path) -> Iterator[None]:
     name = shown_path(path)
     try:
         yield
-    except UnicodeDecodeError:  # of SQLite's own message, which quotes a schema that is not text
-        raise DatabaseError(f"{name} cannot be read as an SQLite database: its schema is damaged") from None
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
             raise DatabaseError(
