@@ -118,7 +118,9 @@ def render(
         return [render_markdown(context)]
     if form == "json":
         return report_json(report)
-    return _html(settings, inputs, report, context, errors)
+    if form == "html":
+        return _html(settings, inputs, report, context, errors)
+    raise ValueError(f"there is no report in the format {form}")
 
 
 def _html(
