@@ -10,7 +10,7 @@ import click
 
 from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import comparing_options, json_option, sources_from, with_command_flags
-from pytest_kebab_eval.cli.output import exit_with, print_parts, tell, tell_warnings, write_file
+from pytest_kebab_eval.cli.output import exit_with, print_line, print_report, tell, tell_warnings, write_file
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
@@ -44,7 +44,7 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     tell_warnings(evaluation.report.warnings)
     failing = _failing(evaluation)
     if as_json:
-        print_parts(report_json(evaluation.report))
+        print_report(report_json(evaluation.report), "json")
     else:
         _print_failing(evaluation, failing, inputs.golden if verbose else None)
         _print_summary(evaluation.report)
@@ -69,17 +69,17 @@ def _print_failing(evaluation: Evaluation, failing: list[str], golden: GoldenSet
     comparisons = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
     for query_id in failing:
         verdict, evidence = evaluation.verdicts[query_id], evaluation.evidence.get(query_id)
-        click.secho(f"FAILED {printable(query_id)}: {verdict.reason}", fg="red")
+        print_line(f"FAILED {printable(query_id)}: {verdict.reason}", "red")
         if golden:
             query = queries[query_id]
             where = f"{shown_path(golden.path)}:{query.line}"
             text = explain(query, verdict, comparisons.get(query_id), evidence, where)
-            click.echo("\n".join(text.splitlines()[1:]))
+            print_line("\n".join(text.split("\n")[1:]))
 
 
 def _print_summary(report: CompareReport) -> None:
     for line in summary(report):
-        click.secho(line.text, fg={1: "green", -1: "red"}.get(line.direction))
+        print_line(line.text, {1: "green", -1: "red"}.get(line.direction))
 
 
 @click.command()
@@ -111,7 +111,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     if output is not None:
         write_file(output, parts)
     else:
-        print_parts(parts)
+        print_report(parts, form)
     for error in errors:
         tell(f"kebab-eval: {with_command_flags(error)}")
     if errors:

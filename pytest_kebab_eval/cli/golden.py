@@ -10,7 +10,7 @@ import click
 from pytest_kebab_eval import validation
 from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import exit_with, print_json, tell, write_file
+from pytest_kebab_eval.cli.output import exit_with, print_json, print_line, tell, write_file
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
@@ -44,7 +44,7 @@ def validate(as_json: bool, **given: Any) -> None:
 def _print_findings(path: Path, findings: list[validation.Finding]) -> None:
     name = shown_path(path)
     for finding, sentence in validation.summed_up(findings):
-        click.echo(f"{name}:{finding.line}: {sentence}" if finding else sentence)
+        print_line(f"{name}:{finding.line}: {sentence}" if finding else sentence)
 
 
 def _as_json(finding: validation.Finding) -> dict[str, Any]:

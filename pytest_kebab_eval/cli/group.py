@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from pytest_kebab_eval.cli.options import refuse_empty, with_command_flags
+from pytest_kebab_eval.cli.output import safe_messages, tell
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
 from pytest_kebab_eval.text import shown_path
 
@@ -57,6 +58,11 @@ class Subcommand(click.Command):
 class Group(click.Group):
     """Turns errors into one message and an exit code."""
 
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        """Read the options of `kebab-eval` itself."""
+        with safe_messages():
+            return super().make_context(info_name, args, *rest, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         _open_closed_streams()
@@ -64,12 +70,13 @@ class Group(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # → and ↓ are not in every encoding
         try:
-            return super().invoke(ctx)
+            with safe_messages():
+                return super().invoke(ctx)
         except KebabEvalError as error:
-            click.echo(f"kebab-eval: {with_command_flags(str(error))}", err=True)
+            tell(f"kebab-eval: {with_command_flags(str(error))}")
             ctx.exit(REGRESSION if isinstance(error, StoreError) else WRONG_USE)
         except KeyboardInterrupt:
-            click.echo("kebab-eval: stopped", err=True)
+            tell("kebab-eval: stopped")
             ctx.exit(STOPPED)
         except BrokenPipeError:
             _drop_output()
@@ -77,7 +84,7 @@ class Group(click.Group):
         except OSError as error:
             _drop_output()
             what = shown_path(Path(error.filename)) if error.filename else "cannot write the output"
-            click.echo(f"kebab-eval: {what}: {error.strerror or error}", err=True)
+            tell(f"kebab-eval: {what}: {error.strerror or error}")
             ctx.exit(REGRESSION)
 
 

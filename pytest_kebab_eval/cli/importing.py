@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from pytest_kebab_eval.cli.group import Subcommand
-from pytest_kebab_eval.cli.output import tell, tell_warnings
+from pytest_kebab_eval.cli.output import print_line, tell, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import is_stream
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, import_run
@@ -88,7 +88,7 @@ def _import(
     given = {name.replace("_", "-"): path for name, path in files.items() if path is not None}
     with _sources(given) as sources:
         made = import_run(importer, sources, db=Path(db), run_id=run_id, suite=suite, golden_out=golden_out)
-    click.echo(made.run_id)
+    print_line(made.run_id)
     if not allow_missing:
         tell_warnings(made.warnings)
     golden = f", {made.golden} golden queries in {shown_path(golden_out)}" if golden_out else ""

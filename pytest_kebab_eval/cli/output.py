@@ -1,4 +1,4 @@
-"""Data to standard output, the rest to standard error, files whole or not at all."""
+"""Data to standard output, the rest to standard error, files whole or not at all; all of it safe to show."""
 
 from __future__ import annotations
 
@@ -13,23 +13,29 @@ import click
 
 from pytest_kebab_eval.errors import StoreError
 from pytest_kebab_eval.files import write_whole
-from pytest_kebab_eval.text import shown_path
+from pytest_kebab_eval.text import safe_json, safe_lines, shown_path
 
 
-def print_parts(parts: Iterable[str]) -> None:
-    """Print data that comes in parts."""
-    sys.stdout.writelines(parts)
-    sys.stdout.flush()
+def print_line(text: str, colour: str | None = None) -> None:
+    """Print data for people."""
+    click.secho(safe_lines(text), fg=colour)
+
+
+def print_report(parts: Iterable[str], form: str) -> None:
+    """Print a report, which comes in parts; JSON keeps its values."""
+    if sys.stdout is not None:  # which it is where it was closed
+        sys.stdout.writelines(map(safe_json if form == "json" else safe_lines, parts))
+        sys.stdout.flush()
 
 
 def print_json(data: Any) -> None:
     """Print data for a script."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    click.echo(safe_json(json.dumps(data, indent=2, ensure_ascii=False)))
 
 
 def tell(text: str) -> None:
     """Print what is not data."""
-    click.echo(text, err=True)
+    click.echo(safe_lines(text), err=True)
 
 
 def tell_warnings(warnings: Iterable[str]) -> None:
@@ -49,6 +55,18 @@ def write_file(path: Path, parts: Iterable[str], *, follow_link: bool = True) ->
         write_whole(path, parts, follow_link=follow_link)
     except OSError as error:
         raise StoreError(f"cannot write {shown_path(path)}: {error.strerror or error}") from None
+
+
+@contextmanager
+def safe_messages() -> Iterator[None]:
+    """What click itself says of wrong use quotes the command line."""
+    try:
+        yield
+    except click.UsageError as error:
+        message = error.format_message()
+        if message == safe_lines(message):
+            raise
+        raise click.UsageError(safe_lines(message), error.ctx) from None
 
 
 @contextmanager

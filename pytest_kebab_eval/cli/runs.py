@@ -10,7 +10,7 @@ import click
 
 from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import exit_with, print_json, progress, tell
+from pytest_kebab_eval.cli.output import exit_with, print_json, print_line, progress, tell
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import score_run, store_aggregate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
@@ -71,7 +71,7 @@ def _print_runs(found: Sequence[Run], counts: Mapping[str, int]) -> None:
         commit = f"  {printable(run.commit_hash[:12])}" if run.commit_hash else ""
         count = counted(counts[run.run_id], "query")
         when, suite = printable(run.created_at), printable(run.suite)
-        click.echo(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {suite}{commit}")
+        print_line(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {suite}{commit}")
 
 
 # -- history -------------------------------------------------------------------------------------
@@ -119,11 +119,11 @@ def _print_history(points: Sequence[HistoryPoint], names: Sequence[str]) -> None
     widths = {name: max(10, len(name) + 2) for name in names}
     width = max((len(printable(point.run_id)) for point in points), default=3)
     titles = "".join(f"{name:>{widths[name]}}" for name in names)
-    click.echo(f"{'run':<{width}}  {'created at':<20}{titles}")
+    print_line(f"{'run':<{width}}  {'created at':<20}{titles}")
     for point in points:
         values = "".join(f"{format_value(point.values.get(name)):>{widths[name]}}" for name in names)
         mark = " *" if point.of_other_golden else ""
-        click.echo(
+        print_line(
             f"{printable(point.run_id):<{width}}  {printable(point.created_at)[:19]:<20}{values}{mark}"
         )
     if any(point.of_other_golden for point in points):
@@ -189,9 +189,9 @@ def _print_changes(changes: Mapping[str, Changes], *, as_json: bool) -> None:
         return
     for run_id, changed in changes.items():
         what = f"{counted(len(changed), 'metric')} changed" if changed else "as it was"
-        click.echo(f"{printable(run_id)}: {what}")
+        print_line(f"{printable(run_id)}: {what}")
         for name, (before, after) in changed.items():
-            click.echo(f"  {name}: {_short(before)} → {_short(after)}")
+            print_line(f"  {name}: {_short(before)} → {_short(after)}")
 
 
 def _short(value: float | None) -> str:

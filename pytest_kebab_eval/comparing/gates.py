@@ -206,7 +206,7 @@ def _judge(gate: Gate, totals: Totals, significance_of: SignificanceOf) -> GateR
     def result(passed: bool, value: float | None, reason: str) -> GateResult:
         return GateResult(str(gate), gate.metric, passed, value, reason)
 
-    name = f"{gate.metric}{{{gate.part}}}" if gate.part else gate.metric
+    name = printable(f"{gate.metric}{{{gate.part}}}" if gate.part else gate.metric)
     if is_comparison_metric(gate.metric):
         return _judge_comparison(gate, name, totals.comparison)
     values: Mapping[str, float | None] = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_kebab_eval.settings import OPTIONS, Option, Sources, is_given
+from pytest_kebab_eval.text import safe_lines
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.report import CompareReport
@@ -119,7 +120,7 @@ def _sources(config: pytest.Config) -> Sources:
         except (ValueError, TypeError, pytest.UsageError) as error:
             if re.search(r"(['\"])\s*\1$", str(error)):  # the value, which is not of its type, is empty
                 return ""
-            raise pytest.UsageError(f"{option.ini}: {error}") from None
+            raise pytest.UsageError(safe_lines(f"{option.ini}: {error}")) from None
 
     return Sources(
         on_command_line,
@@ -222,7 +223,7 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except KebabEvalError as error:
-        pytest.fail(str(error), pytrace=False)
+        pytest.fail(safe_lines(str(error)), pytrace=False)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, printable, safe_lines
 
 WORKER_KEY = "kebab_eval"
 
@@ -131,13 +131,14 @@ def _custom_metrics(config: pytest.Config) -> dict[str, Any]:
         returned = config.hook.pytest_kebab_metrics()
     except Exception as error:
         text = brief(f"{type(error).__name__}: {error}", 200)
-        raise pytest.UsageError(f"pytest_kebab_metrics failed: {text}") from error
+        raise pytest.UsageError(safe_lines(f"pytest_kebab_metrics failed: {text}")) from error
     found: dict[str, Any] = {}
     for metrics in returned:
         if not isinstance(metrics, dict):
             raise pytest.UsageError("pytest_kebab_metrics must return a dict of functions by name")
         twice = found.keys() & metrics.keys()
         if twice:
-            raise pytest.UsageError(f"pytest_kebab_metrics: two hooks define '{printable(min(twice))}'")
+            name = printable(min(map(str, twice)))
+            raise pytest.UsageError(safe_lines(f"pytest_kebab_metrics: two hooks define '{name}'"))
         found.update(metrics)
     return found

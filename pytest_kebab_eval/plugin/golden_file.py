@@ -12,7 +12,7 @@ import pytest
 
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import SnapshotItem
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import printable, safe_lines
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.model import GoldenQuery
@@ -29,7 +29,7 @@ class GoldenFile(pytest.File):
     @classmethod
     def make(cls, kebab: KebabSession, path: Path, parent: pytest.Collector) -> GoldenFile:
         """The collector, with the same node id however pytest came to the file; it can be pasted back."""
-        nodeid = Path(os.path.relpath(path, kebab.config.rootpath)).as_posix()
+        nodeid = safe_lines(printable(Path(os.path.relpath(path, kebab.config.rootpath)).as_posix()))
         file: GoldenFile = cls.from_parent(parent, path=path, nodeid=nodeid, kebab=kebab)
         return file
 

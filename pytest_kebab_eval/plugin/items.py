@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.reports.as_text import explain
-from pytest_kebab_eval.text import shown_path
+from pytest_kebab_eval.text import printable, safe_lines, shown_path
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.model import GoldenQuery, QueryComparison
@@ -37,18 +37,18 @@ class FailureText:
     """How a failure is shown: without a traceback, and by its first line where there is little room."""
 
     def __init__(self, text: str, path: str, line: int) -> None:
-        self._text = text
-        self.reprcrash = Crash(text.splitlines()[0] if text else "", path, line)
+        self._text = safe_lines(text)
+        self.reprcrash = Crash(self._text.split("\n")[0], path, line)
 
     def __str__(self) -> str:
         return self._text
 
     def toterminal(self, tw: Any) -> None:
         """Called by pytest's terminal reporter."""
-        first, *rest = self._text.splitlines()
-        tw.line(first, red=True, bold=True)
+        first, *rest = self._text.split("\n")
+        tw.line(safe_lines(first), red=True, bold=True)
         for line in rest:
-            tw.line(line, green=line.startswith("  * "), red=line.startswith(("- ", "+ ")))
+            tw.line(safe_lines(line), green=line.startswith("  * "), red=line.startswith(("- ", "+ ")))
 
 
 class KebabItem(pytest.Item):
@@ -63,7 +63,8 @@ class KebabItem(pytest.Item):
     def set_properties(self, properties: Iterable[tuple[str, object]]) -> None:
         """Replace the item's `kebab_` properties, so that an item that is run again has each once."""
         others = [pair for pair in self.user_properties if not pair[0].startswith("kebab_")]
-        self.user_properties[:] = [*others, *properties]
+        shown = [(name, printable(value) if isinstance(value, str) else value) for name, value in properties]
+        self.user_properties[:] = [*others, *shown]
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
@@ -73,12 +74,12 @@ class KebabItem(pytest.Item):
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Where the item is, for pytest's reports: its line in the golden file, counted from 0."""
-        return self.path, self.line - 1, self.name
+        return printable(str(self.path)), self.line - 1, self.name
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """A failure as its text; anything else, which would be a bug, as pytest shows it."""
         if isinstance(excinfo.value, Failure):
-            return FailureText(str(excinfo.value), str(self.path), self.line)
+            return FailureText(str(excinfo.value), printable(str(self.path)), self.line)
         return super().repr_failure(excinfo, style)
 
 
@@ -99,7 +100,7 @@ class QueryItem(KebabItem):
         self.set_query_properties()
         verdict = self.kebab.find_verdict(self.query)
         if verdict.outcome is Outcome.XFAILED:
-            pytest.xfail(verdict.reason)
+            pytest.xfail(safe_lines(verdict.reason))
         if verdict.outcome is not Outcome.PASSED:
             raise Failure(self._explain(verdict))
 
@@ -136,6 +137,6 @@ class GateItem(KebabItem):
         result = self.kebab.evaluate().report.gates[self._number]
         self.set_properties([("kebab_value", _or_none(result.value)), ("kebab_reason", result.reason)])
         if result.skipped:
-            pytest.skip(result.reason)
+            pytest.skip(safe_lines(result.reason))
         if not result.passed:
             raise Failure(result.reason)

@@ -21,7 +21,7 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of, golden_of
 from pytest_kebab_eval.store import Recording, RunRecorder, check_recordable
 from pytest_kebab_eval.store.results import encode_json
-from pytest_kebab_eval.text import printable, shown_path
+from pytest_kebab_eval.text import printable, safe_lines, shown_path
 
 WORKER_KEY = "kebab_recorded"
 SHOWN_MISSING = 5
@@ -94,7 +94,7 @@ class RecordingSession:
         text, is_error = self._message.text, self._message.direction < 0
         if text:
             prefix = "kebab-eval: ERROR: " if is_error else "kebab-eval: "
-            terminalreporter.write_line(f"{prefix}{text}", red=is_error, bold=is_error)
+            terminalreporter.write_line(safe_lines(f"{prefix}{text}"), red=is_error, bold=is_error)
         self._message = Line("")
 
     def pytest_unconfigure(self, config: pytest.Config) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval.settings import OPTIONS
-from pytest_kebab_eval.text import printable, shown_path
+from pytest_kebab_eval.text import printable, safe_lines, shown_path
 
 _ALWAYS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
 _WITH_SECTION = {"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
@@ -36,10 +36,9 @@ def check_ini_file(config: pytest.Config) -> None:
 def _check_ini_file(config: pytest.Config, flag: str, value: str) -> None:
     expected = _ini_file(_start(config))
     if expected is not None and expected != config.inipath:
-        raise pytest.UsageError(
-            f"pytest took its root directory from the value of {flag} and did not read"
-            f" {shown_path(expected)}; write {flag}={printable(value)} in one word"
-        )
+        text = f"pytest took its root directory from the value of {flag} and did not read"
+        text += f" {shown_path(expected)}; write {flag}={printable(value)} in one word"
+        raise pytest.UsageError(safe_lines(text))
 
 
 def _words(text: str) -> list[str]:

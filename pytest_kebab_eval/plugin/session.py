@@ -28,7 +28,7 @@ from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published, publish
 from pytest_kebab_eval.settings import Settings, Sources, resolve
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, safe_lines
 
 _BROKEN = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
 _FINE = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -118,7 +118,7 @@ def _mark_skipped(items: Sequence[pytest.Item], verdicts: Mapping[str, Verdict])
     for item in items:
         verdict = verdicts[item.query.id] if isinstance(item, QueryItem) else None
         if verdict and verdict.outcome is Outcome.SKIPPED:
-            item.add_marker(pytest.mark.skip(reason=verdict.reason))
+            item.add_marker(pytest.mark.skip(reason=safe_lines(verdict.reason)))
 
 
 class Controller:

@@ -180,7 +180,8 @@ def _changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     figures_before, figures_after = dict(_flat(before)), dict(_flat(after))
     names = _different_keys(figures_before, figures_after)
     for name in names[: 0 if queries else MOST_CHANGES_SHOWN]:
-        yield f"{name}: {_json(figures_before.get(name))} → {_json(figures_after.get(name))}"
+        shown = printable(name)
+        yield f"{shown}: {_json(figures_before.get(name))} → {_json(figures_after.get(name))}"
     if queries and names:
         yield f"and {len(names)} figures that follow from it"
 
@@ -196,7 +197,7 @@ def _query_changes(before: Any, after: Any) -> Iterator[str]:
             yield f"- {name}: gone, was {_json(was)}"
         elif was != is_now:
             changes = (
-                f"{key} {_json(was.get(key))} → {_json(is_now.get(key))}"
+                f"{printable(key)} {_json(was.get(key))} → {_json(is_now.get(key))}"
                 for key in _different_keys(was, is_now)
             )
             yield f"{name}: {', '.join(changes)}"

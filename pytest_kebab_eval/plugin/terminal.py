@@ -22,7 +22,7 @@ from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_text import Line, query_lines, summary
 from pytest_kebab_eval.reports.publishing import ShownEvidence
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.session import Controller, KebabSession
@@ -42,7 +42,7 @@ class TerminalSummary:
 
     def pytest_report_header(self) -> list[str]:
         """Name what is compared."""
-        return list(_header_lines(self._source.read_inputs()))
+        return [safe_lines(line) for line in _header_lines(self._source.read_inputs())]
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Count the items that will not run."""
@@ -57,11 +57,11 @@ class TerminalSummary:
 
     def _print_summary(self, terminal: pytest.TerminalReporter, report: CompareReport) -> None:
         runs = [brief(run_id, 30) for run_id in (report.run_a, report.run_b) if run_id]
-        terminal.section(f"kebab-eval: {' → '.join(runs)}", sep="-")
+        terminal.section(safe_lines(f"kebab-eval: {' → '.join(runs)}"), sep="-")
         for line in self._lines(report):
-            terminal.write_line(line.text, **_COLOURS.get(line.direction, {}))
+            terminal.write_line(safe_lines(line.text), **_COLOURS.get(line.direction, {}))
         for error in self._controller.published.errors:
-            terminal.write_line(f"ERROR: {error}", red=True, bold=True)
+            terminal.write_line(safe_lines(f"ERROR: {error}"), red=True, bold=True)
 
     def _lines(self, report: CompareReport) -> Iterator[Line]:
         verbosity = self._kebab.config.get_verbosity()
@@ -107,7 +107,7 @@ class TerminalSummary:
             gates = (gate for gate in report.gates if not gate.passed and gate_name(gate.gate) in failed)
             queries = self._failed_queries(failed)
             for annotation in annotate(settings.golden, gates, queries, workspace, report.problems):
-                terminal.write_line(annotation)
+                terminal.write_line(printable(annotation))  # a command, and ours
 
     def _failed_queries(self, failed: Collection[str]) -> Iterator[tuple[GoldenQuery, Verdict]]:
         """The queries whose items failed."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from pytest_kebab_eval.errors import KebabEvalError
+from pytest_kebab_eval.text import safe_lines
 
 
 @contextmanager
@@ -16,4 +17,4 @@ def usage_errors() -> Iterator[None]:
     try:
         yield
     except KebabEvalError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(safe_lines(str(error))) from None

@@ -1,4 +1,8 @@
-"""Text from a run or a golden file, made safe to show in a terminal, a log or a file name."""
+"""Text from a run or a golden file, made safe to show in a terminal, a log or a file name.
+
+`printable` makes a piece of foreign text fit to stand in a line. `safe_lines` and `safe_json` are where all
+text leaves the program: every writer prints what one of them returned, which tests/test_output.py checks.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ from urllib.parse import quote
 # characters that could move a cursor, hide text or break a line.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"  # which Persian, Hindi and many other scripts cannot be written without
-_CI_COMMAND = re.compile(r"##(?=\[|vso\[)")
-_PLAIN = re.compile(r"[ -~]*")
+_CI_COMMAND = re.compile(r"##(?=[\w.-]*\[)")  # ##[error], ##vso[…], ##teamcity[…]
+_LINE_COMMAND = re.compile(r"(\s*):(?=:)")  # ::error::, which GitHub runs at the start of a line
 _PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,119}")
 _RESERVED_FILE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
@@ -25,14 +29,44 @@ def printable(text: str) -> str:
     """
     if "##" in text:
         text = _CI_COMMAND.sub("# #", text)
-    if _PLAIN.fullmatch(text):
+    if text.isprintable():
         return text
     return "".join(
-        char.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(char) in _UNSAFE_CATEGORIES and char not in _JOINERS
-        else char
-        for char in text
+        char.encode("unicode_escape").decode("ascii") if _is_unsafe(char) else char for char in text
     )
+
+
+def _is_unsafe(char: str) -> bool:
+    return unicodedata.category(char) in _UNSAFE_CATEGORIES and char not in _JOINERS
+
+
+def safe_lines(text: str) -> str:
+    """Text, perhaps of several lines, as it may leave the program: printable, and no line a command to CI."""
+    return "\n".join(map(_safe_line, text.split("\n")))
+
+
+def _safe_line(line: str) -> str:
+    shown = printable(line)
+    return _LINE_COMMAND.sub(r"\1: ", shown, count=1) if _LINE_COMMAND.match(shown) else shown
+
+
+def safe_json(text: str) -> str:
+    """JSON as it may leave the program: what is not printable, or a command to CI, is escaped: `\\uXXXX`."""
+    return "\n".join(map(_safe_json_line, text.split("\n")))
+
+
+def _safe_json_line(line: str) -> str:
+    if "##" in line:
+        line = _CI_COMMAND.sub(r"#\\u0023", line)
+    if line.isprintable():
+        return line
+    return "".join(_json_escape(char) if _is_unsafe(char) else char for char in line)
+
+
+def _json_escape(char: str) -> str:
+    """`\\uXXXX`, twice for a character that takes two."""
+    data = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{data[at : at + 4]}" for at in range(0, len(data), 4))
 
 
 def brief(text: str, width: int = 72) -> str:

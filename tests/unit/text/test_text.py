@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.text import brief, file_name, printable, shown_path
+from pytest_kebab_eval.text import brief, file_name, printable, safe_json, safe_lines, shown_path
 
 any_text = st.text(st.characters(), max_size=60)  # also halves of surrogate pairs, which JSON can spell
 
@@ -192,3 +193,39 @@ def test_a_hostile_path_is_shown_inert() -> None:
 @pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👩\u200d💻"])
 def test_joiners_that_scripts_need_are_shown_as_they_are(text: str) -> None:
     assert printable(text) == text
+
+
+# -- text that leaves the program ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::x", ": :error::x"),
+        ("  ::error::x", "  : :error::x"),
+        (":::x", ": ::x"),
+        ("a::b", "a::b"),
+        ("one\n::two", "one\n: :two"),
+        ("a\r::b", r"a\r::b"),
+        ("##teamcity[x]", "# #teamcity[x]"),
+        ("##vso[x]", "# #vso[x]"),
+        ("###[x]", "## #[x]"),
+        ("## a heading", "## a heading"),
+        ("\x9b2J\u202e", r"\x9b2J\u202e"),
+        ("ü → 한국어", "ü → 한국어"),
+    ],
+)
+def test_lines_are_printable_and_no_commands(text: str, shown: str) -> None:
+    assert safe_lines(text) == shown
+
+
+@given(st.text())
+def test_what_is_safe_stays_as_it_is(text: str) -> None:
+    assert safe_lines(safe_lines(text)) == safe_lines(text)
+
+
+@given(st.text() | st.sampled_from(["##[x", "###teamcity[x", "\x7f\x9b", "\U000e0001", "\u202e", "𝄞한"]))
+def test_json_that_is_made_safe_keeps_its_value(text: str) -> None:
+    made = safe_json(json.dumps({text: [text]}, ensure_ascii=False, indent=2))
+    assert json.loads(made) == {text: [text]}
+    assert printable(made.replace("\n", "")) == made.replace("\n", "")
