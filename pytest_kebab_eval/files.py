@@ -30,6 +30,11 @@ _LONGEST_NAME = 255  # bytes, on most file systems
 _OPEN_FILE = re.compile(r"(?:/proc/(\d+)(?:/task/\d+)?|/dev)/fd/(\d+)")
 
 
+def exists(path: Path) -> bool:
+    """Whether there is something; False also where that cannot be known, and `Path.exists` might raise."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
 @contextmanager
 def replacing(
     path: Path, *, follow_link: bool = True, to_error: Callable[[OSError], Exception] | None = None

@@ -20,7 +20,7 @@ from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
 from pytest_kebab_eval.comparing.config_changes import mask_changes
-from pytest_kebab_eval.files import write_whole
+from pytest_kebab_eval.files import exists, write_whole
 from pytest_kebab_eval.limits import SNAPSHOT_DEPTH
 from pytest_kebab_eval.plugin.items import Failure, KebabItem
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
@@ -47,7 +47,7 @@ def is_snapshot_compared(config: pytest.Config, settings: Settings) -> bool:
     if settings.snapshot == "off" or not has_syrupy(config):
         return False
     updating = config.getoption("update_snapshots", False)
-    return updating or settings.snapshot == "require" or snapshot_path(settings.golden).exists()
+    return updating or settings.snapshot == "require" or exists(snapshot_path(settings.golden))
 
 
 # -- comparing -----------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def snapshot_lines(config: pytest.Config, settings: Settings) -> Iterator[Line]:
     if settings.snapshot == "off" or not has_syrupy(config):
         return
     former = _former_path(config, settings.golden)
-    if former.exists():
+    if exists(former):
         yield Line(_move(former, snapshot_path(settings.golden)), -1)
     elif not is_snapshot_compared(config, settings):
         yield Line("snapshot: none yet; record one with --snapshot-update")
@@ -246,6 +246,6 @@ def _former_path(config: pytest.Config, golden: Path) -> Path:
 
 def _move(former: Path, path: Path) -> str:
     old, new = (shlex.quote(shown_path(path)) for path in (former, path))
-    if path.exists():
+    if exists(path):
         return f"snapshot: {old} is no longer used; remove it: git rm {old}"
     return f"snapshot: not compared, because {old} is at its former path; move it: git mv {old} {new}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import SettingsError
+from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.settings.kinds import convert
 from pytest_kebab_eval.settings.options import BY_NAME
 from pytest_kebab_eval.settings.sources import Given, Sources
@@ -99,8 +100,4 @@ def default_database(directory: Path, environment: Mapping[str, str] | None = No
     # Without a home directory, as some containers are, this stays `~/…`, and there is nothing there.
     data_home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # noqa: PTH111
     in_data_home = Path(data_home, "kebab", DATABASE_NAME)
-    return in_data_home if not _can_see(here) and _can_see(in_data_home) else here
-
-
-def _can_see(path: Path) -> bool:
-    return os.path.exists(path)  # noqa: PTH110  False also where the directory may not be entered
+    return in_data_home if not exists(here) and exists(in_data_home) else here

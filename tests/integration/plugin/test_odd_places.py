@@ -27,8 +27,8 @@ def assert_no_traceback(outcome: pytest.RunResult) -> None:
 
 
 @pytest.fixture
-def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No HOME, and a user whom the system does not know, as in some containers."""
+def _no_home(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in some containers: no HOME (pytester, behind `project`, has set one), and an unknown user."""
     import pwd
 
     def unknown(uid: int) -> object:
@@ -73,6 +73,16 @@ def test_closed_standard_input_changes_nothing(project: Project) -> None:
     command = f"{sys.executable} -m pytest -q --kebab-run-a=A --kebab-run-b=A2 <&-"
     outcome = project.pytester.run("bash", "-c", command)
     assert outcome.ret == 0
+    assert_no_traceback(outcome)
+
+
+@pytest.mark.parametrize("option", ["--kebab-db", "--kebab-golden"])
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_name_that_is_too_long_is_wrong_use(project: Project, option: str, joined: bool) -> None:
+    name = "x" * 300
+    outcome = project.pytest(*([f"{option}={name}"] if joined else [option, name]))
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines([f"ERROR: cannot * {name}: *"])
     assert_no_traceback(outcome)
 
 

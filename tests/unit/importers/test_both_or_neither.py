@@ -106,6 +106,18 @@ def test_a_database_that_another_process_made_meanwhile_gets_the_run_too(
     assert names(tmp_path) == {"db.sqlite", "g.yaml"}
 
 
+DIE_AT_COMMIT = """
+import os, sqlite3
+
+class Dying(sqlite3.Connection):
+    def execute(self, sql, *values):
+        if sql == "COMMIT":
+            os._exit(9)
+        return super().execute(sql, *values)
+
+connect = sqlite3.connect
+sqlite3.connect = lambda path, **more: connect(path, factory=Dying, **more)
+"""
 IMPORT = """
 from pytest_kebab_eval.cli import main
 main()
@@ -117,19 +129,38 @@ files._take_name = lambda *_: os._exit(9)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="file locks of POSIX")
-def test_what_an_import_left_that_died_is_removed_by_the_next(tmp_path: Path) -> None:
+posix = pytest.mark.skipif(sys.platform == "win32", reason="file locks of POSIX")
+
+
+def run_import(directory: Path, script: str) -> int:
+    """Import in a process of its own; returns its exit code."""
     for name, text in FILES.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (directory / name).write_text(text, encoding="utf-8")
+    given = ["--run", "run.txt", "--qrels", "qrels.txt", "--db", "db.sqlite", "--golden-out", "g.yaml"]
+    command = [sys.executable, "-c", script + IMPORT, "import", "trec", *given, "--overwrite"]
+    return subprocess.run(command, cwd=directory, check=False, capture_output=True).returncode
 
-    def run(script: str) -> int:
-        given = ["--run", "run.txt", "--qrels", "qrels.txt", "--db", "db.sqlite", "--golden-out", "g.yaml"]
-        command = [sys.executable, "-c", script, "import", "trec", *given]
-        return subprocess.run(command, cwd=tmp_path, check=False, capture_output=True).returncode
 
-    assert run(DIE_BEFORE_THE_DATABASE_HAS_ITS_NAME + IMPORT) == 9
+@posix
+@pytest.mark.parametrize(
+    "script", [DIE_BEFORE_THE_DATABASE_HAS_ITS_NAME, DIE_AT_COMMIT], ids=["name", "commit"]
+)
+def test_what_an_import_left_that_died_is_removed_by_the_next(tmp_path: Path, script: str) -> None:
+    assert run_import(tmp_path, script) == 9
     assert len(names(tmp_path)) == 2  # a golden file and a database, neither with its name
     assert not names(tmp_path) & {"db.sqlite", "g.yaml"}
-    assert run(IMPORT) == 0
+    assert run_import(tmp_path, "") == 0
     assert names(tmp_path) == {"db.sqlite", "g.yaml"}
     assert len(load_golden_set(tmp_path / "g.yaml").queries) == 1
+
+
+@posix
+def test_an_import_that_dies_at_the_commit_leaves_the_golden_file_and_the_runs(tmp_path: Path) -> None:
+    db = make_database(tmp_path / "db.sqlite", old={"q1": result("c1")})
+    (tmp_path / "g.yaml").write_text("old", encoding="utf-8")
+    before = dump(db)
+    assert run_import(tmp_path, DIE_AT_COMMIT) == 9
+    assert dump(db) == before
+    assert (tmp_path / "g.yaml").read_text("utf-8") == "old"
+    assert run_import(tmp_path, "") == 0
+    assert names(tmp_path) == {"db.sqlite", "g.yaml"}
