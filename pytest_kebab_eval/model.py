@@ -181,11 +181,16 @@ class ExpectedSpan(Value, frozen=True):
     chunk_id: str | None = None
 
 
+# What may be lost and accepted; an error or a missing result may not.
+ACCEPTABLE_CHECKS = ("retrieval", "answer", "refusal", "citation", "loss", "attribution")
+
+
 class Xfail(Value, frozen=True):
     """A known regression, accepted until a date."""
 
     reason: str
     until: datetime.date | None = None
+    checks: tuple[str, ...] = ACCEPTABLE_CHECKS
 
 
 class GoldenQuery(Value, frozen=True):
