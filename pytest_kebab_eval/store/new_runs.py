@@ -32,7 +32,7 @@ def check_recordable(db: Path, run_id: str, *, with_chunks: bool = False) -> Non
     try:
         _check_writable(db)
         if db.exists():
-            with closing(_connect(db)) as connection:
+            with closing(connect(db, "mode=rw", RECORD_TIMEOUT_S)) as connection:
                 _check_new(connection, run_id, db)
                 if with_chunks:
                     check_own(connection, db)
@@ -62,7 +62,7 @@ def write_run(
 ) -> None:
     """Store a run, its rows (query id, `result_json`) and the chunks of its index in one transaction."""
     config = encode_json("config", run.config).decode()
-    with _store_errors(db), closing(_connect(db)) as connection:
+    with _store_errors(db), closing(_connect_to_record(db)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         if not _tables(connection):
             for statement in SCHEMA:
@@ -82,7 +82,7 @@ def write_run(
         connection.execute("COMMIT")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect_to_record(path: Path) -> sqlite3.Connection:
     return connect(path, "mode=rwc", RECORD_TIMEOUT_S, RECORDING_SQL_STEPS)
 
 

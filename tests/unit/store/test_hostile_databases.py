@@ -262,7 +262,7 @@ def test_a_check_that_the_json_is_valid_does_not_matter(path: Path) -> None:
 # -- bounds ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("use", [read, store])
+@USES
 def test_a_table_whose_pages_lead_in_circles_is_given_up_on(path: Path, use: Callable[[Path], None]) -> None:
     endless_table(path, "eval_runs")
     assert "it takes more steps than a database of its size can need" in refusal(use, path)
