@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import pytest
 
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import SnapshotItem
-from pytest_kebab_eval.text import printable, safe_lines
+from pytest_kebab_eval.text import CI_COMMAND, printable, safe_lines
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.model import GoldenQuery
@@ -61,9 +60,6 @@ def gate_name(gate: str) -> str:
     return f"gate[{escaped(gate)}]"
 
 
-_CI_COMMAND = re.compile(r"##(?=\w*\[)")
-
-
 def escaped(text: str) -> str:
     """Printable; texts that differ stay different, since all that changes becomes an escape."""
-    return printable(_CI_COMMAND.sub(r"#\\x23", text.replace("\\", "\\\\")))
+    return printable(CI_COMMAND.sub(r"#\\x23", text.replace("\\", "\\\\")))

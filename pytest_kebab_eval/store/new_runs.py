@@ -33,7 +33,7 @@ def check_recordable(db: Path, run_id: str, *, with_chunks: bool = False) -> Non
     try:
         _check_writable(db)
         if db.exists():
-            with closing(_connect(db)) as connection:
+            with closing(connect(db, "mode=rw", RECORD_TIMEOUT_S)) as connection:
                 _check_new(connection, run_id, db)
                 if with_chunks:
                     check_own(connection, db)
@@ -77,7 +77,7 @@ def write_run(
 def remove_run(db: Path, run_id: str, *, with_file: bool) -> None:
     """Remove a run that was just stored; and the database, if it was made for this run and has no other."""
     try:
-        with closing(_connect(db)) as connection:
+        with closing(_connect_to_record(db)) as connection:
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("DELETE FROM eval_query_results WHERE run_id = ?", (run_id,))
             connection.execute("DELETE FROM eval_runs WHERE run_id = ?", (run_id,))
@@ -109,7 +109,7 @@ def _write_run(
     journal: str | None = None,
 ) -> None:
     config = encode_json("config", run.config).decode()
-    with closing(_connect(db)) as connection:
+    with closing(_connect_to_record(db)) as connection:
         if journal:
             connection.execute(f"PRAGMA journal_mode = {journal}")
         connection.execute("BEGIN IMMEDIATE")
@@ -131,7 +131,7 @@ def _write_run(
         connection.execute("COMMIT")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect_to_record(path: Path) -> sqlite3.Connection:
     return connect(path, "mode=rwc", RECORD_TIMEOUT_S, RECORDING_SQL_STEPS)
 
 

@@ -71,19 +71,18 @@ def text_of(value: object) -> str:
 
 
 def _kinds(connection: sqlite3.Connection, schema: str) -> dict[str, str]:
-    """What each table is, by its name in lower case, as SQLite compares them."""
+    """What each table is, by its name in lower case, as SQLite compares them.
+
+    SQLite itself sees to it that these rows are true. Its `PRAGMA table_list` would say the same, but it
+    compiles every view in the file, which views of views can make take for ever.
+    """
     rows = connection.execute(
         f"SELECT name, type, rootpage FROM {schema}.sqlite_master WHERE type IN ('table', 'view')"
     )
-    kinds = {
+    return {
         text_of(name).lower(): "view" if text_of(kind) == "view" else "table" if page else "virtual table"
         for name, kind, page in rows
     }
-    # The rows above may say anything; SQLite 3.37 and later say what they were taken for.
-    for _, name, kind, *_ in connection.execute(f"PRAGMA {schema}.table_list"):
-        if text_of(kind) in ("view", "virtual"):
-            kinds[text_of(name).lower()] = "view" if text_of(kind) == "view" else "virtual table"
-    return kinds
 
 
 def _check_columns(connection: sqlite3.Connection, path: Path, schema: str, table: str) -> None:

@@ -162,16 +162,13 @@ class Masked(NamedTuple):
 
 
 def mask_config(config: Mapping[str, Any], patterns: Sequence[str] = (), keep: Sequence[str] = ()) -> Masked:
-    """Mask what looks like a secret, and what a pattern matches; the keys to keep stay as they are.
+    """Mask what looks like a secret, and what a pattern matches; a plain value of a key to keep is kept.
 
     A pattern is that of a file name (`*`, `?`), for a key at any depth or for a whole dotted key.
     """
-    digests: dict[str, str] = {}
-    masker = _Masker(tuple(pattern.lower() for pattern in patterns), digests)
-    return Masked(
-        {key: value if key in keep else masker.value(value, key, key, 1) for key, value in config.items()},
-        digests,
-    )
+    masker = _Masker(tuple(pattern.lower() for pattern in patterns), {})
+    kept = {key: config[key] for key in keep if isinstance(config.get(key), (str, int, float))}
+    return Masked(masker.entries(config) | kept, masker.digests)
 
 
 def mask_setting(path: str, value: Any, patterns: Sequence[str] = ()) -> Any:
@@ -186,6 +183,14 @@ class _Masker(NamedTuple):
     patterns: tuple[str, ...]
     digests: dict[str, str]
 
+    def entries(self, config: Mapping[str, Any], prefix: str = "", depth: int = 1) -> dict[str, Any]:
+        """All entries of a mapping; a key may be a secret itself."""
+        names = {name: mask_text(str(name)) for name in config}
+        return {
+            shown: self.value(config[name], str(name), f"{prefix}{shown}", depth)
+            for name, shown in names.items()
+        }
+
     def value(self, value: Any, key: str, path: str, depth: int) -> Any:
         """The value of a key; a number counts only where the key is that of a secret."""
         if value is None or isinstance(value, bool) or value in ("", [], {}, MASK):
@@ -193,10 +198,7 @@ class _Masker(NamedTuple):
         if depth > MASKED_DEPTH or is_secret_key(key) or self._is_listed(key, path):
             return self._hide(value, MASK, path)
         if isinstance(value, Mapping):
-            return {
-                name: self.value(inner, str(name), f"{path}.{name}", depth + 1)
-                for name, inner in value.items()
-            }
+            return self.entries(value, f"{path}.", depth + 1)
         if isinstance(value, (list, tuple)):
             return [self.value(inner, "", f"{path}.{at}", depth + 1) for at, inner in enumerate(value)]
         masked = mask_text(value) if isinstance(value, str) else value
@@ -207,16 +209,20 @@ class _Masker(NamedTuple):
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.patterns)
 
     def _hide(self, value: Any, masked: str, path: str) -> str:
-        self.digests[path] = _digest(repr(value))
+        self.digests[path] = _digest(value)
         return masked
 
 
 _DIGEST_KEY = os.urandom(16)
 
 
-def _digest(text: str) -> str:
+def _digest(value: Any) -> str:
     import hashlib
 
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = "nested too deeply"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=_DIGEST_KEY, digest_size=16).hexdigest()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -85,10 +86,44 @@ def test_a_view_whose_name_is_spelt_in_capitals_is_refused(path: Path, use: Call
 
 
 @USES
-def test_a_view_that_is_listed_as_a_table_is_refused(path: Path, use: Callable[[Path], None]) -> None:
-    sql = f"CREATE VIEW eval_runs AS {ENDLESS} {COLUMNS['eval_runs']} FROM t"
-    change_schema(path, "UPDATE sqlite_master SET sql = ?, rootpage = 0 WHERE name = 'eval_runs'", sql)
-    assert "k.sqlite" in refusal(use, path)
+@pytest.mark.parametrize("change", ["sql = ?", "sql = ?, rootpage = 0", "sql = ?, name = 'harmless'"])
+def test_a_view_that_is_listed_as_something_else_is_refused(
+    path: Path, change: str, use: Callable[[Path], None]
+) -> None:
+    view = f"CREATE VIEW documents AS {ENDLESS} {COLUMNS['documents']} FROM t"
+    change_schema(path, "DELETE FROM sqlite_master WHERE name = 'sqlite_autoindex_documents_1'")
+    change_schema(path, f"UPDATE sqlite_master SET {change} WHERE name = 'documents'", view)
+    assert "malformed database schema" in refusal(use, path)
+
+
+@USES
+def test_views_of_views_that_take_for_ever_to_compile_do_not_matter(
+    path: Path, use: Callable[[Path], None]
+) -> None:
+    views = [f"CREATE VIEW v{n + 1} AS SELECT a.x FROM v{n} AS a, v{n} AS b" for n in range(40)]
+    run_sql(path, "CREATE VIEW v0 AS SELECT 1 AS x", *views)
+    started = time.perf_counter()
+    use(path)
+    assert time.perf_counter() - started < 10  # half a minute, if SQLite is asked to list them
+
+
+def test_tables_by_any_quotes_and_of_any_module_do_not_matter(path: Path) -> None:
+    run_sql(
+        path,
+        'CREATE TABLE "a ""b" (x)',
+        "CREATE TABLE [chunks of old] (x)",
+        "CREATE TABLE `eval_runs``` AS SELECT 1 AS x",
+        "ALTER TABLE documents RENAME TO former",
+        "ALTER TABLE former RENAME TO documents",
+        "CREATE VIEW broken AS SELECT nosuch(x) FROM missing",
+        "CREATE TABLE numbered (n INTEGER PRIMARY KEY AUTOINCREMENT, chunks)",
+        "ANALYZE",
+    )
+    module = "CREATE VIRTUAL TABLE vectors USING vec0(chunks float[3])"
+    change_schema(path, "INSERT INTO sqlite_master VALUES ('table', 'vectors', 'vectors', 0, ?)", module)
+    assert readable(path).hits
+    store(path)
+    record(path)
 
 
 @USES
@@ -227,7 +262,7 @@ def test_a_check_that_the_json_is_valid_does_not_matter(path: Path) -> None:
 # -- bounds ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("use", [read, store])
+@USES
 def test_a_table_whose_pages_lead_in_circles_is_given_up_on(path: Path, use: Callable[[Path], None]) -> None:
     endless_table(path, "eval_runs")
     assert "it takes more steps than a database of its size can need" in refusal(use, path)

@@ -206,11 +206,25 @@ def test_a_key_to_keep_is_not_masked() -> None:
     }
 
 
-def test_a_configuration_that_is_nested_too_deeply_is_masked_there() -> None:
+@pytest.mark.parametrize("depth", [10, 60, 300, 2000])
+def test_a_configuration_that_is_nested_too_deeply_is_masked_there(depth: int) -> None:
     config: dict[str, Any] = {"x": "sk-abcdefgh12345678"}
-    for _ in range(900):
-        config = {"x": config}
+    for number in range(depth):
+        config = {"x": [config]} if number % 2 else {"x": config}
     assert "sk-abc" not in str(masked(config))
+
+
+def test_a_key_may_be_a_secret_itself() -> None:
+    found = mask_config({"users": {"sk-abcdefgh12345678": {"password": "x"}}})
+    assert found.config == {"users": {MASK: {"password": MASK}}}
+    assert list(found.digests) == ["users.***.password"]
+
+
+def test_a_key_to_keep_is_searched_all_the_same_if_it_holds_more_than_a_value() -> None:
+    config = {"chunker_version": {"name": "v1", "token": "x"}}
+    assert mask_config(config, keep=["chunker_version"]).config == {
+        "chunker_version": {"name": "v1", "token": MASK}
+    }
 
 
 def test_digests_tell_whether_secrets_differ_and_nothing_else() -> None:
