@@ -47,7 +47,7 @@ def answer_causes(entry: Entry, a: Result, b: Result) -> Causes:
     """No answer, a broken rule, or no claim."""
     if b.usable_answer is None:
         return frozenset({"no_answer"})
-    causes = set()
+    causes = {"refused"} if b.refused else set()
     if keeps_rules(entry, a) and keeps_rules(entry, b) is False:
         causes.add("answer_rule")
     if has_claim(entry, a) and has_claim(entry, b) is False:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .case import Case, Entry, Run
@@ -35,6 +36,8 @@ class Departures:
     xfail_covers_errors: bool = False
     errors_everywhere_pass: bool = False
     empty_values_are_accepted: bool = False
+    removed_failures_pass: bool = False
+    overlap_is_by_place: bool = False
 
 
 CONTRACT = Departures()
@@ -53,6 +56,7 @@ class Verdict:
     lost: frozenset[str] | None = None
     gained: frozenset[str] | None = None
     causes: frozenset[str] = frozenset()
+    overlap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,12 @@ class Judgment:
     verdicts: dict[str, Verdict]
     compared: frozenset[str] = frozenset()
     usage_error: bool = False
+    removed_failures_pass: bool = False
     session_fails: frozenset[bool] = frozenset({False})
     mode: str | None = None
     other_items: dict[str, Outcomes] = field(default_factory=dict)
     aggregates: dict[str, dict[str, Value]] = field(default_factory=dict)
+    slices: dict[str, dict[str, dict[str, Value]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,13 @@ class Judge:
             return Judgment({}, usage_error=True)
         verdicts = {sides.entry["id"]: self._verdict(sides) for sides in self.sides}
         compared = frozenset(sides.entry["id"] for sides in self.sides if sides.a or sides.b)
-        return Judgment(verdicts, compared, session_fails=self._session_fails(), mode=self.matching.mode)
+        return Judgment(
+            verdicts,
+            compared,
+            removed_failures_pass=self.departures.removed_failures_pass,
+            session_fails=self._session_fails(),
+            mode=self.matching.mode,
+        )
 
     def _is_wrong_use(self) -> bool:
         if self.case.options.wrong:
@@ -119,7 +131,14 @@ class Judge:
         outcomes = self._outcomes(sides, kind, lost, open_checks)
         targets = self._named_targets(sides.entry, ranks_a, ranks_b)
         causes = self._causes(sides, lost) if lost and not open_checks else frozenset()
-        return Verdict(kind, rank_a, rank_b, lost, open_checks, outcomes, *targets, causes)
+        overlap = overlap_of(sides.a, sides.b, self._top)
+        return Verdict(kind, rank_a, rank_b, lost, open_checks, outcomes, *targets, causes, overlap)
+
+    def _top(self, result: Result) -> set[str]:
+        """The ids of the top 10 (`--kebab-compare-k`)."""
+        if self.departures.overlap_is_by_place:
+            return {hit["chunk_id"] for hit in result.hits[: self.compare_k]}
+        return {hit["chunk_id"] for hit in result.hits if hit["rank"] <= self.compare_k}
 
     def _causes(self, sides: Sides, lost: frozenset[str]) -> frozenset[str]:
         return causes_of(self.matching, sides.entry, (sides.a or Result(), sides.b), lost)
@@ -246,6 +265,14 @@ def result_of(run: Run | None, query_id: str) -> Result | None:
 def is_judged(result: Result | None) -> bool:
     """Whether there is something to look into."""
     return result is not None and not result.errored
+
+
+def overlap_of(a: Result | None, b: Result | None, top: Callable[[Result], set[str]]) -> float | None:
+    """'ids shared by both top k over their union'; None where a side has nothing to compare."""
+    if a is None or b is None or a.errored or b.errored:
+        return None
+    shared, either = top(a) & top(b), top(a) | top(b)
+    return round(len(shared) / len(either), 4) if either else None
 
 
 def kind_of(rank_a: int | None, rank_b: int | None) -> str:
