@@ -123,7 +123,6 @@ def preload(directory: Path) -> None:
     case = Case(0, [{"id": "q", "query": "?", "expected_chunk_ids": ["c"]}], run_a, run_b)
     case.write(directory)
     (directory / "modules_seen.py").write_text(MODULES_SEEN, encoding="utf-8")
-    os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(directory)])
     sys.path.append(str(directory))
     run_gate(case, directory, "-p", "modules_seen", plugins=True)
     for name in (directory / "modules.txt").read_text(encoding="utf-8").split():
