@@ -243,7 +243,9 @@ class Judge:
             return frozenset({True})
         if all(result.errored for result in results):
             return frozenset({not self.departures.errors_everywhere_pass})
-        return self._nothing_found()
+        golden = {sides.entry["id"] for sides in self.sides}
+        one_is_empty = any(not golden & set(run.rows) for run in self.matching.runs)
+        return self._nothing_found() | ({True} if one_is_empty else set())
 
     def _nothing_found(self) -> frozenset[bool]:
         """No expected id at any rank; a warning 'with fewer than five such queries'."""
