@@ -78,7 +78,7 @@ def taken_out(rng: random.Random, case: Case, directory: Path, mode: str) -> Ses
 
 def short_report(rng: random.Random) -> tuple[str, ...]:
     """Mostly without report.html, which takes the longest."""
-    return () if rng.random() < 0.1 else ("--kebab-no-html",)
+    return () if rng.random() < 0.03 else ("--kebab-no-html",)
 
 
 def item_names(case: Case) -> frozenset[str]:
