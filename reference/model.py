@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .case import Case, Entry, Run
-from .causes import causes_of
+from .causes import COMPARED_RANKS, causes_of
 from .checks import (
     OPEN,
     Open,
@@ -21,7 +21,6 @@ from .checks import (
 from .matching import EXACT, Matching
 from .results import Result, read_row
 
-COMPARED_RANKS = 10
 FEWEST_MEASURED = 5
 
 Outcomes = frozenset[str]
