@@ -32,7 +32,7 @@ PASSED, FAILED, SKIPPED, XFAILED = (frozenset({name}) for name in ("passed", "fa
 class Departures:
     """Where the product is known to differ from the contract; all False is the contract.
 
-    A comparison that agrees only with some of them is counted as known. Delete one when it is fixed or agreed.
+    A comparison that agrees only with some of them counts as known. Delete one when it is fixed or agreed.
     """
 
     # 2.3: an xfail "covers lost checks, not an error or a missing result"
