@@ -9,6 +9,8 @@ from .results import Result
 
 Causes = frozenset[str]
 
+COMPARED_RANKS = 10
+
 
 def causes_of(
     matching: Matching, entry: Entry, results: tuple[Result, Result | None], checks: Causes
@@ -35,7 +37,8 @@ def retrieval_causes(matching: Matching, entry: Entry, a: Result, b: Result) -> 
     if matching.correct_ranks(entry, b):
         return frozenset({"below_cutoff"})
     targets = matching.compared_targets(entry)
-    found = {hit["doc_id"] for hit in a.hits if any(matching.is_target(hit, target) for target in targets)}
+    top = [hit for hit in a.hits if hit["rank"] <= (matching.case.options.compare_k or COMPARED_RANKS)]
+    found = {hit["doc_id"] for hit in top if any(matching.is_target(hit, target) for target in targets)}
     docs = {hit["doc_id"] for hit in b.hits}
     if docs & found:
         return frozenset({"wrong_chunk"})
@@ -47,7 +50,7 @@ def answer_causes(entry: Entry, a: Result, b: Result) -> Causes:
     """No answer, a broken rule, or no claim."""
     if b.usable_answer is None:
         return frozenset({"no_answer"})
-    causes = set()
+    causes = {"refused"} if b.refused else set()
     if keeps_rules(entry, a) and keeps_rules(entry, b) is False:
         causes.add("answer_rule")
     if has_claim(entry, a) and has_claim(entry, b) is False:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import random
 import shutil
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from .case import Case
 from .differences import Session, differences
-from .gates import SNAPSHOT, judge_with_gates
+from .gates import SNAPSHOT, has_snapshot_item, judge_with_gates
 from .generate import Generator
 from .model import Departures, Judgment
 from .product import lock_golden, preload, run_gate
@@ -77,14 +78,14 @@ def taken_out(rng: random.Random, case: Case, directory: Path, mode: str) -> Ses
 
 def short_report(rng: random.Random) -> tuple[str, ...]:
     """Mostly without report.html, which takes the longest."""
-    return () if rng.random() < 0.1 else ("--kebab-no-html",)
+    return () if rng.random() < 0.03 else ("--kebab-no-html",)
 
 
 def item_names(case: Case) -> frozenset[str]:
     """The names of all items."""
     names = [f"query[{entry['id']}]" for entry in case.golden]
     names += [f"gate[{gate}]" for gate in case.options.gates]
-    return frozenset([*names, SNAPSHOT] if case.options.snapshot == "require" else names)
+    return frozenset([*names, SNAPSHOT] if has_snapshot_item(case) else names)
 
 
 def random_keyword(rng: random.Random, case: Case) -> tuple[str, frozenset[str]]:
@@ -102,10 +103,11 @@ def random_keyword(rng: random.Random, case: Case) -> tuple[str, frozenset[str]]
 def explained(case: Case, session: Session) -> list[str]:
     """The fewest known departures with which the product agrees; none if they do not explain it."""
     fields = [field.name for field in dataclasses.fields(Departures)]
-    for names in [*([name] for name in fields), fields]:
+    subsets = (itertools.combinations(fields, count) for count in range(1, len(fields) + 1))
+    for names in itertools.chain.from_iterable(subsets):
         departures = Departures(**dict.fromkeys(names, True))
         if not differences(case, judge_with_gates(case, departures), session):
-            return names
+            return list(names)
     return []
 
 

@@ -180,6 +180,17 @@ def judge_with_gates(case: Case, departures: Departures = CONTRACT) -> Judgment:
     gates = Gates(case, judge, judgment)
     if judgment.usage_error or gates.is_wrong_use():
         return Judgment({}, usage_error=True)
-    snapshot = {SNAPSHOT: FAILED} if case.options.snapshot == "require" else {}
+    snapshot = {SNAPSHOT: FAILED} if has_snapshot_item(case) else {}
     items = {f"gate[{text}]": outcomes for text, outcomes in gates.outcomes().items()} | snapshot
-    return replace(judgment, other_items=items, aggregates=gates.aggregates())
+    slices = {name: gates.aggregates(name) for name in sorted(slice_names(case))}
+    return replace(judgment, other_items=items, aggregates=gates.aggregates(), slices=slices)
+
+
+def has_snapshot_item(case: Case) -> bool:
+    """A snapshot is of a comparison; where there is none yet, only `require` asks for one."""
+    return case.options.snapshot == "require" and case.is_comparison
+
+
+def slice_names(case: Case) -> set[str]:
+    """The slices of the golden set."""
+    return {f"difficulty={entry['difficulty']}" for entry in case.golden if "difficulty" in entry}

@@ -27,9 +27,9 @@ class Generator:
         self.seed = seed
         self.rng = random.Random(seed)  # noqa: S311
         self.world = make_world(self.rng)
+        self.is_locked = self.world.ids_used_again or self.chance(0.15)
         self.versions = self._versions()
         self.has_answers = self.chance(0.6)
-        self.is_locked = self.versions[0] == FIRST and self.chance(0.15)
 
     def chance(self, share: float) -> bool:
         """True in that share of the cases."""
@@ -37,9 +37,11 @@ class Generator:
 
     def _versions(self) -> tuple[str | None, str | None]:
         """The chunkers of A and B; a version is left out only where no table would say whose rows count."""
+        if self.is_locked and self.chance(0.2) and not self.world.ids_used_again:
+            return SECOND, SECOND
         if self.chance(0.55):
             return FIRST, FIRST
-        if self.world.tables:
+        if self.world.tables or self.is_locked:
             return FIRST, SECOND
         return self.rng.choice([(FIRST, SECOND), (None, None), (None, SECOND), (FIRST, None)])
 
@@ -117,6 +119,8 @@ class Generator:
         entry: Entry = {"expected_chunk_ids": ids}
         if self.chance(0.2):
             entry = {"relevance": {chunk_id: self.rng.randint(1, 3) for chunk_id in ids}}
+            others = [chunk.chunk_id for chunk in self.world.first if chunk.chunk_id not in ids]
+            entry["relevance"] |= dict.fromkeys(others[:1], 0) if self.chance(0.4) else {}
         if self.chance(0.4):
             entry["expected_doc_ids"] = sorted({chunk.doc_id for chunk in chunks})
         if self.chance(0.2):

@@ -14,6 +14,7 @@ from .results import Result
 Rows = list[tuple[Entry, Result]]
 
 CUTOFFS = (1, 3, 5, 10)
+OTHER_CUTOFFS = (2, 7, 20)  # of gates
 DEFAULT_K = 5
 DEEPEST_MRR = 10
 
@@ -145,7 +146,7 @@ def at_cutoffs(
     values: dict[str, Value] = {}
     for name, formula in formulas.items():
         values[name.format("k")] = mean(formula(one, one.own_k) for one in rankings)
-        values |= {name.format(k): mean(formula(one, k) for one in rankings) for k in CUTOFFS}
+        values |= {name.format(k): mean(formula(one, k) for one in rankings) for k in CUTOFFS + OTHER_CUTOFFS}
     return values
 
 

@@ -19,15 +19,17 @@ import pytest
 from .case import Case, Run
 
 # Plugins that a developer's environment may have; with none of them, passing items take the short path.
-OTHER_PLUGINS = (
-    "html",
-    "metadata",
-    "timeout",
-    "rerunfailures",
-    "pytest_cov",
-    "hypothesispytest",
-    "xdist",
-    "benchmark",
+OTHER_PLUGINS = ("html", "metadata", "timeout", "rerunfailures", "pytest_cov", "hypothesispytest", "xdist")
+# Parts of pytest that have no say here, left out for speed.
+UNUSED_PARTS = (
+    "doctest",
+    "unittest",
+    "pastebin",
+    "stepwise",
+    "setuponly",
+    "setupplan",
+    "debugging",
+    "logging",
 )
 QUIET = ("-q", "--no-header", "--tb=line", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
@@ -63,7 +65,11 @@ def run_pytest(arguments: list[str]) -> int:
 def run_gate(case: Case, directory: Path, *more: str, plugins: bool = False) -> Observed:
     """One session in a process of its own, which has all modules but no state of another session."""
     xdist = "-n" in more
-    left_out = () if plugins else tuple(name for name in OTHER_PLUGINS if not (xdist and name == "xdist"))
+    left_out = (
+        ()
+        if plugins
+        else tuple(name for name in OTHER_PLUGINS + UNUSED_PARTS if not (xdist and name == "xdist"))
+    )
     arguments = [
         *QUIET,
         *(f"-pno:{name}" for name in left_out),
@@ -123,7 +129,6 @@ def preload(directory: Path) -> None:
     case = Case(0, [{"id": "q", "query": "?", "expected_chunk_ids": ["c"]}], run_a, run_b)
     case.write(directory)
     (directory / "modules_seen.py").write_text(MODULES_SEEN, encoding="utf-8")
-    os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(directory)])
     sys.path.append(str(directory))
     run_gate(case, directory, "-p", "modules_seen", plugins=True)
     for name in (directory / "modules.txt").read_text(encoding="utf-8").split():

@@ -6,7 +6,7 @@ import random
 
 from .case import Entry
 
-CUTOFFS = (1, 3, 5, 10, "k")
+CUTOFFS = (1, 2, 3, 5, 7, 10, 20, "k")
 RANKING = (
     "hit@{}",
     "recall@{}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .case import Chunk, Entry
 
@@ -34,6 +34,7 @@ class World:
     with_citations: bool
     with_text: bool
     kind: str
+    ids_used_again: bool = False
 
     @property
     def tables(self) -> tuple[Chunk, ...] | None:
@@ -67,9 +68,16 @@ def make_world(rng: random.Random) -> World:
     documents = range(rng.randint(1, 4))
     first = tuple(chunk for number in documents for chunk in cut(rng, number, FIRST, kind))
     second = tuple(chunk for number in documents for chunk in cut(rng, number, SECOND, kind))
+    if rng.random() < 0.08:
+        return World(first, with_ids_used_again(second), "none", True, False, kind, ids_used_again=True)
     with_citations = rng.random() < 0.7
     with_tables = rng.choices(["none", "empty", "first", "second", "both"], [5, 1, 3, 2, 3])[0]
     return World(first, second, with_tables, with_citations, with_citations and rng.random() < 0.6, kind)
+
+
+def with_ids_used_again(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
+    """The second chunker's chunks under ids of the first's."""
+    return tuple(replace(chunk, chunk_id=chunk.chunk_id.replace("-w", "-c")) for chunk in chunks)
 
 
 def cut(rng: random.Random, number: int, version: str, kind: str) -> list[Chunk]:
