@@ -89,7 +89,7 @@ def _refuse_runs_in_ini(config: pytest.Config) -> None:
         if not option.has_ini and config.getini(option.ini) is not None:
             instead = f"{option.flag} or {option.env}" if option.env else option.flag
             raise pytest.UsageError(
-                f"{_ini_source(config, option)} is not an ini value; give {instead} instead"
+                safe_lines(f"{_ini_source(config, option)} is not an ini value; give {instead} instead")
             )
 
 
