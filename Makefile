@@ -4,9 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SITE_VENV := build/site-venv
 RELEASE_VENV := build/release-venv
+SECONDS ?= 60
+KILLS ?= 300
+FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types coverage check bench docs site sdist clean
+.PHONY: help demo test lowest newest lint types coverage check reference bench fuzz faults docs site sdist clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -22,7 +25,7 @@ $(VENV)/.installed: $(VENV)/.package
 	@touch $@
 
 demo: $(VENV)/.package ## catch a regression in the bundled example
-	@$(BIN)/python examples/quickstart/demo.py build/demo
+	@$(BIN)/python examples/quickstart/demo.py --numbered build/demo
 
 test: $(VENV)/.installed ## run the tests
 	$(BIN)/python -m pytest -n 2
@@ -48,8 +51,24 @@ coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
 
 check: lint types coverage ## what a change should pass before it is proposed
 
+COMPARISONS ?= 200
+SEED ?= 1
+reference: $(VENV)/.installed ## hold the gate against a second reading of the contract, on random comparisons
+	$(BIN)/python -m reference.compare --comparisons $(COMPARISONS) --seed $(SEED)
+
 bench: $(VENV)/.installed ## measure the promises on speed; half an hour, and 10 GB of disk
 	$(BIN)/python benchmarks/bench.py --output docs/performance.md
+
+# atheris is not there for every Python and platform; without it, the inputs are not guided by coverage.
+$(VENV)/.fuzz: $(VENV)/.installed
+	$(PIP) install --group fuzz || echo 'atheris cannot be installed here; fuzzing goes without it'
+	@touch $@
+
+fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, or for one TARGET=name
+	$(BIN)/python -m fuzzing --seconds $(SECONDS) $(if $(TARGET),--target $(TARGET))
+
+faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that write: KILLS=300 FAILURES=300
+	$(BIN)/python -m fuzzing.faults --kills $(KILLS) --failures $(FAILURES)
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py

@@ -40,7 +40,7 @@ from pytest_kebab_eval.model import (
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Scorer
-from pytest_kebab_eval.settings import DEFAULT_CHECKS, DEFAULT_GOLDEN, Settings, default_database
+from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
 
 
@@ -63,7 +63,7 @@ def evaluate(
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
         sides = runs.score()
-        changes = tuple(config_changes(run_a.config, run_b.config)) if run_a else ()
+        changes = tuple(config_changes(run_a, run_b)) if run_a else ()
         compared = compare_queries(
             queries, Comparer(sides, runs.scorer.judge.targets, changes, settings.compare_k)
         )
@@ -281,10 +281,12 @@ def compare_runs(
     return evaluate(settings).report
 
 
+_FROM_ENVIRONMENT = Sources(lambda option: None, environment=os.environ)
+
+
 def _database_path(db: str | Path | None) -> Path:
-    given = db or os.environ.get("KEBAB_EVAL_DB")
-    return Path(given) if given else default_database(Path())
+    return database_of(_FROM_ENVIRONMENT) if db is None else Path(db)
 
 
 def _golden_path(golden: str | Path | None) -> Path:
-    return Path(golden or os.environ.get("KEBAB_EVAL_GOLDEN") or DEFAULT_GOLDEN)
+    return golden_of(_FROM_ENVIRONMENT) if golden is None else Path(golden)

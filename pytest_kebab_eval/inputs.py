@@ -40,7 +40,7 @@ def find_inputs(settings: Settings, custom_metrics: CustomMetrics | None = None)
     metrics = tuple(custom_metric(name, function) for name, function in (custom_metrics or {}).items())
     gates = _parsed_gates(settings, metrics)
     with ExitStack() as stack:
-        b = stack.enter_context(open_database(settings.db_b))
+        b = stack.enter_context(open_database(settings.db_b, settings.mask))
         run_b = find_run(b, settings.run_b, settings.suite)
         a, run_a, missing = _baseline(stack, settings, b)
         runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
@@ -120,7 +120,7 @@ def _baseline(stack: ExitStack, settings: Settings, b: Database) -> tuple[Databa
         return b, None, []
     try:
         same = settings.db_a == settings.db_b
-        a = b if same else stack.enter_context(open_database(settings.db_a))
+        a = b if same else stack.enter_context(open_database(settings.db_a, settings.mask))
         return a, find_run(a, settings.run_a, settings.suite), []
     except (NoDatabase, NoSuchRun) as error:
         if settings.if_no_baseline == "pass" and _is_first(settings, error):

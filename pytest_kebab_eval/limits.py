@@ -7,4 +7,17 @@ YAML_FREE_REPEATS = 100_000  # values that aliases and merge keys may repeat in 
 YAML_REPEATS_PER_VALUE = 10  # and beyond that, for each value that is written out
 CONFIG_DEPTH = 64  # levels of nesting in a run's config snapshot; a deeper one counts as empty
 STORED_NUMBER = 1e18  # of a stored aggregate, or a chunk's tokens; a larger one counts as missing
+SNAPSHOT_DEPTH = 32  # levels of nesting in a snapshot; a report has fewer than ten
 GOLDEN_NUMBER = 10**15  # of a chunk's position or a grade
+
+STORED_VALUE_BYTES = 64_000_000  # of one value in a database, such as a result_json (Python 3.11 and later)
+LIKE_PATTERN = 1_000  # bytes of a pattern for LIKE and GLOB in a database's schema
+FREE_SQL_STEPS = 5_000_000  # instructions of SQLite's machine over one connection, six or so for a row
+SQL_STEPS_PER_BYTE = 10  # and beyond that, for each byte of the database
+RECORDING_SQL_STEPS = 2_000_000_000  # where a run is recorded, whose size is not known before
+SQL_STEPS_PER_CHECK = 100_000  # how often they are counted
+MASKED_DEPTH = 50  # levels of a configuration that are searched for secrets; what is deeper is masked whole
+PIPE_READER_S = 10.0  # to wait for somebody to read from a named pipe that is written to
+ABANDONED_AFTER_S = (
+    3600.0  # since its last change: a half-written file that may be removed if nobody has it open
+)

@@ -149,13 +149,14 @@ class Unreadable(Value, frozen=True):
 
 
 class Run(Value, frozen=True):
-    """A stored evaluation run, without its results."""
+    """A stored evaluation run, without its results; secrets in its configuration are masked."""
 
     run_id: str
     suite: str = ""
     config: dict[str, Any] = {}
     commit_hash: str | None = None
     created_at: str = ""
+    digests: dict[str, str] = {}  # of the secrets, by dotted key, to tell whether they changed
 
     @property
     def chunker_version(self) -> str | None:
@@ -180,11 +181,16 @@ class ExpectedSpan(Value, frozen=True):
     chunk_id: str | None = None
 
 
+# What may be lost and accepted; an error or a missing result may not.
+ACCEPTABLE_CHECKS = ("retrieval", "answer", "refusal", "citation", "loss", "attribution")
+
+
 class Xfail(Value, frozen=True):
     """A known regression, accepted until a date."""
 
     reason: str
     until: datetime.date | None = None
+    checks: tuple[str, ...] = ACCEPTABLE_CHECKS
 
 
 class GoldenQuery(Value, frozen=True):

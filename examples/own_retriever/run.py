@@ -171,14 +171,16 @@ def store_chunks(database: Path) -> None:
 
 
 def main() -> int:
-    """Record both runs anew; with --gate, judge them."""
+    """Record both runs; with --gate, judge them."""
     parser = argparse.ArgumentParser(description="Record two runs over the notes, one for each chunker.")
     parser.add_argument("directory", nargs="?", type=Path, default=Path(), help="where kebab.sqlite goes")
     parser.add_argument("--gate", action="store_true", help="run pytest on the two runs")
     given = parser.parse_args()
-    given.directory.mkdir(parents=True, exist_ok=True)
     database = given.directory / "kebab.sqlite"
-    database.unlink(missing_ok=True)
+    for path in (database, given.directory / "runs" / "by-window"):
+        if path.exists():
+            parser.error(f"{path} is there already; name another directory")
+    given.directory.mkdir(parents=True, exist_ok=True)
     for run_id in CHUNKERS:
         record(database, run_id)
     store_chunks(database)

@@ -9,13 +9,22 @@ all new. A real database comes from kebab; this one is written out so that every
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
 
+from pytest_kebab_eval.files import creating, write_whole
+
 HERE = Path(__file__).parent
+GOLDEN = "fixtures/golden_queries.yaml"
+WRITTEN = (
+    "kebab.sqlite",
+    GOLDEN,
+    "fixtures/golden_queries.lock.json",
+    "runs/candidate",
+)  # or would take part
 
 NOTES = {
     "notes/secrets.md": """\
@@ -156,11 +165,30 @@ CONFIG = {
 
 
 def build(directory: Path) -> Path:
-    """Write the database and the golden file into the directory."""
-    database, golden = directory / "kebab.sqlite", directory / "fixtures" / "golden_queries.yaml"
+    """Write the database and the golden file into the directory; `FileExistsError` if one is there."""
+    check_free(directory)
+    database, golden = directory / "kebab.sqlite", directory / GOLDEN
     golden.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(HERE / "golden_queries.yaml", golden)
-    database.unlink(missing_ok=True)
+    with creating(database) as new:
+        _fill(new)
+        write_whole(golden, [(HERE / golden.name).read_text(encoding="utf-8")])
+    return database
+
+
+def check_free(directory: Path) -> None:
+    """Raise a `FileExistsError` if something is there that the example would write."""
+    for path in (directory / name for name in WRITTEN):
+        if os.path.lexists(path) and not _is_own_golden(path):
+            raise FileExistsError(f"{path} is there already, so nothing was written; name another directory")
+
+
+def _is_own_golden(path: Path) -> bool:
+    """Whether it is the golden file that would be written, so that nothing is lost."""
+    own = HERE / path.name
+    return own.is_file() and path.is_file() and own.read_bytes() == path.read_bytes()
+
+
+def _fill(database: Path) -> None:
     by_heading, by_window = chunk_by_heading(), chunk_by_window()
     connection = sqlite3.connect(database)
     with connection:
@@ -178,7 +206,6 @@ def build(directory: Path) -> Path:
         rechunked = CONFIG | {"chunker_version": "window-1", "index_version": "8"}
         _insert_run(connection, "rechunked", 3, rechunked, RECHUNKED, by_window)
     connection.close()
-    return database
 
 
 def _chunk_row(chunk_id: str, chunk: Chunk) -> tuple[object, ...]:
@@ -255,4 +282,7 @@ def _answer(answer: Any, chunks: dict[str, Chunk]) -> dict[str, Any] | None:
 
 
 if __name__ == "__main__":
-    print(f"wrote {build(Path(sys.argv[1] if len(sys.argv) > 1 else '.'))}")
+    try:
+        print(f"wrote {build(Path(sys.argv[1] if len(sys.argv) > 1 else '.'))}")
+    except FileExistsError as error:
+        sys.exit(str(error))

@@ -1,13 +1,17 @@
 """Runs the gate on the quickstart's two runs and says in words what it caught.
 
-python demo.py [DIRECTORY]
+python demo.py [DIRECTORY]               writes there, unless something is in the way
+python demo.py --numbered DIRECTORY      writes to DIRECTORY, or DIRECTORY-2, …: the first that is not there
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +25,38 @@ CAUSES = {
 
 def main(directory: Path) -> int:
     """Build, run, tell; 0 if the regressions were caught as they should be."""
-    build(directory)
+    try:
+        build(directory)
+    except FileExistsError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"cannot write to {directory}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    return _gate(directory)
+
+
+def new_directory(directory: Path) -> Path:
+    """Make the directory or, if it is there, the first that is not of `directory-2`, `directory-3`, …"""
+    for number in count(1):
+        path = directory.with_name(f"{directory.name}-{number}") if number > 1 else directory
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("there is always another number")
+
+
+def _gate(directory: Path) -> int:
     command = ["pytest", "--kebab-run-a", "baseline", "--kebab-run-b", "candidate"]
     print(f"$ cd {directory}\n$ {' '.join(command)}", flush=True)
-    code = subprocess.run([sys.executable, "-m", *command], cwd=directory, check=False).returncode
+    python = [sys.executable, "-m", *command]
+    code = subprocess.run(python, cwd=directory, check=False, env=_environment(directory)).returncode
     report = directory / "runs" / "candidate" / "report.md"
+    if not all(report.with_suffix(ending).is_file() for ending in (".md", ".json", ".html")):
+        print("\nNot all reports were written; pytest says why above.", file=sys.stderr)
+        return 1
     caught = [query for query in _read(report.with_suffix(".json"))["per_query"] if query["checks"]]
     print(
         f"\nThe candidate made {len(caught)} queries worse, and pytest failed the build (exit code {code}):"
@@ -34,6 +65,19 @@ def main(directory: Path) -> int:
         print(f"  - {query['query_id']}: {_in_words(query)}")
     print(f"Read the whole comparison in {report}")
     return 0 if code == 1 and caught else 1
+
+
+def _environment(directory: Path) -> dict[str, str]:
+    """With every path named, so that settings of a project around it lead to no file but the example's."""
+    here = directory.resolve()
+    given = [
+        f"--kebab-db={here / 'kebab.sqlite'}",
+        f"--kebab-golden={here / 'fixtures' / 'golden_queries.yaml'}",
+        f"--kebab-runs-dir={here / 'runs'}",
+        f"--override-ini=cache_dir={here / '.pytest_cache'}",
+    ]
+    options = f"{os.environ.get('PYTEST_ADDOPTS', '')} {shlex.join(given)}"
+    return {**os.environ, "PYTEST_ADDOPTS": options}
 
 
 def _in_words(query: dict[str, Any]) -> str:
@@ -49,4 +93,5 @@ def _read(path: Path) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo")))
+    *flags, name = sys.argv[1:] or ["demo"]
+    sys.exit(main(new_directory(Path(name)) if flags == ["--numbered"] else Path(name)))

@@ -149,7 +149,6 @@ def main() -> int:
     directory: Path = options.directory
     directory.mkdir(parents=True, exist_ok=True)
     db = directory / "kebab.sqlite"
-    db.unlink(missing_ok=True)
     collection = make_collection(options.documents, options.queries, options.seed)
     golden = write_golden(directory / "golden.json", collection)
     by_query = write_golden(directory / "golden-by-query.json", collection, each_a_slice=True)
@@ -179,7 +178,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--documents", type=int, default=1400)
     parser.add_argument("--queries", type=int, default=225)
     parser.add_argument("--seed", type=int, default=1)
-    return parser.parse_args()
+    given = parser.parse_args()
+    for path in (given.directory / name for name in ("kebab.sqlite", "golden.json", "golden-by-query.json")):
+        if path.exists():
+            parser.error(f"{path} is there already; name another directory")
+    return given
 
 
 if __name__ == "__main__":

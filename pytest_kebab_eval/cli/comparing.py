@@ -13,7 +13,6 @@ from pytest_kebab_eval.cli.options import comparing_options, json_option, source
 from pytest_kebab_eval.cli.output import exit_with, print_line, print_report, tell, tell_warnings, write_file
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
@@ -25,8 +24,6 @@ from pytest_kebab_eval.text import printable, shown_path
 
 
 def _settings(a: str, b: str, **given: Any) -> Settings:
-    if not a.strip() or not b.strip():
-        raise InputError("the name of a run is empty; give two names: kebab-eval compare A B")
     return resolve(sources_from(run_a=a, run_b=b, **given))
 
 

@@ -16,7 +16,10 @@ from pytest_kebab_eval.cli.output import exit_with
     "directory", metavar="[DIRECTORY]", default="kebab-demo", type=click.Path(file_okay=False, path_type=Path)
 )
 def demo(directory: Path) -> None:
-    """Build the bundled example in a directory and catch its regressions."""
+    """Build the bundled example in a directory and catch its regressions.
+
+    Nothing is replaced: if a file is there that it would write, it stops and writes none.
+    """
     command = [sys.executable, str(_quickstart() / "demo.py"), str(directory)]
     exit_with(subprocess.run(command, check=False).returncode)  # noqa: S603  our own script
 

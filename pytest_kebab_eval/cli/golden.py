@@ -122,4 +122,4 @@ def _what_to_do(run: str | None) -> str:
 
 def _write_if_changed(path: Path, text: str) -> None:
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_file(path, [text])
+        write_file(path, [text], follow_link=False)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.options import with_command_flags
+from pytest_kebab_eval.cli.options import refuse_empty, with_command_flags
 from pytest_kebab_eval.cli.output import safe_messages, tell
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
 from pytest_kebab_eval.text import shown_path
@@ -35,9 +35,24 @@ class Deferred(click.Command):
         command: click.Command = getattr(import_module(f"pytest_kebab_eval.cli.{file}"), function)
         return command
 
-    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
         """The context of the command itself, which click then invokes."""
-        return self.load().make_context(info_name, args, *rest, **extra)
+        command = self.load()
+        refuse_empty(command, args, parent)
+        return command.make_context(info_name, args, parent, **extra)
+
+
+class Subcommand(click.Command):
+    """A command of a command, such as `import trec`."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Check the arguments before click does, as for a `Deferred` command."""
+        refuse_empty(self, args, parent)
+        return super().make_context(info_name, args, parent, **extra)
 
 
 class Group(click.Group):
@@ -50,6 +65,7 @@ class Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
+        _open_closed_streams()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # → and ↓ are not in every encoding
@@ -70,6 +86,15 @@ class Group(click.Group):
             what = shown_path(Path(error.filename)) if error.filename else "cannot write the output"
             tell(f"kebab-eval: {what}: {error.strerror or error}")
             ctx.exit(REGRESSION)
+
+
+def _open_closed_streams() -> None:
+    """Open what was closed (`2>&-`) to nowhere, lest a file that is opened later takes its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  open to the end
+            os.set_inheritable(stream.fileno(), True)  # for `demo`, as the others are
+            setattr(sys, name, stream)
 
 
 def _drop_output() -> None:

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
+from pytest_kebab_eval.cli.group import Subcommand
 from pytest_kebab_eval.cli.output import print_line, tell, tell_warnings
 from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.files import is_stream
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, import_run
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import shown_path
@@ -28,7 +30,7 @@ def import_group() -> None:
 
 
 def _add_importer(importer: Importer) -> None:
-    @import_group.command(importer.name, help=importer.help)
+    @import_group.command(importer.name, cls=Subcommand, help=importer.help)
     @_file_options(importer)
     @click.option(
         "--db", required=True, metavar="FILE", help="The database to import into; made if it is not there."
@@ -46,9 +48,13 @@ def _add_importer(importer: Importer) -> None:
     @_allow_missing(importer)
     @click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there.")
     def command(golden_out: Path | None, overwrite: bool, **given: Any) -> None:
-        if golden_out is not None and golden_out.exists() and not overwrite:
+        if golden_out is not None and _is_taken(golden_out) and not overwrite:
             raise InputError(f"{shown_path(golden_out)} is there already; say --overwrite to replace it")
         _import(importer, golden_out, **given)
+
+
+def _is_taken(path: Path) -> bool:
+    return path.exists() and not is_stream(path)
 
 
 def _file_options(importer: Importer) -> Callable[[F], F]:

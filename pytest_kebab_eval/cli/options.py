@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pytest_kebab_eval.errors import SettingsError
 from pytest_kebab_eval.settings import BY_NAME, OPTIONS, Option, Sources
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,6 +56,25 @@ def sources_from(**given: Any) -> Sources:
         return None if value == () else value  # what click has for an option that may be repeated
 
     return Sources(on_command_line, environment=os.environ)
+
+
+def refuse_empty(command: click.Command, args: list[str], parent: click.Context | None) -> None:
+    """A `SettingsError` for an option or argument that is given, but blank; what else is wrong is click's."""
+    with contextlib.suppress(click.UsageError):
+        values, _, _ = command.make_parser(click.Context(command, parent)).parse_args(list(args))
+        for parameter in command.params:
+            value = values.get(parameter.name or "")
+            texts = value if isinstance(value, list | tuple) else (value,)
+            if any(isinstance(text, str) and not text.strip() for text in texts):
+                raise SettingsError(_empty(parameter))
+
+
+def _empty(parameter: click.Parameter) -> str:
+    if isinstance(parameter, click.Argument):
+        return f"{parameter.human_readable_name.strip('[].')} is empty; give a value"
+    option = BY_NAME.get(parameter.name or "")
+    remedy = "" if parameter.required else ", or leave the option out"
+    return f"{parameter.opts[-1]} is empty; {option.advice if option else 'give a value'}{remedy}"
 
 
 def with_command_flags(text: str) -> str:

@@ -49,10 +49,10 @@ def exit_with(code: int) -> NoReturn:
     click.get_current_context().exit(code)
 
 
-def write_file(path: Path, parts: Iterable[str]) -> None:
+def write_file(path: Path, parts: Iterable[str], *, follow_link: bool = True) -> None:
     """Write a file whole; a `StoreError` if that is not possible."""
     try:
-        write_whole(path, parts)
+        write_whole(path, parts, follow_link=follow_link)
     except OSError as error:
         raise StoreError(f"cannot write {shown_path(path)}: {error.strerror or error}") from None
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.model import Value
+from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text.masking import MASK, changed_secrets, mask_setting
 
 
 class ConfigChange(Value, frozen=True):
@@ -32,12 +33,36 @@ _NOTED = (
 _DEEPEST_SETTING = 8
 
 
-def config_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[ConfigChange]:
-    """The settings that differ, nested ones by their dotted path, in order of their names."""
-    flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
-    for key in sorted(flat_a.keys() | flat_b.keys()):
-        if flat_a.get(key) != flat_b.get(key):
-            yield ConfigChange(key, flat_a.get(key), flat_b.get(key))
+def config_changes(a: Run, b: Run) -> list[ConfigChange]:
+    """The settings that differ, nested ones by their dotted path, in order of their names.
+
+    Of a secret it is said that it changed, not what it is.
+    """
+    flat_a, flat_b = dict(_flat(a.config)), dict(_flat(b.config))
+    keys = {key for key in flat_a.keys() | flat_b.keys() if flat_a.get(key) != flat_b.get(key)}
+    changes = [ConfigChange(key, flat_a.get(key), flat_b.get(key)) for key in keys]
+    for key in changed_secrets(a.digests, b.digests):
+        if not any(key == shown or key.startswith(f"{shown}.") for shown in keys):
+            shown = flat_b.get(key, MASK)
+            changes.append(ConfigChange(key, shown, f"{shown} (changed)"))
+    return sorted(changes, key=lambda change: change.key)
+
+
+def mask_changes(changes: Any, patterns: Sequence[str]) -> Any:
+    """The `config_changes` of a report that was stored before secrets were masked."""
+    if not isinstance(changes, list):
+        return changes
+    return [
+        {**change, **_mask_sides(str(change["key"]), change, patterns)}
+        if isinstance(change, dict) and "key" in change
+        else change
+        for change in changes
+    ]
+
+
+def _mask_sides(key: str, change: Mapping[str, Any], patterns: Sequence[str]) -> dict[str, Any]:
+    sides = {side: change[side] for side in ("a", "b") if side in change}
+    return {side: mask_setting(key, value, patterns) for side, value in sides.items()}
 
 
 def change_notes(changes: tuple[ConfigChange, ...]) -> list[str]:

@@ -69,6 +69,10 @@ class GateResult(Value, frozen=True):
 
 def parse_gate(text: str, known: Collection[str]) -> Gate:
     """A gate on one of the known metrics; a `GateError` points at the character that is wrong."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of a command line that are not UTF-8
+        raise GateError(f"bad gate: '{printable(text)}' has a character that is not Unicode text") from None
     return _Parser(text, known).gate()
 
 

@@ -6,6 +6,7 @@ Moffat and Zobel, 2010), p = 0.9, extrapolated from what is stored: the higher a
 
 from __future__ import annotations
 
+import itertools
 import math
 from array import array
 from bisect import bisect_right
@@ -30,35 +31,41 @@ def _paired(judged: object) -> bool:
     return True
 
 
-class Rankings:
-    """Two rankings laid beside each other; a key that one has twice counts where it comes first."""
+class Rankings(NamedTuple):
+    """Two rankings laid beside each other: their lengths, and from which depth on each key is in both."""
 
-    def __init__(self, a: Keys, b: Keys) -> None:
-        a, b = _distinct(a), _distinct(b)
-        self._short, self._long = sorted((len(a), len(b)))
-        rank_in_a = {key: rank for rank, key in enumerate(a, 1)}
-        shared = [(rank_in_a[key], rank) for rank, key in enumerate(b, 1) if key in rank_in_a]
-        self._depths = sorted(map(max, shared))  # from which depth on each key is in both
+    short: int
+    long: int
+    depths: tuple[int, ...]
 
     def overlap(self, k: int) -> float:
         """The ids that both top k have, over those that either has; 1 if neither has any."""
-        shared = bisect_right(self._depths, k)
-        union = min(self._short, k) + min(self._long, k) - shared
+        shared = bisect_right(self.depths, k)
+        union = min(self.short, k) + min(self.long, k) - shared
         return shared / union if union else 1.0
 
     def rbo(self) -> float:
         """Rank-biased overlap, extrapolated (equation 32); 1 if neither has any hit, 0 if one has none."""
-        short, long = self._short, self._long
-        if not short:
-            return 0.0 if long else 1.0
-        in_short = bisect_right(self._depths, short)
+        if not self.short:
+            return 0.0 if self.long else 1.0
+        in_short = bisect_right(self.depths, self.short)
         # Each key counts at every depth from its own on, which `_weights` has summed up beforehand.
-        found = math.fsum(map(_weights(long).__getitem__, self._depths))
-        return found + in_short * _extrapolated(short, long)
+        found = math.fsum(map(_weights(self.long).__getitem__, self.depths))
+        return found + in_short * _extrapolated(self.short, self.long)
 
 
-def _distinct(keys: Keys) -> Keys:
-    return keys if len(set(keys)) == len(keys) else list(dict.fromkeys(keys))
+def beside(a: Keys, b: Keys) -> Rankings:
+    """Lay two rankings beside each other; a key that one has twice counts where it comes first."""
+    rank_in_a, rank_in_b = _ranks(a), _ranks(b)
+    shared = rank_in_a.keys() & rank_in_b.keys()
+    depths = sorted([max(rank_in_a[key], rank_in_b[key]) for key in shared])
+    short, long = sorted((len(rank_in_a), len(rank_in_b)))
+    return Rankings(short, long, tuple(depths))
+
+
+def _ranks(keys: Keys) -> dict[int, int]:
+    ranks = dict(zip(keys, itertools.count(1), strict=False))
+    return ranks if len(ranks) == len(keys) else _ranks(list(dict.fromkeys(keys)))
 
 
 @cache
@@ -82,12 +89,12 @@ def _extrapolated(short: int, long: int) -> float:
 
 def overlap(a: Keys, b: Keys, k: int) -> float:
     """`overlap@k` of two rankings."""
-    return Rankings(a, b).overlap(k)
+    return beside(a, b).overlap(k)
 
 
 def rbo(a: Keys, b: Keys) -> float:
     """`rbo` of two rankings."""
-    return Rankings(a, b).rbo()
+    return beside(a, b).rbo()
 
 
 OVERLAP = Family("overlap@{k}", overlap, _paired, "ids that both top k share, over those that either has")
@@ -120,20 +127,23 @@ class Movement(NamedTuple):
 def measure_movement(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Iterable[int] = ()) -> Movement:
     """Compare the rankings of every golden query that both runs have."""
     depths = sorted({*CUTOFFS, *cutoffs})
-    columns: dict[str, array[float]] = {OVERLAP.pattern.format(k=k): array("d") for k in depths}
-    columns[RBO.pattern] = array("d")
+    names = [*(OVERLAP.pattern.format(k=k) for k in depths), RBO.pattern]
     pairs = Pairs(a, b).golden()
+    known: dict[Rankings, tuple[list[float], tuple[float, float]]] = {}
+    rows = []
     moved = {}
     for query_id, keys_a, keys_b in pairs.rankings():
         if keys_a is None or keys_b is None:
-            values = [_NOT_MEASURED] * len(columns)
+            rows.append([_NOT_MEASURED] * len(names))
         elif keys_a == keys_b:
-            values = [1.0] * len(columns)
+            rows.append([1.0] * len(names))
         else:
-            rankings = Rankings(keys_a, keys_b)
-            values = [*map(rankings.overlap, depths), rankings.rbo()]
-            moved[query_id] = rounded(rankings.overlap(compare_k)), rounded(values[-1])
-        for column, value in zip(columns.values(), values, strict=True):
-            column.append(value)
-    metrics = tuple(movement_metric(name) for name in columns)
+            rankings = beside(keys_a, keys_b)
+            if rankings not in known:
+                values = [*map(rankings.overlap, depths), rankings.rbo()]
+                known[rankings] = values, (rounded(rankings.overlap(compare_k)), rounded(values[-1]))
+            values, moved[query_id] = known[rankings]
+            rows.append(values)
+    columns = {name: array("d", column) for name, column in zip(names, zip(*rows, strict=True), strict=False)}
+    metrics = tuple(movement_metric(name) for name in names)
     return Movement(pairs.with_columns(metrics, columns), moved)

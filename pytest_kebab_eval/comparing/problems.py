@@ -25,11 +25,11 @@ class Problems(NamedTuple):
 
 def find_problems(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Problems:
     """All that is wrong with the comparison as a whole."""
-    problems = list(_runs_without_golden(golden, sides))
+    problems = list(_runs_without_golden(golden, sides)) or list(_errored_baseline(golden, sides))
     warnings = list(_repeated_chunks(sides))
     if not problems:
         checker = _TargetCheck(golden, sides, matcher)
-        few, text = checker.nothing_found()
+        few, text = _nothing_stored(golden, sides) or checker.nothing_found()
         if text:
             (warnings if few else problems).append(text)
         else:
@@ -47,6 +47,33 @@ def _runs_without_golden(golden: GoldenSet, sides: Sides) -> Iterator[str]:
             f"none of the {len(queries)} golden queries in {shown_path(golden.path)} has a result in run"
             f" {runs}; is it the golden file of these runs?"
         )
+
+
+def _errored_baseline(golden: GoldenSet, sides: Sides) -> Iterator[str]:
+    """Nothing can be lost from a run A that has nothing; the items would all pass or be skipped."""
+    scores = {query.id: sides.a.score(query.id) for query in golden.queries} if sides.a else {}
+    errored = [query_id for query_id, score in scores.items() if score is not None and score.facts.errored]
+    if sides.a and errored and len(errored) == sum(score is not None for score in scores.values()):
+        run, text = printable(sides.a.run.run_id), brief(sides.a.notes.errors.get(errored[0], ""))
+        yield (
+            f"nothing was measured: in run {run}, the baseline, every golden query errored, so that nothing"
+            f" can be lost from it; query '{brief(errored[0], 40)}': {text}"
+        )
+
+
+def _nothing_stored(golden: GoldenSet, sides: Sides) -> tuple[bool, str] | None:
+    """Whether these are few queries, and a sentence if some expect something and none got a hit or answer."""
+    scores = [score for _, card in sides.both for query in golden.queries if (score := card.score(query.id))]
+    if any(score.facts.depth or score.facts.answered is not None for score in scores):
+        return None
+    expecting = sum(bool(score.facts.targets.gains) for score in scores) // len(sides.both)
+    if not expecting:
+        return None
+    runs = " and ".join(printable(card.run.run_id) for _, card in sides.both)
+    return expecting < FEW_QUERIES, (
+        f"nothing was measured: {expecting} queries in {shown_path(golden.path)} expect something, and run"
+        f" {runs} has neither a hit nor an answer for any query; was the index empty?"
+    )
 
 
 def _repeated_chunks(sides: Sides) -> Iterator[str]:

@@ -11,9 +11,12 @@ import itertools
 import math
 import random
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 
 from pytest_kebab_eval.model import Value
+
+Counts = Counter[float]  # of the changes that are not 0
 
 IMPROVED = "improved"
 WORSE = "worse"
@@ -54,16 +57,17 @@ def paired_significance(
     """
     if n == 0:
         return Significance(0, 0, 0, None, None, None, None, TOO_FEW)
-    up = sum(change > 0 for change in changes)
-    down = sum(change < 0 for change in changes)
+    counts = Counter(changes)  # many are equal, and each is looked at once
+    up = sum(count for change, count in counts.items() if change > 0)
+    down = sum(count for change, count in counts.items() if change < 0)
     mean = math.fsum(changes) / n
-    p = max(round(_mid_p(up, down) if yes_no else _sign_flip_p(changes), 4), LEAST_P)
+    p = max(round(_mid_p(up, down) if yes_no else _sign_flip_p(counts), 4), LEAST_P)
     low = high = smallest = None
     if n >= 2:
-        low, high = _bonett_price(up, down, n) if yes_no else _t_interval(changes, mean, n)
+        low, high = _bonett_price(up, down, n) if yes_no else _t_interval(counts, mean, n)
     enough = n >= (_LEAST_YES_NO if yes_no else _LEAST_GRADED)
     if enough and (yes_no or changes):
-        smallest = _LEAST_YES_NO / n if yes_no else _smallest_graded(changes, n)
+        smallest = _LEAST_YES_NO / n if yes_no else _smallest_graded(counts, n)
         if p < _ALPHA:  # what was shown could be shown
             smallest = min(smallest, abs(mean))
     verdict = _verdict(mean, p, lower_is_better) if enough else TOO_FEW
@@ -117,13 +121,14 @@ def _bonett_price(up: int, down: int, n: int) -> tuple[float, float]:
 # -- other metrics -------------------------------------------------------------------------------
 
 _WORK = 2047  # partial sums made for each half: the signs of any 11 changes, or of 63 equal ones
+_MOST_EXACT = 2 * 63
 _FLIPS = 10_000
 _MOST_SIMULATED = 64
 _LARGEST = 10
 _SEED = 20_240_229
 
 
-def _sign_flip_p(changes: Sequence[float]) -> float:
+def _sign_flip_p(changes: Counts) -> float:
     """Randomisation test: how often random signs give a sum at least as far from 0 as the observed one.
 
     - Exact up to 22 changes, and for more where sizes repeat enough (up to 126 if all are equal).
@@ -131,13 +136,14 @@ def _sign_flip_p(changes: Sequence[float]) -> float:
     - Beyond: exact in the signs of the ten largest, which may dominate, and normal in the sum of the others;
       the error at p = 0.05 is below ±0.003, or ±0.02 where all sizes are equal but for a few per cent.
     """
-    signed = _whole_numbers(sorted(changes, key=abs, reverse=True))
-    sizes = [size for size in map(abs, signed) if size]
-    observed = abs(sum(signed))
+    largest_first = sorted(changes, key=abs, reverse=True)
+    signed = dict(zip(largest_first, _whole_numbers(largest_first), strict=True))
+    sizes = [size for change in signed for size in [abs(signed[change])] * changes[change] if size]
+    observed = abs(sum(signed[change] * count for change, count in changes.items()))
     bound = observed - len(sizes)  # sums that are equal may differ by half a unit per change, twice
     if bound <= 0:
         return 1.0
-    even = _signed_sums(sizes[::2])
+    even = _signed_sums(sizes[::2]) if len(sizes) <= _MOST_EXACT else None
     odd = even and _signed_sums(sizes[1::2])
     if even and odd:
         return _exact_p(even, odd, bound)
@@ -201,27 +207,29 @@ def _simulated_p(sizes: Sequence[int], bound: int) -> float:
 def _approximate_p(sizes: Sequence[int], observed: int) -> float:
     """With half a step of the sums as continuity correction: it matters where the sizes are few and even."""
     largest = _signed_sums(sizes[:_LARGEST]) or {0: 1}
-    deviation = math.sqrt(2 * sum([size * size for size in sizes[_LARGEST:]]))
-    edge = observed - math.gcd(*sizes)
+    others = Counter(sizes[_LARGEST:])
+    deviation = math.sqrt(2 * sum(count * size * size for size, count in others.items()))
+    edge = observed - math.gcd(*set(sizes))
     tails = math.fsum(count * math.erfc((edge - total) / deviation) for total, count in largest.items())
     return min(tails / (1 << _LARGEST), 1.0)
 
 
-def _t_interval(changes: Sequence[float], mean: float, n: int) -> tuple[float, float]:
+def _t_interval(changes: Counts, mean: float, n: int) -> tuple[float, float]:
     """Student's interval over all n differences, zeros included; a single point if nothing changed."""
-    squares = math.fsum([(change - mean) ** 2 for change in changes]) + (n - len(changes)) * mean**2
+    squares = math.fsum(count * (change - mean) ** 2 for change, count in changes.items())
+    squares += (n - changes.total()) * mean**2
     half = _t_quantile(n - 1) * math.sqrt(squares / (n - 1) / n)
     return mean - half, mean + half
 
 
-def _smallest_graded(changes: Sequence[float], n: int) -> float:
+def _smallest_graded(changes: Counts, n: int) -> float:
     """The mean change at which the test turns, given how much the queries were seen to change.
 
     That is 1.96 standard deviations of the flipped sum, but at least six changes of average size, all one
     way, over n. A graded change has no unit of its own, so without any change there is nothing to go by.
     """
-    deviation = math.sqrt(math.fsum([change * change for change in changes]))
-    average = math.fsum(map(abs, changes)) / len(changes)
+    deviation = math.sqrt(math.fsum(count * change * change for change, count in changes.items()))
+    average = math.fsum(count * abs(change) for change, count in changes.items()) / changes.total()
     return max(_Z * deviation, _LEAST_GRADED * average) / n
 
 

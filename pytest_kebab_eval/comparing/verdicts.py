@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.queries import COMPARE_K, passed_checks
@@ -31,6 +32,13 @@ class Verdict(Value, frozen=True):
 PASSED = Verdict(Outcome.PASSED)
 
 
+class _Failure(NamedTuple):
+    """What B must not lose and lost, in words."""
+
+    check: str  # or `absent`
+    text: str
+
+
 class Rules(NamedTuple):
     """What a query fails on, and by which day an xfail is judged."""
 
@@ -55,25 +63,30 @@ def judge_query(
         return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.notes.errors[query_id])}")
     failures = _failures(comparison, b, rules.fail_on)
     if query.xfail is None:
-        return Verdict(Outcome.FAILED, failures) if failures else PASSED
-    return _expected_to_fail(
-        query.xfail, failures, _could_fail(a.score(query_id) if a else None, rules), rules.today
-    )
+        return Verdict(Outcome.FAILED, _joined(failures)) if failures else PASSED
+    could_fail = _could_fail(a.score(query_id) if a else None, query.xfail, rules)
+    return _expected_to_fail(query.xfail, failures, could_fail, rules.today)
 
 
-def _could_fail(score_a: QueryScore | None, rules: Rules) -> bool:
-    """Whether there was anything that B could have lost; if not, an xfail may still be needed."""
+def _could_fail(score_a: QueryScore | None, xfail: Xfail, rules: Rules) -> bool:
+    """Whether there was anything accepted that B could have lost; if not, an xfail may still be needed."""
     passed = passed_checks(score_a, rules.compare_k) if score_a else set()
-    return not rules.fail_on.isdisjoint(passed) or ("loss" in rules.fail_on and "retrieval" in passed)
+    if "retrieval" in passed:
+        passed.add("loss")
+    return not rules.fail_on.isdisjoint(passed.intersection(xfail.checks))
 
 
-def _failures(comparison: QueryComparison, b: Scorecard, fail_on: frozenset[str]) -> str:
-    """What B lost and must not lose, in words; empty if nothing."""
+def _joined(failures: Iterable[_Failure]) -> str:
+    return "; ".join(failure.text for failure in failures)
+
+
+def _failures(comparison: QueryComparison, b: Scorecard, fail_on: frozenset[str]) -> list[_Failure]:
+    """What B lost and must not lose."""
     score = b.score(comparison.query_id)
     if score is None:
-        return "run B has no result for it (lost coverage)"
+        return [_Failure("absent", "run B has no result for it (lost coverage)")]
     if not comparison.checks and comparison.kind is not ComparisonKind.LOSS:
-        return ""
+        return []
     error = brief(b.notes.errors.get(comparison.query_id, ""))
     refused = score.facts.answered is False
     words = {
@@ -85,10 +98,12 @@ def _failures(comparison: QueryComparison, b: Scorecard, fail_on: frozenset[str]
         "error": f"it errored{' in B' if comparison.kind else ''}: {error}",
     }
     alone = comparison.kind is None
-    found = [words[check] for check in comparison.checks if check in fail_on or alone]
+    found = [_Failure(check, words[check]) for check in comparison.checks if check in fail_on or alone]
+    if found and score.facts.errored and "error" not in fail_on and not alone:
+        found.append(_Failure("error", words["error"]))
     if comparison.kind is ComparisonKind.LOSS and "loss" in fail_on:
-        found.append(f"it ranks worse, {comparison.a_hit_rank}→{comparison.b_hit_rank}")
-    return "; ".join(found)
+        found.append(_Failure("loss", f"it ranks worse, {comparison.a_hit_rank}→{comparison.b_hit_rank}"))
+    return found
 
 
 def _lost_answer(comparison: QueryComparison, b: QueryScore) -> str:
@@ -106,14 +121,28 @@ def _named(targets: tuple[str, ...]) -> str:
     return ", ".join(brief(target, 50) for target in targets[:2]) + more
 
 
-def _expected_to_fail(xfail: Xfail, failures: str, could_fail: bool, today: datetime.date) -> Verdict:
+def _expected_to_fail(
+    xfail: Xfail, failures: list[_Failure], could_fail: bool, today: datetime.date
+) -> Verdict:
     """An accepted regression: fine while it lasts, until its date, and no longer than it is needed."""
-    reason, until = printable(xfail.reason), xfail.until
+    reason, until, text = printable(xfail.reason), xfail.until, _joined(failures)
     if until is not None and today > until:
-        text = f"its xfail ({reason}) ended on {until}; fix it or set a new date"
-        return Verdict(Outcome.FAILED, f"{text}; {failures}" if failures else text)
+        ended = f"its xfail ({reason}) ended on {until}; fix it or set a new date"
+        return Verdict(Outcome.FAILED, f"{ended}; {text}" if failures else ended)
+    not_covered = [failure.check for failure in failures if failure.check not in xfail.checks]
+    if not_covered:
+        return Verdict(Outcome.FAILED, f"{text}; its xfail ({reason}) {_limits(xfail, not_covered)}")
     if failures:
-        return Verdict(Outcome.XFAILED, f"{reason} ({failures})")
+        return Verdict(Outcome.XFAILED, f"{reason} ({text})")
     if could_fail:
         return Verdict(Outcome.FAILED, f"its xfail ({reason}) is no longer needed; remove it")
     return PASSED
+
+
+def _limits(xfail: Xfail, not_covered: list[str]) -> str:
+    """What an xfail does not cover: `does not cover an error`, `covers retrieval alone`."""
+    if "absent" in not_covered:
+        return "does not cover a missing result"
+    if "error" in not_covered:
+        return "does not cover an error"
+    return f"covers {' and '.join(xfail.checks)} alone"

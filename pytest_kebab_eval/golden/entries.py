@@ -41,9 +41,13 @@ def _check_entry(number: int, entry: Entry, problems: list[Problem]) -> GoldenQu
         with contextlib.suppress(FieldError):
             query = GoldenQuery(
                 line=entry.line,
-                **{key: FIELDS[key](value) for key, value in given.items() if _is_given(key, value)},
+                **{
+                    key: FIELDS[key](value)
+                    for key, value in given.items()
+                    if value is not None or _is_given(key, value)
+                },
             )
-    errors = _field_errors(given) if query is None else (("", text) for text in _contradictions(query))
+    errors = _field_errors(given) if query is None else [("", text) for text in _contradictions(query)]
     for key, text in errors:
         name = f"query '{brief(given['id'], 60)}'" if isinstance(given.get("id"), str) else f"entry {number}"
         problems.append(Problem(entry.key_lines.get(key, entry.line), f"{name} {text}"))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
 from pytest_kebab_eval.limits import GOLDEN_NUMBER
-from pytest_kebab_eval.model import ExpectedSpan, Span, Support, Xfail
+from pytest_kebab_eval.model import ACCEPTABLE_CHECKS, ExpectedSpan, Span, Support, Xfail
 from pytest_kebab_eval.spans import SPAN_FIELDS, extent
 from pytest_kebab_eval.text import brief
 
@@ -94,11 +94,22 @@ def _list_of(check: Callable[[Any], T], what: str) -> Callable[[Any], tuple[T, .
     return check_list
 
 
-_texts = _list_of(_text, "texts")
+_any_texts = _list_of(_text, "texts")
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, list):
+        for text in value:
+            if not isinstance(text, str) or not text.isascii() or not text.strip():
+                break
+        else:
+            return tuple(value)
+    return _any_texts(value)
 
 
 def _distinct_texts(value: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_texts(value)))
+    texts = _texts(value)
+    return texts if len(texts) < 2 or len({*texts}) == len(texts) else tuple(dict.fromkeys(texts))
 
 
 def _label(value: Any) -> str:
@@ -187,14 +198,26 @@ def _span(value: Any) -> ExpectedSpan:
 
 
 def _xfail(value: Any) -> Xfail:
-    fields = _mapping(value, ["reason"], ["until"])
+    fields = _mapping(value, ["reason"], ["until", "checks"])
     until = fields.get("until")
     if isinstance(until, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", until, re.ASCII):
         with contextlib.suppress(ValueError):
             until = datetime.date.fromisoformat(until)
     if until is not None and not isinstance(until, datetime.date):
         _reject("has an 'until' that is not a date such as 2031-01-31")
-    return Xfail(reason=_text(fields["reason"]), until=until)
+    return Xfail(_text(fields["reason"]), until, _accepted_checks(fields.get("checks", "all")))
+
+
+def _accepted_checks(value: Any) -> tuple[str, ...]:
+    if value == "all":
+        return ACCEPTABLE_CHECKS
+    checks = _labels(value) if isinstance(value, list) else ()
+    if not checks or not set(checks) <= set(ACCEPTABLE_CHECKS):
+        _reject(
+            f"has 'checks' that are not a list of {_join(ACCEPTABLE_CHECKS)}, or all;"
+            " an error or a missing result cannot be accepted"
+        )
+    return checks
 
 
 FIELDS: dict[str, Check] = {

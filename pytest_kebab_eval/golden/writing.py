@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import yaml
 
@@ -28,27 +28,27 @@ HEADER = """\
 _LINE_LENGTH = 100
 
 
-def new_golden_file(path: Path) -> AbstractContextManager[Path]:
+def new_golden_file(path: Path) -> AbstractContextManager[TextIO]:
     """Give a new file to write golden queries to; it replaces the path unless the block raises."""
-    target = Path(os.path.realpath(path))  # a link stays a link
+    target = Path(os.path.realpath(path))
     if target.is_dir():
         raise InputError(f"{shown_path(path)} is a directory; name a file to write the golden queries to")
     if not target.parent.is_dir():
         raise InputError(f"there is no directory {shown_path(target.parent)} to write the golden file to")
-    return replacing(target, lambda error: _not_written(path, error))
+    return replacing(path, to_error=lambda error: _not_written(path, error))
 
 
-def write_golden(path: Path, entries: Iterable[Mapping[str, Any]]) -> int:
-    """Write the entries as they come, in the format that the file's ending says; returns how many."""
+def write_golden(file: TextIO, path: Path, entries: Iterable[Mapping[str, Any]]) -> int:
+    """Write the entries as they come, in the format that the path's ending says; returns how many."""
     layout = _LAYOUTS.get(path.suffix.lower(), _YAML)
     count = 0
     try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(layout.start)
-            for entry in entries:
-                file.write((layout.between if count else "") + layout.render(_in_order(entry)))
-                count += 1
-            file.write(layout.end)
+        file.write(layout.start)
+        for entry in entries:
+            file.write((layout.between if count else "") + layout.render(_in_order(entry)))
+            count += 1
+        file.write(layout.end)
+        file.flush()
     except OSError as error:
         raise _not_written(path, error) from None
     return count

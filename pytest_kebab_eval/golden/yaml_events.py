@@ -61,6 +61,7 @@ class YamlReader:
         self._values = 0
         self._repeats = 0
         self._plain: dict[str, Any] = {}
+        self._text_keys: set[str] = set()  # keys that are text, as nearly all are
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
@@ -120,18 +121,18 @@ class YamlReader:
         return found
 
     def _mapping(self, depth: int, key_lines: dict[str, int] | None) -> dict[Any, Any]:
-        next_event, scalar = self.loader.get_event, self._scalar
+        next_event, scalar, text_keys = self.loader.get_event, self._scalar, self._text_keys
         found: dict[Any, Any] = {}
         merged: list[dict[Any, Any]] = []
         scalars = 0
         while (kind := type(event := next_event())) is not MappingEndEvent:
             if kind is ScalarEvent and event.anchor is None:
                 scalars += 1
-                key = scalar(event)
-            elif kind in (ScalarEvent, yaml.AliasEvent):
-                key = self.value(event, depth + 1)
+                key = event.value
+                if key not in text_keys or event.tag is not None:
+                    key = self._key(event)
             else:
-                raise ParseError(line_of(event), "a key must be plain text")
+                key = self._unusual_key(event, depth)
             value_event = next_event()
             if type(value_event) is ScalarEvent and value_event.anchor is None:
                 scalars += 1
@@ -141,8 +142,6 @@ class YamlReader:
                 value = self.value(value_event, depth + 1)
             if key == "<<" and kind is ScalarEvent and event.implicit[0]:
                 merged += self._to_merge(value_event, value)
-            elif isinstance(key, (list, dict)):
-                raise ParseError(line_of(event), "a key must be plain text")
             elif key in found:
                 raise ParseError(line_of(event), f"the key '{printable(str(key))}' is there twice")
             else:
@@ -155,6 +154,21 @@ class YamlReader:
             for key, value in mapping.items():
                 found.setdefault(key, value)
         return found
+
+    def _key(self, event: Any) -> Any:
+        """The value of a key; text is remembered, so that the same key needs no second look."""
+        key = self._scalar(event)
+        if isinstance(key, str) and event.tag is None and event.implicit[0] and key != "<<":
+            self._text_keys.add(key)
+        return key
+
+    def _unusual_key(self, event: Any, depth: int) -> Any:
+        """The value of a key that has an anchor, or is an alias."""
+        if isinstance(event, (ScalarEvent, yaml.AliasEvent)):
+            key = self.value(event, depth + 1)
+            if not isinstance(key, (list, dict)):
+                return key
+        raise ParseError(line_of(event), "a key must be plain text")
 
     def _to_merge(self, event: Any, value: Any) -> list[dict[Any, Any]]:
         mappings = value if isinstance(value, list) else [value]

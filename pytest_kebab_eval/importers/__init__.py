@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
@@ -18,6 +18,7 @@ from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.trec import TREC
 from pytest_kebab_eval.importers.wfgy import WFGY
 from pytest_kebab_eval.store import RunRecorder
+from pytest_kebab_eval.store.new_runs import remove_run
 from pytest_kebab_eval.text import shown_path
 
 __all__ = [
@@ -67,7 +68,7 @@ def import_run(
     queries, golden = 0, None
     warnings: list[str] = []
     try:
-        with new_golden_file(golden_out) if golden_out else nullcontext() as new_golden, recorder:
+        with _new_golden(golden_out, recorder) as new_golden, recorder:
             imported = importer.read(sources)
             if golden_out and imported.golden is None:
                 raise InputError(f"the format {importer.name} has no golden queries; leave --golden-out out")
@@ -76,11 +77,30 @@ def import_run(
                 queries += 1
             warnings += _missing_ids(imported)
             recorder.config.update(imported.config)
-            if new_golden and imported.golden:
-                golden = write_golden(new_golden, imported.golden())
+            if golden_out and new_golden and imported.golden:
+                golden = write_golden(new_golden, golden_out, imported.golden())
     except OSError as error:  # of a temporary file
         raise StoreError(f"nothing was imported: {error.strerror or error}") from None
     return Summary(recorder.run_id, queries, golden, tuple(warnings))
+
+
+@contextmanager
+def _new_golden(path: Path | None, recorder: RunRecorder) -> Iterator[TextIO | None]:
+    """The golden file to write, if any; it takes its place once the run is stored, or the run is removed.
+
+    Between the two is a rename. In the other order there would be a transaction, long enough to be killed in.
+    """
+    if path is None:
+        yield None
+        return
+    is_new = not recorder.db.exists()
+    try:
+        with new_golden_file(path) as file:
+            yield file
+    except BaseException:
+        if recorder.is_stored:
+            remove_run(recorder.db, recorder.run_id, with_file=is_new)
+        raise
 
 
 def _missing_ids(imported: Imported) -> Iterator[str]:

@@ -7,7 +7,6 @@ if there are many.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -15,6 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
@@ -204,7 +204,7 @@ class _Spool:
         self._file: IO[bytes]
 
     def __enter__(self) -> Self:
-        self._file = tempfile.TemporaryFile()
+        self._file = temporary_file()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import Ranking, normal_heading
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import Answer, Cited, Hit, Value
+from pytest_kebab_eval.model import Answer, Cited, Hit, Span, Value
 from pytest_kebab_eval.spans import extent, touches
 
 
@@ -57,20 +57,20 @@ def hits_cited(cited: Cited, hits: Sequence[Hit], passages: Passages) -> Sequenc
     path = citation.path if citation else None
     if citation is None or not path:
         return ()
-    found = []
-    box = None
-    for hit in hits:
-        own = hit.citation
-        if hit.doc_path != path and (own is None or own.path != path):
-            continue
-        if own != citation:  # else it is the hit's own citation, as usual
-            box = box or extent(citation)
-            if box is None and citation.section and not _in_section(hit, citation.section):
-                continue
-            if not touches(box, passages.extents(hit)):
-                continue
-        found.append(hit)
-    return found
+    at_path = [
+        hit
+        for hit in hits
+        if hit.doc_path == path or (hit.citation is not None and hit.citation.path == path)
+    ]
+    return [hit for hit in at_path if hit.citation == citation or _touches(hit, citation, passages)]
+
+
+def _touches(hit: Hit, citation: Span, passages: Passages) -> bool:
+    """Whether a hit at a citation's path is of its span, else of its section."""
+    box = extent(citation)
+    if box is None and citation.section and not _in_section(hit, citation.section):
+        return False
+    return touches(box, passages.extents(hit))
 
 
 def _in_section(hit: Hit, section: str) -> bool:

@@ -1,13 +1,13 @@
 """Ways to decide whether a hit is an expected passage: by chunk id, by anchor, by location, by document.
 
-To add one: a class here, its name in `MATCHED_BY`, and a branch in `targets.Matcher`.
+To add one: a class here, its word in `MATCHED_BY`, a branch in `targets.Matcher`; CONTRIBUTING has the rest.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from pytest_kebab_eval.matching.locations import Location, Passages
@@ -56,10 +56,8 @@ class ByChunk(Value, frozen=True):
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:  # noqa: ARG002
         """Which hits are correct, and where each target was found first."""
-        ids = self.ids
-        wanted: Container[str | None] = ids if len(ids) <= _FEW else frozenset(ids)
-        found = [(hit.chunk_id, hit.rank) for hit in hits if hit.chunk_id in wanted]
-        return Ranking(first_ranks(ids, found), tuple([rank for _, rank in found]))
+        found = _first_ranks(self.ids, hits)
+        return Ranking(found, tuple(sorted([rank for rank in found if rank is not None])))
 
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:  # noqa: ARG002
         """Whether a target is cited; by its id, so the hits need not be asked."""
@@ -230,12 +228,13 @@ class Nothing:
 _NOTHING_FOUND = Ranking((), ())
 
 
-def first_ranks(ids: Sequence[str], found: Sequence[tuple[str | None, int]]) -> tuple[int | None, ...]:
-    """For each id, the first rank that it was found at."""
-    if not found:
-        return (None,) * len(ids)
-    first = dict(reversed(found))
-    return tuple([first.get(target) for target in ids])
+def _first_ranks(ids: Sequence[str], hits: Sequence[Hit]) -> tuple[int | None, ...]:
+    """For each chunk id, the rank of its first hit."""
+    if len(ids) > _FEW:
+        ranks = {hit.chunk_id: hit.rank for hit in reversed(hits)}
+        return tuple([ranks.get(target) for target in ids])
+    returned = [hit.chunk_id for hit in hits]
+    return tuple([hits[returned.index(target)].rank if target in returned else None for target in ids])
 
 
 def _has_snippet(text: str | None, snippets: Sequence[str]) -> bool:

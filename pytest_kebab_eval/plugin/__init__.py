@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_kebab_eval.settings import OPTIONS, Option, Sources, names_a_run
+from pytest_kebab_eval.settings import OPTIONS, Option, Sources, is_given
 from pytest_kebab_eval.text import safe_lines
 
 if TYPE_CHECKING:
@@ -40,8 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             help=help_text.replace("%", "%%"),
             **_argument(option),
         )
-        if option.has_ini:
-            parser.addini(option.ini, option.description, type=_ini_type(option), default=None)
+        parser.addini(option.ini, *_ini_value(option), default=None)
 
 
 def _argument(option: Option) -> dict[str, Any]:
@@ -54,10 +55,13 @@ def _argument(option: Option) -> dict[str, Any]:
     return values | ({"nargs": "?", "const": option.value_if_bare} if option.value_if_bare else {})
 
 
-def _ini_type(option: Option) -> Any:
-    """The type by which pytest's own TOML table may give the value without quotes."""
+def _ini_value(option: Option) -> tuple[str, Any]:
+    """The help of an ini value, and the type by which pytest's TOML table may give it without quotes."""
+    if not option.has_ini:
+        return f"refused: give {option.flag}", None  # not unknown, which pytest would only warn of
     numbers = {"whole number": "int", "share": "float"} if _HAS_NUMBERS else {}
-    return {"flag": "bool", "off flag": "bool", "list": "linelist", **numbers}.get(option.kind)
+    types = {"flag": "bool", "off flag": "bool", "list": "linelist", **numbers}
+    return option.description, types.get(option.kind)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -69,14 +73,24 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start a session where a run is named, or is to be recorded."""
-    sources = _sources(config)
     if config.option.help or config.option.version:
         return
-    record = sources.value("record")[0]
-    if record is not None:
-        _start_recording(config, sources, str(record))
-    if names_a_run(sources):
+    _refuse_runs_in_ini(config)
+    sources = _sources(config)
+    if is_given(sources, "record"):
+        _start_recording(config, sources)
+    if is_given(sources, "run_a", "run_b"):
         _start_judging(config, sources)
+
+
+def _refuse_runs_in_ini(config: pytest.Config) -> None:
+    """A run that is named where nobody looks would be a gate that is silently off."""
+    for option in OPTIONS:
+        if not option.has_ini and config.getini(option.ini) is not None:
+            instead = f"{option.flag} or {option.env}" if option.env else option.flag
+            raise pytest.UsageError(
+                safe_lines(f"{_ini_source(config, option)} is not an ini value; give {instead} instead")
+            )
 
 
 def _start_judging(config: pytest.Config, sources: Sources) -> None:
@@ -87,14 +101,12 @@ def _start_judging(config: pytest.Config, sources: Sources) -> None:
     config.stash[SESSION] = start_session(config, sources)
 
 
-def _start_recording(config: pytest.Config, sources: Sources, run_id: str) -> None:
+def _start_recording(config: pytest.Config, sources: Sources) -> None:
     from pytest_kebab_eval.plugin.recording import RecordingSession
     from pytest_kebab_eval.plugin.rootdir import check_ini_file
 
     check_ini_file(config)
-    if not run_id.strip():
-        raise pytest.UsageError("--kebab-record is empty; give the new run an id")
-    config.stash[RECORDING] = RecordingSession(config, run_id, sources)
+    config.stash[RECORDING] = RecordingSession(config, sources)
     config.pluginmanager.register(config.stash[RECORDING], "kebab-eval-recording")
 
 
@@ -106,9 +118,26 @@ def _sources(config: pytest.Config) -> Sources:
         try:
             return config.getini(option.ini)
         except (ValueError, TypeError, pytest.UsageError) as error:
+            if re.search(r"(['\"])\s*\1$", str(error)):  # the value, which is not of its type, is empty
+                return ""
             raise pytest.UsageError(safe_lines(f"{option.ini}: {error}")) from None
 
-    return Sources(on_command_line, in_ini, os.environ, Path(config.invocation_params.dir), config.rootpath)
+    return Sources(
+        on_command_line,
+        in_ini,
+        os.environ,
+        Path(config.invocation_params.dir),
+        config.rootpath,
+        partial(_ini_source, config),
+    )
+
+
+def _ini_source(config: pytest.Config, option: Option) -> str:
+    """An ini value, as an error names it: with its file, or as it was given on the command line."""
+    overridden = {text.partition("=")[0] for text in config.getoption("override_ini") or ()}
+    if config.inipath is None or option.ini in overridden:
+        return f"-o {option.ini}"
+    return f"{option.ini} in {config.inipath.name}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -120,9 +149,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         nothing = pytest.param(None, id="no-run", marks=pytest.mark.skip(reason=NO_RUN))
         metafunc.parametrize("kebab_query", [nothing], scope="session")
         return
+    from pytest_kebab_eval.plugin.golden_file import escaped
+
     queries = golden.queries
     metafunc.parametrize(
-        "kebab_query", queries, ids=[safe_lines(query.id) for query in queries], scope="session"
+        "kebab_query", queries, ids=[escaped(query.id) for query in queries], scope="session"
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import SnapshotItem
-from pytest_kebab_eval.text import printable, safe_lines
+from pytest_kebab_eval.text import CI_COMMAND, printable, safe_lines
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.model import GoldenQuery
@@ -52,14 +52,14 @@ class GoldenFile(pytest.File):
 
 def item_name(query: GoldenQuery) -> str:
     """The name of a query's item."""
-    return f"query[{_escaped(query.id)}]"
+    return f"query[{escaped(query.id)}]"
 
 
 def gate_name(gate: str) -> str:
     """The name of a gate's item."""
-    return f"gate[{_escaped(gate)}]"
+    return f"gate[{escaped(gate)}]"
 
 
-def _escaped(text: str) -> str:
-    """Printable; texts that differ stay different."""
-    return printable(text.replace("\\", "\\\\"))
+def escaped(text: str) -> str:
+    """Printable; texts that differ stay different, since all that changes becomes an escape."""
+    return printable(CI_COMMAND.sub(r"#\\x23", text.replace("\\", "\\\\")))

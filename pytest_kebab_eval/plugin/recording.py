@@ -14,6 +14,7 @@ import pytest
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.plugin.progress import SessionProgress
 from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.reports.wording import counted
@@ -24,22 +25,24 @@ from pytest_kebab_eval.text import printable, safe_lines, shown_path
 
 WORKER_KEY = "kebab_recorded"
 SHOWN_MISSING = 5
-_FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 class RecordingSession:
     """The plugin that is registered with `--kebab-record`."""
 
-    def __init__(self, config: pytest.Config, run_id: str, sources: Sources) -> None:
+    def __init__(self, config: pytest.Config, sources: Sources) -> None:
         self.recorder = Recording()
         self._config = config
-        self._run_id = run_id
-        self._database = database_of(sources)
-        self._golden_path = golden_of(sources)
+        with usage_errors():
+            sources.refuse_empty()
+            self._run_id: str = sources.read("record")
+            self._database = database_of(sources)
+            self._golden_path = golden_of(sources)
+            self._suite: str = sources.read("suite") or "default"
+            self._mask: tuple[str, ...] = sources.read("mask")
         self._golden: GoldenSet | None = None
-        self._suite = str(sources.value("suite")[0] or "default")
         self._raised: dict[str, tuple[str, str]] = {}  # query id -> its text, what its test raised
-        self._worker_crashed = False
+        self._progress = SessionProgress()
         self._worker_error: str | None = None
         self._message = Line("")
 
@@ -56,6 +59,7 @@ class RecordingSession:
     def pytest_sessionstart(self) -> None:
         """Do not let a retriever work for a run that could not be stored in the end."""
         if not hasattr(self._config, "workerinput"):
+            self._config.pluginmanager.register(self._progress, "kebab-eval-recording-progress")
             with usage_errors():
                 check_recordable(self._database, self._run_id)
 
@@ -74,7 +78,7 @@ class RecordingSession:
         """Take over what a worker recorded; if it crashed, that is lost."""
         output = getattr(node, "workeroutput", {}).get(WORKER_KEY)
         if error is not None or output is None:
-            self._worker_crashed = True
+            self._progress.lose_worker()
         else:
             self._receive(output)
 
@@ -91,6 +95,13 @@ class RecordingSession:
         if text:
             prefix = "kebab-eval: ERROR: " if is_error else "kebab-eval: "
             terminalreporter.write_line(safe_lines(f"{prefix}{text}"), red=is_error, bold=is_error)
+        self._message = Line("")
+
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """Print it now, where the exit code is one for which pytest has no summary."""
+        terminal = config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            self.pytest_terminal_summary(terminal)
 
     # -- workers ---------------------------------------------------------------------------------
 
@@ -116,30 +127,29 @@ class RecordingSession:
     # -- storing ---------------------------------------------------------------------------------
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
-        stopped = session.shouldfail or session.shouldstop or self._worker_crashed
-        if stopped or exitstatus not in _FINISHED:
-            name = printable(self._run_id)
-            self._message = Line(f"run {name} was not recorded: the session did not finish", -1)
-            return
+        """Store the run if it is whole; a run that was to be recorded and was not fails the session."""
         try:
+            missing = self._progress.what_is_missing(session, exitstatus)
+            if missing:
+                raise StoreError(missing)
             self._store()
-        except KebabEvalError as error:
-            self._message = Line(str(error), -1)
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        except (KebabEvalError, OSError) as error:
+            self._message = Line(f"run {printable(self._run_id)} was not recorded: {error}", -1)
+            session.exitstatus = self._progress.exit_code(exitstatus)
 
     def _store(self) -> None:
-        name = printable(self._run_id)
         if self._worker_error is not None:
             raise StoreError(self._worker_error)
         errored = self._record_raised()
         if not self.recorder.rows:
-            raise StoreError(f"run {name} was not recorded: no test recorded anything")
+            raise StoreError("no test recorded anything")
         path, config = self._database, self.recorder.config
-        with RunRecorder(path, suite=self._suite, config=config, run_id=self._run_id) as run:
+        with RunRecorder(path, self._suite, config, self._run_id, mask=self._mask) as run:
             for query_id, data in self.recorder.rows:
                 run.record_json(query_id, data)
         recorded, missing = self._coverage()
         with_errors = f", {errored} of them with an error" if errored else ""
+        name = printable(self._run_id)
         self._message = Line(f"run {name}: {recorded} recorded in {shown_path(path)}{with_errors}{missing}")
 
     def _record_raised(self) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.settings import OPTIONS
 from pytest_kebab_eval.text import printable, safe_lines, shown_path
 
@@ -29,7 +30,7 @@ def check_ini_file(config: pytest.Config) -> None:
     flags = {option.flag for option in OPTIONS if option.is_path}
     words = [*_words(os.environ.get("PYTEST_ADDOPTS", "")), *params.args]
     for flag, value in pairwise(words):
-        if flag in flags and (params.dir / value).exists():
+        if flag in flags and exists(params.dir / value):
             _check_ini_file(config, flag, value)
 
 
@@ -52,7 +53,7 @@ def _start(config: pytest.Config) -> Path:
     """Where pytest looks for its ini file: at the test paths it was given, else here."""
     here = Path(config.invocation_params.dir)
     given = [here / str(arg).split("::")[0] for arg in config.option.file_or_dir]
-    found = [path if path.is_dir() else path.parent for path in given if path.exists()]
+    found = [path if path.is_dir() else path.parent for path in given if exists(path)]
     return Path(os.path.commonpath(found)) if found else here
 
 
@@ -60,10 +61,14 @@ def _ini_file(directory: Path) -> Path | None:
     """The ini file that pytest would use from here without arguments."""
     for parent in (directory, *directory.parents):
         for name in _ALWAYS:
-            if (parent / name).is_file():
+            if _is_file(parent / name):
                 return parent / name
         for name, section in _WITH_SECTION.items():
             path = parent / name
-            if path.is_file() and section in path.read_text(encoding="utf-8", errors="replace"):
+            if _is_file(path) and section in path.read_text(encoding="utf-8", errors="replace"):
                 return path
     return None
+
+
+def _is_file(path: Path) -> bool:
+    return exists(path) and path.is_file() and os.access(path, os.R_OK)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,6 +19,9 @@ from syrupy.data import SnapshotCollections
 from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
+from pytest_kebab_eval.comparing.config_changes import mask_changes
+from pytest_kebab_eval.files import exists, write_whole
+from pytest_kebab_eval.limits import SNAPSHOT_DEPTH
 from pytest_kebab_eval.plugin.items import Failure, KebabItem
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import Line
@@ -44,7 +47,7 @@ def is_snapshot_compared(config: pytest.Config, settings: Settings) -> bool:
     if settings.snapshot == "off" or not has_syrupy(config):
         return False
     updating = config.getoption("update_snapshots", False)
-    return updating or settings.snapshot == "require" or snapshot_path(settings.golden).exists()
+    return updating or settings.snapshot == "require" or exists(snapshot_path(settings.golden))
 
 
 # -- comparing -----------------------------------------------------------------------------------
@@ -69,6 +72,10 @@ class CompareReportExtension(JSONSnapshotExtension):
         except UnicodeDecodeError:
             return ""
 
+    @classmethod
+    def write_snapshot_collection(cls, **_: Any) -> None:
+        """Nothing: the item writes it and fails if it cannot; syrupy may write after the last item."""
+
     def discover_snapshots(self, **_: Any) -> SnapshotCollections:
         """No snapshots: syrupy takes what it discovers and no test used for unused, and may delete it."""
         return SnapshotCollections()
@@ -87,7 +94,19 @@ class SnapshotItem(KebabItem):
         )
         matches = assertion == snapshot_of(self.kebab.evaluate().report)
         if not matches:
-            raise Failure(_explain(assertion.executions[0]))
+            raise Failure(_explain(assertion.executions[0], self.kebab.settings.mask))
+        _write(assertion.executions[0])
+
+
+def _write(result: Any) -> None:
+    """Write a snapshot that is new or changed, whole or not at all, and not through a link."""
+    if not (result.created or result.updated):
+        return
+    path = Path(result.snapshot_location)
+    try:
+        write_whole(path, [result.asserted_data], follow_link=False)
+    except OSError as error:
+        raise Failure(f"the snapshot {shown_path(path)} was not written: {error.strerror or error}") from None
 
 
 class _SyrupyItem:
@@ -109,7 +128,7 @@ class _SyrupyItem:
 # -- explaining a difference ---------------------------------------------------------------------
 
 
-def _explain(result: Any) -> str:
+def _explain(result: Any, mask: Sequence[str]) -> str:
     path = shown_path(Path(result.snapshot_location))
     update = "record it with --snapshot-update"
     if result.exception is not None:
@@ -119,6 +138,7 @@ def _explain(result: Any) -> str:
     before = _parse(result.recalled_data)
     if not isinstance(before, dict):
         return f"the snapshot {path} is not a compare report; {update}"
+    before["config_changes"] = mask_changes(before.get("config_changes"), mask)
     changes = list(_changes(before, json.loads(result.asserted_data)))
     shown = changes[:MOST_CHANGES_SHOWN]
     if len(changes) > len(shown):
@@ -133,10 +153,24 @@ def _explain(result: Any) -> str:
 
 
 def _parse(text: str) -> Any:
+    """The snapshot's content; None if it is not JSON, or nested deeper than any report."""
     try:
-        return json.loads(text)
-    except ValueError:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
         return None
+    return None if _is_deep(value) else value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(SNAPSHOT_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
 
 
 def _changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
@@ -198,7 +232,7 @@ def snapshot_lines(config: pytest.Config, settings: Settings) -> Iterator[Line]:
     if settings.snapshot == "off" or not has_syrupy(config):
         return
     former = _former_path(config, settings.golden)
-    if former.exists():
+    if exists(former):
         yield Line(_move(former, snapshot_path(settings.golden)), -1)
     elif not is_snapshot_compared(config, settings):
         yield Line("snapshot: none yet; record one with --snapshot-update")
@@ -212,6 +246,6 @@ def _former_path(config: pytest.Config, golden: Path) -> Path:
 
 def _move(former: Path, path: Path) -> str:
     old, new = (shlex.quote(shown_path(path)) for path in (former, path))
-    if path.exists():
+    if exists(path):
         return f"snapshot: {old} is no longer used; remove it: git rm {old}"
     return f"snapshot: not compared, because {old} is at its former path; move it: git mv {old} {new}"

@@ -12,7 +12,7 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence, unread_evidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, StoreError
 from pytest_kebab_eval.evaluation import Evaluation, read_evidence, store
-from pytest_kebab_eval.files import write_whole
+from pytest_kebab_eval.files import append, write_whole
 from pytest_kebab_eval.history import HistoryPoint, history
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import GoldenQuery
@@ -92,8 +92,7 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
 
 def _append(path: Path, text: str) -> None:
     """Add the text to the summary of a GitHub Actions step."""
-    with path.open("a", encoding="utf-8", newline="\n") as file:
-        file.write(f"{text}\n")
+    append(path, f"{text}\n")
 
 
 # -- the reports ---------------------------------------------------------------------------------
@@ -104,7 +103,7 @@ def _write_reports(directory: Path, source: ReportSource, published: Published) 
         path = directory / f"report.{form}"
         if form != "html" or source.settings.html:
             with _step(f"cannot write {shown_path(path)}", published):
-                write_whole(path, render(form, source, published.errors))
+                write_whole(path, render(form, source, published.errors), follow_link=False)
                 published.done.append(f"report: {shown_path(path)}")
 
 
@@ -114,7 +113,9 @@ def render(form: str, source: ReportSource, errors: list[str]) -> Iterable[str]:
         return [render_markdown(source.context)]
     if form == "json":
         return report_json(source.report)
-    return _html(source, errors)
+    if form == "html":
+        return _html(source, errors)
+    raise ValueError(f"there is no report in the format {form}")
 
 
 def _html(source: ReportSource, errors: list[str]) -> Iterator[str]:

@@ -71,7 +71,7 @@ class QueryJudge:
 
 def distinct_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     """The hits without those of a chunk that was there before: it counts once, at its first rank."""
-    if len({hit.chunk_id for hit in hits}) == len(hits):
+    if len({*[hit.chunk_id for hit in hits]}) == len(hits):  # a list first, which is faster than a set
         return hits
     seen: set[str | None] = set()
     kept = []
@@ -89,12 +89,16 @@ _NO_DOCUMENTS: tuple[_Ranks, _Ranks] = ((), ())
 def _document_ranks(doc_ids: Sequence[str], hits: Sequence[Hit]) -> tuple[_Ranks, _Ranks]:
     """For each document, the rank of its first hit, and its position among the distinct documents."""
     ids = [hit.doc_id for hit in hits]
-    firsts = [ids.index(doc_id) if doc_id in ids else None for doc_id in doc_ids]
-    if firsts.count(None) == len(firsts):
-        nowhere = (None,) * len(firsts)
-        return nowhere, nowhere
-    ranks = [None if first is None else hits[first].rank for first in firsts]
-    positions = [None if first is None else len({*ids[:first], None}) for first in firsts]
+    ranks: list[int | None] = []
+    positions: list[int | None] = []
+    for doc_id in doc_ids:
+        if doc_id in ids:
+            first = ids.index(doc_id)
+            ranks.append(hits[first].rank)
+            positions.append(len({*ids[:first], None}))
+        else:
+            ranks.append(None)
+            positions.append(None)
     return tuple(ranks), tuple(positions)
 
 

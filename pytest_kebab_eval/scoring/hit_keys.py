@@ -18,8 +18,11 @@ class HitKeys:
 
     def add(self, hits: Sequence[Hit]) -> None:
         """The hits of the next query."""
+        ids = [hit.chunk_id for hit in hits]
+        if not all(ids):
+            ids = [hit.chunk_id or hit.doc_id or hit.doc_path for hit in hits]
         self._starts.append(len(self._keys))
-        self._keys.extend([hash(hit.chunk_id or hit.doc_id or hit.doc_path) for hit in hits])
+        self._keys.extend(map(hash, ids))
         self._ends.append(len(self._keys))
 
     def clear(self, row: int) -> None:

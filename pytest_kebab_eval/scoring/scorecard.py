@@ -174,9 +174,9 @@ class Part:
         """A column's values in order, since percentiles of one column would each sort it."""
         known = self._sorted.get(id(column))
         if known is None:
-            known = [
-                value for rows in self._rows for value in map(column.__getitem__, rows) if not isnan(value)
-            ]
+            known = [value for rows in self._rows for value in map(column.__getitem__, rows)]
+            if isnan(sum(known)):
+                known = [value for value in known if not isnan(value)]
             known.sort()
             self._sorted[id(column)] = known
         return known

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_kebab_eval.settings.options import BY_NAME, DEFAULT_CHECKS, DEFAULT_FAIL_ON, OPTIONS, Option
-from pytest_kebab_eval.settings.sources import Sources, names_a_run
+from pytest_kebab_eval.settings.sources import Sources, is_given
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.settings.resolving import (
-        DEFAULT_GOLDEN,
         Settings,
         database_of,
         default_database,
@@ -24,7 +23,6 @@ __all__ = [
     "BY_NAME",
     "DEFAULT_CHECKS",
     "DEFAULT_FAIL_ON",
-    "DEFAULT_GOLDEN",
     "OPTIONS",
     "Option",
     "Settings",
@@ -32,7 +30,7 @@ __all__ = [
     "database_of",
     "default_database",
     "golden_of",
-    "names_a_run",
+    "is_given",
     "resolve",
 ]
 

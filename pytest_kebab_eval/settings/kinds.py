@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,24 @@ from pytest_kebab_eval.text import brief
 
 def convert(option: Option, given: Given) -> Any:
     """The value as `Settings` has it."""
-    if option.if_empty and _is_empty(given.value):
-        raise SettingsError(f"{given.source} is empty; {option.if_empty}")
+    refuse_empty(option, given)
     return _CONVERTERS[option.kind](given, option)
 
 
-def _is_empty(value: Any) -> bool:
-    """Whether a value is blank, or a list has a blank entry."""
-    values = value if isinstance(value, list | tuple) else [value]
-    return any(not str(text).strip() for text in values)
+def refuse_empty(option: Option, given: Given) -> None:
+    """A `SettingsError` if the value, or one of several, is blank: it is wrong use, not an absent value."""
+    if given.value == [] or any(not str(value).strip() for value in _each(given.value)):
+        raise SettingsError(f"{given.source} is empty; {option.advice}, or {given.remedy}")
+    if option.kind in ("words", "cutoffs") and "" in _split(given):
+        raise SettingsError(f"{given.source} has an empty entry: '{brief(given.value)}'; {option.advice}")
+
+
+def _each(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _split(given: Given) -> list[str]:
+    return [word.strip() for word in str(given.value).split(",")]
 
 
 def _refusal(given: Given, wanted: str) -> SettingsError:
@@ -78,20 +87,20 @@ def _choice(given: Given, option: Option) -> str:
 
 
 def _words(given: Given, option: Option) -> frozenset[str]:
-    words = [word.strip() for word in str(given.value).split(",")]
+    words = _split(given)
     if words == ["none"]:
         return frozenset()
     for word in words:
         if word == "none":
-            raise SettingsError(f"{given.source} has 'none' beside other words; write it alone")
-        if word and word not in option.choices:
+            raise _none_beside_others(given)
+        if word not in option.choices:
             known = ", ".join((*option.choices, "none"))
             raise SettingsError(f"{given.source} knows no '{brief(word)}'; it takes {known}")
-    return frozenset(filter(None, words))
+    return frozenset(words)
 
 
 def _cutoffs(given: Given, _: Option) -> tuple[int, ...]:
-    numbers = [text.strip() for text in str(given.value).split(",")]
+    numbers = _split(given)
     if numbers == ["none"]:
         return ()
     if not all(
@@ -102,7 +111,14 @@ def _cutoffs(given: Given, _: Option) -> tuple[int, ...]:
 
 
 def _list(given: Given, _: Option) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(" ".join(str(text).split()) for text in given.value))
+    texts = tuple(dict.fromkeys(" ".join(str(text).split()) for text in _each(given.value)))
+    if "none" in texts and len(texts) > 1:
+        raise _none_beside_others(given)
+    return () if texts == ("none",) else texts
+
+
+def _none_beside_others(given: Given) -> SettingsError:
+    return SettingsError(f"{given.source} has 'none' beside other words; write it alone")
 
 
 _CONVERTERS: dict[Kind, Callable[[Given, Option], Any]] = {

@@ -24,8 +24,13 @@ Kind = Literal[
     "choice",  # one of the choices
     "words",  # some of the choices, separated by commas, or none
     "cutoffs",  # whole numbers up to 1,000, separated by commas
-    "list",  # texts, by repeating the option; in ini, one a line
+    "list",  # texts, by repeating the option; in ini, one a line; or none
 ]
+_EXAMPLES: dict[Kind, str] = {
+    "path": "name a file",
+    "flag": "write true or false",
+    "off flag": "write true or false",
+}
 
 
 class Option(NamedTuple):
@@ -45,7 +50,7 @@ class Option(NamedTuple):
     flag_name: str | None = None  # where it is not the name
     ini_name: str | None = None  # where it is not the name
     more_flags: tuple[str, ...] = ()
-    if_empty: str | None = None  # what to do about an empty value; None: no value is refused as empty
+    example: str | None = None  # what to give instead of an empty value, where its kind says too little
 
     @property
     def flag(self) -> str:
@@ -73,6 +78,14 @@ class Option(NamedTuple):
         return self.kind == "path"
 
     @property
+    def advice(self) -> str:
+        """What to give instead of an empty value."""
+        if self.choices:
+            none = " or none" if self.kind == "words" else ""
+            return f"give {'some' if none else 'one'} of {', '.join(self.choices)}{none}"
+        return self.example or _EXAMPLES.get(self.kind, "give a value")
+
+    @property
     def description(self) -> str:
         """The help, with the default."""
         default = self.default_text or self.default
@@ -87,7 +100,7 @@ OPTIONS = (
         metavar="RUN",
         env="KEBAB_EVAL_RUN_A",
         has_ini=False,
-        if_empty="name a run, or leave the option out",
+        example="name a run",
     ),
     Option(
         "run_b",
@@ -96,7 +109,7 @@ OPTIONS = (
         metavar="RUN",
         env="KEBAB_EVAL_RUN_B",
         has_ini=False,
-        if_empty="name a run, or leave the option out",
+        example="name a run",
     ),
     Option(
         "db",
@@ -127,7 +140,7 @@ OPTIONS = (
         metavar="GATE",
         in_command=True,
         flag_name="gate",
-        if_empty="give a condition such as 'hit@5 >= 0.80'",
+        example="give a condition such as 'hit@5 >= 0.80', or none",
     ),
     Option(
         "if_no_baseline",
@@ -137,7 +150,14 @@ OPTIONS = (
         choices=("fail", "pass"),
         in_command=True,
     ),
-    Option("runs_dir", "path", "where the reports go", default="runs", metavar="DIR"),
+    Option(
+        "runs_dir",
+        "path",
+        "where the reports go",
+        default="runs",
+        metavar="DIR",
+        example="name a directory",
+    ),
     Option(
         "fail_on",
         "words",
@@ -170,7 +190,7 @@ OPTIONS = (
         default="none",
         metavar="LIST",
         in_command=True,
-        if_empty="give cutoffs such as 20,100, or leave the option out",
+        example="give cutoffs such as 20,100, or none",
     ),
     Option(
         "compare_k",
@@ -194,6 +214,7 @@ OPTIONS = (
         "record what the tests give to the fixture kebab_recorder as a run of this id",
         metavar="RUN_ID",
         has_ini=False,
+        example="give the new run an id",
     ),
     Option(
         "annotations",
@@ -218,6 +239,16 @@ OPTIONS = (
         default=False,
         flag_name="no_store",
         ini_name="no_store",
+    ),
+    Option(
+        "mask",
+        "list",
+        "a key of the runs' configurations to mask in all output, such as '*.host' (repeatable);"
+        " what looks like a secret always is",
+        default=(),
+        metavar="PATTERN",
+        in_command=True,
+        example="give a pattern for keys such as '*.host'",
     ),
     Option(
         "snapshot",

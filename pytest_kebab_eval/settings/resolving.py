@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import SettingsError
+from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.settings.kinds import convert
 from pytest_kebab_eval.settings.options import BY_NAME
 from pytest_kebab_eval.settings.sources import Given, Sources
@@ -19,9 +20,6 @@ def default_of(name: str) -> Any:
     """An option's default, as `Settings` has it; a path is relative."""
     option = BY_NAME[name]
     return convert(option, Given(option.default, option.flag, Path()))
-
-
-DEFAULT_GOLDEN: Path = default_of("golden")
 
 
 class Settings(NamedTuple):
@@ -45,6 +43,7 @@ class Settings(NamedTuple):
     store: bool = default_of("store")
     html: bool = default_of("html")
     annotations: bool = False
+    mask: tuple[str, ...] = default_of("mask")
     snapshot: str = default_of("snapshot")
 
 
@@ -54,8 +53,18 @@ def resolve(sources: Sources) -> Settings:
     values = {name: sources.read(name) for name in BY_NAME if name in Settings._fields}
     for name in ("db_a", "db_b"):
         values[name] = values[name] or database_of(sources)
+    if _is_same_file(values["db_a"], values["db_b"]):
+        values["db_a"] = values["db_b"]
     values["annotations"] = _annotates(values["annotations"], sources.environment)
     return Settings(**values)
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, as links do."""
+    try:
+        return path.samefile(other)
+    except OSError:  # one is not there, which is said when it is opened
+        return False
 
 
 def _check_runs(sources: Sources) -> None:
@@ -87,10 +96,8 @@ def golden_of(sources: Sources) -> Path:
 def default_database(directory: Path, environment: Mapping[str, str] | None = None) -> Path:
     """`kebab.sqlite` here, else in kebab's own data directory."""
     here = directory / DATABASE_NAME
-    if here.exists():
-        return here
     environment = os.environ if environment is None else environment
-    data_home = environment.get("XDG_DATA_HOME")
-    data = Path(data_home) if data_home else Path("~/.local/share").expanduser()
-    in_data_home = data / "kebab" / DATABASE_NAME
-    return in_data_home if in_data_home.exists() else here
+    # Without a home directory, as some containers are, this stays `~/…`, and there is nothing there.
+    data_home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # noqa: PTH111
+    in_data_home = Path(data_home, "kebab", DATABASE_NAME)
+    return in_data_home if not exists(here) and exists(in_data_home) else here

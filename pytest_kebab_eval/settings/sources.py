@@ -13,8 +13,9 @@ class Given(NamedTuple):
     """A value as the user wrote it; None if no source has one."""
 
     value: Any
-    source: str  # as an error names it: --kebab-k, KEBAB_EVAL_DB, kebab_k
+    source: str  # as an error names it: --kebab-k, KEBAB_EVAL_DB, kebab_k in pytest.ini
     directory: Path  # that a relative path starts from
+    remedy: str = "leave the option out"  # how not to give a value there
 
 
 class Sources(NamedTuple):
@@ -25,6 +26,7 @@ class Sources(NamedTuple):
     environment: Mapping[str, str] = {}
     invocation_dir: Path = Path()
     root_dir: Path = Path()
+    ini_source: Callable[[Option], str] = lambda option: option.ini  # as an error names it
 
     def read(self, name: str) -> Any:
         """An option's value as `Settings` has it, or its default; a `SettingsError` if it makes no sense."""
@@ -41,21 +43,24 @@ class Sources(NamedTuple):
         nothing = Given(None, option.flag, self.invocation_dir)
         return next((given for given in self._each(option) if given.value is not None), nothing)
 
+    def refuse_empty(self) -> None:
+        """A `SettingsError` for an option that is given, but empty, whether or not it is read."""
+        from pytest_kebab_eval.settings.kinds import refuse_empty
+
+        for name, option in BY_NAME.items():
+            given = self.value(name)
+            if given.value is not None:
+                refuse_empty(option, given)
+
     def _each(self, option: Option) -> Iterator[Given]:
         yield Given(self.command_line(option), option.flag, self.invocation_dir)
         if option.env:
-            yield Given(self.environment.get(option.env) or None, option.env, self.invocation_dir)
+            variable = self.environment.get(option.env)
+            yield Given(variable, option.env, self.invocation_dir, "unset the variable")
         if option.has_ini:
-            yield Given(_without_blanks(self.ini(option)), option.ini, self.root_dir)
+            yield Given(self.ini(option), self.ini_source(option), self.root_dir, "leave it out")
 
 
-def _without_blanks(value: Any) -> Any:
-    """An ini value without its blank lines; None if nothing is left."""
-    if isinstance(value, list):
-        value = [line for line in value if str(line).strip()]
-    return None if value in ("", []) else value
-
-
-def names_a_run(sources: Sources) -> bool:
-    """Whether there is anything to do at all."""
-    return any(sources.value(name).value is not None for name in ("run_a", "run_b"))
+def is_given(sources: Sources, *names: str) -> bool:
+    """Whether any of these options has a value, even an empty one."""
+    return any(sources.value(name).value is not None for name in names)

@@ -13,6 +13,7 @@ import msgspec
 from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extent, extents, touches
+from pytest_kebab_eval.store.indexes import check_table
 
 _span_lists = msgspec.json.Decoder(tuple[Span, ...])
 
@@ -43,6 +44,7 @@ class Corpus:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._columns_of: dict[str, set[str]] = {}
+        self._checked: set[str] = set()
         self._chunks: dict[str, Chunk | None] = {}
         self._extents_of: dict[str, list[tuple[Box, ...]]] = {}
 
@@ -58,7 +60,9 @@ class Corpus:
     @cached_property
     def has_chunks(self) -> bool:
         """Whether there are chunks."""
-        return {"chunk_id", "doc_id", "source_spans_json"} <= self._columns("chunks") and self._any("chunks")
+        return {"chunk_id", "doc_id", "source_spans_json"} <= self._columns("chunks") and self._has_rows(
+            "chunks"
+        )
 
     @cached_property
     def has_documents(self) -> bool:
@@ -66,7 +70,7 @@ class Corpus:
         return (
             self.has_chunks
             and {"doc_id", "workspace_path"} <= self._columns("documents")
-            and self._any("documents")
+            and self._has_rows("documents")
         )
 
     def chunk(self, chunk_id: str) -> Chunk | None:
@@ -110,8 +114,9 @@ class Corpus:
 
     def coverage(self) -> IndexCoverage | None:
         """The size of the index; None if there is no document."""
-        if not self._has_tables or not self._any("documents"):
+        if not self._has_tables or not self._has_rows("documents"):
             return None
+        self._check_indexes("chunks")
         chunked = "SELECT doc_id FROM chunks WHERE doc_id IS NOT NULL"
         empty = f"SELECT count(*) FROM documents WHERE doc_id NOT IN ({chunked})"
         counted = "token_estimate" in self._columns("chunks")
@@ -195,8 +200,15 @@ class Corpus:
             self._columns_of[table] = {_text(row[1]) or "" for row in rows}
         return self._columns_of[table]
 
-    def _any(self, table: str) -> bool:
+    def _has_rows(self, table: str) -> bool:
+        self._check_indexes(table)
         return self._connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
+
+    def _check_indexes(self, table: str) -> None:
+        """An error if an index, by which rows are looked up, has lost some; looked at once."""
+        if table not in self._checked:
+            check_table(self._connection, table)
+            self._checked.add(table)
 
 
 def _spans(source_spans_json: object) -> tuple[Span, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -14,18 +14,25 @@ import msgspec
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.limits import CONFIG_DEPTH
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
+from pytest_kebab_eval.store.connections import connect, reason
 from pytest_kebab_eval.store.corpus import Corpus
+from pytest_kebab_eval.store.indexes import DamagedIndex, check_results, results_index
 from pytest_kebab_eval.store.plain import check_depth
 from pytest_kebab_eval.store.results import decode_result
-from pytest_kebab_eval.store.schema import EVAL_TABLES
+from pytest_kebab_eval.store.schema import EVAL_TABLES, NOT_UTF8
+from pytest_kebab_eval.store.tables import check_tables, text_of
 from pytest_kebab_eval.text import printable, shown_path
+from pytest_kebab_eval.text.masking import mask_config, mask_text
 
 READ_TIMEOUT_S = 5.0
 
 
 @contextmanager
-def open_database(path: Path) -> Iterator[Database]:
-    """Open a database read-only; everything read in the block is of one state, even if others write."""
+def open_database(path: Path, mask: Sequence[str] = ()) -> Iterator[Database]:
+    """Open a database read-only; everything read in the block is of one state, even if others write.
+
+    What looks like a secret in a run's configuration is masked, and so is what the patterns `mask` match.
+    """
     with _database_errors(path):
         connection = _connect(path)
         try:
@@ -35,7 +42,8 @@ def open_database(path: Path) -> Iterator[Database]:
                     f"{shown_path(path)} has no table {' and no table '.join(missing)};"
                     " is it the database that the evaluation runs were stored in?"
                 )
-            yield Database(path, connection)
+            check_tables(connection, path)
+            yield Database(path, connection, mask)
         finally:
             connection.close()
 
@@ -43,8 +51,9 @@ def open_database(path: Path) -> Iterator[Database]:
 class Database:
     """The runs of one open database."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, mask: Sequence[str] = ()) -> None:
         self.path = path
+        self._mask = mask
         self._connection = connection
         self.warnings: list[str] = []
 
@@ -55,13 +64,15 @@ class Database:
 
     def runs(self) -> list[Run]:
         """All runs, without their configuration, in no particular order."""
-        rows = self._connection.execute("SELECT run_id, suite, commit_hash, created_at FROM eval_runs")
+        rows = self._connection.execute(
+            "SELECT run_id, suite, commit_hash, created_at FROM eval_runs NOT INDEXED"
+        )
         return [
             Run(
-                run_id=_text(run_id),
-                suite=_text(suite),
-                commit_hash=None if commit_hash is None else _text(commit_hash),
-                created_at=_text(created_at),
+                run_id=text_of(run_id),
+                suite=text_of(suite),
+                commit_hash=None if commit_hash is None else text_of(commit_hash),
+                created_at=text_of(created_at),
             )
             for run_id, suite, commit_hash, created_at in rows
             if run_id is not None
@@ -70,7 +81,7 @@ class Database:
     def with_config(self, run: Run) -> Run:
         """The run with its configuration; a snapshot that does not parse counts as empty, with a warning."""
         row = self._connection.execute(
-            "SELECT config_snapshot_json FROM eval_runs WHERE run_id = ?", (run.run_id,)
+            "SELECT config_snapshot_json FROM eval_runs NOT INDEXED WHERE run_id = ?", (run.run_id,)
         ).fetchone()
         try:
             config = msgspec.json.decode(row[0] if row else b"{}", type=dict[str, Any])
@@ -80,11 +91,12 @@ class Database:
             self.warnings.append(
                 f"the config snapshot of run {printable(run.run_id)} does not parse; it counts as empty"
             )
-        return msgspec.structs.replace(run, config=config)
+        masked = mask_config(config, self._mask, keep=["chunker_version"])  # by which results are matched
+        return msgspec.structs.replace(run, config=masked.config, digests=masked.digests)
 
     def stored_aggregate(self, run_id: str) -> dict[str, Any]:
         """The run's `aggregate_json`; empty if there is none or it does not parse."""
-        query = "SELECT aggregate_json FROM eval_runs WHERE run_id = ?"
+        query = "SELECT aggregate_json FROM eval_runs NOT INDEXED WHERE run_id = ?"
         row = self._connection.execute(query, (run_id,)).fetchone()
         try:
             return msgspec.json.decode(row[0] if row else b"{}", type=dict[str, Any])
@@ -92,15 +104,19 @@ class Database:
             return {}
 
     def results(self, run_id: str) -> Iterator[QueryResult | Unreadable]:
-        """The run's results, one at a time."""
+        """The run's results, one at a time; an error if an index has lost some of them."""
+        index = results_index(self._connection)
+        if index:
+            check_results(self._connection, index, run_id)
+        by = index.clause if index else "NOT INDEXED"
         rows = self._connection.execute(
-            "SELECT query_id, result_json FROM eval_query_results WHERE run_id = ?", (run_id,)
+            f"SELECT query_id, result_json FROM eval_query_results {by} WHERE run_id = ?", (run_id,)
         )
         for query_id, result_json in rows:
             if query_id is None:
                 yield Unreadable("NULL", "the row has no query_id")
             else:
-                yield decode_result(_text(query_id), result_json)
+                yield _without_secrets(decode_result(text_of(query_id), result_json))
 
     def result_count(self, run_id: str) -> int:
         """How many results the run has."""
@@ -113,12 +129,19 @@ class Database:
             "SELECT result_json FROM eval_query_results WHERE run_id = ? AND query_id = ?",
             (run_id, query_id),
         ).fetchone()
-        return None if row is None else decode_result(query_id, row[0])
+        return None if row is None else _without_secrets(decode_result(query_id, row[0]))
 
     def read_result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
         with _database_errors(self.path):
             return self.result(run_id, query_id)
+
+
+def _without_secrets(result: QueryResult | Unreadable) -> QueryResult | Unreadable:
+    """The result; what an error says of a password or a token is masked, since errors quote addresses."""
+    if isinstance(result, Unreadable) or result.error is None:
+        return result
+    return msgspec.structs.replace(result, error=mask_text(result.error))
 
 
 # -- opening -------------------------------------------------------------------------------------
@@ -153,12 +176,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _connect_with(path: Path, parameters: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?{parameters}",
-        uri=True,
-        timeout=READ_TIMEOUT_S,
-        isolation_level=None,
-    )
+    connection = connect(path, parameters, READ_TIMEOUT_S)
     try:
         connection.text_factory = bytes
         connection.execute("BEGIN")
@@ -182,7 +200,7 @@ def _uses_wal(path: Path) -> bool:
 
 
 def _missing_tables(connection: sqlite3.Connection) -> list[str]:
-    names = {_text(name) for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    names = {text_of(name).lower() for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     return [name for name in EVAL_TABLES if name not in names]
 
 
@@ -203,12 +221,15 @@ def _database_errors(path: Path) -> Iterator[None]:
             ) from None
         hint = "; another program left it unfinished: open it once where it can be written to"
         advice = hint if "readonly" in str(error) else ""
-        raise DatabaseError(f"cannot read the database {name}: {error}{advice}") from None
+        raise DatabaseError(f"cannot read the database {name}: {reason(error)}{advice}") from None
+    except DamagedIndex as error:
+        raise DatabaseError(
+            f"{name} is damaged, and rows are lost: its index {printable(str(error))};"
+            " restore it from a backup, or repair it with SQLite's REINDEX"
+        ) from None
+    except UnicodeDecodeError:  # which Python makes of an SQLite error that quotes such text
+        raise DatabaseError(f"{name} cannot be read as an SQLite database: {NOT_UTF8}") from None
     except sqlite3.Error as error:
-        raise DatabaseError(f"{name} cannot be read as an SQLite database: {error}") from None
+        raise DatabaseError(f"{name} cannot be read as an SQLite database: {reason(error)}") from None
     except OSError as error:
         raise DatabaseError(f"cannot open {name}: {error.strerror or error}") from None
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

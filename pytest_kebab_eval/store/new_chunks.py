@@ -13,6 +13,7 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.store.plain import check_keys, finite, id_text
 from pytest_kebab_eval.store.results import encode_json
 from pytest_kebab_eval.store.schema import CORPUS_SCHEMA, CORPUS_TABLES, EVAL_TABLES, SCHEMA
+from pytest_kebab_eval.store.tables import check_no_triggers
 from pytest_kebab_eval.text import brief, printable, shown_path
 
 _KEYS = (
@@ -163,6 +164,7 @@ def check_own(connection: sqlite3.Connection, db: Path) -> None:
                 f"the table {table} of {shown_path(db)} was not made by the recorder, so chunks are not"
                 " written there; leave out chunks=, or record into another file"
             )
+    check_no_triggers(connection, db, CORPUS_TABLES)
 
 
 def write_chunks(connection: sqlite3.Connection, rows: list[ChunkRow], chunker_version: str | None) -> None:

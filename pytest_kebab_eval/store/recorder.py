@@ -6,23 +6,27 @@ import datetime
 import os
 import re
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from pytest_kebab_eval.errors import InputError
+import msgspec
+
+from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.model import Run, Unreadable
 from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
 from pytest_kebab_eval.store.plain import id_text
-from pytest_kebab_eval.store.results import decode_result, in_words, to_stored
+from pytest_kebab_eval.store.results import decode_result, encode_json, in_words, to_stored
 from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text.masking import mask_config
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -73,6 +77,8 @@ class RunRecorder(Recording):
 
     Hits are ids, pairs of an id and a score or a document id, whole hits, or hits of LangChain, LlamaIndex,
     Haystack or Elasticsearch, best first; or a mapping of scores by id. `chunks` are those of the index.
+    What looks like a secret in the configuration is stored as `***`, and so is what the patterns of `mask`
+    match; with `mask=False` it is stored as it is.
     """
 
     def __init__(
@@ -83,11 +89,14 @@ class RunRecorder(Recording):
         run_id: str | None = None,
         commit_hash: str | None = None,
         chunks: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        mask: bool | Sequence[str] = True,
     ) -> None:
         super().__init__()
         self.db = Path(db)
         self.suite = suite
         self.config = dict(config or {})
+        self._mask = _patterns(mask)
         self.run_id = run_id or new_run_id()
         _check_names(self.run_id, suite)
         self.commit_hash = commit_hash if commit_hash is not None else _current_commit()
@@ -95,6 +104,7 @@ class RunRecorder(Recording):
         self._documents = {
             row.chunk_id: {"doc_id": row.doc_id, "doc_path": row.path} for row in self._chunks or ()
         }
+        self.is_stored = False
         self._spool: _Spool | None = None
         self._ids: set[str] = set()
 
@@ -110,7 +120,8 @@ class RunRecorder(Recording):
         if spool is not None:
             try:
                 if kind is None:
-                    write_run(self.db, self._run(), spool.rows(), self._chunks)
+                    write_run(self.db, self._run(), spool, self._chunks)
+                    self.is_stored = True
             finally:
                 spool.close()
 
@@ -119,10 +130,15 @@ class RunRecorder(Recording):
         return Run(
             run_id=self.run_id,
             suite=self.suite,
-            config=self.config,
+            config=self._stored_config(),
             commit_hash=self.commit_hash,
             created_at=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         )
+
+    def _stored_config(self) -> dict[str, Any]:
+        """The configuration as JSON holds it, without its secrets."""
+        config: dict[str, Any] = msgspec.json.decode(encode_json("config", self.config))
+        return config if self._mask is None else mask_config(config, self._mask, ["chunker_version"]).config
 
     def _keep(self, query_id: str, result_json: bytes) -> None:
         if self._spool is None:
@@ -139,20 +155,32 @@ class _Spool:
     """Rows in a temporary file without a name, which disappears with the process, however it ends."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed by `close`
+        with _temporary_file_errors():
+            self._file = temporary_file()
 
     def add(self, query_id: str, result_json: bytes) -> None:
         name = query_id.encode("utf-8")
-        self._file.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
+        with _temporary_file_errors():
+            self._file.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
 
-    def rows(self) -> Iterator[tuple[str, bytes]]:
-        self._file.seek(0)
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        with _temporary_file_errors():
+            self._file.seek(0)
         while header := self._file.readline():
             name_length, length = map(int, header.split())
             yield self._file.read(name_length).decode("utf-8"), self._file.read(length)
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # what is still to be written is not needed any more
+            self._file.close()
+
+
+@contextmanager
+def _temporary_file_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"the run was not recorded: {error.strerror or error}") from None
 
 
 def new_run_id() -> str:
@@ -170,6 +198,15 @@ def _check_names(run_id: str, suite: str) -> None:
             raise InputError(f"{brief(repr(text), 60)} is no {name}")
     if re.fullmatch(r"latest(~\d+)?|commit:.*", run_id):
         raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
+
+
+def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
+    """The patterns to mask by, beside what looks like a secret; None to mask nothing."""
+    if isinstance(mask, bool):
+        return () if mask else None
+    if isinstance(mask, str) or not all(isinstance(pattern, str) and pattern for pattern in mask):
+        raise InputError(f"mask is {brief(repr(mask), 60)}; give True, False or a list of patterns for keys")
+    return tuple(mask)
 
 
 def _is_unicode(text: str) -> bool:

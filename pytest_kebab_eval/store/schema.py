@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 EVAL_TABLES = ("eval_runs", "eval_query_results")
+NOT_UTF8 = "its schema is damaged, with text that is not UTF-8"
 
 SCHEMA = (
     """
@@ -18,6 +19,13 @@ CREATE TABLE eval_query_results (
 )
 
 CORPUS_TABLES = ("documents", "chunks")
+
+READ_COLUMNS = {
+    "eval_runs": ("run_id", "suite", "config_snapshot_json", "aggregate_json", "commit_hash", "created_at"),
+    "eval_query_results": ("run_id", "query_id", "result_json"),
+    "documents": ("doc_id", "workspace_path"),
+    "chunks": ("chunk_id", "doc_id", "text", "source_spans_json", "token_estimate", "chunker_version"),
+}
 
 CORPUS_SCHEMA = (
     "CREATE TABLE documents (doc_id TEXT PRIMARY KEY, workspace_path TEXT NOT NULL)",

@@ -16,7 +16,7 @@ from urllib.parse import quote
 # characters that could move a cursor, hide text or break a line.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"  # which Persian, Hindi and many other scripts cannot be written without
-_CI_COMMAND = re.compile(r"##(?=[\w.-]*\[)")  # ##[error], ##vso[…], ##teamcity[…]
+CI_COMMAND = re.compile(r"##(?=[\w.-]*\[)")  # ##[error], ##vso[…], ##teamcity[…]
 _LINE_COMMAND = re.compile(r"(\s*):(?=:)")  # ::error::, which GitHub runs at the start of a line
 _PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,119}")
 _RESERVED_FILE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
@@ -28,7 +28,7 @@ def printable(text: str) -> str:
     A `##[` inside the text is broken up: CI services run such commands even in the middle of a line.
     """
     if "##" in text:
-        text = _CI_COMMAND.sub("# #", text)
+        text = CI_COMMAND.sub("# #", text)
     if text.isprintable():
         return text
     return "".join(
@@ -57,7 +57,7 @@ def safe_json(text: str) -> str:
 
 def _safe_json_line(line: str) -> str:
     if "##" in line:
-        line = _CI_COMMAND.sub(r"#\\u0023", line)
+        line = CI_COMMAND.sub(r"#\\u0023", line)
     if line.isprintable():
         return line
     return "".join(_json_escape(char) if _is_unsafe(char) else char for char in line)
@@ -81,8 +81,17 @@ def shown_path(path: Path) -> str:
     try:
         relative = os.path.relpath(path)
     except (ValueError, OSError):  # another drive; no working directory any more
-        return printable(str(path))
-    return printable(min(relative, str(path), key=len))
+        return printable(_masked(str(path)))
+    return printable(_masked(min(relative, str(path), key=len)))
+
+
+def _masked(text: str) -> str:
+    """Without the password, where an address was given as a path."""
+    if "@" not in text and "=" not in text:
+        return text
+    from pytest_kebab_eval.text.masking import mask_text
+
+    return mask_text(text)
 
 
 def file_name(text: str) -> str:

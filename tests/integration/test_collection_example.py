@@ -43,6 +43,16 @@ def test_every_value_of_a_small_collection_is_trec_evals(tmp_path: Path) -> None
     }
 
 
+@pytest.mark.parametrize("name", ["golden.json", "golden-by-query.json", "kebab.sqlite"])
+def test_nothing_is_replaced(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("precious", encoding="utf-8")
+    outcome = run_python(tmp_path, str(EXAMPLE / "run.py"), ".", *SMALL)
+    assert outcome.returncode == 2
+    assert outcome.stderr.endswith(f"error: {name} is there already; name another directory\n")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text("utf-8") == "precious"
+
+
 def test_the_collection_is_neither_trivial_nor_alike_for_both_retrievers(tmp_path: Path) -> None:
     printed = run_python(tmp_path, str(EXAMPLE / "run.py"), "made", *SMALL).stdout
     found = re.findall(r"hit@5 ([\d.]+), mrr ([\d.]+), ndcg@10 ([\d.]+)", printed)

@@ -250,6 +250,18 @@ def test_the_script_prints_how_to_gate_the_runs(
     assert pytester.runpytest_inprocess(*LEAN, *args, "--collect-only").ret == pytest.ExitCode.OK
 
 
+@pytest.mark.parametrize("name", ["kebab.sqlite", "runs/by-window/mine"])
+def test_the_script_replaces_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("precious", encoding="utf-8")
+    outcome = run_script(OWN / "run.py", "--gate", cwd=tmp_path)
+    assert outcome.returncode == 2
+    where = name.removesuffix("/mine")
+    assert outcome.stderr.endswith(f"error: {Path(where)} is there already; name another directory\n")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
+    assert (tmp_path / name).read_text("utf-8") == "precious"
+
+
 # -- the minimal example ---------------------------------------------------------------------------
 
 MINIMAL = EXAMPLES / "minimal" / "regression.py"
@@ -262,6 +274,13 @@ def test_the_minimal_example_catches_its_regression_each_time_it_is_run(tmp_path
         assert "1 failed, 1 passed" in outcome.stdout
         # "vacation" is not "Vacation" to the candidate, which finds the other note, by the word "entered"
         assert "FAILED golden.yaml::query[days-off]" in outcome.stdout
+
+
+def test_the_minimal_example_replaces_nothing(tmp_path: Path) -> None:
+    for name in ("golden.yaml", "kebab.sqlite"):
+        (tmp_path / name).write_text("precious", encoding="utf-8")
+    assert run_script(MINIMAL, cwd=tmp_path).returncode == pytest.ExitCode.TESTS_FAILED
+    assert {(tmp_path / name).read_text("utf-8") for name in ("golden.yaml", "kebab.sqlite")} == {"precious"}
 
 
 def test_the_minimal_example_has_under_30_lines() -> None:

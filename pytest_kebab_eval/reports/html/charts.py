@@ -15,7 +15,7 @@ from pytest_kebab_eval.reports.rows import SLICE_METRICS, MetricRow, SliceRow, s
 
 # -- metrics -------------------------------------------------------------------------------------
 
-# QueryEvidence where they have a value, as are those that a gate names and those that changed significantly.
+# Shown where they have a value, as are those that a gate names and those that changed significantly.
 _MAIN_METRICS = (
     "hit@1",
     "hit@5",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import tempfile
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery
 from pytest_kebab_eval.reports.context import Context, report_context
@@ -50,7 +51,7 @@ def render_report_html(
     The history is oldest first. `context` is what `report_context` gave, perhaps changed by a user's hook.
     """
     index = QueryIndex(report)
-    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as details:
+    with io.TextIOWrapper(temporary_file(), encoding="utf-8", newline="") as details:
         details.writelines(index.detail_blocks(queries))
         details.seek(0)
         values = {

@@ -80,7 +80,7 @@ def test_a_skip_is_shown_in_the_golden_file(project: Project) -> None:
     outcome.stdout.fnmatch_lines(["SKIPPED [[]2] fixtures/golden_queries.yaml: in neither run"])
 
 
-@pytest.mark.parametrize("fail_on", ["retrieval", "loss", ""])
+@pytest.mark.parametrize("fail_on", ["retrieval", "loss", "none"])
 def test_a_query_that_only_a_has_fails_whatever_fail_on_says(project: Project, fail_on: str) -> None:
     one_query(project, result("c9"), None)
     outcome = project.pytest(f"--kebab-fail-on={fail_on}")

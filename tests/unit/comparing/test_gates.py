@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -100,6 +101,12 @@ def test_every_metric_and_alias_can_be_gated_under_its_canonical_name(name: str)
 def test_an_alias_is_judged_as_its_metric_and_shown_as_it_was_written(alias: str, name: str) -> None:
     gate = parsed(f"{alias} >= 0.5")
     assert (gate.metric, str(gate)) == (name, f"{alias} >= 0.5")
+
+
+def test_a_gate_of_bytes_that_are_not_text_is_refused() -> None:
+    text = os.fsdecode(b"hit@5{tag=\xc9} >= 0.5")  # as a command line gives them
+    with pytest.raises(GateError, match=r"bad gate: 'hit@5\{tag=.*\} >= 0\.5' has a character that is not"):
+        parsed(text)
 
 
 spaces = st.text(" \t", max_size=3)

@@ -31,6 +31,9 @@ def found(count: int, prefix: str = "") -> dict[str, Json]:
     return {f"q{n}": result(f"{prefix}{n}") for n in range(count)}
 
 
+NOTHING: dict[str, Json] = {f"q{n}": result() for n in range(6)}
+
+
 def test_ids_written_otherwise_are_a_problem_that_shows_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,8 +70,50 @@ def test_one_target_at_any_depth_is_enough(tmp_path: Path) -> None:
 
 
 def test_queries_without_hits_or_targets_are_not_asked(tmp_path: Path) -> None:
-    nothing = {f"q{n}": result() for n in range(6)}
+    nothing = {f"q{n}": result(answer=answer()) for n in range(6)}
     assert compared(tmp_path, expecting(6), nothing, nothing).report.problems == ()
+
+
+@pytest.mark.parametrize("a", [NOTHING, None], ids=["both", "alone"])
+def test_runs_without_any_hit_or_answer_are_a_problem(tmp_path: Path, a: dict[str, Json] | None) -> None:
+    (problem,) = compared(tmp_path, expecting(6), a, NOTHING).report.problems
+    assert problem.startswith("nothing was measured: 6 queries in ")
+    assert problem.endswith("has neither a hit nor an answer for any query; was the index empty?")
+
+
+def test_runs_without_any_hit_or_answer_are_fine_where_nothing_is_expected(tmp_path: Path) -> None:
+    entries = [{"id": f"q{n}"} for n in range(6)]
+    assert compared(tmp_path, entries, NOTHING, NOTHING).report.problems == ()
+
+
+# -- every query errored -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 6])
+@pytest.mark.parametrize("b_errs", [False, True], ids=["a alone", "both"])
+def test_a_baseline_in_which_every_query_errored_is_a_problem(
+    tmp_path: Path, count: int, b_errs: bool
+) -> None:
+    errored = {f"q{n}": result(error="the index is down") for n in range(count)}
+    report = compared(tmp_path, expecting(count), errored, errored if b_errs else found(count, "doc")).report
+    (problem,) = report.problems
+    assert problem == (
+        "nothing was measured: in run a, the baseline, every golden query errored, so that nothing"
+        " can be lost from it; query 'q0': the index is down"
+    )
+
+
+def test_a_baseline_in_which_one_query_did_not_error_is_compared(tmp_path: Path) -> None:
+    errored = {f"q{n}": result(error="the index is down") for n in range(6)}
+    report = compared(tmp_path, expecting(6), errored | {"q5": result("doc5")}, found(6, "doc")).report
+    assert report.problems == ()
+
+
+def test_a_candidate_in_which_every_query_errored_fails_by_its_queries(tmp_path: Path) -> None:
+    errored = {f"q{n}": result(error="the index is down") for n in range(6)}
+    evaluation = compared(tmp_path, expecting(6), found(6, "doc"), errored)
+    assert evaluation.report.problems == ()
+    assert {verdict.outcome for verdict in evaluation.verdicts.values()} == {Outcome.FAILED}
 
 
 def test_a_baseline_whose_ids_are_written_otherwise_is_a_warning(tmp_path: Path) -> None:

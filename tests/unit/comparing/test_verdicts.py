@@ -10,7 +10,8 @@ import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.evaluation import evaluate
-from pytest_kebab_eval.settings import DEFAULT_FAIL_ON, Settings
+from pytest_kebab_eval.model import ACCEPTABLE_CHECKS
+from pytest_kebab_eval.settings import BY_NAME, DEFAULT_FAIL_ON, Settings
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden
 
 TODAY = datetime.date(2031, 1, 31)
@@ -198,10 +199,6 @@ def test_an_accepted_regression_passes_where_a_had_nothing_to_lose(tmp_path: Pat
     assert verdict(tmp_path, known(), a, MISS).outcome is Outcome.PASSED
 
 
-def test_lost_coverage_can_be_accepted(tmp_path: Path) -> None:
-    assert verdict(tmp_path, known(), HIT, None).outcome is Outcome.XFAILED
-
-
 def test_a_hit_of_a_below_the_cutoff_is_nothing_to_lose(tmp_path: Path) -> None:
     assert verdict(tmp_path, known(), result(hit("c1", 17)), MISS).outcome is Outcome.PASSED
 
@@ -230,6 +227,81 @@ def test_an_accepted_loss_is_needed_only_where_losses_are_to_fail(tmp_path: Path
 
 def test_an_accepted_regression_may_not_hide_an_ended_date_behind_lost_coverage(tmp_path: Path) -> None:
     assert verdict(tmp_path, known("2031-01-30"), HIT, None).outcome is Outcome.FAILED
+
+
+# -- what an xfail covers ----------------------------------------------------------------------------
+
+
+def accepted(*checks: str, **more: Any) -> Json:
+    xfail: Json = {"reason": "known"}
+    return {"xfail": xfail | ({"checks": list(checks)} if checks else {})} | more
+
+
+def test_what_can_be_accepted_is_what_can_fail_but_for_an_error() -> None:
+    assert {*ACCEPTABLE_CHECKS, "error"} == {*BY_NAME["fail_on"].choices}
+
+
+@pytest.mark.parametrize("checks", [(), ACCEPTABLE_CHECKS], ids=["none named", "all named"])
+@pytest.mark.parametrize("a", [HIT, MISS], ids=["hit", "miss"])
+@pytest.mark.parametrize("fail_on", [DEFAULT, frozenset({"retrieval"})], ids=["default", "retrieval"])
+def test_an_accepted_regression_does_not_cover_an_error(
+    tmp_path: Path, a: Json, checks: tuple[str, ...], fail_on: frozenset[str]
+) -> None:
+    found = verdict(tmp_path, C1 | accepted(*checks), a, ERRORED, fail_on=fail_on)
+    if a is MISS and "error" not in fail_on:
+        assert found.outcome is Outcome.PASSED  # nothing fails that would have to be accepted
+    else:
+        assert found.outcome is Outcome.FAILED
+        assert found.reason.endswith("it errored in B: timeout; its xfail (known) does not cover an error")
+
+
+@pytest.mark.parametrize("checks", [(), ACCEPTABLE_CHECKS], ids=["none named", "all named"])
+@pytest.mark.parametrize("a", [HIT, MISS], ids=["hit", "miss"])
+def test_an_accepted_regression_does_not_cover_a_missing_result(
+    tmp_path: Path, a: Json, checks: tuple[str, ...]
+) -> None:
+    found = verdict(tmp_path, C1 | accepted(*checks), a, None)
+    text = "run B has no result for it (lost coverage); its xfail (known) does not cover a missing result"
+    assert found == Verdict(Outcome.FAILED, text)
+
+
+LOST_RETRIEVAL_AND_ANSWER = result("x", answer=answer("pip"))
+KEPT = result("c1", answer=answer("uv"))
+
+
+@pytest.mark.parametrize(
+    ("checks", "b", "outcome"),
+    [
+        ((), LOST_RETRIEVAL_AND_ANSWER, Outcome.XFAILED),
+        (("retrieval", "answer"), LOST_RETRIEVAL_AND_ANSWER, Outcome.XFAILED),
+        (("retrieval",), LOST_RETRIEVAL_AND_ANSWER, Outcome.FAILED),
+        (("retrieval",), result("x", answer=answer("uv")), Outcome.XFAILED),
+        (("retrieval",), result("c1", answer=answer("pip")), Outcome.FAILED),
+        (("answer",), result("c1", answer=answer("pip")), Outcome.XFAILED),
+        (("answer",), result("x", answer=answer("uv")), Outcome.FAILED),
+        (("citation",), KEPT, Outcome.PASSED),
+        (("retrieval",), KEPT, Outcome.FAILED),
+    ],
+)
+def test_an_accepted_regression_covers_the_checks_that_it_names(
+    tmp_path: Path, checks: tuple[str, ...], b: Json, outcome: Outcome
+) -> None:
+    assert verdict(tmp_path, C1 | RULED | accepted(*checks), KEPT, b).outcome is outcome
+
+
+def test_a_loss_that_is_not_covered_says_what_is(tmp_path: Path) -> None:
+    found = verdict(tmp_path, C1 | RULED | accepted("retrieval"), KEPT, LOST_RETRIEVAL_AND_ANSWER)
+    assert found.reason.startswith(
+        "lost c1, at rank 1 in A; the answer kept its rules in A and does not in B;"
+    )
+    assert found.reason.endswith("; its xfail (known) covers retrieval alone")
+
+
+def test_an_accepted_worse_rank_does_not_cover_a_miss(tmp_path: Path) -> None:
+    entry, fail_on = C1 | accepted("loss"), DEFAULT | {"loss"}
+    (tmp_path / "miss").mkdir()
+    assert verdict(tmp_path, entry, HIT, result("x", "c1"), fail_on=fail_on).outcome is Outcome.XFAILED
+    assert verdict(tmp_path / "miss", entry, HIT, MISS, fail_on=fail_on).outcome is Outcome.FAILED
 
 
 # -- answers ---------------------------------------------------------------------------------------

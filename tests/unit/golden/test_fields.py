@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import GoldenQuery, load_golden_set
-from pytest_kebab_eval.model import ExpectedSpan, Span, Support, Xfail
+from pytest_kebab_eval.model import ACCEPTABLE_CHECKS, ExpectedSpan, Span, Support, Xfail
 from tests.builders import Json, query
 from tests.unit.golden.loading import entry, refusal_of
 
@@ -256,14 +256,19 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
         ("tags", "t", "must be a list of texts, not text"),
         ("tags", [2026], "must be text, not the number 2026; put it in quotes (number 1 of the list)"),
         ("group", 1, "must be text, not the number 1; put it in quotes"),
-        ("xfail", True, "must be a mapping with reason, until, not true"),
-        ("xfail", "later", "must be a mapping with reason, until, not text"),
+        ("xfail", True, "must be a mapping with reason, until, checks, not true"),
+        ("xfail", "later", "must be a mapping with reason, until, checks, not text"),
         ("xfail", {}, "lacks reason"),
         ("xfail", {"until": "2031-01-31"}, "lacks reason"),
         ("xfail", {"reason": 1}, "must be text, not the number 1"),
         ("xfail", {"reason": "r", "until": "soon"}, "has an 'until' that is not a date such as 2031-01-31"),
         ("xfail", {"reason": "r", "until": 2031}, "has an 'until' that is not a date such as 2031-01-31"),
         ("xfail", {"reason": "r", "untill": "x"}, "unknown field 'untill'; did you mean 'until'?"),
+        ("xfail", {"reason": "r", "checks": []}, "has 'checks' that are not a list of retrieval, answer"),
+        ("xfail", {"reason": "r", "checks": "retrieval"}, "has 'checks' that are not a list of retrieval"),
+        ("xfail", {"reason": "r", "checks": ["retrieval", "luck"]}, "has 'checks' that are not a list"),
+        ("xfail", {"reason": "r", "checks": ["error"]}, "an error or a missing result cannot be accepted"),
+        ("xfail", {"reason": "r", "checks": [1]}, "must be text, not the number 1"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_it_should_be(
@@ -335,3 +340,19 @@ def test_an_xfail_may_have_no_date() -> None:
 def test_a_date_is_spelled_the_same_on_every_python(tmp_path: Path, written: str) -> None:
     message = refusal_of(tmp_path, entry(xfail={"reason": "r", "until": written}))
     assert "has an 'until' that is not a date such as 2031-01-31" in message
+
+
+@pytest.mark.parametrize(
+    ("written", "checks"),
+    [
+        ({}, ACCEPTABLE_CHECKS),
+        ({"checks": "all"}, ACCEPTABLE_CHECKS),
+        ({"checks": None}, ACCEPTABLE_CHECKS),
+        ({"checks": ["retrieval"]}, ("retrieval",)),
+        ({"checks": ["answer", "citation", "answer"]}, ("answer", "citation")),
+    ],
+)
+def test_an_xfail_accepts_the_checks_that_it_names_or_all(written: Any, checks: tuple[str, ...]) -> None:
+    xfail = query(xfail={"reason": "known", **written}).xfail
+    assert xfail is not None
+    assert xfail.checks == checks

@@ -32,14 +32,9 @@ def test_cutoffs_are_numbers_in_order(value: str, cutoffs: tuple[int, ...]) -> N
     assert converted("cutoffs", value) == cutoffs
 
 
-@pytest.mark.parametrize("value", ["0", "1001", "-1", "ten", "5,", "5.0", "1" * 5000])
+@pytest.mark.parametrize("value", ["0", "1001", "-1", "ten", "5.0", "1" * 5000])
 def test_a_cutoff_is_from_1_to_1000(value: str) -> None:
     with pytest.raises(
         SettingsError, match="--kebab-cutoffs takes whole numbers from 1 to 1,000, separated by"
     ):
         converted("cutoffs", value)
-
-
-def test_empty_cutoffs_are_refused() -> None:
-    with pytest.raises(SettingsError, match="--kebab-cutoffs is empty; give cutoffs such as 20,100"):
-        converted("cutoffs", " ")

@@ -245,11 +245,10 @@ def test_one_read_only_file_keeps_both_from_being_written(two: tuple[Path, Path]
 
 def test_a_rule_of_the_database_that_forbids_the_write_is_an_error(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(
-            "CREATE TRIGGER no BEFORE UPDATE ON eval_runs WHEN old.run_id = 'b'"
-            " BEGIN SELECT RAISE(ABORT, 'frozen'); END"
-        )
+        connection.execute("UPDATE eval_runs SET aggregate_json = '{\"n\": 0}' WHERE run_id = 'b'")
+        connection.execute("CREATE UNIQUE INDEX no_two_alike ON eval_runs (aggregate_json)")
+        connection.commit()
     before = dump(path)
-    with pytest.raises(StoreError, match="frozen"):
-        write_aggregates({(path, "a"): b'{"n": 1}', (path, "b"): b'{"n": 2}'})
+    with pytest.raises(StoreError, match="UNIQUE constraint failed"):
+        write_aggregates({(path, "a"): b'{"n": 1}', (path, "b"): b'{"n": 1}'})
     assert dump(path) == before

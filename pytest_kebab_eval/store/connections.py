@@ -1,0 +1,107 @@
+"""The one place that opens SQLite connections; what a database brings along cannot act through them.
+
+A database may come from anywhere, so nothing in its schema runs: no view, no trigger, no function with an
+effect, no extension. What is left, a file whose pages lead in circles, is stopped by a bound on steps.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+
+from pytest_kebab_eval.limits import (
+    FREE_SQL_STEPS,
+    LIKE_PATTERN,
+    SQL_STEPS_PER_BYTE,
+    SQL_STEPS_PER_CHECK,
+    STORED_VALUE_BYTES,
+)
+
+_OWN_FUNCTIONS = frozenset({"count", "like", "max", "min", "total"})  # that the SQL of this package calls
+
+
+def connect(path: Path, mode: str, timeout: float, free_steps: int = FREE_SQL_STEPS) -> sqlite3.Connection:
+    """Open a database file; the mode is one of SQLite's URI parameters, such as `mode=ro`."""
+    connection = sqlite3.connect(database_uri(path, mode), uri=True, timeout=timeout, isolation_level=None)
+    try:
+        _restrict(connection)
+        _bound_steps(connection, free_steps + _size(path) * SQL_STEPS_PER_BYTE)
+        load_schema(connection, "SELECT 1 FROM sqlite_master LIMIT 1")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def load_schema(connection: sqlite3.Connection, statement: str, parameters: tuple[str, ...] = ()) -> None:
+    """Run the first statement that needs a database's schema.
+
+    Some versions of SQLite (3.40 is one) take JSON functions for unsafe: with an untrusted schema they cannot
+    open a database that has `CHECK (json_valid(…))` anywhere. What else is refused here stays refused.
+    """
+    try:
+        connection.execute(statement, parameters).fetchone()
+    except sqlite3.Error as error:
+        if "unsafe use of json" not in str(error):
+            raise
+        connection.execute("PRAGMA trusted_schema = ON")
+        connection.execute(statement, parameters).fetchone()
+
+
+def database_uri(path: Path, mode: str) -> str:
+    """The path as SQLite takes it with parameters."""
+    return f"{path.absolute().as_uri()}?{mode}"
+
+
+def reason(error: sqlite3.Error) -> str:
+    """Why SQLite gave up, in words where its own do not tell."""
+    text = str(error)
+    if text == "interrupted":
+        return "it takes more steps than a database of its size can need; it is damaged, or made to never end"
+    if "not authorized" in text or "prohibited" in text:
+        return f"a view, trigger or function in its schema would run, which is refused ({text})"
+    if "too big" in text:
+        return f"it has a value longer than {STORED_VALUE_BYTES // 1_000_000} MB"
+    return text
+
+
+def _restrict(connection: sqlite3.Connection) -> None:
+    """Let the schema do nothing. Python 3.10 has no limits, and only 3.12 has the defensive mode."""
+    if sys.version_info >= (3, 11):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, STORED_VALUE_BYTES)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_PATTERN)
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        for switch in (
+            sqlite3.SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+            sqlite3.SQLITE_DBCONFIG_WRITABLE_SCHEMA,
+            sqlite3.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION,
+            sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER,
+            sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW,
+        ):
+            connection.setconfig(switch, False)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA foreign_keys = OFF")  # a foreign key may delete rows of other tables
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.set_authorizer(_authorize)
+
+
+def _authorize(action: int, first: str | None, second: str | None, _: str | None, inside: str | None) -> int:
+    """Asked once for each statement, when SQLite compiles it; `inside` is the name of a view or trigger."""
+    if inside is not None or action == sqlite3.SQLITE_RECURSIVE:
+        return sqlite3.SQLITE_DENY
+    if action == sqlite3.SQLITE_FUNCTION and second not in _OWN_FUNCTIONS:
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
+
+
+def _bound_steps(connection: sqlite3.Connection, steps: int) -> None:
+    checks = iter(range(steps // SQL_STEPS_PER_CHECK))
+    connection.set_progress_handler(lambda: next(checks, None) is None, SQL_STEPS_PER_CHECK)
+
+
+def _size(path: Path) -> int:
+    """Bytes of the file and of its log, which may hold most of it."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())

@@ -1,0 +1,97 @@
+"""Whether an index leads to every row: SQLite skips rows without a word where a damaged index lost them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pytest_kebab_eval.store.tables import text_of
+
+_FIRST_ROW, _LAST_ROW = -(2**63), 2**63 - 1
+_AROUND = 1_000  # rows that are looked at before and after those of a run
+
+
+class DamagedIndex(sqlite3.DatabaseError):
+    """An index does not lead to the rows that its table has; the text says which."""
+
+
+class Index(NamedTuple):
+    """An index of a table, without a condition and without expressions."""
+
+    name: str
+    columns: tuple[str, ...]
+
+    @property
+    def clause(self) -> str:
+        """What makes SQLite read by it, and by no other."""
+        quoted = self.name.replace('"', '""')
+        return f'INDEXED BY "{quoted}"'
+
+
+def plain_indexes(connection: sqlite3.Connection, table: str) -> Iterator[Index]:
+    """The indexes of a table that hold all its rows, compared byte by byte."""
+    for _, name, _, _, partial, *_ in connection.execute(f"PRAGMA index_list({table})").fetchall():
+        quoted = text_of(name).replace('"', '""')
+        keys = [row for row in connection.execute(f'PRAGMA index_xinfo("{quoted}")') if row[5]]
+        if not partial and all(row[1] >= 0 and text_of(row[4]) == "BINARY" for row in keys):
+            yield Index(text_of(name), tuple(text_of(row[2]).lower() for row in keys))
+
+
+def results_index(connection: sqlite3.Connection) -> Index | None:
+    """The index that a run's results are read by; None where the table itself has their order, or none."""
+    if not _has_rowid(connection, "eval_query_results"):
+        return None
+    found = plain_indexes(connection, "eval_query_results")
+    return next((index for index in found if index.columns == ("run_id", "query_id")), None)
+
+
+def check_results(connection: sqlite3.Connection, index: Index, run_id: str) -> None:
+    """Raise `DamagedIndex` unless the index leads to the rows that the table has of a run, and to no others.
+
+    A run's rows are stored together, so that it is enough to look at those from its first to its last and a
+    few around them: the cost is that of the run, not of all that were ever stored.
+    """
+    entries = f"{index.clause} WHERE run_id = ?"
+    first, last = _results(connection, "min(rowid), max(rowid)", entries, run_id)
+    low, high = (_FIRST_ROW, _LAST_ROW) if first is None else (first - _AROUND, last + _AROUND)
+    stored = (
+        f"NOT INDEXED WHERE run_id = ? AND rowid BETWEEN {max(low, _FIRST_ROW)} AND {min(high, _LAST_ROW)}"
+    )
+    same = "count(*), total(rowid)"
+    if _results(connection, same, entries, run_id) != _results(connection, same, stored, run_id):
+        (found,) = _results(connection, "count(*)", entries, run_id)
+        (rows,) = _results(connection, "count(*)", "NOT INDEXED WHERE run_id = ?", run_id)
+        what = f"{found} of the {rows} results" if found != rows else "other rows than the results"
+        raise DamagedIndex(f"{index.name} leads to {what} of run '{run_id}'")
+
+
+def _results(connection: sqlite3.Connection, values: str, rows: str, run_id: str) -> tuple[Any, ...]:
+    query = f"SELECT {values} FROM eval_query_results {rows}"
+    row: tuple[Any, ...] = connection.execute(query, (run_id,)).fetchone()
+    return row
+
+
+def check_table(connection: sqlite3.Connection, table: str) -> None:
+    """Raise `DamagedIndex` unless each index of the table has as many entries as it has rows."""
+    if not _has_rowid(connection, table):
+        return
+    rows = _count(connection, f"{table} NOT INDEXED WHERE rowid >= {_FIRST_ROW}")
+    for index in plain_indexes(connection, table):
+        entries = _count(connection, f"{table} {index.clause} WHERE rowid IS NOT NULL")
+        if entries != rows:
+            raise DamagedIndex(f"{index.name} has {entries} entries for the {rows} rows of {table}")
+
+
+def _count(connection: sqlite3.Connection, rows: str) -> int:
+    """With a condition, so that SQLite counts row by row and can be stopped."""
+    return int(connection.execute(f"SELECT count(*) FROM {rows}").fetchone()[0])
+
+
+def _has_rowid(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether rows are stored beside the indexes, and not in that of the primary key."""
+    try:
+        connection.execute(f"SELECT rowid FROM {table} LIMIT 0")
+    except sqlite3.OperationalError:
+        return False
+    return True

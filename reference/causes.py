@@ -1,0 +1,58 @@
+"""The cause of a failure, 'the nearest true one' (section 3.3), where only one reading is left."""
+
+from __future__ import annotations
+
+from .case import Entry
+from .checks import answerable, has_claim, keeps_rules
+from .matching import Matching
+from .results import Result
+
+Causes = frozenset[str]
+
+COMPARED_RANKS = 10
+
+
+def causes_of(
+    matching: Matching, entry: Entry, results: tuple[Result, Result | None], checks: Causes
+) -> Causes:
+    """What the cause may be; nothing where several checks were lost, since their order is not said."""
+    a, b = results
+    if b is None:
+        return frozenset({"absent"})
+    if b.errored:
+        return frozenset({"errored"})
+    if "retrieval" in checks:
+        return retrieval_causes(matching, entry, a, b)
+    if checks == {"refusal"}:
+        return frozenset({"refused" if answerable(entry) else "not_refused"})
+    if checks == {"citation"}:
+        return frozenset({"not_cited"})
+    return answer_causes(entry, a, b) if checks == {"answer"} else frozenset()
+
+
+def retrieval_causes(matching: Matching, entry: Entry, a: Result, b: Result) -> Causes:
+    """Nothing found, found too low, another part of the document, or gone."""
+    if not b.hits:
+        return frozenset({"empty"})
+    if matching.correct_ranks(entry, b):
+        return frozenset({"below_cutoff"})
+    targets = matching.compared_targets(entry)
+    top = [hit for hit in a.hits if hit["rank"] <= (matching.case.options.compare_k or COMPARED_RANKS)]
+    found = {hit["doc_id"] for hit in top if any(matching.is_target(hit, target) for target in targets)}
+    docs = {hit["doc_id"] for hit in b.hits}
+    if docs & found:
+        return frozenset({"wrong_chunk"})
+    others = len(targets) > 1 or entry.get("expected_doc_ids")
+    return frozenset({"gone", "wrong_chunk"}) if others else frozenset({"gone"})
+
+
+def answer_causes(entry: Entry, a: Result, b: Result) -> Causes:
+    """No answer, a broken rule, or no claim."""
+    if b.usable_answer is None:
+        return frozenset({"no_answer"})
+    causes = {"refused"} if b.refused else set()
+    if keeps_rules(entry, a) and keeps_rules(entry, b) is False:
+        causes.add("answer_rule")
+    if has_claim(entry, a) and has_claim(entry, b) is False:
+        causes.add("claim_missing")
+    return frozenset(causes)

@@ -1,0 +1,207 @@
+"""Which hits are correct (section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .case import Case, Chunk, Entry, Run
+from .results import Result, read_row
+
+Units = frozenset[tuple[str, int]]
+
+EXACT, FALLBACK = "exact", "fallback_doc_span"
+DEFAULT_OVERLAP = 0.5
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing that a query looks for; `units` are the lines or bytes of its span, if they are known."""
+
+    name: str
+    chunk_id: str | None = None
+    docs: frozenset[str] = frozenset()
+    units: Units | None = None
+    support: Entry | None = None
+    gain: float = 1.0
+
+
+def units_of(spans: list[Entry]) -> Units:
+    """The lines, bytes, pages or milliseconds of some spans; 'lines are inclusive'."""
+    return frozenset(unit for span in spans for unit in span_units(span))
+
+
+def span_units(span: Entry) -> Iterator[tuple[str, int]]:
+    """'`line` and `code` compare', so both are counted in lines."""
+    if span["kind"] == "line":
+        first, end = span["start"], span["end"] + 1
+    elif span["kind"] == "code":
+        first, end = span["line_start"], span["line_end"] + 1
+    elif span["kind"] == "page":
+        first, end = span["page"], span["page"] + 1
+    elif span["kind"] == "time":
+        first, end = span["start_ms"], span["end_ms"]
+    else:
+        first, end = span["start"], span["end"]
+    family = "line" if span["kind"] == "code" else span["kind"]
+    return ((family, number) for number in range(first, end))
+
+
+def comparable(one: Units, other: Units) -> bool:
+    """Whether two spans are of kinds that compare."""
+    return bool({family for family, _ in one} & {family for family, _ in other})
+
+
+def normalised(heading: str) -> str:
+    """'after normalising `#` marks, spaces and the ` > ` delimiter'."""
+    parts = [" ".join(part.split()).lstrip("#").strip() for part in heading.split(">")]
+    return " > ".join(parts)
+
+
+class Matching:
+    """How the hits of one comparison, or of one run alone, are matched."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.overlap = DEFAULT_OVERLAP if case.options.span_overlap is None else case.options.span_overlap
+        self.rows: dict[str, Chunk] = {chunk.chunk_id: chunk for chunk in case.chunks or ()}
+        self.locked: dict[str, Chunk] = {chunk.chunk_id: chunk for chunk in case.locked}
+        self.runs = case.runs if case.is_comparison else [case.run_b]
+        self.hits = stored_hits(self.runs)
+        self.mode = self._mode()
+
+    def _mode(self) -> str:
+        versions = {run.chunker_version for run in self.runs}
+        if len(versions) > 1:
+            return FALLBACK
+        golden = self._golden_version()
+        if golden is None or golden in versions:
+            return EXACT
+        if not self.case.is_comparison:
+            return FALLBACK
+        expected = {chunk_id for entry in self.case.golden for chunk_id in expected_chunks(entry)}
+        return EXACT if expected & set(self.hits) else FALLBACK
+
+    def _golden_version(self) -> str | None:
+        """'the lock file's, else that of the expected ids in `chunks`, else assumed'."""
+        ids = [chunk_id for entry in self.case.golden for chunk_id in expected_chunks(entry)]
+        known = self.rows | self.locked
+        return next((known[chunk_id].version for chunk_id in ids if chunk_id in known), None)
+
+    def targets(self, entry: Entry) -> list[Target]:
+        """What the query looks for, but for documents."""
+        anchors = [
+            Target(f"anchor {number}", support=support)
+            for number, support in enumerate(entry.get("gold_supports", []))
+        ]
+        if self.mode == FALLBACK and anchors:
+            return anchors
+        chunks = [self._chunk_target(entry, chunk_id) for chunk_id in expected_chunks(entry)]
+        return (chunks + span_targets(entry)) or anchors
+
+    def _chunk_target(self, entry: Entry, chunk_id: str) -> Target:
+        gain = entry.get("relevance", {}).get(chunk_id, 1.0)
+        if self.mode == EXACT:
+            return Target(chunk_id, chunk_id, gain=gain)
+        docs, units = self._place(entry, chunk_id)
+        docs = docs or frozenset(entry.get("expected_doc_ids", []))
+        return Target(chunk_id, chunk_id, docs, units, gain=gain)
+
+    def _place(self, entry: Entry, chunk_id: str) -> tuple[frozenset[str], Units | None]:
+        """The document and the span of an expected chunk, from the first that knows the span."""
+        docs: frozenset[str] = frozenset()
+        for doc_id, spans in self._places(entry, chunk_id):
+            docs |= {doc_id}
+            if spans:
+                return frozenset({doc_id}), units_of(spans)
+        return docs, None
+
+    def _places(self, entry: Entry, chunk_id: str) -> Iterator[tuple[str, list[Entry]]]:
+        for span in entry.get("expected_spans", []):
+            if span.get("chunk_id") == chunk_id:
+                yield span["doc_id"], [span]
+        if chunk_id in self.locked:
+            yield self.locked[chunk_id].doc_id, list(self.locked[chunk_id].spans)
+        row = self.rows.get(chunk_id)
+        if row is not None and self._row_counts(row):
+            yield row.doc_id, list(row.spans)
+        for hit in self.hits.get(chunk_id, []):
+            yield hit["doc_id"], [hit["citation"]] if hit.get("citation") else []
+
+    def _row_counts(self, row: Chunk) -> bool:
+        """'a row of another known chunker version than run A's does not count: ids are reused'."""
+        version = self.runs[0].chunker_version
+        return not self.case.is_comparison or version is None or row.version == version
+
+    def is_target(self, hit: Entry, target: Target) -> bool:
+        """Whether a hit is that target."""
+        if target.support is not None:
+            return is_support(hit, target.support)
+        if target.chunk_id is not None and self.mode == EXACT:
+            return bool(hit["chunk_id"] == target.chunk_id)
+        return hit["doc_id"] in target.docs and self._overlaps(self.units(hit), target.units)
+
+    def _overlaps(self, one: Units | None, other: Units | None) -> bool:
+        """'|intersection| ≥ 0.5 × the shorter of the two'; what does not compare goes by document."""
+        if not one or not other or not comparable(one, other):
+            return True
+        return len(one & other) >= self.overlap * min(len(one), len(other))
+
+    def units(self, hit: Entry) -> Units | None:
+        """'A hit's span is that of its `chunks` row, else its citation's'."""
+        row = self.rows.get(hit["chunk_id"])
+        if row is not None and row.spans:
+            return units_of(list(row.spans))
+        return units_of([hit["citation"]]) if hit.get("citation") else None
+
+    def correct_ranks(self, entry: Entry, result: Result) -> dict[str, int]:
+        """By target, the rank of its first hit; 'a query that errored counts as a miss'."""
+        ranks: dict[str, int] = {}
+        for hit in () if result.errored else result.hits:
+            for target in self.compared_targets(entry):
+                if self.is_target(hit, target):
+                    ranks.setdefault(target.name, hit["rank"])
+        return ranks
+
+    def compared_targets(self, entry: Entry) -> list[Target]:
+        """The targets, 'else, for the per-query comparison only, a hit in an expected document'."""
+        documents = entry.get("expected_doc_ids", [])
+        return self.targets(entry) or [Target(doc_id, docs=frozenset({doc_id})) for doc_id in documents]
+
+
+def expected_chunks(entry: Entry) -> list[str]:
+    """The expected chunks; 'a gain of 0 is not a target'."""
+    graded = [chunk_id for chunk_id, gain in entry.get("relevance", {}).items() if gain > 0]
+    return list(dict.fromkeys([*entry.get("expected_chunk_ids", []), *graded]))
+
+
+def span_targets(entry: Entry) -> list[Target]:
+    """'one without a `chunk_id` is a target of its own'."""
+    return [
+        Target(f"span {number}", docs=frozenset({span["doc_id"]}), units=units_of([span]))
+        for number, span in enumerate(entry.get("expected_spans", []))
+        if "chunk_id" not in span
+    ]
+
+
+def is_support(hit: Entry, support: Entry, *, by_text: bool = True) -> bool:
+    """'same path; the hit's heading path, joined, starts with this one', and a snippet in its text."""
+    if hit.get("doc_path") != support["path"]:
+        return False
+    heading = normalised(" > ".join(hit.get("heading_path", [])))
+    if not heading.startswith(normalised(support.get("heading", ""))):
+        return False
+    text, snippets = hit.get("text"), support.get("snippets", [])
+    if not snippets or not text or not by_text:
+        return True
+    return any(snippet.lower() in text.lower() for snippet in snippets)
+
+
+def stored_hits(runs: list[Run]) -> dict[str, list[Entry]]:
+    """The hits of the runs by chunk, A's first."""
+    hits: dict[str, list[Entry]] = {}
+    for run in runs:
+        for text in run.rows.values():
+            for hit in read_row(text).hits:
+                hits.setdefault(hit["chunk_id"], []).append(hit)
+    return hits

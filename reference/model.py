@@ -1,0 +1,317 @@
+"""What has to become of each query and of the session (sections 3.3, 4 and 8)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .case import Case, Entry, Run
+from .causes import COMPARED_RANKS, causes_of
+from .checks import (
+    OPEN,
+    Open,
+    Passes,
+    attributes,
+    citations_resolve,
+    has_claim,
+    keeps_rules,
+    refuses_rightly,
+)
+from .matching import EXACT, Matching
+from .results import Result, read_row
+
+FEWEST_MEASURED = 5
+
+Outcomes = frozenset[str]
+Value = float | Open | None
+PASSED, FAILED, SKIPPED, XFAILED = (frozenset({name}) for name in ("passed", "failed", "skipped", "xfailed"))
+
+
+@dataclass(frozen=True)
+class Departures:
+    """Where the product is known to differ from the contract; all False is the contract.
+
+    A comparison that agrees only with some of them counts as known. Delete one when it is fixed or agreed.
+    """
+
+    # 2.3: an xfail "covers lost checks, not an error or a missing result"
+    xfail_covers_errors: bool = False
+    # 4: "A comparison that measures nothing (…, every query errored) fails"
+    errors_everywhere_pass: bool = False
+    # 4: "A value that is given but empty is wrong use"
+    empty_values_are_accepted: bool = False
+    # 4: "A failing query that anything but the user's own selection took out still fails the session"
+    removed_failures_pass: bool = False
+    # 2.2: "Ranks come from `rank`"; overlap@k takes the first k stored hits
+    overlap_is_by_place: bool = False
+
+
+CONTRACT = Departures()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One query: what B lost, and what its item may be; `open_checks` may be lost or not."""
+
+    kind: str | None
+    rank_a: int | None
+    rank_b: int | None
+    checks: frozenset[str]
+    open_checks: frozenset[str]
+    outcomes: Outcomes
+    lost: frozenset[str] | None = None
+    gained: frozenset[str] | None = None
+    causes: frozenset[str] = frozenset()
+    overlap: float | None = None
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """The whole comparison; `usage_error` means that nothing is compared at all."""
+
+    verdicts: dict[str, Verdict]
+    compared: frozenset[str] = frozenset()
+    usage_error: bool = False
+    removed_failures_pass: bool = False
+    session_fails: frozenset[bool] = frozenset({False})
+    mode: str | None = None
+    other_items: dict[str, Outcomes] = field(default_factory=dict)
+    aggregates: dict[str, dict[str, Value]] = field(default_factory=dict)
+    slices: dict[str, dict[str, dict[str, Value]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A query with what each run has for it; None where a run has nothing."""
+
+    entry: Entry
+    a: Result | None
+    b: Result | None
+
+
+class Judge:
+    """Judges one comparison."""
+
+    def __init__(self, case: Case, departures: Departures = CONTRACT) -> None:
+        self.case = case
+        self.departures = departures
+        self.fail_on = case.options.checks
+        self.compare_k = case.options.compare_k or COMPARED_RANKS
+        self.matching = Matching(case)
+        self.sides = [self._sides(entry) for entry in case.golden]
+
+    def _sides(self, entry: Entry) -> Sides:
+        run_a = self.case.run_a if self.case.is_comparison else None
+        return Sides(entry, result_of(run_a, entry["id"]), result_of(self.case.run_b, entry["id"]))
+
+    def judge(self) -> Judgment:
+        """The judgment of the whole comparison."""
+        if self._is_wrong_use():
+            return Judgment({}, usage_error=True)
+        verdicts = {sides.entry["id"]: self._verdict(sides) for sides in self.sides}
+        compared = frozenset(sides.entry["id"] for sides in self.sides if sides.a or sides.b)
+        return Judgment(
+            verdicts,
+            compared,
+            removed_failures_pass=self.departures.removed_failures_pass,
+            session_fails=self._session_fails(),
+            mode=self.matching.mode,
+        )
+
+    def _is_wrong_use(self) -> bool:
+        if self.case.options.wrong:
+            return True
+        if self.case.run_a is None and not self.case.options.alone:
+            return self.case.options.if_no_baseline != "pass"
+        versions = {run.chunker_version for run in self.matching.runs}
+        return self.case.options.strict and len(versions) > 1
+
+    def _verdict(self, sides: Sides) -> Verdict:
+        if not self.case.is_comparison:
+            return self._verdict_alone(sides)
+        ranks_a, ranks_b = self._ranks(sides.entry, sides.a), self._ranks(sides.entry, sides.b)
+        rank_a, rank_b = min(ranks_a.values(), default=None), min(ranks_b.values(), default=None)
+        kind = kind_of(rank_a, rank_b)
+        checks = self._lost_checks(sides, kind)
+        lost, open_checks = certain(checks), unsettled(checks)
+        outcomes = self._outcomes(sides, kind, lost, open_checks)
+        targets = self._named_targets(sides.entry, ranks_a, ranks_b)
+        causes = self._causes(sides, lost) if lost and not open_checks else frozenset()
+        overlap = overlap_of(sides.a, sides.b, self._top)
+        return Verdict(kind, rank_a, rank_b, lost, open_checks, outcomes, *targets, causes, overlap)
+
+    def _top(self, result: Result) -> set[str]:
+        """The ids of the top 10 (`--kebab-compare-k`)."""
+        if self.departures.overlap_is_by_place:
+            return {hit["chunk_id"] for hit in result.hits[: self.compare_k]}
+        return {hit["chunk_id"] for hit in result.hits if hit["rank"] <= self.compare_k}
+
+    def _causes(self, sides: Sides, lost: frozenset[str]) -> frozenset[str]:
+        return causes_of(self.matching, sides.entry, (sides.a or Result(), sides.b), lost)
+
+    def _ranks(self, entry: Entry, result: Result | None) -> dict[str, int]:
+        """By target, its first rank 'within the top 10 (`--kebab-compare-k`)'."""
+        ranks = {} if result is None else self.matching.correct_ranks(entry, result)
+        return {name: rank for name, rank in ranks.items() if rank <= self.compare_k}
+
+    def _named_targets(
+        self, entry: Entry, ranks_a: dict[str, int], ranks_b: dict[str, int]
+    ) -> tuple[frozenset[str] | None, frozenset[str] | None]:
+        """'the lost and gained targets by id', where the targets are ids."""
+        targets = self.matching.targets(entry)
+        if self.matching.mode != EXACT or not targets or not all(target.chunk_id for target in targets):
+            return None, None
+        return frozenset(ranks_a) - frozenset(ranks_b), frozenset(ranks_b) - frozenset(ranks_a)
+
+    def _verdict_alone(self, sides: Sides) -> Verdict:
+        """'a query item fails if its query errored'."""
+        rank = min(self._ranks(sides.entry, sides.b).values(), default=None)
+        if sides.b is None:
+            outcomes = SKIPPED
+        else:
+            outcomes = FAILED if sides.b.errored else PASSED
+            if sides.b.readable and "xfail" in sides.entry:
+                outcomes = self._xfail_alone(sides.entry, outcomes)
+        return Verdict(None, None, rank, frozenset(), frozenset(), outcomes)
+
+    def _xfail_alone(self, entry: Entry, outcomes: Outcomes) -> Outcomes:
+        """An xfail covers no error; whether one past its date fails where nothing is compared is open."""
+        if is_past(entry["xfail"]):
+            return outcomes | FAILED
+        return XFAILED if self.departures.xfail_covers_errors and outcomes == FAILED else outcomes
+
+    def _lost_checks(self, sides: Sides, kind: str) -> dict[str, Passes]:
+        """The checks 'that passed in A and fail in B': True, or OPEN."""
+        a, b, entry, matching = sides.a or Result(), sides.b or Result(), sides.entry, self.matching
+        return {
+            "retrieval": kind == "regression",
+            "answer": self._lost_answer(sides),
+            "refusal": lost(refuses_rightly(entry, a), refuses_rightly(entry, b)),
+            "citation": lost(citations_resolve(matching, a), citations_resolve(matching, b)),
+            "attribution": lost(attributes(matching, entry, a), attributes(matching, entry, b)),
+            "error": lost(sides.a is not None and not a.errored, not b.errored if b.readable else OPEN),
+        }
+
+    def _lost_answer(self, sides: Sides) -> Passes:
+        """'its rules, its claims, or the answer is gone'."""
+        if sides.a is None or sides.a.usable_answer is None:
+            return False
+        rules_a, claim_a = keeps_rules(sides.entry, sides.a), has_claim(sides.entry, sides.a)
+        if sides.b is None or sides.b.errored:
+            return OPEN
+        if sides.b.usable_answer is None:
+            return OPEN if sides.a.refused or False in {rules_a, claim_a} else True
+        rules = lost(rules_a, keeps_rules(sides.entry, sides.b))
+        return rules or lost(claim_a, has_claim(sides.entry, sides.b))
+
+    def _outcomes(
+        self, sides: Sides, kind: str, lost: frozenset[str], open_checks: frozenset[str]
+    ) -> Outcomes:
+        known = lost | ({"loss"} if kind == "loss" else set())
+        failing = [known & self.fail_on]
+        if open_checks & self.fail_on:
+            failing.append((known | open_checks) & self.fail_on)
+        return frozenset().union(*(self._outcome(sides, checks, known | open_checks) for checks in failing))
+
+    def _outcome(self, sides: Sides, failing: frozenset[str], lost: frozenset[str]) -> Outcomes:
+        results = [result for result in (sides.a, sides.b) if result is not None]
+        if any(not result.readable for result in results):
+            return FAILED
+        if not results or (len(results) == 2 and all(result.errored for result in results)):
+            return SKIPPED
+        absent = sides.b is None
+        if "xfail" in sides.entry:
+            return self._xfail_outcome(sides, failing, lost)
+        return FAILED if failing or absent else PASSED
+
+    def _xfail_outcome(self, sides: Sides, failing: frozenset[str], lost: frozenset[str]) -> Outcomes:
+        """'it covers lost checks, not an error or a missing result'."""
+        if is_past(sides.entry["xfail"]):
+            return FAILED
+        if "error" in failing or sides.b is None:
+            return XFAILED if self.departures.xfail_covers_errors else FAILED
+        if failing:
+            return XFAILED
+        return self._unneeded_outcome(sides, lost)
+
+    def _unneeded_outcome(self, sides: Sides, lost: frozenset[str]) -> Outcomes:
+        """An xfail that is 'no longer needed (in a comparison that would have failed on it), fails'."""
+        if not self.fail_on or sides.a is None or sides.a.errored:
+            return PASSED
+        could_fail = bool(self._ranks(sides.entry, sides.a)) and "retrieval" in self.fail_on
+        return FAILED if could_fail and not lost else PASSED | FAILED
+
+    def _session_fails(self) -> frozenset[bool]:
+        """'A comparison that measures nothing … fails', and a row that cannot be read."""
+        results = [result for sides in self.sides for result in (sides.a, sides.b) if result]
+        rows = [read_row(text) for run in self.matching.runs for text in run.rows.values()]
+        if not results or any(not row.readable for row in rows):
+            return frozenset({True})
+        if all(result.errored for result in results):
+            return frozenset({not self.departures.errors_everywhere_pass})
+        golden = {sides.entry["id"] for sides in self.sides}
+        one_is_empty = any(not golden & set(run.rows) for run in self.matching.runs)
+        return self._nothing_found() | ({True} if one_is_empty else set())
+
+    def _nothing_found(self) -> frozenset[bool]:
+        """No expected id at any rank; a warning 'with fewer than five such queries'."""
+        expecting = [sides for sides in self.sides if self.matching.compared_targets(sides.entry)]
+        judged = [sides for sides in expecting if is_judged(sides.a) or is_judged(sides.b)]
+        for sides in judged:
+            if any(
+                result and self.matching.correct_ranks(sides.entry, result) for result in (sides.a, sides.b)
+            ):
+                return frozenset({False})
+        return frozenset({len(judged) >= FEWEST_MEASURED, len(expecting) >= FEWEST_MEASURED})
+
+
+def result_of(run: Run | None, query_id: str) -> Result | None:
+    """What a run has stored for a query."""
+    return None if run is None or query_id not in run.rows else read_row(run.rows[query_id])
+
+
+def is_judged(result: Result | None) -> bool:
+    """Whether there is something to look into."""
+    return result is not None and not result.errored
+
+
+def overlap_of(a: Result | None, b: Result | None, top: Callable[[Result], set[str]]) -> float | None:
+    """'ids shared by both top k over their union'; None where a side has nothing to compare."""
+    if a is None or b is None or a.errored or b.errored:
+        return None
+    shared, either = top(a) & top(b), top(a) | top(b)
+    return round(len(shared) / len(either), 4) if either else None
+
+
+def kind_of(rank_a: int | None, rank_b: int | None) -> str:
+    """The table of section 3.3."""
+    if rank_a == rank_b:
+        return "draw"
+    if rank_a is None:
+        return "win"
+    if rank_b is None:
+        return "regression"
+    return "win" if rank_b < rank_a else "loss"
+
+
+def lost(in_a: Passes, in_b: Passes) -> Passes:
+    """Whether a check passed in A and fails in B."""
+    if in_a is None or in_b is None or in_a is False or in_b is True:
+        return False
+    return OPEN if OPEN in {in_a, in_b} else True
+
+
+def certain(checks: dict[str, Passes]) -> frozenset[str]:
+    """The checks that are lost."""
+    return frozenset(name for name, is_lost in checks.items() if is_lost is True)
+
+
+def unsettled(checks: dict[str, Passes]) -> frozenset[str]:
+    """The checks that may be lost, by the reading."""
+    return frozenset(name for name, is_lost in checks.items() if is_lost == OPEN)
+
+
+def is_past(xfail: Entry) -> bool:
+    """Whether the date of an xfail has passed."""
+    return "until" in xfail and str(xfail["until"]) < datetime.date.today().isoformat()

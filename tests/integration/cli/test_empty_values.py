@@ -1,0 +1,110 @@
+"""An option, argument or variable of the command that is given but empty is wrong use, for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from pytest_kebab_eval import SettingsError, compare_runs, compute_aggregate
+from pytest_kebab_eval.cli import COMMANDS
+from tests.builders import dump
+from tests.integration.cli.calling import Called, call
+from tests.integration.conftest import Project
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    for deferred in COMMANDS:
+        command = deferred.load()
+        yield deferred.name or "", command
+        if isinstance(command, click.Group):
+            yield from ((f"{deferred.name} {name}", sub) for name, sub in command.commands.items())
+
+
+def named(parameter: click.Parameter) -> str:
+    if isinstance(parameter, click.Argument):
+        return parameter.human_readable_name.strip("[].")
+    return parameter.opts[-1]
+
+
+CASES = [
+    pytest.param(words, command, parameter, id=f"{words} {named(parameter)}")
+    for words, command in commands()
+    for parameter in command.params
+    if not getattr(parameter, "is_flag", False)
+]
+
+
+def arguments(command: click.Command, empty: click.Parameter, blank: str) -> list[str]:
+    """All arguments of a command, and the one parameter that is blank."""
+    given = [blank if each is empty else "x" for each in command.params if isinstance(each, click.Argument)]
+    return given if isinstance(empty, click.Argument) else [*given, f"{empty.opts[-1]}={blank}"]
+
+
+def assert_refused(called: Called, *texts: str) -> None:
+    assert called.code == 2, called
+    assert all(text in called.stderr for text in texts), called
+    assert "Traceback" not in called.stderr
+    assert called.stdout == ""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_changed(project: Project) -> Iterator[None]:
+    before, files = dump(project.database), sorted(project.path.rglob("*"))
+    yield
+    assert dump(project.database) == before
+    assert sorted(project.path.rglob("*")) == files
+
+
+@pytest.mark.parametrize("blank", ["", "  "], ids=repr)
+@pytest.mark.parametrize(("words", "command", "parameter"), CASES)
+@pytest.mark.usefixtures("project")
+def test_an_empty_value_is_wrong_use(
+    words: str, command: click.Command, parameter: click.Parameter, blank: str
+) -> None:
+    called = call(*words.split(), *arguments(command, parameter, blank))
+    assert_refused(called, f"kebab-eval: {named(parameter)} is empty; ")
+
+
+@pytest.mark.parametrize("command", ["runs", "history", "validate", "compare"])
+@pytest.mark.usefixtures("project")
+def test_an_empty_variable_is_wrong_use(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEBAB_EVAL_DB", "")
+    runs = ("A", "B") if command == "compare" else ()
+    assert_refused(call(command, *runs), "KEBAB_EVAL_DB is empty; name a file, or unset the variable")
+
+
+@pytest.mark.usefixtures("project")
+def test_a_list_with_an_empty_entry_is_wrong_use() -> None:
+    called = call("compare", "A", "B", "--fail-on", "loss,,error")
+    assert_refused(called, "kebab-eval: --fail-on has an empty entry: 'loss,,error'")
+
+
+@pytest.mark.parametrize("words", ["compare", "import", "import trec"])
+@pytest.mark.usefixtures("project")
+def test_help_has_its_short_option_still(words: str) -> None:
+    called = call(*words.split(), "-h")
+    assert (called.code, "-h, --help" in called.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("variable", ["KEBAB_EVAL_DB", "KEBAB_EVAL_GOLDEN"])
+def test_the_python_functions_mind_an_empty_variable_too(
+    project: Project, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.path)
+    monkeypatch.setenv(variable, " ")
+    with pytest.raises(SettingsError, match=f"{variable} is empty"):
+        compare_runs("A", "B")
+    with pytest.raises(SettingsError, match=f"{variable} is empty"):
+        compute_aggregate("A")
+
+
+def test_the_python_functions_read_the_variables_where_nothing_is_given(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KEBAB_EVAL_DB", str(project.database))
+    monkeypatch.setenv("KEBAB_EVAL_GOLDEN", str(project.golden))
+    assert compare_runs("A", "A2").run_b == "A2"
