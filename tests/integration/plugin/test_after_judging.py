@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -185,7 +184,7 @@ def test_a_report_that_cannot_be_written_costs_only_itself(project: Project, nam
 def test_a_full_disk_costs_each_report_one_line(
     project: Project, monkeypatch: pytest.MonkeyPatch, mode: list[str]
 ) -> None:
-    def full(path: Path, parts: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("pytest_kebab_eval.reports.publishing.write_whole", full)
@@ -204,7 +203,7 @@ def test_no_temporary_directory_costs_the_page_alone(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("pytest_kebab_eval.reports.html.page.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("pytest_kebab_eval.reports.html.page.temporary_file", full)
     outcome = project.pytest(b="A2")
     assert errors(printed(outcome)) == ["cannot write runs/A2/report.html: No space left on device"]
     assert project.reports() == ["runs/A2/report.json", "runs/A2/report.md"]
