@@ -122,6 +122,7 @@ def _rendered(
     form: str, made: CompareReport, settings: Settings, inputs: Inputs, errors: list[str]
 ) -> Iterable[str]:
     from pytest_kebab_eval.reports.context import report_context
-    from pytest_kebab_eval.reports.publishing import render
+    from pytest_kebab_eval.reports.publishing import ReportSource, render
 
-    return render(form, settings, inputs, made, report_context(made, inputs.golden.queries), errors)
+    context = report_context(made, inputs.golden.queries)
+    return render(form, ReportSource(settings, inputs, made, context), errors)

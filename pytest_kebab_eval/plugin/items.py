@@ -63,8 +63,7 @@ class KebabItem(pytest.Item):
     def set_properties(self, properties: Iterable[tuple[str, object]]) -> None:
         """Replace the item's `kebab_` properties, so that an item that is run again has each once."""
         others = [pair for pair in self.user_properties if not pair[0].startswith("kebab_")]
-        shown = [(name, printable(value) if isinstance(value, str) else value) for name, value in properties]
-        self.user_properties[:] = [*others, *shown]
+        self.user_properties[:] = [*others, *properties]
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
@@ -135,7 +134,8 @@ class GateItem(KebabItem):
     def runtest(self) -> None:
         """Report whether the gate holds."""
         result = self.kebab.evaluate().report.gates[self._number]
-        self.set_properties([("kebab_value", _or_none(result.value)), ("kebab_reason", result.reason)])
+        reason = printable(result.reason)
+        self.set_properties([("kebab_value", _or_none(result.value)), ("kebab_reason", reason)])
         if result.skipped:
             pytest.skip(safe_lines(result.reason))
         if not result.passed:

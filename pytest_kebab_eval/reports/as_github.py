@@ -23,7 +23,7 @@ def annotate(
     problems: Iterable[str] = (),
 ) -> Iterator[str]:
     """An `::error` command for each problem, failed gate and failed query, up to `MAX_ANNOTATIONS`."""
-    path = _escape_property(Path(os.path.relpath(golden, workspace)).as_posix())
+    path = _escape_property(_relative(golden, workspace))
     of_problems = (_error(f"file={path},line=1,", "kebab-eval", problem) for problem in problems)
     of_gates = (_error("", f"gate {brief(gate.gate, 80)}", gate.reason) for gate in gates)
     of_queries = (
@@ -31,6 +31,13 @@ def annotate(
         for query, verdict in queries
     )
     return islice(chain(of_problems, of_gates, of_queries), MAX_ANNOTATIONS)
+
+
+def _relative(golden: Path, workspace: Path) -> str:
+    try:
+        return Path(os.path.relpath(golden, workspace)).as_posix()
+    except (ValueError, OSError):  # another drive; no working directory any more
+        return golden.as_posix()
 
 
 def _error(place: str, title: str, reason: str) -> str:

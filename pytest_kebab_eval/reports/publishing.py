@@ -26,6 +26,15 @@ from pytest_kebab_eval.text import brief, file_name, printable, shown_path
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
 
 
+class ReportSource(NamedTuple):
+    """What the reports are made from; `context` is what the templates are given."""
+
+    settings: Settings
+    inputs: Inputs
+    report: CompareReport
+    context: Context
+
+
 class Published(NamedTuple):
     """What was done and what went wrong, each a line for the summary."""
 
@@ -46,7 +55,8 @@ def publish(settings: Settings, inputs: Inputs, evaluation: Evaluation, context:
     directory = settings.runs_dir / file_name(evaluation.report.run_b)
     with _step(f"cannot write the reports to {shown_path(directory)}", published):
         directory.mkdir(parents=True, exist_ok=True)
-        _write_reports(directory, settings, inputs, evaluation.report, context, published)
+        source = ReportSource(settings, inputs, evaluation.report, context)
+        _write_reports(directory, source, published)
     return published
 
 
@@ -88,50 +98,33 @@ def _append(path: Path, text: str) -> None:
 # -- the reports ---------------------------------------------------------------------------------
 
 
-def _write_reports(
-    directory: Path,
-    settings: Settings,
-    inputs: Inputs,
-    report: CompareReport,
-    context: Context,
-    published: Published,
-) -> None:
+def _write_reports(directory: Path, source: ReportSource, published: Published) -> None:
     for form in FORMATS:
         path = directory / f"report.{form}"
-        if form != "html" or settings.html:
+        if form != "html" or source.settings.html:
             with _step(f"cannot write {shown_path(path)}", published):
-                parts = render(form, settings, inputs, report, context, published.errors)
-                write_whole(path, parts, follow_link=False)
+                write_whole(path, render(form, source, published.errors), follow_link=False)
                 published.done.append(f"report: {shown_path(path)}")
 
 
-def render(
-    form: str,
-    settings: Settings,
-    inputs: Inputs,
-    report: CompareReport,
-    context: Context,
-    errors: list[str],
-) -> Iterable[str]:
+def render(form: str, source: ReportSource, errors: list[str]) -> Iterable[str]:
     """A report in one of the `FORMATS`, in parts; what it has to do without is added to the errors."""
     if form == "md":
-        return [render_markdown(context)]
+        return [render_markdown(source.context)]
     if form == "json":
-        return report_json(report)
+        return report_json(source.report)
     if form == "html":
-        return _html(settings, inputs, report, context, errors)
+        return _html(source, errors)
     raise ValueError(f"there is no report in the format {form}")
 
 
-def _html(
-    settings: Settings, inputs: Inputs, report: CompareReport, context: Context, errors: list[str]
-) -> Iterator[str]:
+def _html(source: ReportSource, errors: list[str]) -> Iterator[str]:
     """`report.html` in parts; reads every stored result again, one at a time."""
     from pytest_kebab_eval.reports.html.page import render_report_html
 
-    trend = _trend(settings, inputs, errors)
-    shown = ShownEvidence(settings, inputs, report)
-    yield from render_report_html(report, shown.read(), trend, context)
+    trend = _trend(source.settings, source.inputs, errors)
+    shown = ShownEvidence(source.settings, source.inputs, source.report)
+    yield from render_report_html(source.report, shown.read(), trend, source.context)
     errors.extend(f"report.html has no hits and answers of some queries: {error}" for error in shown.errors)
 
 

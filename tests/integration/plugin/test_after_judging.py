@@ -154,6 +154,7 @@ def test_a_fixture_whose_database_breaks_while_it_is_open_fails_in_one_line(proj
 
 # -- the disk ------------------------------------------------------------------------------------
 
+NO_DIRECTORY = "os.mkdir('gone'); os.chdir('gone'); os.rmdir(os.getcwd())"
 DISK_EVENTS = {
     "a file in the directory's place": "Path('runs').touch()",
     "a link to nowhere": "os.symlink('/nonexistent/there', 'runs')",
@@ -229,3 +230,13 @@ def test_a_step_summary_that_cannot_be_written_costs_only_itself(
     (said,) = errors(printed(outcome))
     assert said.startswith("cannot add to the step summary ")
     assert len(project.reports()) == 3
+
+
+def test_a_working_directory_that_is_gone_costs_nothing_that_does_not_need_it(project: Project) -> None:
+    outcome = after_judging(project, NO_DIRECTORY).pytest("-vv", "--kebab-annotations=on")
+    text = printed(outcome)
+    outcome.assert_outcomes(passed=1, failed=1)
+    assert "\n  run A     rank 1\n" in text
+    assert "FileNotFoundError" not in text
+    assert len(project.reports()) == 3
+    assert errors(text) == []

@@ -23,7 +23,7 @@ from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import explain, query_lines, summary
 from pytest_kebab_eval.reports.context import report_context
-from pytest_kebab_eval.reports.publishing import ShownEvidence, render
+from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store.results import decode_result
 from tests.builders import aggregate_of, answer, hit, line, make_database, result, write_golden
@@ -69,7 +69,7 @@ def shown(inputs: Inputs, asked: Settings, evaluation: Evaluation) -> Iterator[s
     report, errors = evaluation.report, list[str]()
     context = report_context(report, inputs.golden.queries)
     for form in FORMATS:
-        text = "".join(render(form, asked, inputs, report, context, errors))
+        text = "".join(render(form, ReportSource(asked, inputs, report, context), errors))
         yield text
         if form == "json":
             json.loads(text, parse_constant=pytest.fail)  # NaN and Infinity are no JSON
