@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pytest_kebab_eval.errors import StoreError
-from pytest_kebab_eval.store.schema import NOT_UTF8
+from pytest_kebab_eval.store.schema import SQLITE_ERRORS, reason_of
 from pytest_kebab_eval.text import printable, shown_path
 
 WRITE_TIMEOUT_S = 10.0
@@ -55,21 +55,16 @@ def _store_errors(paths: list[Path]) -> Iterator[None]:
     """Turn errors of SQLite into a `StoreError`."""
     try:
         yield
-    except UnicodeDecodeError:
-        raise StoreError(f"the aggregates were not stored in {_named(paths)}: {NOT_UTF8}") from None
-    except sqlite3.Error as error:
-        advice = str(error)
+    except SQLITE_ERRORS as error:
+        advice = reason_of(error)
         if isinstance(error, sqlite3.OperationalError):
             advice = (
                 "another program is writing to it; try again when it is done"
                 if "locked" in str(error)
                 else f"{error}; use --kebab-no-store to skip storing"
             )
-        raise StoreError(f"the aggregates were not stored in {_named(paths)}: {advice}") from None
-
-
-def _named(paths: list[Path]) -> str:
-    return " and ".join(shown_path(path) for path in paths)
+        names = " and ".join(shown_path(path) for path in paths)
+        raise StoreError(f"the aggregates were not stored in {names}: {advice}") from None
 
 
 def _schema_name(number: int) -> str:

@@ -15,7 +15,7 @@ from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.corpus import Corpus
 from pytest_kebab_eval.store.results import decode_result
-from pytest_kebab_eval.store.schema import EVAL_TABLES, NOT_UTF8
+from pytest_kebab_eval.store.schema import EVAL_TABLES, SQLITE_ERRORS, reason_of
 from pytest_kebab_eval.text import printable, shown_path
 
 READ_TIMEOUT_S = 5.0
@@ -196,10 +196,8 @@ def _database_errors(path: Path) -> Iterator[None]:
         hint = "; another program left it unfinished: open it once where it can be written to"
         advice = hint if "readonly" in str(error) else ""
         raise DatabaseError(f"cannot read the database {name}: {error}{advice}") from None
-    except UnicodeDecodeError:  # which Python makes of an SQLite error that quotes such text
-        raise DatabaseError(f"{name} cannot be read as an SQLite database: {NOT_UTF8}") from None
-    except sqlite3.Error as error:
-        raise DatabaseError(f"{name} cannot be read as an SQLite database: {error}") from None
+    except SQLITE_ERRORS as error:
+        raise DatabaseError(f"{name} cannot be read as an SQLite database: {reason_of(error)}") from None
     except OSError as error:
         raise DatabaseError(f"cannot open {name}: {error.strerror or error}") from None
 

@@ -14,7 +14,7 @@ from pytest_kebab_eval.files import creating, remove_leftovers
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.new_chunks import ChunkRow, check_own, write_chunks
 from pytest_kebab_eval.store.results import encode_json
-from pytest_kebab_eval.store.schema import EVAL_TABLES, NOT_UTF8, SCHEMA
+from pytest_kebab_eval.store.schema import EVAL_TABLES, SCHEMA, SQLITE_ERRORS, reason_of
 from pytest_kebab_eval.text import printable, shown_path
 
 RECORD_TIMEOUT_S = 60.0
@@ -29,10 +29,8 @@ def check_recordable(db: Path, run_id: str, *, with_chunks: bool = False) -> Non
                 _check_new(connection, run_id, db)
                 if with_chunks:
                     check_own(connection, db)
-    except UnicodeDecodeError:
-        raise DatabaseError(f"cannot record into {shown_path(db)}: {NOT_UTF8}") from None
-    except (sqlite3.Error, OSError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+    except (*SQLITE_ERRORS, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else reason_of(error)
         raise DatabaseError(f"cannot record into {shown_path(db)}: {reason}") from None
 
 
@@ -158,7 +156,5 @@ def _store_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         why = "it is locked by another program" if "locked" in str(error) else str(error)
         raise StoreError(f"the run was not recorded in {shown_path(path)}: {why}") from None
-    except UnicodeDecodeError:
-        raise StoreError(f"the run was not recorded in {shown_path(path)}: {NOT_UTF8}") from None
-    except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"the run was not recorded in {shown_path(path)}: {error}") from None
+    except (*SQLITE_ERRORS, OSError) as error:
+        raise StoreError(f"the run was not recorded in {shown_path(path)}: {reason_of(error)}") from None

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+
+from pytest_kebab_eval.text import printable
+
 EVAL_TABLES = ("eval_runs", "eval_query_results")
-NOT_UTF8 = "its schema is damaged, with text that is not UTF-8"
+
+# What Python raises for an error of SQLite; the second, from 3.11 on, if its text is not UTF-8.
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 SCHEMA = (
     """
@@ -29,3 +35,10 @@ CREATE TABLE chunks (
     chunker_version TEXT)
 """,
 )
+
+
+def reason_of(error: Exception) -> str:
+    """What an error of SQLite says; it may quote a damaged schema."""
+    if isinstance(error, UnicodeDecodeError) or not str(error):
+        return "its schema is damaged, with text that is not UTF-8"
+    return printable(str(error))
