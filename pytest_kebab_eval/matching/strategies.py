@@ -141,11 +141,12 @@ class ByAnchor(_HitByHit):
 
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
         """The supports that the hit is."""
+        own = normal_heading(" > ".join(hit.heading_path or ()))
         return [
             Match(number)
             for number, (path, heading, snippets) in enumerate(self._anchors)
             if hit.doc_path == path
-            and normal_heading(" > ".join(hit.heading_path or ())).startswith(heading)
+            and own.startswith(heading)
             and (not snippets or _has_snippet(passages.text(hit), snippets))
         ]
 
