@@ -15,3 +15,4 @@ UNPACKED_RATIO = 200  # and beyond that, for each byte of it
 CITED_PAIRS = 250_000  # of a hit and a citation that names a path, of one result
 NAMES_COMPARED = 1_000  # runs that a mistyped name is held against, the newest
 NAME_COMPARED = 200  # characters of such a name
+SPANS_COMPARED = 1_000  # spans of a chunk and of what it is held against, together
