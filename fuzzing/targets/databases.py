@@ -51,11 +51,10 @@ def database_values(directory: Path) -> Execute:
     def execute(data: bytes) -> None:
         try:
             given = json.loads(data)
-        except (ValueError, RecursionError):
+            build(directory, given if isinstance(given, dict) else {})
+        except (ValueError, RecursionError):  # of the input, which is ours
             return
-        if isinstance(given, dict):
-            build(directory, given)
-            report_everything(settings_in(directory))
+        report_everything(settings_in(directory))
 
     return execute
 

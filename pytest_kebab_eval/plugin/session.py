@@ -20,7 +20,7 @@ from pytest_kebab_eval.plugin.evaluation_source import (
     send_to_worker,
 )
 from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
-from pytest_kebab_eval.plugin.golden_file import GoldenFile
+from pytest_kebab_eval.plugin.golden_file import GoldenFile, gate_name, item_name
 from pytest_kebab_eval.plugin.items import KebabItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import has_syrupy, is_snapshot_compared
 from pytest_kebab_eval.plugin.terminal import TerminalSummary
