@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from pytest_kebab_eval import limits
 from pytest_kebab_eval.cli import main
 from pytest_kebab_eval.cli.group import Deferred
 from pytest_kebab_eval.metrics import Family, all_metrics
@@ -70,7 +71,19 @@ def workflow() -> str:
     return f"```yaml\n{text[text.index('name: ') :]}```"
 
 
-PARTS = {"metrics": metric_table, "options": option_table, "workflow": workflow}
+def limit_table() -> str:
+    """Every limit, with the comment that says of what."""
+    source = Path(limits.__file__).read_text(encoding="utf-8")
+    found = re.findall(r"^([A-Z]\w+) = (?:\(\s*)?(\S+)  # (.+)$", source, flags=re.MULTILINE)
+    rows = [f"| `{name}` | {_number(getattr(limits, name))} | {text} |" for name, _, text in found]
+    return "\n".join(["| limit | is | |", "| --- | ---: | --- |", *rows])
+
+
+def _number(value: float) -> str:
+    return f"{value:,.15g}" if value < 10**15 else f"{value:.0e}".replace("+", "")
+
+
+PARTS = {"limits": limit_table, "metrics": metric_table, "options": option_table, "workflow": workflow}
 
 
 def filled(text: str) -> str:

@@ -24,6 +24,8 @@ VALUES: tuple[Any, ...] = (
     *("", " ", "\x00", "\ud800", "\u202e", "0", "-1", "NaN", "latest", "A", "q1", "c1", "x" * 300, "é" * 50),
     *([], {}, [None], [[]], [""], {"": ""}, [0] * 50, {"a": {"b": {"c": []}}}, {"kind": "line"}),
     *({"kind": "line", "path": "d1.md", "start": 2, "end": 1}, {"kind": "page", "page": 1e15}, "2030-01-01"),
+    *(json.loads("[" * depth + "]" * depth) for depth in (40, 300, 900)),
+    *(json.loads('{"a":' * depth + "1" + "}" * depth) for depth in (40, 300, 900)),
 )
 
 
@@ -94,10 +96,10 @@ class Mutator:
         texts = [data] if data[:1] in (b"{", b"[") and len(lines) > 1 else lines
         number = self._random.randrange(len(texts)) if texts else 0
         try:
-            value = json.loads(texts[number])
+            changed = json.dumps(self._changed(json.loads(texts[number])))
         except (ValueError, IndexError, RecursionError):
             return self._flip(data)
-        texts[number] = json.dumps(self._changed(value)).encode() + (b"\n" if texts is lines else b"")
+        texts[number] = changed.encode() + (b"\n" if texts is lines else b"")
         return b"".join(texts)
 
     def _changed(self, value: Any, depth: int = 0) -> Any:

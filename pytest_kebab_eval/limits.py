@@ -8,6 +8,7 @@ YAML_REPEATS_PER_VALUE = 10  # and beyond that, for each value that is written o
 CONFIG_DEPTH = 64  # levels of nesting in a run's config snapshot; a deeper one counts as empty
 STORED_NUMBER = 1e18  # of a stored aggregate, or a chunk's tokens; a larger one counts as missing
 SNAPSHOT_DEPTH = 32  # levels of nesting in a snapshot; a report has fewer than ten
+YAML_NUMBER = 1_000  # characters of a number or a date
 GOLDEN_NUMBER = 10**15  # of a chunk's position or a grade
 
 STORED_VALUE_BYTES = 64_000_000  # of one value in a database, such as a result_json (Python 3.11 and later)
@@ -18,6 +19,12 @@ RECORDING_SQL_STEPS = 2_000_000_000  # where a run is recorded, whose size is no
 SQL_STEPS_PER_CHECK = 100_000  # how often they are counted
 MASKED_DEPTH = 50  # levels of a configuration that are searched for secrets; what is deeper is masked whole
 PIPE_READER_S = 10.0  # to wait for somebody to read from a named pipe that is written to
-ABANDONED_AFTER_S = (
-    3600.0  # since its last change: a half-written file that may be removed if nobody has it open
-)
+ABANDONED_AFTER_S = 3600.0  # since its last change: then a half-written file that nobody has open may go
+IMPORTED_LINE = 1 << 28  # bytes of a line that is imported
+IMPORTED_FILE = 1 << 30  # bytes of a file that is imported as a whole
+UNPACKED_FREELY = 1 << 28  # bytes that a gzip file may unpack to, however small it is
+UNPACKED_RATIO = 200  # and beyond that, for each byte of it
+CITED_PAIRS = 250_000  # of a hit and a citation that names a path, of one result
+NAMES_COMPARED = 1_000  # runs that a mistyped name is held against, the newest
+NAME_COMPARED = 200  # characters of such a name
+SPANS_COMPARED = 1_000  # spans of a chunk and of what it is held against, together

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from pytest_kebab_eval.limits import SPANS_COMPARED
 from pytest_kebab_eval.model import Span
 
 # kind -> the fields that say where it starts and ends
@@ -62,27 +63,37 @@ def extents(spans: Iterable[Span]) -> tuple[Box, ...]:
 def overlap(ours: Sequence[Box], theirs: Sequence[Box]) -> float | None:
     """How much of the shorter side both sides cover, 0 to 1; None if they have no axis in common.
 
-    A chunk may have several spans; each side is the union of its spans on the common axis.
+    A chunk may have several spans; each side is the union of its spans on the common axis. Sides of very many
+    spans are not compared.
     """
+    if len(ours) == len(theirs) == 1:
+        return _box_overlap(ours[0], theirs[0]) if ours[0].axis == theirs[0].axis else None
     common = {box.axis for box in ours} & {box.axis for box in theirs}
-    if not common:
+    if not common or len(ours) + len(theirs) > SPANS_COMPARED:
         return None
     axis = min(common)
     ours = [box for box in ours if box.axis == axis]
     theirs = [box for box in theirs if box.axis == axis]
     if len(ours) == len(theirs) == 1:
-        return _area(_intersection(ours[0], theirs[0])) / min(_area(ours[0]), _area(theirs[0]))
+        return _box_overlap(ours[0], theirs[0])
     return _union_overlap(ours, theirs)
 
 
+def _box_overlap(ours: Box, theirs: Box) -> float:
+    width = min(ours.right, theirs.right) - max(ours.left, theirs.left)
+    height = min(ours.bottom, theirs.bottom) - max(ours.top, theirs.top)
+    return width * height / min(_area(ours), _area(theirs)) if width > 0 and height > 0 else 0.0
+
+
 def _union_overlap(ours: Sequence[Box], theirs: Sequence[Box]) -> float:
+    """The same of two unions, strip by strip between the edges of all boxes."""
     shared = our_area = their_area = 0.0
-    for cell in _cells([*ours, *theirs]):
-        in_ours = any(_covers(box, cell) for box in ours)
-        in_theirs = any(_covers(box, cell) for box in theirs)
-        shared += _area(cell) if in_ours and in_theirs else 0.0
-        our_area += _area(cell) if in_ours else 0.0
-        their_area += _area(cell) if in_theirs else 0.0
+    edges = sorted({edge for box in (*ours, *theirs) for edge in (box.left, box.right)})
+    for left, right in pairwise(edges):
+        in_ours, in_theirs = _covered(ours, left, right), _covered(theirs, left, right)
+        our_area += (right - left) * _length(in_ours)
+        their_area += (right - left) * _length(in_theirs)
+        shared += (right - left) * _shared_length(in_ours, in_theirs)
     return shared / min(our_area, their_area)
 
 
@@ -139,29 +150,35 @@ def _area(box: Box) -> float:
     return max(0.0, box.right - box.left) * max(0.0, box.bottom - box.top)
 
 
-def _intersection(box: Box, other: Box) -> Box:
-    return Box(
-        box.axis,
-        max(box.left, other.left),
-        min(box.right, other.right),
-        max(box.top, other.top),
-        min(box.bottom, other.bottom),
-    )
+_Interval = tuple[float, float]
 
 
-def _covers(box: Box, cell: Box) -> bool:
-    return (
-        box.left <= cell.left
-        and cell.right <= box.right
-        and box.top <= cell.top
-        and cell.bottom <= box.bottom
-    )
+def _covered(boxes: Sequence[Box], left: float, right: float) -> list[_Interval]:
+    """What the boxes cover of a strip, from top to bottom, in pieces that do not touch."""
+    found: list[_Interval] = []
+    for top, bottom in sorted(
+        (box.top, box.bottom) for box in boxes if box.left <= left and right <= box.right
+    ):
+        if found and top <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], bottom))
+        else:
+            found.append((top, bottom))
+    return found
 
 
-def _cells(boxes: Sequence[Box]) -> Iterator[Box]:
-    """The cells of the grid that the edges of all boxes make; each is wholly inside or outside a box."""
-    across = sorted({edge for box in boxes for edge in (box.left, box.right)})
-    down = sorted({edge for box in boxes for edge in (box.top, box.bottom)})
-    for left, right in pairwise(across):
-        for top, bottom in pairwise(down):
-            yield Box("", left, right, top, bottom)
+def _length(pieces: Sequence[_Interval]) -> float:
+    return sum(bottom - top for top, bottom in pieces)
+
+
+def _shared_length(ours: Sequence[_Interval], theirs: Sequence[_Interval]) -> float:
+    """How much of two lists of pieces is the same; both are in order."""
+    length = 0.0
+    at, other = 0, 0
+    while at < len(ours) and other < len(theirs):
+        top, bottom = max(ours[at][0], theirs[other][0]), min(ours[at][1], theirs[other][1])
+        length += max(0.0, bottom - top)
+        if ours[at][1] < theirs[other][1]:
+            at += 1
+        else:
+            other += 1
+    return length

@@ -32,7 +32,7 @@ def test_neither_the_corpus_nor_mutations_of_it_raise_anything_but_our_own_error
     runner = Runner(target, tmp_path, tmp_path / "findings")
     corpus = list(target.corpus())
     mutator = Mutator(corpus, seed=1)
-    for data in (*corpus, *(mutator.next() for _ in range(MUTATIONS.get(name, 200)))):
+    for data in (*corpus, *(mutator.next() for _ in range(MUTATIONS.get(name, 150)))):
         runner.run(data)
     texts = [path.with_suffix(".txt").read_text("utf-8") for path in runner.findings.paths]
     assert texts == []

@@ -26,7 +26,7 @@ from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import explain, query_lines, summary
 from pytest_kebab_eval.reports.context import report_context
-from pytest_kebab_eval.reports.publishing import render
+from pytest_kebab_eval.reports.publishing import ReportSource, render
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.validation import make_lock, validate
@@ -51,11 +51,10 @@ def database_values(directory: Path) -> Execute:
     def execute(data: bytes) -> None:
         try:
             given = json.loads(data)
-        except (ValueError, RecursionError):
+            build(directory, given if isinstance(given, dict) else {})
+        except (ValueError, RecursionError):  # of the input, which is ours
             return
-        if isinstance(given, dict):
-            build(directory, given)
-            report_everything(settings_in(directory))
+        report_everything(settings_in(directory))
 
     return execute
 
@@ -149,7 +148,7 @@ def _texts(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> Iterat
     context = report_context(report, inputs.golden.queries)
     for form in FORMATS:
         errors: list[str] = []
-        text = "".join(render(form, settings, inputs, report, context, errors))
+        text = "".join(render(form, ReportSource(settings, inputs, report, context), errors))
         assert not errors, errors
         if form == "json":
             json.loads(text)

@@ -83,8 +83,9 @@ def _contradictions(query: GoldenQuery) -> Iterable[str]:
             "says 'should refuse' (expected_doc_ids: []) and yet expects something;"
             " drop the empty list, or say answerable: true or false"
         )
+    expected = {*query.expected_chunk_ids, *query.relevance} if query.expected_spans else ()
     for span in query.expected_spans:
-        if span.chunk_id is not None and span.chunk_id not in {*query.expected_chunk_ids, *query.relevance}:
+        if span.chunk_id is not None and span.chunk_id not in expected:
             yield (
                 f"gives the span of the chunk '{brief(span.chunk_id, 40)}', which is not among its"
                 " expected_chunk_ids; add it there, or leave the span's chunk_id out"

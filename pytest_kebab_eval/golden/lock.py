@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
+from pytest_kebab_eval.golden.parsing import read_file
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.text import brief, shown_path
 
@@ -34,7 +35,7 @@ def lock_path(golden: Path) -> Path:
 def read_lock(path: Path) -> Lock | None:
     """The lock file, or None where there is none."""
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:

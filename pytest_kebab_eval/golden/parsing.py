@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 
 class ParseError(Exception):
     """The file cannot be read any further than this line."""
@@ -9,6 +12,13 @@ class ParseError(Exception):
     def __init__(self, line: int, text: str) -> None:
         super().__init__(text)
         self.line = line
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a file; an `OSError` for a pipe or a device, which might never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+    return path.read_bytes()
 
 
 def decode_utf8(data: bytes) -> str:

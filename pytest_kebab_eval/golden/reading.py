@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.json_values import JsonReader
-from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8
+from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8, read_file
 from pytest_kebab_eval.golden.yaml_events import (
     SequenceEndEvent,
     SequenceStartEvent,
@@ -59,7 +59,7 @@ def _entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[E
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except FileNotFoundError:
         raise GoldenError(
             f"there is no golden file {shown_path(path)}; name yours with --kebab-golden=FILE"

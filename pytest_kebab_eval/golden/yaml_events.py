@@ -18,7 +18,7 @@ from yaml.events import (
 )
 
 from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8
-from pytest_kebab_eval.limits import YAML_DEPTH, YAML_FREE_REPEATS, YAML_REPEATS_PER_VALUE
+from pytest_kebab_eval.limits import YAML_DEPTH, YAML_FREE_REPEATS, YAML_NUMBER, YAML_REPEATS_PER_VALUE
 from pytest_kebab_eval.text import brief, printable
 
 __all__ = [
@@ -213,6 +213,8 @@ class YamlReader:
             if tag == f"{_TAG}value":  # a lone '='
                 return event.value
             raise ParseError(line_of(event), f"the YAML tag '{printable(tag)}' is not allowed here")
+        if len(event.value) > YAML_NUMBER and tag != f"{_TAG}str":
+            raise ParseError(line_of(event), f"'{brief(event.value, 40)}' is too long for a number; quote it")
         node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         try:
             value = getattr(self.loader, constructor)(node)

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any
 
 from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.limits import IMPORTED_FILE, IMPORTED_LINE, UNPACKED_FREELY, UNPACKED_RATIO
 from pytest_kebab_eval.text import brief, shown_path
 
 STDIN = "-"
@@ -48,7 +49,15 @@ class Source:
     def read(self) -> bytes:
         """The whole content."""
         with self._opened() as stream, self._read_errors():
-            return self._checked_start(stream.read())
+            return self._checked_start(b"".join(self._pieces(stream)))
+
+    def _pieces(self, stream: IO[bytes]) -> Iterator[bytes]:
+        size = 0
+        while piece := stream.read(_BUFFER):
+            size += len(piece)
+            if size > IMPORTED_FILE:
+                raise self.error(None, f"this is more than {IMPORTED_FILE >> 20:,} MB; give it in parts")
+            yield piece
 
     def text(self) -> str:
         """The whole content, which must be UTF-8."""
@@ -62,8 +71,10 @@ class Source:
         """The lines that are not blank, with their numbers; all are UTF-8."""
         number = 0
         with self._opened() as stream, self._read_errors():
-            for line in stream:
+            while line := stream.readline(IMPORTED_LINE + 1):
                 number += 1
+                if len(line) > IMPORTED_LINE:
+                    raise self.error(number, f"this line has more than {IMPORTED_LINE >> 20:,} MB")
                 if number == 1:
                     line = self._checked_start(line)
                 if not line.isascii():
@@ -75,9 +86,11 @@ class Source:
     def _opened(self) -> Iterator[IO[bytes]]:
         with ExitStack() as stack:
             raw = sys.stdin.buffer if self.path == STDIN else stack.enter_context(self._open_file())
-            stream: Any = io.BufferedReader(_Counted(raw, self._on_progress), _BUFFER)
+            counted = _Counted(raw, self._on_progress)
+            stream: Any = io.BufferedReader(counted, _BUFFER)
             if self.path.lower().endswith(".gz"):
-                stream = io.BufferedReader(stack.enter_context(gzip.GzipFile(fileobj=stream)), _BUFFER)
+                unpacked = stack.enter_context(gzip.GzipFile(fileobj=stream))
+                stream = io.BufferedReader(_Unpacked(unpacked, counted, self.error), _BUFFER)
             yield stream
 
     def _open_file(self) -> IO[bytes]:
@@ -122,7 +135,7 @@ class _Counted(io.RawIOBase):
     def __init__(self, raw: IO[bytes], on_progress: Callable[[int], None] | None) -> None:
         self._raw = raw
         self._on_progress = on_progress
-        self._count = 0
+        self.count = 0
 
     def readable(self) -> bool:
         return True
@@ -130,10 +143,36 @@ class _Counted(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         data = self._raw.read(len(buffer))
         buffer[: len(data)] = data
-        self._count += len(data)
+        self.count += len(data)
         if data and self._on_progress:
-            self._on_progress(self._count)
+            self._on_progress(self.count)
         return len(data)
+
+
+class _Unpacked(io.RawIOBase):
+    """What gzip data unpacks to, unless that is far more than such data are of."""
+
+    def __init__(
+        self, unpacked: gzip.GzipFile, packed: _Counted, error: Callable[[None, str], InputError]
+    ) -> None:
+        self._unpacked = unpacked
+        self._packed = packed
+        self._error = error
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._unpacked.readinto(buffer)
+        self._count += count
+        if self._count > UNPACKED_FREELY + UNPACKED_RATIO * self._packed.count:
+            raise self._error(
+                None,
+                f"the gzip data unpacks to more than {UNPACKED_RATIO} times its size; if that is right,"
+                " unpack it first",
+            )
+        return count
 
 
 def _reason(error: Exception) -> str:

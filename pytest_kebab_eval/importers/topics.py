@@ -65,8 +65,10 @@ def _topics(source: Source) -> Iterator[Topic]:
 
 
 def _from_sgml(source: Source, text: str) -> Iterator[Topic]:
+    line, counted_to = 1, 0
     for match in _TOPIC.finditer(text):
-        line = text.count("\n", 0, match.start()) + 1
+        line += text.count("\n", counted_to, match.start())
+        counted_to = match.start()
         number, title = _NUMBER.search(match[1]), _TITLE.search(match[1])
         if number is None or title is None:
             raise source.error(line, f"this topic has no {'<title>' if number else '<num>'}")

@@ -8,7 +8,7 @@ from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import Ranking, normal_heading
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import Answer, Cited, Hit, Span, Value
-from pytest_kebab_eval.spans import extent, touches
+from pytest_kebab_eval.spans import Box, extent, touches
 
 
 class CitationCheck(Value, frozen=True):
@@ -32,8 +32,9 @@ def check_citations(
     correct = ranking.correct
     all_resolve = only_hits = True
     a_correct_hit = a_target = False
+    index = _CitedHits(hits, passages)
     for cited in answer.citations:
-        found = hits_cited(cited, hits, passages)
+        found = index.of(cited)
         if not found:
             only_hits = False
         for hit in found:
@@ -46,31 +47,52 @@ def check_citations(
 
 def each_resolves(answer: Answer, hits: Sequence[Hit], passages: Passages) -> tuple[bool, ...]:
     """For each citation, whether it is of a chunk of the corpus, or else of a hit."""
-    return tuple(_resolves(cited, hits_cited(cited, hits, passages), passages) for cited in answer.citations)
+    index = _CitedHits(hits, passages)
+    return tuple(_resolves(cited, index.of(cited), passages) for cited in answer.citations)
 
 
-def hits_cited(cited: Cited, hits: Sequence[Hit], passages: Passages) -> Sequence[Hit]:
-    """The hits that a citation is of: by chunk id, else by path and overlapping span."""
-    if cited.chunk_id:
-        return [hit for hit in hits if hit.chunk_id == cited.chunk_id]
-    citation = cited.citation
-    path = citation.path if citation else None
-    if citation is None or not path:
-        return ()
-    at_path = [
-        hit
-        for hit in hits
-        if hit.doc_path == path or (hit.citation is not None and hit.citation.path == path)
-    ]
-    return [hit for hit in at_path if hit.citation == citation or _touches(hit, citation, passages)]
+class _CitedHits:
+    """The hits of a query, to be found by what cites them; where each is, is looked up once."""
 
+    def __init__(self, hits: Sequence[Hit], passages: Passages) -> None:
+        self._hits = hits
+        self._passages = passages
+        self._by_chunk: dict[str | None, list[Hit]] = {}
+        self._extents: dict[int, tuple[Box, ...]] = {}
 
-def _touches(hit: Hit, citation: Span, passages: Passages) -> bool:
-    """Whether a hit at a citation's path is of its span, else of its section."""
-    box = extent(citation)
-    if box is None and citation.section and not _in_section(hit, citation.section):
-        return False
-    return touches(box, passages.extents(hit))
+    def of(self, cited: Cited) -> Sequence[Hit]:
+        """The hits that a citation is of: by chunk id, else by path and overlapping span."""
+        if cited.chunk_id:
+            return self._of_chunk(cited.chunk_id)
+        citation = cited.citation
+        path = citation.path if citation else None
+        if citation is None or not path:
+            return ()
+        at_path = [
+            hit
+            for hit in self._hits
+            if hit.doc_path == path or (hit.citation is not None and hit.citation.path == path)
+        ]
+        return [hit for hit in at_path if hit.citation == citation or self._touches(hit, citation)]
+
+    def _touches(self, hit: Hit, citation: Span) -> bool:
+        """Whether a hit at a citation's path is of its span, else of its section."""
+        box = extent(citation)
+        if box is None and citation.section and not _in_section(hit, citation.section):
+            return False
+        return touches(box, self._extents_of(hit))
+
+    def _of_chunk(self, chunk_id: str) -> Sequence[Hit]:
+        if not self._by_chunk:
+            for hit in self._hits:
+                self._by_chunk.setdefault(hit.chunk_id, []).append(hit)
+        return self._by_chunk.get(chunk_id, ())
+
+    def _extents_of(self, hit: Hit) -> tuple[Box, ...]:
+        found = self._extents.get(hit.rank)
+        if found is None:
+            found = self._extents[hit.rank] = self._passages.extents(hit)
+        return found
 
 
 def _in_section(hit: Hit, section: str) -> bool:

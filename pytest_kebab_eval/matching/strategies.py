@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from pytest_kebab_eval.matching.locations import Location, Passages
 from pytest_kebab_eval.model import Cited, Hit, Support, Value
-from pytest_kebab_eval.spans import overlap
+from pytest_kebab_eval.spans import Box, overlap
 
 MATCHED_BY = ("chunk", "anchor", "span", "document")
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
@@ -139,11 +139,12 @@ class ByAnchor(_HitByHit):
 
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
         """The supports that the hit is."""
+        own = normal_heading(" > ".join(hit.heading_path or ()))
         return [
             Match(number)
             for number, (path, heading, snippets) in enumerate(self._anchors)
             if hit.doc_path == path
-            and normal_heading(" > ".join(hit.heading_path or ())).startswith(heading)
+            and own.startswith(heading)
             and (not snippets or _has_snippet(passages.text(hit), snippets))
         ]
 
@@ -164,16 +165,20 @@ class ByLocation(_HitByHit):
 
     def matches(self, hit: Hit, passages: Passages) -> list[Match]:
         """The expected chunks and spans that the hit overlaps enough."""
-        return [
-            Match(number, by_document)
-            for number, target in enumerate(self._targets)
-            if (by_document := self._match(hit, target, passages)) is not None
-        ]
+        extents = None
+        found = []
+        for number, target in enumerate(self._targets):
+            if extents is None and hit.doc_id in target.doc_ids:
+                extents = passages.extents(hit)
+            by_document = self._match(hit, target, extents or ())
+            if by_document is not None:
+                found.append(Match(number, by_document))
+        return found
 
-    def _match(self, hit: Hit, target: ExpectedLocation, passages: Passages) -> bool | None:
+    def _match(self, hit: Hit, target: ExpectedLocation, extents: Sequence[Box]) -> bool | None:
         """Whether the hit matches by its document alone; None if it does not match."""
         if hit.doc_id in target.doc_ids:
-            share = overlap(passages.extents(hit), target.location.extents)
+            share = overlap(extents, target.location.extents)
             if share is None:
                 return True
             return False if share >= self._least_overlap else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,20 @@ from pytest_kebab_eval.plugin.evaluation_source import (
     send_to_worker,
 )
 from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
-from pytest_kebab_eval.plugin.golden_file import GoldenFile
-from pytest_kebab_eval.plugin.items import QueryItem
+from pytest_kebab_eval.plugin.golden_file import GoldenFile, gate_name, item_name
+from pytest_kebab_eval.plugin.items import KebabItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import has_syrupy, is_snapshot_compared
 from pytest_kebab_eval.plugin.terminal import TerminalSummary
 from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published, publish
+from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, Sources, resolve
 from pytest_kebab_eval.text import brief, safe_lines
 
 _BROKEN = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
 _FINE = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+_SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise", "ignore", "ignore_glob", "collectonly")
 
 
 def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
@@ -128,6 +130,7 @@ class Controller:
         self.published = Published([], [])
         self.was_stopped = False
         self._session: pytest.Session | None = None
+        self._planned: set[str] = set()  # names of items
         self._config = config
         self._settings = settings
         self._source = source
@@ -145,6 +148,16 @@ class Controller:
         """Send the evaluation to a worker that is starting."""
         send_to_worker(node, self._source)
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Keep what will run; xdist's controller has no items."""
+        self._planned.update(item.name for item in session.items if isinstance(item, KebabItem))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Keep what will run, which workers of xdist know; a group's name may follow an item's."""
+        self._planned.update(name for nodeid in ids for name in _names(nodeid))
+
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Remember that somebody stopped the session; xdist itself ends `-x` by another exception."""
         self.was_stopped = excinfo.type in (KeyboardInterrupt, pytest.exit.Exception)
@@ -155,14 +168,28 @@ class Controller:
         evaluation = self._source.made
         if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:
             self.published = self._publish(evaluation)
+            self.published.errors.extend(self._taken_out(evaluation))
             if self._has_errors(evaluation.report):
                 _fail_session(session)
+        if self.was_stopped:  # perhaps by pytest.exit(…, returncode=0)
+            _fail_session(session)
 
     def add_error(self, error: str) -> None:
         """An error that came up while the summary was printed; it fails the session, too."""
         self.published.errors.append(error)
         if self._session is not None:
             _fail_session(self._session)
+
+    def _taken_out(self, evaluation: Evaluation) -> Iterator[str]:
+        """A sentence, if items that fail were not to run, and it was not the user who left them out."""
+        if not _is_selection(self._config):
+            names = [*_failing_queries(evaluation, self._source), *_failing_gates(evaluation)]
+            taken_out = [name for name in names if name not in self._planned]
+            if taken_out:
+                yield (
+                    f"{counted(len(taken_out), 'item')} that would fail did not run, such as {taken_out[0]}:"
+                    " a plugin or conftest took it out of the session"
+                )
 
     def _check_snapshot(self) -> None:
         if self._settings.snapshot == "require" and not has_syrupy(self._config):
@@ -194,3 +221,28 @@ class Controller:
 def _fail_session(session: pytest.Session) -> None:
     if session.exitstatus in _FINE:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _failing_queries(evaluation: Evaluation, source: OwnEvaluation) -> Iterator[str]:
+    for query in source.load_golden().queries:
+        if evaluation.verdicts[query.id].outcome is Outcome.FAILED:
+            yield item_name(query)
+
+
+def _failing_gates(evaluation: Evaluation) -> Iterator[str]:
+    for gate in evaluation.report.gates:
+        if not gate.passed and not gate.skipped:
+            yield gate_name(gate.gate)
+
+
+def _is_selection(config: pytest.Config) -> bool:
+    """Whether the user chose among the tests on the command line."""
+    options = config.option
+    chosen = any(getattr(options, name, None) for name in _SELECTING)
+    return chosen or any("::" in str(arg) for arg in options.file_or_dir)
+
+
+def _names(nodeid: str) -> tuple[str, str]:
+    """An item's name, also without the group that xdist may have added."""
+    name = nodeid.partition("::")[2]
+    return name, name.rpartition("@")[0]

@@ -86,6 +86,9 @@ class SnapshotItem(KebabItem):
 
     def runtest(self) -> None:
         """Compare with the stored snapshot, or store it where syrupy is told to."""
+        path = snapshot_path(self.kebab.settings.golden)
+        if path.exists() and not path.is_file():  # reading it might never end
+            raise Failure(f"the snapshot {shown_path(path)} is not a file; remove it")
         assertion = SnapshotAssertion(
             session=getattr(self.config, "_syrupy"),  # noqa: B009  syrupy has no public way
             extension_class=CompareReportExtension,

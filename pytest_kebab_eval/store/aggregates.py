@@ -8,8 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pytest_kebab_eval.errors import DatabaseError, StoreError
-from pytest_kebab_eval.store.connections import connect, database_uri, load_schema, reason
-from pytest_kebab_eval.store.schema import NOT_UTF8
+from pytest_kebab_eval.store.connections import SQLITE_ERRORS, connect, database_uri, load_schema, reason
 from pytest_kebab_eval.store.tables import check_statement, check_tables
 from pytest_kebab_eval.text import printable, shown_path
 
@@ -59,9 +58,7 @@ def _store_errors(paths: list[Path]) -> Iterator[None]:
         yield
     except DatabaseError as error:
         raise StoreError(f"the aggregates were not stored: {error}") from None
-    except UnicodeDecodeError:
-        raise StoreError(f"the aggregates were not stored in {_named(paths)}: {NOT_UTF8}") from None
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         advice = reason(error)
         if isinstance(error, sqlite3.OperationalError):
             advice = (
@@ -69,11 +66,8 @@ def _store_errors(paths: list[Path]) -> Iterator[None]:
                 if "locked" in str(error)
                 else f"{advice}; use --kebab-no-store to skip storing"
             )
-        raise StoreError(f"the aggregates were not stored in {_named(paths)}: {advice}") from None
-
-
-def _named(paths: list[Path]) -> str:
-    return " and ".join(shown_path(path) for path in paths)
+        names = " and ".join(shown_path(path) for path in paths)
+        raise StoreError(f"the aggregates were not stored in {names}: {advice}") from None
 
 
 def _update(number: int) -> str:

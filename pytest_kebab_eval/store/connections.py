@@ -17,6 +17,7 @@ from pytest_kebab_eval.limits import (
     SQL_STEPS_PER_CHECK,
     STORED_VALUE_BYTES,
 )
+from pytest_kebab_eval.text import printable
 
 _OWN_FUNCTIONS = frozenset({"count", "like", "max", "min", "total"})  # that the SQL of this package calls
 
@@ -54,9 +55,17 @@ def database_uri(path: Path, mode: str) -> str:
     return f"{path.absolute().as_uri()}?{mode}"
 
 
-def reason(error: sqlite3.Error) -> str:
-    """Why SQLite gave up, in words where its own do not tell."""
-    text = str(error)
+# What Python raises for an error of SQLite; the second, from 3.11 on, if its text is not UTF-8.
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
+def reason(error: Exception) -> str:
+    """Why SQLite or the file system gave up, in words where its own do not tell."""
+    if isinstance(error, UnicodeDecodeError) or not str(error):
+        return "its schema is damaged, with text that is not UTF-8"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    text = printable(str(error))
     if text == "interrupted":
         return "it takes more steps than a database of its size can need; it is damaged, or made to never end"
     if "not authorized" in text or "prohibited" in text:

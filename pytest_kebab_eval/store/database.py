@@ -14,12 +14,12 @@ import msgspec
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.limits import CONFIG_DEPTH
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
-from pytest_kebab_eval.store.connections import connect, reason
+from pytest_kebab_eval.store.connections import SQLITE_ERRORS, connect, reason
 from pytest_kebab_eval.store.corpus import Corpus
 from pytest_kebab_eval.store.indexes import DamagedIndex, check_results, results_index
 from pytest_kebab_eval.store.plain import check_depth
 from pytest_kebab_eval.store.results import decode_result
-from pytest_kebab_eval.store.schema import EVAL_TABLES, NOT_UTF8
+from pytest_kebab_eval.store.schema import EVAL_TABLES
 from pytest_kebab_eval.store.tables import check_tables, text_of
 from pytest_kebab_eval.text import printable, shown_path
 from pytest_kebab_eval.text.masking import mask_config, mask_text
@@ -227,9 +227,7 @@ def _database_errors(path: Path) -> Iterator[None]:
             f"{name} is damaged, and rows are lost: its index {printable(str(error))};"
             " restore it from a backup, or repair it with SQLite's REINDEX"
         ) from None
-    except UnicodeDecodeError:  # which Python makes of an SQLite error that quotes such text
-        raise DatabaseError(f"{name} cannot be read as an SQLite database: {NOT_UTF8}") from None
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         raise DatabaseError(f"{name} cannot be read as an SQLite database: {reason(error)}") from None
     except OSError as error:
         raise DatabaseError(f"cannot open {name}: {error.strerror or error}") from None

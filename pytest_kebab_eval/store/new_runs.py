@@ -13,10 +13,10 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import creating, remove_leftovers
 from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.connections import connect, reason
+from pytest_kebab_eval.store.connections import SQLITE_ERRORS, connect, reason
 from pytest_kebab_eval.store.new_chunks import ChunkRow, check_own, write_chunks
 from pytest_kebab_eval.store.results import encode_json
-from pytest_kebab_eval.store.schema import EVAL_TABLES, NOT_UTF8, SCHEMA
+from pytest_kebab_eval.store.schema import EVAL_TABLES, SCHEMA
 from pytest_kebab_eval.store.tables import check_statement, check_tables
 from pytest_kebab_eval.text import printable, shown_path
 
@@ -37,11 +37,8 @@ def check_recordable(db: Path, run_id: str, *, with_chunks: bool = False) -> Non
                 _check_new(connection, run_id, db)
                 if with_chunks:
                     check_own(connection, db)
-    except UnicodeDecodeError:
-        raise DatabaseError(f"cannot record into {shown_path(db)}: {NOT_UTF8}") from None
-    except (sqlite3.Error, OSError) as error:
-        why = reason(error) if isinstance(error, sqlite3.Error) else error.strerror
-        raise DatabaseError(f"cannot record into {shown_path(db)}: {why}") from None
+    except (*SQLITE_ERRORS, OSError) as error:
+        raise DatabaseError(f"cannot record into {shown_path(db)}: {reason(error)}") from None
 
 
 def _check_writable(db: Path) -> None:
@@ -167,8 +164,5 @@ def _store_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         why = "it is locked by another program" if "locked" in str(error) else reason(error)
         raise StoreError(f"the run was not recorded in {shown_path(path)}: {why}") from None
-    except UnicodeDecodeError:
-        raise StoreError(f"the run was not recorded in {shown_path(path)}: {NOT_UTF8}") from None
-    except (sqlite3.Error, OSError) as error:
-        why = reason(error) if isinstance(error, sqlite3.Error) else str(error)
-        raise StoreError(f"the run was not recorded in {shown_path(path)}: {why}") from None
+    except (*SQLITE_ERRORS, OSError) as error:
+        raise StoreError(f"the run was not recorded in {shown_path(path)}: {reason(error)}") from None

@@ -97,7 +97,7 @@ class RunRecorder(Recording):
         self.suite = suite
         self.config = dict(config or {})
         self._mask = _patterns(mask)
-        self.run_id = run_id or new_run_id()
+        self.run_id = new_run_id() if run_id is None else run_id
         _check_names(self.run_id, suite)
         self.commit_hash = commit_hash if commit_hash is not None else _current_commit()
         self._chunks = None if chunks is None else to_chunk_rows(chunks)
@@ -120,10 +120,16 @@ class RunRecorder(Recording):
         if spool is not None:
             try:
                 if kind is None:
+                    self._check_recorded()
                     write_run(self.db, self._run(), spool, self._chunks)
                     self.is_stored = True
             finally:
                 spool.close()
+
+    def _check_recorded(self) -> None:
+        """A run without results would pass for one in which there was nothing to lose."""
+        if not self._ids:
+            raise InputError(f"run {printable(self.run_id)} is not stored: nothing was recorded in it")
 
     def _run(self) -> Run:
         now = datetime.datetime.now(datetime.timezone.utc)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.limits import CITED_PAIRS
 from pytest_kebab_eval.model import Amount, Hit, QueryResult, Unreadable
 from pytest_kebab_eval.store.answers import AnswerLike, to_stored_answer
 from pytest_kebab_eval.store.hits import HitLike, to_stored_hits
@@ -133,6 +134,12 @@ def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadabl
     hits = _in_rank_order(result.hits)
     if hits is None:
         return Unreadable(query_id, "two hits in hits_top_k have the same rank")
+    if result.answer and len(hits) * len(result.answer.citations) > CITED_PAIRS:
+        count = sum(not cited.chunk_id for cited in result.answer.citations)
+        if len(hits) * count > CITED_PAIRS:
+            return Unreadable(
+                query_id, f"{count:,} citations without a chunk_id, of {len(hits):,} hits, are too many"
+            )
     if hits is result.hits and query_id == result.query_id:
         return result
     return msgspec.structs.replace(result, hits=hits, query_id=query_id)

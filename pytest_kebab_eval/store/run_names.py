@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pytest_kebab_eval.errors import NoSuchRun, RunNameError
+from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.text import brief, printable, shown_path
@@ -57,7 +58,8 @@ def _single(
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     if not known:
         raise NoSuchRun(f"there is no run '{brief(name)}': {where}{within} holds no runs yet")
-    near = difflib.get_close_matches(name, [*(run.run_id for run in known), "latest"], n=1)
+    compared = [run.run_id for run in known[:NAMES_COMPARED] if len(run.run_id) <= NAME_COMPARED]
+    near = difflib.get_close_matches(name[:NAME_COMPARED], [*compared, "latest"], n=1)
     hint = f" did you mean '{printable(near[0])}'?" if near else ""
     raise NoSuchRun(f"there is no run '{brief(name)}' in {where}{within};{hint} it has:{_listed(known)}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 EVAL_TABLES = ("eval_runs", "eval_query_results")
-NOT_UTF8 = "its schema is damaged, with text that is not UTF-8"
 
 SCHEMA = (
     """

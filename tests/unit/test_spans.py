@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from random import Random
+from time import process_time
 
 import pytest
 from hypothesis import example, given
@@ -304,3 +305,16 @@ def test_a_span_of_absurd_numbers_has_a_share_or_none(span: Span) -> None:
 def test_an_extent_compares_by_value() -> None:
     same: tuple[Box, ...] = extents([lines(1, 2)])
     assert same == extents([code(1, 2)])
+
+
+def test_chunks_of_many_regions_are_compared_in_a_moment() -> None:
+    regions = [Box("region", n, n + 1.5, n % 7, n % 7 + 2) for n in range(500)]
+    began = process_time()
+    assert overlap(regions, regions) == 1.0
+    assert process_time() - began < 2
+
+
+def test_very_many_spans_cannot_be_compared() -> None:
+    spans = [Box("line", 2.0 * n, 2.0 * n + 1) for n in range(100_000)]
+    assert overlap(spans, spans) is None
+    assert touches(spans[0], spans)

@@ -194,6 +194,7 @@ DAMAGES = {
     "not text": "sql = x'ff00fe'",
     "a name that is not UTF-8": "sql = 'CREATE TABLE x (((', name = x'ff41', tbl_name = x'ff41'",
     "no such page": "rootpage = 99999",
+    "a name that acts": "sql = 'CREATE TABLE x (((', name = '\x1b[31mred', tbl_name = '\x1b[31mred'",
 }
 COMMANDS = ("runs", "compare A B", "report A B", "history", "validate", "lock", "aggregate --all", IMPORT)
 
@@ -213,5 +214,6 @@ def test_a_damaged_schema_is_wrong_use_and_left_as_it_is(project: Project, comma
     assert "kebab.sqlite" in called.stderr
     assert "schema" in called.stderr
     assert len(called.stderr.splitlines()) == 1
+    assert "\x1b" not in called.stderr
     assert project.database.read_bytes() == before
     assert not (project.path / "g.yaml").exists()

@@ -62,14 +62,6 @@ def test_without_a_run_nothing_heavy_is_imported(
     outcome.assert_outcomes(passed=1)
 
 
-def test_an_empty_environment_variable_names_no_run(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KEBAB_EVAL_RUN_A", "")
-    monkeypatch.setenv("KEBAB_EVAL_RUN_B", "")
-    assert project.pytest_without_runs().ret == pytest.ExitCode.NO_TESTS_COLLECTED
-
-
 @pytest.mark.parametrize("named", [[], ["--kebab-run-a=A", "--kebab-run-b=nope"]])
 def test_help_lists_the_options(project: Project, named: list[str]) -> None:
     outcome = project.pytest_without_runs("--help", *named)

@@ -318,7 +318,7 @@ def test_a_value_beyond_all_reason_is_refused_like_any_other(tmp_path: Path, fie
 
 def test_a_number_too_long_to_be_written_out_is_refused(tmp_path: Path) -> None:
     # Python writes out no integer of more than 4,300 digits, but YAML may give one in hexadecimal.
-    assert "must be text" in refusal_of(tmp_path, f"- id: 0x{'f' * 5000}\n  query: x\n")
+    assert "is too long for a number; quote it" in refusal_of(tmp_path, f"- id: 0x{'f' * 5000}\n  query: x\n")
 
 
 # -- dates ---------------------------------------------------------------------------------------

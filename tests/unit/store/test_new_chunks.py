@@ -90,6 +90,7 @@ def test_chunks_may_come_from_a_generator(db: Path) -> None:
 
 def test_the_version_is_that_of_the_config_also_if_it_is_learnt_while_recording(db: Path) -> None:
     with RunRecorder(db, chunks=[LINES]) as run:
+        run.record("q1", ["c1"])
         run.config["chunker_version"] = "v7"
     assert rows(db, "SELECT chunker_version FROM chunks") == [("v7",)]
 

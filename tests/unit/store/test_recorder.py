@@ -79,7 +79,7 @@ def test_the_id_of_a_query_may_be_a_number(db: Path) -> None:
 
 
 def test_an_empty_id_of_a_query_is_refused(db: Path) -> None:
-    with RunRecorder(db) as run, pytest.raises(InputError, match="the id of a query is empty"):
+    with pytest.raises(InputError, match="the id of a query is empty"), RunRecorder(db) as run:
         run.record("", ["c1"])
 
 
@@ -144,14 +144,23 @@ def test_config_may_be_learnt_while_recording(db: Path) -> None:
 def test_the_mapping_that_was_given_is_not_changed(db: Path) -> None:
     given: Json = {}
     with RunRecorder(db, config=given) as run:
+        run.record("q1", ["c1"])
         run.config["index_version"] = 7
     assert given == {}
 
 
-def test_a_run_without_queries_is_a_run(db: Path) -> None:
-    with RunRecorder(db, run_id="r"):
+def test_a_run_in_which_nothing_was_recorded_is_refused_and_not_stored(db: Path) -> None:
+    with (
+        pytest.raises(InputError, match="run r is not stored: nothing was recorded in it"),
+        RunRecorder(db, run_id="r"),
+    ):
         pass
-    assert rows(db, "SELECT run_id FROM eval_runs") == [("r",)]
+    assert not db.exists()
+
+
+def test_an_empty_run_id_is_not_a_new_one(db: Path) -> None:
+    with pytest.raises(InputError, match="'' is no run id"):
+        RunRecorder(db, run_id="")
 
 
 def test_a_new_id_is_run_and_32_hex_digits(db: Path) -> None:
