@@ -66,4 +66,5 @@ _CI_COMMAND = re.compile(r"##(?=\w*\[)")
 
 def escaped(text: str) -> str:
     """Printable; texts that differ stay different, since all that changes becomes an escape."""
-    return printable(_CI_COMMAND.sub(r"#\\x23", text.replace("\\", "\\\\")))
+    text = text.replace("\\", "\\\\")
+    return printable(_CI_COMMAND.sub(r"#\\x23", text) if "##" in text else text)
