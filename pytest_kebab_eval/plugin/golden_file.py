@@ -62,4 +62,5 @@ def gate_name(gate: str) -> str:
 
 def escaped(text: str) -> str:
     """Printable; texts that differ stay different, since all that changes becomes an escape."""
-    return printable(CI_COMMAND.sub(r"#\\x23", text.replace("\\", "\\\\")))
+    text = text.replace("\\", "\\\\")
+    return printable(CI_COMMAND.sub(r"#\\x23", text) if "##" in text else text)
