@@ -15,7 +15,7 @@ from fuzzing.shared import Shared, State
 from fuzzing.worker import Order
 
 _MEMORY = Path("/dev/shm")  # in memory, on Linux
-_GRACE_SECONDS = 30.0  # to start, and to end after the time is over
+_GRACE_SECONDS = 120.0  # to start, and to end after the time is over
 _POLL_SECONDS = 0.05
 
 
