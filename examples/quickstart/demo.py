@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sqlite3
 import subprocess
 import sys
 from itertools import count
@@ -30,8 +31,9 @@ def main(directory: Path) -> int:
     except FileExistsError as error:
         print(error, file=sys.stderr)
         return 2
-    except OSError as error:
-        print(f"cannot write to {directory}: {error.strerror or error}", file=sys.stderr)
+    except (OSError, sqlite3.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        print(f"cannot write to {directory}: {reason}", file=sys.stderr)
         return 1
     return _gate(directory)
 

@@ -132,11 +132,12 @@ class Bench:
             return "new"
         between = self.clean.between
         whole = all(is_old[name] or is_new[name] or after.get(name) == between.get(name) for name in is_old)
-        return "partly" if whole and not self.scenario.together else "mixed"
+        return "partly" if whole else "mixed"
 
     def _problems_of(self, ended: Ended, fault: Fault | None, state: str) -> Iterator[str]:
-        if state == "mixed":
-            yield "mixed state"
+        is_kill = fault is None or fault.kill
+        if state == "mixed" or (state == "partly" and self.scenario.together and not is_kill):
+            yield f"{state} state"
         if ended.code == 0:
             if state != "new":
                 yield f"exit code 0, and the state is {state}"

@@ -23,7 +23,8 @@ SITE = HOME / "faults" / "site"
 class Scenario(NamedTuple):
     """A command: what there is before it, and how it is run, in the directory; `run` returns the exit code.
 
-    `codes` are the exit codes that a failure may have. `together`: its files change all or none. `between`
+    `codes` are the exit codes that a failure may have. `together`: its files change all or
+    none; where a kill comes between two of them, the next run finishes it. `between`
     brings about a state that the command itself passes through, and from which it refuses to start.
     """
 

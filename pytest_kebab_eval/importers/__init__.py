@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.eval_harness import EVAL_HARNESS
 from pytest_kebab_eval.importers.helloworld import HELLOWORLD
@@ -17,9 +17,9 @@ from pytest_kebab_eval.importers.kebab import KEBAB
 from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.trec import TREC
 from pytest_kebab_eval.importers.wfgy import WFGY
-from pytest_kebab_eval.store import RunRecorder
-from pytest_kebab_eval.store.new_runs import remove_run
-from pytest_kebab_eval.text import shown_path
+from pytest_kebab_eval.store import RunRecorder, open_database
+from pytest_kebab_eval.store.new_runs import check_recordable, remove_run
+from pytest_kebab_eval.text import printable, shown_path
 
 __all__ = [
     "IMPORTERS",
@@ -61,6 +61,8 @@ def import_run(
     The run has the commit that is given, or none: the files do not say it.
     """
     _check_use(importer, sources, db, golden_out)
+    if golden_out and run_id and _has_run(db, run_id):
+        return _finish(importer, sources, db, run_id, golden_out)
     recorder = RunRecorder(db, suite=suite, run_id=run_id, commit_hash=commit_hash or "")
     recorder.commit_hash = (
         commit_hash  # without it, no commit; RunRecorder would take the working directory's
@@ -101,6 +103,28 @@ def _new_golden(path: Path | None, recorder: RunRecorder) -> Iterator[TextIO | N
         if recorder.is_stored:
             remove_run(recorder.db, recorder.run_id, with_file=is_new)
         raise
+
+
+def _has_run(db: Path, run_id: str) -> bool:
+    """Whether the run is there; of a database that cannot be read, the recorder says why."""
+    with suppress(DatabaseError), open_database(db) as database:
+        return any(run.run_id == run_id for run in database.runs())
+    return False
+
+
+def _finish(
+    importer: Importer, sources: Mapping[str, Source], db: Path, run_id: str, golden_out: Path
+) -> Summary:
+    """Write the golden file of a run that is there: an import may be killed between the two."""
+    imported = importer.read(sources)
+    with open_database(db) as database:
+        if imported.golden is None or not database.holds(run_id, imported.results):
+            check_recordable(db, run_id)  # which says that the run is there
+        queries = database.result_count(run_id)
+    with new_golden_file(golden_out) as file:
+        golden = write_golden(file, golden_out, imported.golden() if imported.golden else ())
+    there = f"{shown_path(db)} has run '{printable(run_id)}' already, with the same results"
+    return Summary(run_id, queries, golden, (f"{there}; only the golden file was written",))
 
 
 def _missing_ids(imported: Imported) -> Iterator[str]:

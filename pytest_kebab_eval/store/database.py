@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -130,6 +130,17 @@ class Database:
             (run_id, query_id),
         ).fetchone()
         return None if row is None else _without_secrets(decode_result(query_id, row[0]))
+
+    def holds(self, run_id: str, rows: Iterable[tuple[str, bytes]]) -> bool:
+        """Whether a run has these results (query id, `result_json`), byte for byte, and no others."""
+        statement = "SELECT result_json FROM eval_query_results WHERE run_id = ? AND query_id = ?"
+        count = 0
+        for query_id, result_json in rows:
+            row = self._connection.execute(statement, (run_id, query_id)).fetchone()
+            if row is None or row[0] != result_json:
+                return False
+            count += 1
+        return count == self.result_count(run_id)
 
     def read_result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""

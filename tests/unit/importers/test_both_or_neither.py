@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval import StoreError, load_golden_set
+from pytest_kebab_eval import InputError, StoreError, load_golden_set
 from pytest_kebab_eval.store import new_runs, open_database
 from tests.builders import dump, make_database, result
 from tests.unit.importers.test_import_run import bring
@@ -43,6 +43,29 @@ def test_a_golden_file_that_cannot_take_its_place_leaves_no_database(
     assert names(tmp_path) == set()
 
 
+def test_an_import_that_was_killed_before_its_golden_file_took_its_place_is_finished_by_the_next(
+    tmp_path: Path,
+) -> None:
+    bring(tmp_path, "trec", FILES)
+    golden = (tmp_path / "g.yaml").read_text("utf-8")
+    (tmp_path / "g.yaml").unlink()
+    before = dump(tmp_path / "db.sqlite")
+    summary = bring(tmp_path, "trec", FILES).summary
+    assert summary.warnings[0].endswith(
+        "db.sqlite has run 'r' already, with the same results; only the golden file was written"
+    )
+    assert (tmp_path / "g.yaml").read_text("utf-8") == golden
+    assert dump(tmp_path / "db.sqlite") == before
+
+
+def test_a_run_with_other_results_is_not_taken_for_one_to_finish(tmp_path: Path) -> None:
+    bring(tmp_path, "trec", FILES)
+    (tmp_path / "g.yaml").write_text("old", encoding="utf-8")
+    with pytest.raises(InputError, match="has a run 'r' already; name the new one differently"):
+        bring(tmp_path, "trec", FILES | {"run.txt": "q1 Q0 d2 1 9.0 t\n"})
+    assert (tmp_path / "g.yaml").read_text("utf-8") == "old"
+
+
 @pytest.mark.parametrize("error", [BUSY, KeyboardInterrupt()])
 def test_a_golden_file_that_cannot_take_its_place_leaves_the_database_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
@@ -62,7 +85,9 @@ def test_a_run_that_cannot_be_removed_again_is_named(tmp_path: Path, monkeypatch
     make_database(tmp_path / "db.sqlite", old={"q1": result("c1")})
 
     def lock_and_fail(*_: object) -> None:
-        monkeypatch.setattr(new_runs, "_connect", fail(sqlite3.OperationalError("database is locked")))
+        monkeypatch.setattr(
+            new_runs, "_connect_to_record", fail(sqlite3.OperationalError("database is locked"))
+        )
         raise BUSY
 
     monkeypatch.setattr(Path, "replace", lock_and_fail)

@@ -164,7 +164,7 @@ def test_a_run_that_is_there_already_is_not_replaced(tmp_path: Path) -> None:
     brought = bring(tmp_path, "trec", TREC)
     before, golden = dump(brought.db), brought.golden.read_bytes()
     with pytest.raises(InputError, match="has a run 'r' already"):
-        bring(tmp_path, "trec", {**TREC, "qrels.txt": "t1 0 d7 1\n"})
+        bring(tmp_path, "trec", {**TREC, "run.txt": "t1 Q0 d7 1 9.0 t\n"})
     assert dump(brought.db) == before
     assert brought.golden.read_bytes() == golden
 
