@@ -37,12 +37,13 @@ def retrieval_causes(matching: Matching, entry: Entry, a: Result, b: Result) -> 
     if matching.correct_ranks(entry, b):
         return frozenset({"below_cutoff"})
     targets = matching.compared_targets(entry)
-    top = [hit for hit in a.hits if hit["rank"] <= (matching.case.options.compare_k or COMPARED_RANKS)]
-    found = {hit["doc_id"] for hit in top if any(matching.is_target(hit, target) for target in targets)}
-    docs = {hit["doc_id"] for hit in b.hits}
-    if docs & found:
+    k = matching.case.options.compare_k or COMPARED_RANKS
+    top_a = [hit for hit in a.hits if hit["rank"] <= k]
+    found = {hit["doc_id"] for hit in top_a if any(matching.is_target(hit, target) for target in targets)}
+    if found & {hit["doc_id"] for hit in b.hits if hit["rank"] <= k}:
         return frozenset({"wrong_chunk"})
-    others = len(targets) > 1 or entry.get("expected_doc_ids")
+    below = found & {hit["doc_id"] for hit in b.hits}
+    others = below or len(targets) > 1 or entry.get("expected_doc_ids")
     return frozenset({"gone", "wrong_chunk"}) if others else frozenset({"gone"})
 
 

@@ -38,6 +38,7 @@ class Tally:
     disagreements: Counter[str] = dataclasses.field(default_factory=Counter)
     known: Counter[str] = dataclasses.field(default_factory=Counter)
     departures: Counter[str] = dataclasses.field(default_factory=Counter)
+    first_seeds: dict[str, int] = dataclasses.field(default_factory=dict)
     occurred: Counter[str] = dataclasses.field(default_factory=Counter)
 
 
@@ -135,6 +136,7 @@ def compare_one(seed: int, directory: Path, tally: Tally, modes: list[str]) -> N
             continue
         known = explained(case, session)
         tally.departures.update(known)
+        tally.first_seeds = dict.fromkeys(known, seed) | tally.first_seeds
         (tally.known if known else tally.disagreements)[session.mode] += 1
         if not known:
             say(
@@ -171,7 +173,8 @@ def print_tally(tally: Tally, seconds: float) -> None:
     for mode in MODES:
         row = (tally.comparisons[mode], tally.queries[mode], tally.known[mode], tally.disagreements[mode])
         say(f"{mode:8}{row[0]:12}{row[1]:9}{row[2]:7}{row[3]:15}")
-    say(*(f"known: {name}, {count} times" for name, count in sorted(tally.departures.items())))
+    for name, count in sorted(tally.departures.items()):
+        say(f"known: {name}, {count} times, first at seed {tally.first_seeds[name]}")
     say(f"{seconds:.0f} seconds")
 
 

@@ -13,6 +13,7 @@ from .world import FIRST, SECOND, make_world
 
 ODD_NAMES = ("", "ünï ", "1e3 ", "a/b ", "yes: ", "[x] ", "日本 ", "#", "q::", "'", "%20", "<b>")
 RANKS = range(1, 14)
+EVERY_QUERY_ERRS, NOTHING_IS_FOUND = 61, 53  # one comparison in as many
 WRONG_USE = (
     *("--kebab-fail-on=retreival", "--kebab-fail-on=", "--kebab-gate=hit@5 >= 80", "--kebab-gate=hit@5"),
     *("--kebab-run-b=", "--kebab-run-b=nobody", "--kebab-golden=missing.yaml", "--kebab-db-b=missing.sqlite"),
@@ -49,6 +50,8 @@ class Generator:
         """The comparison."""
         golden = [self._entry(number) for number in range(self.rng.randint(1, 8))]
         golden = [*golden, *self._paraphrases(golden)]
+        if self.seed % NOTHING_IS_FOUND == 0:
+            golden = [self._unfindable(entry) for entry in golden]
         run_a = self._run("base", self.versions[0], golden)
         run_b = self._run("cand", self.versions[1], golden, run_a)
         options = self._options(golden)
@@ -56,6 +59,18 @@ class Generator:
         ending = self.rng.choices(["yaml", "json", "jsonl"], [4, 1, 1])[0]
         name, locked = f"golden_queries.{ending}", self._locked(golden)
         return Case(self.seed, golden, stored_a, run_b, self.world.tables, options, name, locked)
+
+    def _unfindable(self, entry: Entry) -> Entry:
+        """The same query, looking for a chunk that no run returns."""
+        fields = (
+            "relevance",
+            "expected_spans",
+            "gold_supports",
+            "required_support_groups",
+            "expected_doc_ids",
+        )
+        rest = {name: value for name, value in entry.items() if name not in fields}
+        return {**rest, "expected_chunk_ids": [f"nowhere-{entry['id']}"]}
 
     def _locked(self, golden: list[Entry]) -> tuple[Chunk, ...]:
         """What was locked: the expected chunks, as the first chunker cut them."""
@@ -170,7 +185,7 @@ class Generator:
 
     def _row(self, entry: Entry, version: str | None) -> str:
         hits = self._hits(entry, version)
-        error = "timeout" if self.chance(0.08) else None
+        error = "timeout" if self.chance(1.0 if self.seed % EVERY_QUERY_ERRS == 0 else 0.08) else None
         if error and (self._needs_stored_hits() or self.chance(0.5)):
             hits = []
         row: Entry = {
