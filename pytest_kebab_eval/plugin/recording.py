@@ -134,7 +134,7 @@ class RecordingSession:
                 raise StoreError(missing)
             self._store()
         except (KebabEvalError, OSError) as error:
-            self._message = Line(f"run {printable(self._run_id)} was not recorded: {error}", -1)
+            self._message = Line(f"run {printable(self._run_id)} was not recorded{_reason(error)}", -1)
             session.exitstatus = self._progress.exit_code(exitstatus)
 
     def _store(self) -> None:
@@ -197,3 +197,10 @@ def _first_few(query_ids: list[str]) -> str:
     shown = ", ".join(map(printable, query_ids[:SHOWN_MISSING]))
     more = len(query_ids) - SHOWN_MISSING
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _reason(error: Exception) -> str:
+    """Why a run was not recorded, to follow these words; the store's own errors begin with them."""
+    words = "the run was not recorded"
+    text = str(error)
+    return text.removeprefix(words) if text.startswith(words) else f": {text}"

@@ -130,7 +130,7 @@ def test_without_temporary_files_nothing_is_recorded_and_the_session_fails(
     outcome = project.pytest_without_runs("--capture=no", "--kebab-record=new", "--kebab-db=new.sqlite")
     assert outcome.ret == 1
     outcome.stdout.fnmatch_lines(
-        ["*ERROR: the run was not recorded: no temporary file can be made in /nowhere*"]
+        ["*ERROR: run new was not recorded: no temporary file can be made in /nowhere*"]
     )
     assert_no_traceback(outcome)
     assert not (project.path / "new.sqlite").exists()
