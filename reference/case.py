@@ -161,7 +161,8 @@ class Case:
         lines = ["[pytest]"]
         if self.options.in_ini:
             lines += [f"kebab_{name.replace('-', '_')} = {value}" for name, value in self.options.settings()]
-            lines += ["kebab_gates =", *(f"    {gate}" for gate in self.options.gates)]
+            if self.options.gates:
+                lines += ["kebab_gates =", *(f"    {gate}" for gate in self.options.gates)]
         return "\n".join(lines) + "\n"
 
 
