@@ -1,6 +1,6 @@
 """Measures the promises on speed as ratios in one interleaved run, and prints them as Markdown tables.
 
-    python benchmarks/bench.py [--repeats 5] [--quick] [--output docs/performance.md]
+    python benchmarks/bench.py [--repeats 5] [--quick] [--before TREE] [--output docs/performance.md]
 
 The commands of a row are run in turn. A ratio is that of the medians of CPU seconds (user and system, with
 those of child processes), which other work on the machine disturbs least. `--quick` leaves out what takes
@@ -121,17 +121,17 @@ class Bench:
 
     # -- commands --------------------------------------------------------------------------------
 
-    def gate(self, queries: int, *more: str, hits: int = 10, runs: int = 2) -> Cost:
+    def gate(self, queries: int, *more: str, hits: int = 10, runs: int = 2, **environment: str) -> Cost:
         options = ["--kebab-golden=golden.yaml", "--kebab-run-a=a", "--kebab-run-b=b", "--kebab-no-html"]
-        where = self.data(queries, hits, runs)
-        return run("-m", "pytest", "golden.yaml", *options, *QUIET, *WITHOUT, *(more or ALONE), cwd=where)
+        command = ["-m", "pytest", "golden.yaml", *options, *QUIET, *WITHOUT, *(more or ALONE)]
+        return run(*command, cwd=self.data(queries, hits, runs), **environment)
 
     def parametrized(self, queries: int, *more: str) -> Cost:
         where = self.empty_tests(queries)
         return run("-m", "pytest", *QUIET, *WITHOUT, *NOT_OURS, *(more or ALONE), cwd=where)
 
-    def compare(self, queries: int, hits: int = 10) -> Cost:
-        return run(*COMPARE, *COMPARED, cwd=self.data(queries, hits))
+    def compare(self, queries: int, hits: int = 10, **environment: str) -> Cost:
+        return run(*COMPARE, *COMPARED, cwd=self.data(queries, hits), **environment)
 
     # -- promises --------------------------------------------------------------------------------
 
@@ -156,6 +156,22 @@ class Bench:
         return [
             Row(f"{name}, `-q`, all but HTML", against, "0.50", _ratio(gate.cpu, empty.cpu)),
             Row(f"peak memory, {name}", "the same", "1.2", peaks),
+        ]
+
+    def against_before(self, tree: Path, queries: int) -> list[Row]:
+        """The same commands with the package of another tree, such as an earlier version."""
+        before = {"PYTHONPATH": str(tree.absolute())}
+        costs = interleaved(
+            2 * self._repeats,
+            lambda: self.gate(queries),
+            lambda: self.gate(queries, **before),
+            lambda: self.compare(queries),
+            lambda: self.compare(queries, **before),
+        )
+        names = f"gate, {queries:,} queries", f"`kebab-eval compare`, {queries:,} queries"
+        return [
+            Row(name, "before", "1.00", _ratio(now.cpu, earlier.cpu))
+            for name, now, earlier in zip(names, costs[::2], costs[1::2], strict=True)
         ]
 
     def against_bare_decoding(self, queries: int) -> Row:
@@ -260,11 +276,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="10,000 queries only")
+    parser.add_argument("--before", type=Path, metavar="TREE", help="another version to compare with")
     parser.add_argument("--output", type=Path, help="a page to replace the tables of")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:
         bench = Bench(Path(root), given.repeats)
         rows = [bench.idle(), *bench.against_empty_tests(10_000)]
+        if given.before:
+            rows += bench.against_before(given.before, 10_000)
         if not given.quick:
             rows += bench.against_empty_tests(50_000)
         rows += [

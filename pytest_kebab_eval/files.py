@@ -176,7 +176,9 @@ def _tail(name: str) -> str:
 
 def remove_leftovers(path: Path) -> None:
     """Remove the new files of processes that were killed before they could replace the path."""
-    leftover = re.compile(rf"\.(\d+)-[0-9a-f]{{16}}-{re.escape(_tail(path.name))}")
+    leftover = re.compile(
+        rf"\.(\d+)-[0-9a-f]{{16}}-{re.escape(_tail(path.name))}(?:-journal|-wal|-shm)?"  # SQLite's own, too
+    )
     with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
             match = leftover.fullmatch(entry.name)

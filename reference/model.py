@@ -18,7 +18,7 @@ from .checks import (
     keeps_rules,
     refuses_rightly,
 )
-from .matching import EXACT, Matching
+from .matching import EXACT, FALLBACK, Matching
 from .results import Result, read_row
 
 FEWEST_MEASURED = 5
@@ -124,8 +124,9 @@ class Judge:
             return True
         if self.case.run_a is None and not self.case.options.alone:
             return self.case.options.if_no_baseline != "pass"
-        versions = {run.chunker_version for run in self.matching.runs}
-        return self.case.options.strict and len(versions) > 1
+        if self.case.is_comparison:
+            return self.case.options.strict and self.matching.mode == FALLBACK
+        return False
 
     def _verdict(self, sides: Sides) -> Verdict:
         if not self.case.is_comparison:

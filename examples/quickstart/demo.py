@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -53,8 +54,7 @@ def new_directory(directory: Path) -> Path:
 def _gate(directory: Path) -> int:
     command = ["pytest", "--kebab-run-a", "baseline", "--kebab-run-b", "candidate"]
     print(f"$ cd {directory}\n$ {' '.join(command)}", flush=True)
-    python = [sys.executable, "-m", *command]
-    code = subprocess.run(python, cwd=directory, check=False, env=_environment(directory)).returncode
+    code, has_errors = _run([sys.executable, "-m", *command], directory)
     report = directory / "runs" / "candidate" / "report.md"
     if not all(report.with_suffix(ending).is_file() for ending in (".md", ".json", ".html")):
         print("\nNot all reports were written; pytest says why above.", file=sys.stderr)
@@ -66,7 +66,22 @@ def _gate(directory: Path) -> int:
     for query in caught:
         print(f"  - {query['query_id']}: {_in_words(query)}")
     print(f"Read the whole comparison in {report}")
-    return 0 if code == 1 and caught else 1
+    return 0 if code == 1 and caught and not has_errors else 1
+
+
+def _run(command: list[str], directory: Path) -> tuple[int, bool]:
+    """Show what the command prints; returns its exit code, and whether it printed an error."""
+    environment = _environment(directory) | {"COLUMNS": str(shutil.get_terminal_size().columns)}
+    if sys.stdout.isatty():
+        environment["FORCE_COLOR"] = "1"
+    has_errors = False
+    with subprocess.Popen(
+        command, cwd=directory, env=environment, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            has_errors = has_errors or "ERROR: " in line
+    return process.returncode, has_errors
 
 
 def _environment(directory: Path) -> dict[str, str]:

@@ -12,11 +12,13 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import NamedTuple
 
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
 from pytest_kebab_eval.metrics.registry import Family, at_cutoff, domain
 from pytest_kebab_eval.scoring.aggregates import rounded
+from pytest_kebab_eval.scoring.hit_keys import Ranked
 from pytest_kebab_eval.scoring.scorecard import Pairs, Scorecard
 
 P = 0.9
@@ -32,16 +34,23 @@ def _paired(judged: object) -> bool:
 
 
 class Rankings(NamedTuple):
-    """Two rankings laid beside each other: their lengths, and from which depth on each key is in both."""
+    """Two rankings laid beside each other: their lengths, and from which depth on each key is in both.
+
+    `by_rank`, where ranks have gaps: the ranks in A, those in B, and from which rank on each key is in both.
+    """
 
     short: int
     long: int
     depths: tuple[int, ...]
+    by_rank: tuple[Keys, Keys, Keys] | None = None
 
     def overlap(self, k: int) -> float:
         """The ids that both top k have, over those that either has; 1 if neither has any."""
-        shared = bisect_right(self.depths, k)
-        union = min(self.short, k) + min(self.long, k) - shared
+        if self.by_rank:
+            in_a, in_b, shared = (bisect_right(ranks, k) for ranks in self.by_rank)
+        else:
+            in_a, in_b, shared = min(self.short, k), min(self.long, k), bisect_right(self.depths, k)
+        union = in_a + in_b - shared
         return shared / union if union else 1.0
 
     def rbo(self) -> float:
@@ -54,18 +63,32 @@ class Rankings(NamedTuple):
         return found + in_short * _extrapolated(self.short, self.long)
 
 
-def beside(a: Keys, b: Keys) -> Rankings:
+def beside(a: Ranked, b: Ranked) -> Rankings:
     """Lay two rankings beside each other; a key that one has twice counts where it comes first."""
+    position_in_a, position_in_b = _positions(a.keys), _positions(b.keys)
+    depths = _in_both(position_in_a, position_in_b)
+    short, long = sorted((len(position_in_a), len(position_in_b)))
+    if not a.ranks and not b.ranks:
+        return Rankings(short, long, depths)
     rank_in_a, rank_in_b = _ranks(a), _ranks(b)
-    shared = rank_in_a.keys() & rank_in_b.keys()
-    depths = sorted([max(rank_in_a[key], rank_in_b[key]) for key in shared])
-    short, long = sorted((len(rank_in_a), len(rank_in_b)))
-    return Rankings(short, long, tuple(depths))
+    by_rank = tuple(rank_in_a.values()), tuple(rank_in_b.values()), _in_both(rank_in_a, rank_in_b)
+    return Rankings(short, long, depths, by_rank)
 
 
-def _ranks(keys: Keys) -> dict[int, int]:
-    ranks = dict(zip(keys, itertools.count(1), strict=False))
-    return ranks if len(ranks) == len(keys) else _ranks(list(dict.fromkeys(keys)))
+def _in_both(a: dict[int, int], b: dict[int, int]) -> tuple[int, ...]:
+    """From where on each key is in both, in order."""
+    return tuple(sorted([max(a[key], b[key]) for key in a.keys() & b.keys()]))
+
+
+def _positions(keys: Keys) -> dict[int, int]:
+    positions = dict(zip(keys, itertools.count(1), strict=False))
+    return positions if len(positions) == len(keys) else _positions(list(dict.fromkeys(keys)))
+
+
+def _ranks(ranked: Ranked) -> dict[int, int]:
+    ranks = ranked.ranks or range(1, len(ranked.keys) + 1)
+    first = dict(reversed([*zip(ranked.keys, ranks, strict=True)]))
+    return dict(sorted(first.items(), key=itemgetter(1)))
 
 
 @cache
@@ -89,12 +112,12 @@ def _extrapolated(short: int, long: int) -> float:
 
 def overlap(a: Keys, b: Keys, k: int) -> float:
     """`overlap@k` of two rankings."""
-    return beside(a, b).overlap(k)
+    return beside(Ranked(a), Ranked(b)).overlap(k)
 
 
 def rbo(a: Keys, b: Keys) -> float:
     """`rbo` of two rankings."""
-    return beside(a, b).rbo()
+    return beside(Ranked(a), Ranked(b)).rbo()
 
 
 OVERLAP = Family("overlap@{k}", overlap, _paired, "ids that both top k share, over those that either has")
@@ -132,13 +155,13 @@ def measure_movement(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Iterab
     known: dict[Rankings, tuple[list[float], tuple[float, float]]] = {}
     rows = []
     moved = {}
-    for query_id, keys_a, keys_b in pairs.rankings():
-        if keys_a is None or keys_b is None:
+    for query_id, in_a, in_b in pairs.rankings():
+        if in_a is None or in_b is None:
             rows.append([_NOT_MEASURED] * len(names))
-        elif keys_a == keys_b:
+        elif in_a == in_b:
             rows.append([1.0] * len(names))
         else:
-            rankings = beside(keys_a, keys_b)
+            rankings = beside(in_a, in_b)
             if rankings not in known:
                 values = [*map(rankings.overlap, depths), rankings.rbo()]
                 known[rankings] = values, (rounded(rankings.overlap(compare_k)), rounded(values[-1]))

@@ -170,9 +170,10 @@ class Comparer:
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
             return False
         score_a = self.sides.a.score(query.id) if self.sides.a else None
-        right = score_a.first if score_a else None
-        docs = {*targets.doc_ids, *(hit.doc_id for hit in a.hits if hit.rank == right)} - {None, ""}
-        paths = {*targets.paths, *(hit.doc_path for hit in a.hits if hit.rank == right)} - {None, ""}
+        ranks = score_a.facts.ranking.correct if score_a else ()
+        right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self._k]
+        docs = {*targets.doc_ids, *(hit.doc_id for hit in right)} - {None, ""}
+        paths = {*targets.paths, *(hit.doc_path for hit in right)} - {None, ""}
         return any(hit.doc_id in docs or hit.doc_path in paths for hit in b.hits)
 
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pytest_kebab_eval.model import Hit
+
+
+class Ranked(NamedTuple):
+    """The keys of a query's hits, the best first, and their ranks, None if these are 1, 2, 3, …"""
+
+    keys: Sequence[int]
+    ranks: tuple[int, ...] | None = None
 
 
 class HitKeys:
@@ -15,6 +23,7 @@ class HitKeys:
         self._keys = array("q")
         self._starts = array("q")
         self._ends = array("q")
+        self._gapped: dict[int, tuple[int, ...]] = {}  # the ranks of hits that are not 1, 2, 3, …
 
     def add(self, hits: Sequence[Hit]) -> None:
         """The hits of the next query."""
@@ -24,14 +33,17 @@ class HitKeys:
         self._starts.append(len(self._keys))
         self._keys.extend(map(hash, ids))
         self._ends.append(len(self._keys))
+        if hits and hits[-1].rank != len(hits):
+            self._gapped[len(self._ends) - 1] = tuple(hit.rank for hit in hits)
 
     def clear(self, row: int) -> None:
         """Forget the hits of a query."""
         self._ends[row] = self._starts[row]
+        self._gapped.pop(row, None)
 
-    def of(self, row: int) -> array[int]:
-        """The keys of a query's hits, the best first."""
-        return self._keys[self._starts[row] : self._ends[row]]
+    def of(self, row: int) -> Ranked:
+        """A query's hits, the best first."""
+        return Ranked(self._keys[self._starts[row] : self._ends[row]], self._gapped.get(row))
 
     def without(self, ids: Iterable[str]) -> set[str]:
         """Which of these ids no hit of the run has."""

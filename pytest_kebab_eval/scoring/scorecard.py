@@ -18,7 +18,7 @@ import msgspec
 from pytest_kebab_eval.metrics import Facts, Metric, Values
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.scoring.columns import Column
-from pytest_kebab_eval.scoring.hit_keys import HitKeys
+from pytest_kebab_eval.scoring.hit_keys import HitKeys, Ranked
 
 JudgeIdentity = tuple[str | None, str | None, float | str | None]
 _NO_SLICES: tuple[str, ...] = ()
@@ -216,8 +216,8 @@ class Pairs:
         pairs._ids = [query_id for query_id in self._ids if query_id in self._b._basis.slices]
         return pairs
 
-    def rankings(self) -> Iterator[tuple[str, array[int] | None, array[int] | None]]:
-        """Each query with the keys of its hits in A and in B; None for both if it errored in both."""
+    def rankings(self) -> Iterator[tuple[str, Ranked | None, Ranked | None]]:
+        """Each query with its hits in A and in B; None for both if it errored in both."""
         rows_a, rows_b = self._rows
         scores_a, scores_b = self._a._scores, self._b._scores
         of_a, of_b = self._a._hit_keys.of, self._b._hit_keys.of

@@ -13,7 +13,7 @@ from pytest_kebab_eval.comparing.movement import overlap, rbo
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, make_database, result, write_golden
+from tests.builders import Json, hit, make_database, result, write_golden
 
 lists = st.lists(st.integers(0, 20), unique=True, max_size=15)
 
@@ -105,6 +105,16 @@ def test_rankings_are_compared_without_any_label(tmp_path: Path) -> None:
     assert report.comparison.values["overlap@1"] == 0.3333
     assert report.comparison.values["rbo"] == 0.6333
     assert report.comparison.slices["lang=de"]["rbo"] == 0.9
+
+
+def test_what_is_in_the_top_k_is_known_by_the_stored_ranks(tmp_path: Path) -> None:
+    a = {"q1": result(hit("c1", 1), hit("c2", 12))}
+    b = {"q1": result(hit("c1", 1), hit("c2", 2))}
+    report = compared(tmp_path, a, b)
+    assert report.comparison is not None
+    # in the top 10: c1 in A, c1 and c2 in B; in the top 20 there would be no difference
+    assert report.comparison.values["overlap@10"] == 0.5
+    assert report.per_query[0].overlap == 0.5
 
 
 def test_a_query_that_errored_in_both_runs_has_no_rankings(tmp_path: Path) -> None:

@@ -223,6 +223,12 @@ def test_a_lost_hit_has_the_nearest_true_cause(tmp_path: Path, b: Json | None, c
     assert compared(tmp_path, {"expected_chunk_ids": ["d1#1"]}, result("d1#1"), b).cause == cause
 
 
+def test_another_part_of_any_document_that_was_right_in_a_is_the_wrong_chunk(tmp_path: Path) -> None:
+    entry = {"expected_chunk_ids": ["d1#1", "d2#1"]}
+    a, b = result("d1#1", "d2#1"), result("x#1", "d2#7")
+    assert compared(tmp_path, entry, a, b).cause == "wrong_chunk"
+
+
 def test_the_cause_is_below_the_cutoff_before_it_is_the_wrong_chunk(tmp_path: Path) -> None:
     b = result(hit("d1#2", 1), hit("d1#1", 17))
     comparison = compared(tmp_path, {"expected_chunk_ids": ["d1#1"]}, result("d1#1"), b)
