@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import itertools
 import random
 import shutil
 import sys
@@ -18,7 +17,7 @@ from .case import Case
 from .differences import Session, differences
 from .gates import SNAPSHOT, has_snapshot_item, judge_with_gates
 from .generate import Generator
-from .model import Departures, Judgment
+from .model import Judgment
 from .product import lock_golden, preload, run_gate
 
 MODES = ("plain", "-n 2", "-k", "--lf", "-x", "--deselect", "removed")
@@ -36,9 +35,6 @@ class Tally:
     comparisons: Counter[str] = dataclasses.field(default_factory=Counter)
     queries: Counter[str] = dataclasses.field(default_factory=Counter)
     disagreements: Counter[str] = dataclasses.field(default_factory=Counter)
-    known: Counter[str] = dataclasses.field(default_factory=Counter)
-    departures: Counter[str] = dataclasses.field(default_factory=Counter)
-    first_seeds: dict[str, int] = dataclasses.field(default_factory=dict)
     occurred: Counter[str] = dataclasses.field(default_factory=Counter)
 
 
@@ -101,17 +97,6 @@ def random_keyword(rng: random.Random, case: Case) -> tuple[str, frozenset[str]]
     return keyword, selected
 
 
-def explained(case: Case, session: Session) -> list[str]:
-    """The fewest known departures with which the product agrees; none if they do not explain it."""
-    fields = [field.name for field in dataclasses.fields(Departures)]
-    subsets = (itertools.combinations(fields, count) for count in range(1, len(fields) + 1))
-    for names in itertools.chain.from_iterable(subsets):
-        departures = Departures(**dict.fromkeys(names, True))
-        if not differences(case, judge_with_gates(case, departures), session):
-            return list(names)
-    return []
-
-
 def modes_for(seed: int, *, everything: bool = False) -> list[str]:
     """One comparison in ten is also run in each other mode; with -n 2, which is slow, one in 40."""
     if everything:
@@ -132,13 +117,8 @@ def compare_one(seed: int, directory: Path, tally: Tally, modes: list[str]) -> N
         tally.comparisons[session.mode] += 1
         tally.queries[session.mode] += len(session.observed.items)
         found = differences(case, judgment, session)
-        if not found:
-            continue
-        known = explained(case, session)
-        tally.departures.update(known)
-        tally.first_seeds = dict.fromkeys(known, seed) | tally.first_seeds
-        (tally.known if known else tally.disagreements)[session.mode] += 1
-        if not known:
+        if found:
+            tally.disagreements[session.mode] += 1
             say(
                 f"seed {seed}, {session.mode}: {' '.join(case.arguments())}",
                 *(f"    {text}" for text in found),
@@ -169,12 +149,10 @@ def print_tally(tally: Tally, seconds: float) -> None:
     """The tables at the end."""
     say("", "how often each occurred:")
     say(*(f"    {count:6}  {name}" for name, count in sorted(tally.occurred.items())))
-    say("", f"{'mode':8}{'comparisons':>12}{'items':>9}{'known':>7}{'disagreements':>15}")
+    say("", f"{'mode':10}{'comparisons':>12}{'items':>9}{'disagreements':>15}")
     for mode in MODES:
-        row = (tally.comparisons[mode], tally.queries[mode], tally.known[mode], tally.disagreements[mode])
-        say(f"{mode:8}{row[0]:12}{row[1]:9}{row[2]:7}{row[3]:15}")
-    for name, count in sorted(tally.departures.items()):
-        say(f"known: {name}, {count} times, first at seed {tally.first_seeds[name]}")
+        row = (tally.comparisons[mode], tally.queries[mode], tally.disagreements[mode])
+        say(f"{mode:10}{row[0]:12}{row[1]:9}{row[2]:15}")
     say(f"{seconds:.0f} seconds")
 
 

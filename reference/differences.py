@@ -79,8 +79,6 @@ def exit_differences(judgment: Judgment, session: Session) -> list[str]:
 
 def removed_failures(judgment: Judgment, session: Session) -> list[frozenset[bool]]:
     """'A failing query that anything but the user's own selection took out still fails the session'."""
-    if judgment.removed_failures_pass:
-        return []
     verdicts = judgment.verdicts.items()
     removed = [verdict for query_id, verdict in verdicts if f"query[{query_id}]" in session.removed]
     return [frozenset(outcome == "failed" for outcome in verdict.outcomes) for verdict in removed]

@@ -11,7 +11,7 @@ from .case import Case
 from .checks import OPEN
 from .matching import Matching
 from .metrics import aggregate
-from .model import CONTRACT, FAILED, PASSED, SKIPPED, Departures, Judge, Judgment, Outcomes, Value, result_of
+from .model import FAILED, PASSED, SKIPPED, Judge, Judgment, Outcomes, Value, result_of
 from .results import read_row
 
 EITHER = PASSED | FAILED
@@ -162,20 +162,9 @@ def delta_outcome(gate: Gate, a: Value, b: Value) -> Outcomes:
     return EITHER if a == 0 else held(delta, gate.op, gate.number / 100 * float(a))
 
 
-def with_empty_value(case: Case) -> Case:
-    """The comparison as it is if a value that is given but empty is not refused."""
-    if case.options.wrong == "--kebab-suite=":
-        return replace(case, options=replace(case.options, wrong=None))
-    if case.options.wrong == "--kebab-fail-on=":
-        return replace(case, options=replace(case.options, wrong=None, fail_on=()))
-    return case
-
-
-def judge_with_gates(case: Case, departures: Departures = CONTRACT) -> Judgment:
+def judge_with_gates(case: Case) -> Judgment:
     """The judgment of the queries, of the gates and of the metrics of both runs."""
-    if departures.empty_values_are_accepted:
-        case = with_empty_value(case)
-    judge = Judge(case, departures)
+    judge = Judge(case)
     judgment = judge.judge()
     gates = Gates(case, judge, judgment)
     if judgment.usage_error or gates.is_wrong_use():

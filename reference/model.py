@@ -29,28 +29,6 @@ PASSED, FAILED, SKIPPED, XFAILED = (frozenset({name}) for name in ("passed", "fa
 
 
 @dataclass(frozen=True)
-class Departures:
-    """Where the product is known to differ from the contract; all False is the contract.
-
-    A comparison that agrees only with some of them counts as known. Delete one when it is fixed or agreed.
-    """
-
-    # 2.3: an xfail "covers lost checks, not an error or a missing result"
-    xfail_covers_errors: bool = False
-    # 4: "A comparison that measures nothing (…, every query errored) fails"
-    errors_everywhere_pass: bool = False
-    # 4: "A value that is given but empty is wrong use"
-    empty_values_are_accepted: bool = False
-    # 4: "A failing query that anything but the user's own selection took out still fails the session"
-    removed_failures_pass: bool = False
-    # 2.2: "Ranks come from `rank`"; overlap@k takes the first k stored hits
-    overlap_is_by_place: bool = False
-
-
-CONTRACT = Departures()
-
-
-@dataclass(frozen=True)
 class Verdict:
     """One query: what B lost, and what its item may be; `open_checks` may be lost or not."""
 
@@ -73,7 +51,6 @@ class Judgment:
     verdicts: dict[str, Verdict]
     compared: frozenset[str] = frozenset()
     usage_error: bool = False
-    removed_failures_pass: bool = False
     session_fails: frozenset[bool] = frozenset({False})
     mode: str | None = None
     other_items: dict[str, Outcomes] = field(default_factory=dict)
@@ -93,9 +70,8 @@ class Sides:
 class Judge:
     """Judges one comparison."""
 
-    def __init__(self, case: Case, departures: Departures = CONTRACT) -> None:
+    def __init__(self, case: Case) -> None:
         self.case = case
-        self.departures = departures
         self.fail_on = case.options.checks
         self.compare_k = case.options.compare_k or COMPARED_RANKS
         self.matching = Matching(case)
@@ -114,7 +90,6 @@ class Judge:
         return Judgment(
             verdicts,
             compared,
-            removed_failures_pass=self.departures.removed_failures_pass,
             session_fails=self._session_fails(),
             mode=self.matching.mode,
         )
@@ -144,8 +119,6 @@ class Judge:
 
     def _top(self, result: Result) -> set[str]:
         """The ids of the top 10 (`--kebab-compare-k`)."""
-        if self.departures.overlap_is_by_place:
-            return {hit["chunk_id"] for hit in result.hits[: self.compare_k]}
         return {hit["chunk_id"] for hit in result.hits if hit["rank"] <= self.compare_k}
 
     def _causes(self, sides: Sides, lost: frozenset[str]) -> frozenset[str]:
@@ -180,7 +153,7 @@ class Judge:
         """An xfail covers no error; whether one past its date fails where nothing is compared is open."""
         if is_past(entry["xfail"]):
             return outcomes | FAILED
-        return XFAILED if self.departures.xfail_covers_errors and outcomes == FAILED else outcomes
+        return outcomes
 
     def _lost_checks(self, sides: Sides, kind: str) -> dict[str, Passes]:
         """The checks 'that passed in A and fail in B': True, or OPEN."""
@@ -231,7 +204,7 @@ class Judge:
         if is_past(sides.entry["xfail"]):
             return FAILED
         if "error" in failing or sides.b is None:
-            return XFAILED if self.departures.xfail_covers_errors else FAILED
+            return FAILED
         if failing:
             return XFAILED
         return self._unneeded_outcome(sides, lost)
@@ -250,7 +223,7 @@ class Judge:
         if not results or any(not row.readable for row in rows):
             return frozenset({True})
         if all(result.errored for result in results):
-            return frozenset({not self.departures.errors_everywhere_pass})
+            return frozenset({True})
         golden = {sides.entry["id"] for sides in self.sides}
         one_is_empty = any(not golden & set(run.rows) for run in self.matching.runs)
         return self._nothing_found() | ({True} if one_is_empty else set())
