@@ -222,7 +222,8 @@ class Judge:
         rows = [read_row(text) for run in self.matching.runs for text in run.rows.values()]
         if not results or any(not row.readable for row in rows):
             return frozenset({True})
-        if all(result.errored for result in results):
+        baseline = [sides.a for sides in self.sides if sides.a]
+        if any(found and all(result.errored for result in found) for found in (results, baseline)):
             return frozenset({True})
         golden = {sides.entry["id"] for sides in self.sides}
         one_is_empty = any(not golden & set(run.rows) for run in self.matching.runs)
