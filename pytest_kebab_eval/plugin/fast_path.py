@@ -1,8 +1,8 @@
-"""The fast path: an item that passes has its three reports logged at once, without pytest's protocol.
+"""The fast path: an item that passes has its reports logged at once, without pytest's protocol.
 
-Its verdict is known, and it has nothing to set up. An item that fails, is skipped or xfails goes through
-pytest's own protocol; so does every item where another plugin, or a conftest, has hooks that the fast path
-does not call.
+Its verdict is known, and it has nothing to set up. Where nobody listens for the reports of setup and
+teardown, there are none. An item that fails, is skipped or xfails goes through pytest's own protocol; so does
+every item where another plugin, or a conftest, has hooks that the fast path does not call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ _SKIPPED_HOOKS = (
 _OURS = ("_pytest", "pytest_kebab_eval")
 _HARMLESS = (*_OURS, "syrupy", "xdist", "_hypothesis_pytestplugin")
 _OPTIONS = ("setupshow", "setuponly", "setupplan", "trace")
-_PHASES: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
+Phase = Literal["setup", "call", "teardown"]
+_PHASES: tuple[Phase, ...] = ("setup", "call", "teardown")
+_CALL: tuple[Phase, ...] = ("call",)
+# To these packages an item is what its report of the call says; but not to one of pytest's modules.
+_LAST_REPORT_COUNTS = ("_pytest", "syrupy")
+_LISTENERS = ("_pytest.junitxml",)
 
 
 class Shortcut(enum.IntEnum):
@@ -46,6 +51,7 @@ class FastPath:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._shortcut = Shortcut.NOTHING
+        self._phases = _PHASES
         self._has_frozen = False
 
     def register(self) -> None:
@@ -59,6 +65,7 @@ class FastPath:
         if will_run_items(session):
             self._freeze(session.items)
             self._shortcut = _possible_shortcut(self._config)
+            self._phases = _reported_phases(self._config)
         return self._run_items(session) if self._shortcut is Shortcut.LOOP else None
 
     @pytest.hookimpl(tryfirst=True)
@@ -68,8 +75,10 @@ class FastPath:
 
     def pytest_plugin_registered(self) -> None:
         """Take the fast path no longer if a plugin comes that it would leave out."""
-        if self._shortcut and _possible_shortcut(self._config) < self._shortcut:
-            self._shortcut = Shortcut.NOTHING
+        if self._shortcut:
+            self._phases = _reported_phases(self._config)
+            if _possible_shortcut(self._config) < self._shortcut:
+                self._shortcut = Shortcut.NOTHING
 
     def _run_items(self, session: pytest.Session) -> bool:
         """Run the items as pytest does, but without calling hooks for those that take the fast path."""
@@ -94,7 +103,7 @@ class FastPath:
         if nextitem is None or nextitem.parent is not item.parent or not _passes(item):
             return False
         item.set_query_properties()
-        _log_passed(item)
+        _log_passed(item, self._phases)
         return True
 
     def _freeze(self, items: Sequence[pytest.Item]) -> None:
@@ -138,6 +147,22 @@ def _possible_shortcut(config: pytest.Config) -> Shortcut:
     return Shortcut.LOOP if may_run_loop(config) else Shortcut.PROTOCOL
 
 
+def _reported_phases(config: pytest.Config) -> tuple[Phase, ...]:
+    """The phases whose reports anybody but pytest's own terminal would see."""
+    listeners = {
+        implementation.function.__module__
+        for implementation in config.hook.pytest_runtest_logreport.get_hookimpls()
+    }
+    by_pytest_alone = all(name.partition(".")[0] in _LAST_REPORT_COUNTS for name in listeners)
+    unseen = config.getoption("durations", None) is None and _style(config) != "times"
+    return _CALL if by_pytest_alone and unseen and listeners.isdisjoint(_LISTENERS) else _PHASES
+
+
+def _style(config: pytest.Config) -> Any:
+    """How the terminal shows progress; with times, it adds up all phases."""
+    return config.getini("console_output_style")
+
+
 def _is_harmless(implementation: Any) -> bool:
     return _package(implementation) in _HARMLESS
 
@@ -159,14 +184,14 @@ def _passes(item: QueryItem) -> bool:
     return passed and next(item.iter_markers(), None) is None
 
 
-def _log_passed(item: pytest.Item) -> None:
+def _log_passed(item: pytest.Item, phases: Sequence[Phase]) -> None:
     """Report that an item passed, as pytest would."""
     hook, nodeid, location = item.ihook, item.nodeid, item.location
     node: Any = getattr(item, "id", nodeid)  # what newer versions of pytest parse the node id into
     hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     now = time.time()
     keywords: dict[str, Literal[1]] = {item.name: 1}
-    for when in _PHASES:
+    for when in phases:
         report = pytest.TestReport(
             node,
             location,

@@ -94,6 +94,44 @@ def test_output_and_junit_are_the_same_as_without_it(project: Project, options: 
     assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize("options", [[], ["-v"], ["-x"], ["-rA"], ["--sw"]])
+def test_output_is_the_same_where_only_calls_are_reported(project: Project, options: list[str]) -> None:
+    several(project)
+    seen = []
+    for conftest in ("", STANDARD):
+        project.pytester.makeconftest(conftest)
+        outcome = project.pytest(*ALONE, "--cache-clear", *options)
+        seen.append((outcome.ret, without_times(outcome.stdout.str())))
+    assert seen[0] == seen[1]
+
+
+KEPT = """
+def pytest_terminal_summary(terminalreporter):
+    kept = [report for reports in terminalreporter.stats.values() for report in reports]
+    print("KEPT", sorted(report.when for report in kept if "query[one]" in report.nodeid))
+"""
+LISTENS = "def pytest_runtest_logreport(report): pass\n"
+ALL_PHASES = "KEPT ['call', 'setup', 'teardown']"
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "kept"),
+    [
+        ("", [], "KEPT ['call']"),
+        (LISTENS, [], ALL_PHASES),
+        ("", ["--junitxml=junit.xml"], ALL_PHASES),
+        ("", ["--durations=3"], ALL_PHASES),
+        ("", ["-o", "console_output_style=times"], ALL_PHASES),
+    ],
+    ids=["nobody listens", "a conftest", "JUnit", "durations", "times"],
+)
+def test_setup_and_teardown_are_reported_where_somebody_listens(
+    project: Project, more: str, options: list[str], kept: str
+) -> None:
+    several(project).pytester.makeconftest(KEPT + more)
+    assert kept in project.pytest(*ALONE, *options).stdout.str()
+
+
 def test_fixtures_of_tests_around_it_are_set_up_and_torn_down_as_usual(project: Project) -> None:
     several(project)
     project.pytester.makepyfile(
