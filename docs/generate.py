@@ -74,7 +74,7 @@ def workflow() -> str:
 def limit_table() -> str:
     """Every limit, with the comment that says of what."""
     source = Path(limits.__file__).read_text(encoding="utf-8")
-    found = re.findall(r"^([A-Z]\w+) = (?:\(\s*)?(\S+)  # (.+)$", source, flags=re.MULTILINE)
+    found = re.findall(r"^([A-Z]\w+) = (.+?)  # (.+)$", source, flags=re.MULTILINE)
     rows = [f"| `{name}` | {_number(getattr(limits, name))} | {text} |" for name, _, text in found]
     return "\n".join(["| limit | is | |", "| --- | ---: | --- |", *rows])
 

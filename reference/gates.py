@@ -106,7 +106,10 @@ class Gates:
         return delta_outcome(gate, values["a"].get(gate.metric, OPEN), b)
 
     def _comparison_outcome(self, gate: Gate) -> Outcomes:
-        """Counts of the comparison."""
+        """Counts of the comparison; where nothing was compared, there is nothing to count."""
+        ids = {entry["id"] for entry in self.case.golden if in_slice(entry, gate.slice)}
+        if not ids & self.judgment.compared:
+            return FAILED
         counts = self._counts(gate)
         if counts is None or gate.percent:
             return EITHER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from pytest_kebab_eval.cli.options import comparing_options, json_option, source
 from pytest_kebab_eval.cli.output import exit_with, print_line, print_report, tell, tell_warnings, write_file
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
 from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.golden.lock import lock_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
@@ -103,6 +106,8 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     It exits with 1 where the database could not be read again, and a part of the report is missing.
     """
     settings = _settings(a, b, **given)
+    if output is not None:
+        _check_output(output, settings)
     inputs = find_inputs(settings)
     made = evaluate(settings, inputs).report
     tell_warnings(made.warnings)
@@ -126,3 +131,10 @@ def _rendered(
 
     context = report_context(made, inputs.golden.queries)
     return render(form, ReportSource(settings, inputs, made, context), errors)
+
+
+def _check_output(output: Path, settings: Settings) -> None:
+    """Refuse to write the report over what it is made from."""
+    read = (settings.db_a, settings.db_b, settings.golden, lock_path(settings.golden))
+    if any(os.path.realpath(output) == os.path.realpath(path) for path in read):
+        raise InputError(f"{shown_path(output)} is read here; name another file for -o")

@@ -42,10 +42,17 @@ def config_changes(a: Run, b: Run) -> list[ConfigChange]:
     keys = {key for key in flat_a.keys() | flat_b.keys() if flat_a.get(key) != flat_b.get(key)}
     changes = [ConfigChange(key, flat_a.get(key), flat_b.get(key)) for key in keys]
     for key in changed_secrets(a.digests, b.digests):
+        if MASK in (_stored_as(flat_a, key, a), _stored_as(flat_b, key, b)):
+            continue  # recorded without the secret, so that nothing is known of it
         if not any(key == shown or key.startswith(f"{shown}.") for shown in keys):
             shown = flat_b.get(key, MASK)
             changes.append(ConfigChange(key, shown, f"{shown} (changed)"))
     return sorted(changes, key=lambda change: change.key)
+
+
+def _stored_as(flat: Mapping[str, Any], key: str, run: Run) -> Any:
+    """What a run has stored for a key, if that was not masked here."""
+    return None if key in run.digests else flat.get(key)
 
 
 def mask_changes(changes: Any, patterns: Sequence[str]) -> Any:

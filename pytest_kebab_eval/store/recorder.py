@@ -24,9 +24,9 @@ from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
 from pytest_kebab_eval.store.plain import id_text
-from pytest_kebab_eval.store.results import decode_result, encode_json, in_words, to_stored
+from pytest_kebab_eval.store.results import decode_result, encode_json, error_text, in_words, to_stored
 from pytest_kebab_eval.text import brief, printable
-from pytest_kebab_eval.text.masking import mask_config
+from pytest_kebab_eval.text.masking import mask_config, mask_text
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,6 +38,7 @@ class Recording:
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
         self.rows: list[tuple[str, bytes]] = []
+        self._mask: Sequence[str] | None = ()
         self._documents: dict[str, Any] = {}  # by chunk id, where the chunks are known
 
     def record(
@@ -53,7 +54,7 @@ class Recording:
     ) -> None:
         """Record the result of a query; `more` may be mode, scope, timings_ms, timed_out, cost_usd, judge."""
         name = id_text(query_id, "the id of a query")
-        fields = {"query": query, "elapsed_ms": elapsed_ms, "error": error, **more}
+        fields = {"query": query, "elapsed_ms": elapsed_ms, "error": self._without_secrets(error), **more}
         self.record_json(name, to_stored(name, hits, answer, documents=self._documents, **fields))
 
     def record_json(self, query_id: str, result_json: bytes) -> None:
@@ -66,6 +67,12 @@ class Recording:
 
     def _keep(self, query_id: str, result_json: bytes) -> None:
         self.rows.append((query_id, result_json))
+
+    def _without_secrets(self, error: str | BaseException | None) -> str | BaseException | None:
+        """What went wrong, without the passwords that errors of databases quote."""
+        if self._mask is None or not isinstance(error, (str, BaseException)):
+            return error
+        return mask_text(error_text(error) or "")
 
 
 class RunRecorder(Recording):

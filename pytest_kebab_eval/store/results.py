@@ -40,7 +40,7 @@ def to_stored(
     _check_fields(fields)
     try:
         stored_hits, stored_answer = to_stored_hits(hits, documents), to_stored_answer(answer)
-        fields["error"] = _error_text(error)
+        fields["error"] = error_text(error)
     except InputError as refusal:
         raise InputError(f"query '{printable(query_id)}': {refusal}") from None
     return encode_json(query_id, result_fields(query_id, stored_hits, stored_answer, **fields))
@@ -74,7 +74,7 @@ def encode_json(name: str, value: Any) -> bytes:
     raise InputError(f"'{printable(name)}' cannot be recorded as JSON: {reason}")
 
 
-def _error_text(error: Any) -> str | None:
+def error_text(error: Any) -> str | None:
     """Why a query failed; an exception is its type and its text."""
     if isinstance(error, BaseException):
         return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

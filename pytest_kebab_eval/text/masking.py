@@ -27,6 +27,7 @@ _SECRET_WORDS = frozenset(
         *("apikey", "apikeys", "accesskey", "secretkey", "privatekey", "accountkey", "apitoken", "authtoken"),
     )
 )
+_SECRET_ENDINGS = ("password", "passwd", "apikey", "secretkey")  # `PGPASSWORD`
 _KEYS = frozenset(  # whose key it is: `api_key` is a secret, `primary_key` is none
     (
         *("access", "account", "admin", "api", "auth", "client", "deploy", "encryption", "license", "master"),
@@ -84,6 +85,9 @@ def is_secret_key(key: str) -> bool:
     pairs = list(pairwise(words))
     return (
         not _SECRET_WORDS.isdisjoint(words)
+        or any(word.endswith(_SECRET_ENDINGS) for word in words)
+        or words[-1] in ("pass", "pat")
+        or words == ["auth"]
         or any(second in ("key", "keys") and first in _KEYS for first, second in pairs)
         or any(pair in (("connection", "string"), ("conn", "string"), ("conn", "str")) for pair in pairs)
         or (words[-1] == "token" and (len(words) == 1 or words[-2] not in _TOKENS))
@@ -99,8 +103,14 @@ _LOGIN = re.compile(r"(?i)([a-z][a-z0-9+.-]{0,30}):/{1,3}[^/?#:@]*:")  # up to w
 _WEB = ("http", "https", "ws", "wss", "ftp")
 _PATH = re.compile(r"[/?#]|\Z")
 _ASSIGNED = re.compile(
-    r"""(?<![\w.-])([A-Za-z][\w.-]{0,200})(["']?\s?=\s?|["']\s?:\s?)("[^"]*"|'[^']*'|[^\s;&,"'<>]+)"""
+    r"""(?<![\w.-])(-{0,2}[A-Za-z][\w.-]{0,200})(["']?\s?=\s?|["']\s?:\s?)("[^"]*"|'[^']*'|[^\s;&,"'<>]+)"""
 )
+_LABELLED = re.compile(  # `X-Api-Key: …`; `token: …` may be a sentence
+    r"(?i)(?<![\w.-])(\w{1,50}[-_][\w-]{1,100}|password|passwd|pwd|passphrase)(\s?:\s?)([^\s;&,\"'<>]+)"
+)
+_FLAG = re.compile(r"(?<!\S)(--?[A-Za-z][\w-]{0,100})(\s{1,3})([^\s\"'<>-][^\s\"'<>]*)")
+_USER_FLAG = re.compile(r"(?<!\S)((?:-u|--user)\s{1,3}[^\s:]{1,100}:)\S+")
+_TOKEN_AS_USER = re.compile(r"(?i)(\b(?:https?|wss?)://)[^\s/?#:@]{16,}(?=@)")
 _IN_ADDRESS = re.compile(r"(?i)([?&](?:key|sig|signature|code|auth|x-amz-[a-z-]{1,30})=)[^\s&\"'<>]+")
 _HEADER = re.compile(
     r"(?i)\b(authorization\s?[:=]\s?(?:(?:bearer|basic|token)\s)?|bearer\s(?=\S{0,60}\d))[^\s\"',;]{6,}"
@@ -113,18 +123,22 @@ _SHAPES = re.compile(
     r"|(?:AKIA|ASIA)[A-Z0-9]{12,}|AIza[\w-]{30,}|ya29\.[\w-]{16,}|SG\.[\w-]{16,80}\.[\w-]{16,}"
     r"|eyJ[\w.-]{20,}"
     r")"
+    r"|(?<=hooks\.slack\.com/services/)[\w/]+"
 )
 
 
 def mask_text(text: str) -> str:
     """The text without passwords in addresses, assigned secrets and well-known tokens."""
     text = _SHAPES.sub(MASK, text)
+    if "-" in text:
+        text = _FLAG.sub(_mask_assigned, _USER_FLAG.sub(rf"\1{MASK}", text))
     if ":" not in text and "=" not in text:
         return text
+    text = _TOKEN_AS_USER.sub(rf"\1{MASK}", text)
     text = _WITHOUT_SPACE.sub(lambda found: _mask_login(found[0]), text) if "@" in text else text
     text = _HEADER.sub(rf"\1{MASK}", text)
     text = _IN_ADDRESS.sub(rf"\1{MASK}", text)
-    return _ASSIGNED.sub(_mask_assigned, text)
+    return _LABELLED.sub(_mask_assigned, _ASSIGNED.sub(_mask_assigned, text))
 
 
 def _mask_login(address: str) -> str:
@@ -187,7 +201,7 @@ class _Masker(NamedTuple):
         """All entries of a mapping; a key may be a secret itself."""
         names = {name: mask_text(str(name)) for name in config}
         return {
-            shown: self.value(config[name], str(name), f"{prefix}{shown}", depth)
+            shown: self.value(config[name], _key_of(name, config), f"{prefix}{shown}", depth)
             for name, shown in names.items()
         }
 
@@ -211,6 +225,12 @@ class _Masker(NamedTuple):
     def _hide(self, value: Any, masked: str, path: str) -> str:
         self.digests[path] = _digest(value)
         return masked
+
+
+def _key_of(name: Any, config: Mapping[str, Any]) -> str:
+    """The key of an entry; of `{"name": "api_key", "value": …}`, that of the value is its name."""
+    named = config.get("name", config.get("key")) if name == "value" else None
+    return named if isinstance(named, str) else str(name)
 
 
 _DIGEST_KEY = os.urandom(16)

@@ -41,6 +41,16 @@ def test_a_report_onto_the_output_goes_where_the_output_goes(project: Project, o
     assert not list(project.path.glob(".*log.txt"))
 
 
+@pytest.mark.parametrize("name", ["kebab.sqlite", "fixtures/golden_queries.yaml", "link"])
+def test_a_report_never_replaces_what_it_is_made_from(project: Project, name: str) -> None:
+    (project.path / "link").symlink_to("kebab.sqlite")
+    before = (project.path / name).read_bytes()
+    done = shell(project, f"kebab-eval report A B -o {name}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"kebab-eval: {name} is read here; name another file for -o\n"
+    assert (project.path / name).read_bytes() == before
+
+
 def test_a_report_onto_a_pipe_is_read_there(project: Project) -> None:
     pipe = project.path / "pipe"
     os.mkfifo(pipe)

@@ -43,6 +43,24 @@ def test_no_byte_of_the_database_has_a_masked_secret(db: Path) -> None:
     assert b"hunter2" not in db.read_bytes()
 
 
+@pytest.mark.parametrize(("mask", "stored"), [(True, "***"), (False, "hunter2")])
+def test_what_an_error_says_of_a_password_is_masked_before_it_is_stored(
+    db: Path, mask: bool, stored: str
+) -> None:
+    with RunRecorder(db, run_id="r", mask=mask) as run:
+        run.record("q1", error=ConnectionError("no answer from redis://:hunter2@h"))
+    ((text,),) = rows(db, "SELECT result_json FROM eval_query_results")
+    assert json.loads(text)["error"] == f"ConnectionError: no answer from redis://:{stored}@h"
+
+
+def test_nothing_is_said_of_a_secret_that_one_run_was_recorded_without(tmp_path: Path) -> None:
+    masked, plain = ({"llm": {"api_key": key}} for key in ("***", "hunter2"))
+    db = make_database(tmp_path / "k.sqlite", a={}, b={}, configs={"a": masked, "b": plain})
+    with open_database(db) as database:
+        a, b = (database.with_config(find_run(database, name)) for name in "ab")
+    assert config_changes(a, b) == []
+
+
 def test_the_recorder_masks_by_patterns_too(db: Path) -> None:
     assert recorded(db, mask=["*.host", "chunker_version"])["config"] == {
         "dsn": "redis://:***@h",

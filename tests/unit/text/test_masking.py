@@ -106,6 +106,14 @@ def test_a_key_that_names_none(key: str) -> None:
         ('{"api_key": "hunter2", "k": 5}', '{"api_key": "***", "k": 5}'),
         ("Authorization: Bearer hunter2hunter2", "Authorization: Bearer ***"),
         ("curl -H 'Authorization: Basic aHVudGVyMg=='", "curl -H 'Authorization: Basic ***'"),
+        ("index --password=hunter2 --api-key=hunter2", "index --password=*** --api-key=***"),
+        ("index --password hunter2 --tokenizer bert", "index --password *** --tokenizer bert"),
+        ("PGPASSWORD=hunter2 psql", "PGPASSWORD=*** psql"),
+        ("password: hunter2", "password: ***"),
+        ("curl -H 'X-Api-Key: hunter2'", "curl -H 'X-Api-Key: ***'"),
+        ("curl -u me:hunter2 https://x.org", "curl -u me:*** https://x.org"),
+        ("https://abcdefghijklmnop@x.org/y", "https://***@x.org/y"),
+        ("https://hooks.slack.com/services/T0/B0/aBcD", "https://hooks.slack.com/services/***"),
         ("use sk-proj-abc123def456ghi789 here", "use *** here"),
         ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", "***"),
         ("key AKIAIOSFODNN7EXAMPLE.", "key ***."),
@@ -255,3 +263,10 @@ def test_masking_does_not_change_what_it_is_given() -> None:
 def test_any_configuration_can_be_masked_and_masking_again_changes_nothing(config: dict[str, Any]) -> None:
     once = mask_config(config)
     assert masked(once.config) == once.config
+
+
+def test_a_named_value_is_known_by_its_name() -> None:
+    env = [{"name": "api_key", "value": "hunter2"}, {"name": "region", "value": "eu"}]
+    assert mask_config({"env": env}).config == {
+        "env": [{"name": "api_key", "value": "***"}, {"name": "region", "value": "eu"}]
+    }
