@@ -92,6 +92,7 @@ def _environment(directory: Path) -> dict[str, str]:
         f"--kebab-golden={here / 'fixtures' / 'golden_queries.yaml'}",
         f"--kebab-runs-dir={here / 'runs'}",
         f"--override-ini=cache_dir={here / '.pytest_cache'}",
+        str(here / "fixtures" / "golden_queries.yaml"),  # and no test beside it
     ]
     options = f"{os.environ.get('PYTEST_ADDOPTS', '')} {shlex.join(given)}"
     return {**os.environ, "PYTEST_ADDOPTS": options}

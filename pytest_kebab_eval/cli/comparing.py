@@ -16,6 +16,7 @@ from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.files import is_stream
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.lock import lock_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
@@ -138,3 +139,23 @@ def _check_output(output: Path, settings: Settings) -> None:
     read = (settings.db_a, settings.db_b, settings.golden, lock_path(settings.golden))
     if any(os.path.realpath(output) == os.path.realpath(path) for path in read):
         raise InputError(f"{shown_path(output)} is read here; name another file for -o")
+    if output.is_file() and not is_stream(output) and not _is_report(output):
+        raise InputError(f"{shown_path(output)} is there already and is no report; name another file for -o")
+
+
+# What the reports have near their beginning: Markdown, JSON, HTML.
+_MARKS = (
+    b"(candidate) `",
+    b'{\n  "run_a": ',
+    b"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-",
+)
+
+
+def _is_report(path: Path) -> bool:
+    """Whether a file is empty, or a report as it is written here."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return True  # writing says what is wrong
+    return not head or any(mark in head for mark in _MARKS)

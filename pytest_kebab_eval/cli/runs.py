@@ -42,7 +42,7 @@ def runs(as_json: bool, **given: Any) -> None:
     suite = sources.read("suite")
     with open_database(database_of(sources)) as database:
         found = _runs_of(database, suite)
-        counts = {run.run_id: database.result_count(run.run_id) for run in found}
+        counts = database.result_counts()
     if as_json:
         print_json([_as_row(run, counts[run.run_id]) for run in found])
         return

@@ -18,6 +18,7 @@ from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.trec import TREC
 from pytest_kebab_eval.importers.wfgy import WFGY
 from pytest_kebab_eval.store import RunRecorder, open_database
+from pytest_kebab_eval.store.connections import is_database
 from pytest_kebab_eval.store.new_runs import check_recordable, remove_run
 from pytest_kebab_eval.text import printable, shown_path
 
@@ -148,3 +149,5 @@ def _check_use(importer: Importer, sources: Mapping[str, Source], db: Path, gold
         read = [Path(source.path) for source in sources.values() if source.path != STDIN]
         if any(os.path.realpath(golden_out) == os.path.realpath(path) for path in (db, *read)):
             raise InputError(f"{shown_path(golden_out)} is read here; name another file for --golden-out")
+        if is_database(golden_out):
+            raise InputError(f"{shown_path(golden_out)} is a database; name another file for --golden-out")

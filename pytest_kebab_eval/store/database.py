@@ -123,6 +123,13 @@ class Database:
         query = "SELECT count(*) FROM eval_query_results WHERE run_id = ?"
         return int(self._connection.execute(query, (run_id,)).fetchone()[0])
 
+    def result_counts(self) -> dict[str, int]:
+        """How many results each run has, by the table: a damaged index would not tell."""
+        rows = self._connection.execute(
+            "SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id"
+        )
+        return {text_of(run_id): count for run_id, count in rows if run_id is not None}
+
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """One result of a run; None if the run has none for the query."""
         row = self._connection.execute(

@@ -86,7 +86,7 @@ def is_secret_key(key: str) -> bool:
     return (
         not _SECRET_WORDS.isdisjoint(words)
         or any(word.endswith(_SECRET_ENDINGS) for word in words)
-        or words[-1] in ("pass", "pat")
+        or words[-1] in ("pass", "pat", "pw")
         or words == ["auth"]
         or any(second in ("key", "keys") and first in _KEYS for first, second in pairs)
         or any(pair in (("connection", "string"), ("conn", "string"), ("conn", "str")) for pair in pairs)
@@ -113,7 +113,8 @@ _USER_FLAG = re.compile(r"(?<!\S)((?:-u|--user)\s{1,3}[^\s:]{1,100}:)\S+")
 _TOKEN_AS_USER = re.compile(r"(?i)(\b(?:https?|wss?)://)[^\s/?#:@]{16,}(?=@)")
 _IN_ADDRESS = re.compile(r"(?i)([?&](?:key|sig|signature|code|auth|x-amz-[a-z-]{1,30})=)[^\s&\"'<>]+")
 _HEADER = re.compile(
-    r"(?i)\b(authorization\s?[:=]\s?(?:(?:bearer|basic|token)\s)?|bearer\s(?=\S{0,60}\d))[^\s\"',;]{6,}"
+    r"(?i)\b(authorization\s?[:=]\s?(?:(?:bearer|basic|token)\s{1,3})?|bearer\s(?=[^\s\"',;]{6}\S{0,60}\d))"
+    r"[^\s\"',;]+"
 )
 _SHAPES = re.compile(
     r"(?s)-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)"
@@ -214,7 +215,8 @@ class _Masker(NamedTuple):
         if isinstance(value, Mapping):
             return self.entries(value, f"{path}.", depth + 1)
         if isinstance(value, (list, tuple)):
-            return [self.value(inner, "", f"{path}.{at}", depth + 1) for at, inner in enumerate(value)]
+            flags = ["", *(part if _is_flag(part) else "" for part in value)]  # of `--token`, `x`
+            return [self.value(inner, flags[at], f"{path}.{at}", depth + 1) for at, inner in enumerate(value)]
         masked = mask_text(value) if isinstance(value, str) else value
         return self._hide(value, masked, path) if masked != value else value
 
@@ -225,6 +227,10 @@ class _Masker(NamedTuple):
     def _hide(self, value: Any, masked: str, path: str) -> str:
         self.digests[path] = _digest(value)
         return masked
+
+
+def _is_flag(part: Any) -> bool:
+    return isinstance(part, str) and part.startswith("-") and "=" not in part
 
 
 def _key_of(name: Any, config: Mapping[str, Any]) -> str:

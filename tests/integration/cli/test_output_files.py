@@ -51,6 +51,19 @@ def test_a_report_never_replaces_what_it_is_made_from(project: Project, name: st
     assert (project.path / name).read_bytes() == before
 
 
+@pytest.mark.parametrize("form", ["md", "json", "html"])
+def test_a_report_replaces_a_report_and_no_other_file(project: Project, form: str) -> None:
+    (project.path / "mine.txt").write_text("my notes\n", encoding="utf-8")
+    done = shell(project, f"kebab-eval report A B --format {form} -o mine.txt")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "kebab-eval: mine.txt is there already and is no report; name another file for -o\n"
+    )
+    assert (project.path / "mine.txt").read_text("utf-8") == "my notes\n"
+    for _ in range(2):
+        assert shell(project, f"kebab-eval report A B --format {form} -o report").returncode == 0
+
+
 def test_a_report_onto_a_pipe_is_read_there(project: Project) -> None:
     pipe = project.path / "pipe"
     os.mkfifo(pipe)
@@ -75,7 +88,7 @@ def test_a_report_onto_a_pipe_that_nobody_reads_is_an_error(
 
 def test_a_report_through_a_link_replaces_what_the_link_leads_to(project: Project) -> None:
     target, link = project.path / "target.md", project.path / "link.md"
-    target.write_text("old", encoding="utf-8")
+    assert call("report", "A", "B", "--format", "json", "-o", target).code == 0
     link.symlink_to("target.md")
     assert call("report", "A", "B", "-o", link).code == 0
     assert link.is_symlink()

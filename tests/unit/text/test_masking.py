@@ -111,6 +111,7 @@ def test_a_key_that_names_none(key: str) -> None:
         ("PGPASSWORD=hunter2 psql", "PGPASSWORD=*** psql"),
         ("password: hunter2", "password: ***"),
         ("curl -H 'X-Api-Key: hunter2'", "curl -H 'X-Api-Key: ***'"),
+        ("Authorization: Bearer S6SEC", "Authorization: Bearer ***"),
         ("curl -u me:hunter2 https://x.org", "curl -u me:*** https://x.org"),
         ("https://abcdefghijklmnop@x.org/y", "https://***@x.org/y"),
         ("https://hooks.slack.com/services/T0/B0/aBcD", "https://hooks.slack.com/services/***"),
@@ -270,3 +271,14 @@ def test_a_named_value_is_known_by_its_name() -> None:
     assert mask_config({"env": env}).config == {
         "env": [{"name": "api_key", "value": "***"}, {"name": "region", "value": "eu"}]
     }
+
+
+def test_the_value_of_a_flag_in_a_list_is_masked() -> None:
+    command = ["index", "--token", "hunter2", "--model", "bert"]
+    assert mask_config({"command": command}).config["command"] == [
+        "index",
+        "--token",
+        "***",
+        "--model",
+        "bert",
+    ]
