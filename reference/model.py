@@ -205,8 +205,8 @@ class Judge:
             return FAILED
         if "error" in failing or sides.b is None:
             return FAILED
-        if failing:
-            return XFAILED
+        if failing:  # whether it covers what an error cost, where errors themselves do not fail, is open
+            return XFAILED | FAILED if sides.b.errored else XFAILED
         return self._unneeded_outcome(sides, lost)
 
     def _unneeded_outcome(self, sides: Sides, lost: frozenset[str]) -> Outcomes:
@@ -238,7 +238,11 @@ class Judge:
                 result and self.matching.correct_ranks(sides.entry, result) for result in (sides.a, sides.b)
             ):
                 return frozenset({False})
-        return frozenset({len(judged) >= FEWEST_MEASURED, len(expecting) >= FEWEST_MEASURED})
+        # Whether a query without any hit is such a query is open.
+        with_hits = [
+            sides for sides in judged if any(result and result.hits for result in (sides.a, sides.b))
+        ]
+        return frozenset(len(found) >= FEWEST_MEASURED for found in (with_hits, judged, expecting))
 
 
 def result_of(run: Run | None, query_id: str) -> Result | None:
