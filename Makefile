@@ -64,7 +64,7 @@ $(VENV)/.fuzz: $(VENV)/.installed
 	$(PIP) install --group fuzz || echo 'atheris cannot be installed here; fuzzing goes without it'
 	@touch $@
 
-fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, or for one TARGET=name
+fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, or for one TARGET=name, and a few to start each
 	$(BIN)/python -m fuzzing --seconds $(SECONDS) $(if $(TARGET),--target $(TARGET))
 
 faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that write: KILLS=300 FAILURES=300

@@ -31,6 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases += made
         print(_row(name, made), flush=True)
     print(_row("all", cases))
+    print(
+        "old, new: all files as before, or as after a clean run; partly: each file whole, some old and some new;"
+        "\nmixed: a file is neither; left: temporary files before the next run, which must remove them"
+    )
     for case in cases:
         for problem in case.problems:
             print(f"  {case.scenario}, {case.fault or 'killed at a random moment'}: {problem}")
