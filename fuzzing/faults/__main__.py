@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_row(name, made), flush=True)
     print(_row("all", cases))
     print(
-        "old, new: all files as before, or as after a clean run; partly: each file whole, some old and some new;"
+        "old, new: all as before, or as after a clean run; partly: each file whole, some old and some new;"
         "\nmixed: a file is neither; left: temporary files before the next run, which must remove them"
     )
     for case in cases:
