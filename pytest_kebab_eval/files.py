@@ -35,6 +35,14 @@ def exists(path: Path) -> bool:
     return os.path.exists(path)  # noqa: PTH110
 
 
+def same_file(path: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, which need not be there; False if there is no working directory."""
+    try:
+        return os.path.realpath(path) == os.path.realpath(other)
+    except OSError:
+        return False
+
+
 @contextmanager
 def replacing(
     path: Path, *, follow_link: bool = True, to_error: Callable[[OSError], Exception] | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
-from pytest_kebab_eval.files import is_stream
+from pytest_kebab_eval.files import is_stream, same_file
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.lock import lock_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
@@ -137,7 +136,7 @@ def _rendered(
 def _check_output(output: Path, settings: Settings) -> None:
     """Refuse to write the report over what it is made from."""
     read = (settings.db_a, settings.db_b, settings.golden, lock_path(settings.golden))
-    if any(os.path.realpath(output) == os.path.realpath(path) for path in read):
+    if any(same_file(output, path) for path in read):
         raise InputError(f"{shown_path(output)} is read here; name another file for -o")
     if output.is_file() and not is_stream(output) and not _is_report(output):
         raise InputError(f"{shown_path(output)} is there already and is no report; name another file for -o")

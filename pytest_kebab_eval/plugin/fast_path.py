@@ -160,7 +160,8 @@ def _reported_phases(config: pytest.Config) -> tuple[Phase, ...]:
 
 def _style(config: pytest.Config) -> Any:
     """How the terminal shows progress; with times, it adds up all phases."""
-    return config.getini("console_output_style")
+    has_terminal = config.pluginmanager.has_plugin("terminal")
+    return config.getini("console_output_style") if has_terminal else None
 
 
 def _is_harmless(implementation: Any) -> bool:
