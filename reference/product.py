@@ -20,7 +20,7 @@ from .case import Case, Run
 
 # Plugins that a developer's environment may have; with none of them, passing items take the short path.
 OTHER_PLUGINS = ("html", "metadata", "timeout", "rerunfailures", "pytest_cov", "hypothesispytest", "xdist")
-# Parts of pytest that have no say here, left out for speed.
+# Parts of pytest that change no outcome here, left out for speed.
 UNUSED_PARTS = (
     "doctest",
     "unittest",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
+from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.eval_harness import EVAL_HARNESS
 from pytest_kebab_eval.importers.helloworld import HELLOWORLD
@@ -122,10 +122,11 @@ def _finish(
         if imported.golden is None or not database.holds(run_id, imported.results):
             check_recordable(db, run_id)  # which says that the run is there
         queries = database.result_count(run_id)
+    missing = _missing_ids(imported)
     with new_golden_file(golden_out) as file:
         golden = write_golden(file, golden_out, imported.golden() if imported.golden else ())
     there = f"{shown_path(db)} has run '{printable(run_id)}' already, with the same results"
-    return Summary(run_id, queries, golden, (f"{there}; only the golden file was written",))
+    return Summary(run_id, queries, golden, (f"{there}; only the golden file was written", *missing))
 
 
 def _missing_ids(imported: Imported) -> Iterator[str]:
@@ -147,7 +148,7 @@ def _check_use(importer: Importer, sources: Mapping[str, Source], db: Path, gold
         raise InputError(f"there is no directory {shown_path(db.parent)} to make the database in")
     if golden_out is not None:
         read = [Path(source.path) for source in sources.values() if source.path != STDIN]
-        if any(os.path.realpath(golden_out) == os.path.realpath(path) for path in (db, *read)):
+        if any(same_file(golden_out, path) for path in (db, *read)):
             raise InputError(f"{shown_path(golden_out)} is read here; name another file for --golden-out")
         if is_database(golden_out):
             raise InputError(f"{shown_path(golden_out)} is a database; name another file for --golden-out")

@@ -51,7 +51,7 @@ def publish(settings: Settings, inputs: Inputs, evaluation: Evaluation, context:
     if summary_file:
         path = Path(summary_file)
         with _step(f"cannot add to the step summary {shown_path(path)}", published):
-            _append(path, render_markdown(context))
+            append(path, f"{render_markdown(context)}\n")
     directory = settings.runs_dir / file_name(evaluation.report.run_b)
     with _step(f"cannot write the reports to {shown_path(directory)}", published):
         directory.mkdir(parents=True, exist_ok=True)
@@ -88,11 +88,6 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
     published.errors.extend(
         f"the aggregate of run {side} was not stored: it has unreadable results" for side in unreadable
     )
-
-
-def _append(path: Path, text: str) -> None:
-    """Add the text to the summary of a GitHub Actions step."""
-    append(path, f"{text}\n")
 
 
 # -- the reports ---------------------------------------------------------------------------------
