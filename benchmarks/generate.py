@@ -15,7 +15,16 @@ from typing import Any
 
 from pytest_kebab_eval.store.schema import SCHEMA
 
-SNIPPET = "Rotate the credentials of the service account before the quarter ends, and tell the owner. "
+HANDBOOK = (
+    "rotate credentials service account before quarter ends tell owner write down which key went where keep"
+    " copy until new has been seen working then remove old first week cluster answers slowly because caches"
+    " are cold nobody should restart twice page on call engineer if error rate stays above one percent after"
+    " ten minutes roll back deploy by hand describe incident review open ticket for each finding that remains"
+)
+TEXT_LENGTH = 600  # characters of a hit's text: with ten hits, a result has about 10 kB
+MISSED_BY_BOTH = 0.02
+REORDERED = 10  # in one query of so many, B has two wrong hits in another order
+LOSS = 0.03  # the share of queries that B loses
 DIFFICULTIES = ("easy", "medium", "hard")
 
 
@@ -37,16 +46,37 @@ def golden_yaml(queries: int) -> Iterator[str]:
         )
 
 
-def results(queries: int, hits: int, seed: int, loss: float) -> Iterator[tuple[str, str]]:
-    """What a run stored: the first target somewhere in the list, or nowhere for a share of the queries."""
-    generator = random.Random(seed)
+class Texts:
+    """Texts of hits: many different ones, made of few words, as a handbook has them."""
+
+    def __init__(self, count: int = 2_000) -> None:
+        generator, words = random.Random(7), HANDBOOK.split()
+        self._texts = [self._text(generator, words) for _ in range(count)]
+
+    def _text(self, generator: random.Random, words: list[str]) -> str:
+        return " ".join(generator.choices(words, k=TEXT_LENGTH // 5))[:TEXT_LENGTH]
+
+    def of(self, number: int, rank: int) -> str:
+        return self._texts[(number * 31 + rank * 7) % len(self._texts)]
+
+
+def results(queries: int, hits: int, loss: float, texts: Texts) -> Iterator[tuple[str, str]]:
+    """What a run stored: the first target somewhere in the list, or nowhere for a share of the queries.
+
+    With no loss it is run A; with one it is B, where that share of the queries lost the target.
+    """
+    places, losses = random.Random(1), random.Random(2)
     for number in range(queries):
-        at = generator.randrange(hits) if generator.random() >= loss else hits
-        found = [_hit(rank, number, rank == at) for rank in range(hits)]
-        yield query_id(number), json.dumps(_result(number, found, generator))
+        at = places.randrange(hits) if places.random() >= MISSED_BY_BOTH else hits
+        if losses.random() < loss:
+            at = hits
+        found = [_hit(rank, number, rank == at, texts.of(number, rank)) for rank in range(hits)]
+        if loss and number % REORDERED == 0 and at < hits - 2:
+            found[-2:] = [{**found[-1], "rank": hits - 1}, {**found[-2], "rank": hits}]
+        yield query_id(number), json.dumps(_result(number, found, places))
 
 
-def _hit(rank: int, number: int, correct: bool) -> dict[str, Any]:
+def _hit(rank: int, number: int, correct: bool, text: str) -> dict[str, Any]:
     chunk, doc = (
         (f"chunk-{number}-a", f"doc-{number}") if correct else (f"other-{number}-{rank}", f"doc-{rank}")
     )
@@ -56,7 +86,7 @@ def _hit(rank: int, number: int, correct: bool) -> dict[str, Any]:
         "doc_id": doc,
         "doc_path": f"handbook/{doc}.md",
         "heading_path": ["Handbook", f"Procedure {number}"],
-        "snippet": SNIPPET,
+        "snippet": text,
         "citation": {"kind": "line", "path": f"handbook/{doc}.md", "start": 10, "end": 24, "section": "x"},
         "retrieval": {"fusion_score": 0.5, "lexical_score": 0.4, "vector_score": 0.6},
         "chunker_version": "v1",
@@ -81,14 +111,15 @@ def _result(number: int, found: list[dict[str, Any]], generator: random.Random) 
     }
 
 
-def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = 0.0, more_runs: int = 0) -> None:
-    """`kebab.sqlite` with runs a and b, and more if wanted, and `golden.yaml`; with no loss, B is A."""
+def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = LOSS, more_runs: int = 0) -> None:
+    """`kebab.sqlite` with runs a and b, and more if wanted, and `golden.yaml`."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "golden.yaml").open("w", encoding="utf-8") as file:
         file.writelines(golden_yaml(queries))
     path = directory / "kebab.sqlite"
     path.unlink(missing_ok=True)
     connection = sqlite3.connect(path)
+    texts = Texts()
     with connection:
         for table in SCHEMA:
             connection.execute(table)
@@ -98,7 +129,7 @@ def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = 0.0,
                 "INSERT INTO eval_runs VALUES (?, 'bench', '{\"chunker_version\": \"v1\"}', '{}', NULL, ?)",
                 (run_id, f"2026-01-{day:02}T00:00:00Z"),
             )
-            rows = ((run_id, name, text) for name, text in results(queries, hits, 1, loss))
+            rows = ((run_id, name, text) for name, text in results(queries, hits, loss, texts))
             connection.executemany("INSERT INTO eval_query_results VALUES (?, ?, ?)", rows)
     connection.close()
 
@@ -108,6 +139,6 @@ if __name__ == "__main__":
     parser.add_argument("directory", type=Path)
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--hits", type=int, default=10)
-    parser.add_argument("--loss-b", type=float, default=0.0)
+    parser.add_argument("--loss-b", type=float, default=LOSS)
     given = parser.parse_args()
     generate(given.directory, given.queries, given.hits, given.loss_b)
