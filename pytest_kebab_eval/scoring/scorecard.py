@@ -7,10 +7,10 @@ score is computed once for all of them. What differs from query to query is kept
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from math import isnan
 from typing import NamedTuple
 
@@ -128,14 +128,12 @@ class Scorecard:
     @cached_property
     def _rows(self) -> dict[tuple[str, ...], array[int]]:
         """The rows of the queries that are in the same slices."""
-        groups: dict[tuple[str, ...], array[int]] = {}
-        for row, query_id in enumerate(self._scores):
+        groups: defaultdict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
+        slices = map(self._basis.slices.get, self._scores, repeat(_NO_SLICES))
+        for row, (query_id, names) in enumerate(zip(self._scores, slices, strict=True)):
             if self._only is None or query_id in self._only:
-                slices = self._basis.slices.get(query_id, _NO_SLICES)
-                if slices not in groups:
-                    groups[slices] = array("q")
-                groups[slices].append(row)
-        return groups
+                groups[names].append(row)
+        return dict(groups)
 
     @cached_property
     def _in_rows(self) -> list[QueryScore]:
