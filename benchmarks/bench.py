@@ -33,8 +33,6 @@ from generate import Data
 from measuring import added_seconds, interleaved, printed_by
 from tables import GROWTH_HEAD, PROMISES_HEAD, Growth, Row, Unit, cpu_ratio, memory_ratio, write
 
-ALL_LOST = {"loss_b": 1.0, "missed_by_both": 0.0}
-
 
 class Bench:
     """The measurements. What takes long is repeated half as often."""
@@ -106,7 +104,7 @@ class Bench:
         yield cpu_ratio(what, "as many empty tests with the same plugins", 0.40, gate, empty)
 
     def all_fail(self, queries: int) -> Iterator[Row]:
-        data = Data(queries, **ALL_LOST)
+        data = Data(queries, loss_b=1.0, missed_by_both=0.0)
         gate, failing = interleaved(
             self._few,
             lambda: self._commands.gate(data, session=DEFAULT_TB),
@@ -158,13 +156,13 @@ class Bench:
         """The same commands with the package of another tree, such as an earlier version."""
         if self._before is None:
             return
-        data, commands, other = Data(queries), self._commands, {"PYTHONPATH": str(self._before.absolute())}
+        data, commands, tree = Data(queries), self._commands, self._before
         costs = interleaved(
             2 * self._repeats,
             lambda: commands.gate(data),
-            lambda: commands.gate(data, **other),
+            lambda: commands.gate(data, tree=tree),
             lambda: commands.compare(data),
-            lambda: commands.compare(data, **other),
+            lambda: commands.compare(data, tree=tree),
         )
         names = f"gate, {queries:,} queries, HTML on", f"`kebab-eval compare`, {queries:,} queries"
         for name, now, earlier in zip(names, costs[::2], costs[1::2], strict=True):

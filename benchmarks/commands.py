@@ -80,6 +80,10 @@ DEFAULT_TB = Session(options=())
 TWO_WORKERS = Session(options=("--tb=no", "-n", "2"), plugins=("pytest-xdist",))
 
 
+def _package_of(tree: Path | None) -> dict[str, str]:
+    return {} if tree is None else {"PYTHONPATH": str(tree.absolute())}
+
+
 class Commands:
     """Each is run in a directory with the data that it needs, made when first asked for."""
 
@@ -101,13 +105,13 @@ class Commands:
         *options: str,
         session: Session = PLAIN,
         fine: tuple[int, ...] = FAILED,
-        **environment: str,
+        tree: Path | None = None,
     ) -> Cost:
         command = [*session.command(), *GATE, *options]
-        return run(*command, cwd=self.directory(data), fine=fine, **environment)
+        return run(*command, cwd=self.directory(data), fine=fine, **_package_of(tree))
 
-    def compare(self, data: Data, **environment: str) -> Cost:
-        return run(*COMPARE, cwd=self.directory(data), fine=FAILED, **environment)
+    def compare(self, data: Data, tree: Path | None = None) -> Cost:
+        return run(*COMPARE, cwd=self.directory(data), fine=FAILED, **_package_of(tree))
 
     def decoding(self, data: Data) -> Cost:
         return run("-c", DECODING, cwd=self.directory(data))

@@ -81,6 +81,6 @@ def write(page: Path, **tables: Iterable[str]) -> None:
     text = page.read_text(encoding="utf-8")
     for name, lines in tables.items():
         marks = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        table = "\n".join([marks[0], *lines, marks[1]])
-        text = re.sub(f"{marks[0]}.*?{marks[1]}", lambda _, table=table: table, text, flags=re.DOTALL)
+        before, after = re.split(f"{marks[0]}.*?{marks[1]}", text, flags=re.DOTALL)
+        text = before + "\n".join([marks[0], *lines, marks[1]]) + after
     page.write_text(text, encoding="utf-8")

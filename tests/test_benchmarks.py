@@ -20,14 +20,13 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+IMPORTS = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); from bench import *"
+
+
 def rows(code: str, where: Path) -> list[list[str]]:
     """The cells of the rows that an expression on a `Bench` gives."""
-    script = f"""
-import sys; sys.path.insert(0, {str(BENCHMARKS)!r})
-from bench import *
-bench = Bench(Path({str(where)!r}), repeats=1)
-for row in {code}: print(row.line())
-"""
+    bench = f"bench = Bench(Path({str(where)!r}), repeats=1)"
+    script = f"{IMPORTS}; {bench}\nfor row in {code}: print(row.line())"
     return [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in run("-c", script, cwd=where).splitlines()
     ]
@@ -77,6 +76,13 @@ def test_only_some_rows_are_measured(tmp_path: Path) -> None:
 def test_tables_of_a_page_are_replaced_as_a_whole(option: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="needs all rows"):
         run(BENCHMARKS / "bench.py", option, "--output", "page.md", cwd=tmp_path)
+
+
+def test_a_table_is_replaced_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Before\n<!-- growth -->\n| old |\n<!-- end of growth -->\nAfter\n", encoding="utf-8")
+    run("-c", f"{IMPORTS}; write(Path('page.md'), growth=['| new |'])", cwd=tmp_path)
+    assert page.read_text("utf-8") == "Before\n<!-- growth -->\n| new |\n<!-- end of growth -->\nAfter\n"
 
 
 def test_metrics_are_measured_against_pytrec_eval(tmp_path: Path) -> None:
