@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from pytest_kebab_eval.errors import StoreError
 from pytest_kebab_eval.files import write_whole
-from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.limits import YAML_QUERIES
 from pytest_kebab_eval.text import safe_json, safe_lines, shown_path
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.golden import GoldenSet
 
 
 def print_line(text: str, colour: str | None = None) -> None:
