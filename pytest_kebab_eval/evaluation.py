@@ -38,6 +38,7 @@ from pytest_kebab_eval.model import (
     Value,
 )
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
+from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
@@ -55,14 +56,17 @@ class Evaluation(Value, frozen=True, kw_only=True):
 
 
 def evaluate(
-    settings: Settings, inputs: Inputs | None = None, today: datetime.date | None = None
+    settings: Settings,
+    inputs: Inputs | None = None,
+    today: datetime.date | None = None,
+    briefs: Briefs | None = None,
 ) -> Evaluation:
-    """Compare the two runs that the settings name, or judge run B alone."""
+    """Compare the two runs that the settings name, or judge run B alone; `briefs` is filled for a page."""
     inputs = inputs or find_inputs(settings)
     queries, run_a, run_b = inputs.golden.queries, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
-        sides = runs.score()
+        sides = runs.score(briefs)
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
         compared = compare_queries(
             queries, Comparer(sides, runs.scorer.judge.targets, changes, settings.compare_k)
@@ -205,15 +209,15 @@ class _OpenRuns:
             Passages(self.b.corpus, inputs.run_b.chunker_version),
         )
 
-    def score(self) -> Sides:
+    def score(self, briefs: Briefs | None = None) -> Sides:
         """Read and score both runs."""
-        a = self._scorecard(self.a, self._run_a) if self._run_a else None
-        b = self._scorecard(self.b, self._run_b)
+        a = self._scorecard(self.a, self._run_a, briefs.a if briefs else None) if self._run_a else None
+        b = self._scorecard(self.b, self._run_b, briefs.b if briefs else None)
         movement = measure_movement(a, b, self._compare_k, self._overlaps) if a else None
         return Sides(a, b, self._stored_a, self._stored_b, movement)
 
-    def _scorecard(self, database: Database, run: Run) -> Scorecard:
-        return self.scorer.score(run, database.results(run.run_id), database.corpus)
+    def _scorecard(self, database: Database, run: Run, briefs: RunBriefs | None) -> Scorecard:
+        return self.scorer.score(run, database.results(run.run_id), database.corpus, briefs)
 
     def _stored_a(self, query_id: str) -> QueryResult | Unreadable | None:
         return self.a.result(self._run_a.run_id, query_id) if self._run_a else None
