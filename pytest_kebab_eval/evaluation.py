@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -74,10 +74,13 @@ def evaluate(
         counts = _counts(settings, sides, compared.per_query)
         totals = compare_totals(queries, sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
-        by_id = {comparison.query_id: comparison for comparison in compared.per_query}
+        comparisons = {comparison.query_id: comparison for comparison in compared.per_query}
+        if briefs is not None:
+            briefs.keep_targets(queries, runs.matcher)
         rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k)
         verdicts = {
-            query.id: judge_query(query, by_id.get(query.id), sides.a, sides.b, rules) for query in queries
+            query.id: judge_query(query, comparisons.get(query.id), sides.a, sides.b, rules)
+            for query in queries
         }
         report = CompareReport(
             run_a=run_a.run_id if run_a else None,
@@ -103,7 +106,7 @@ def evaluate(
             warnings=(*inputs.warnings, *problems.warnings),
         )
         evidence = {
-            query.id: runs.evidence(query).for_message(by_id.get(query.id))
+            query.id: runs.evidence(query).for_message(comparisons.get(query.id))
             for query in queries
             if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
         }
@@ -157,12 +160,25 @@ def store(settings: Settings, evaluation: Evaluation) -> None:
 # -- stored results, read again ------------------------------------------------------------------
 
 
-def read_evidence(settings: Settings, inputs: Inputs) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
-    """Every golden query with its stored results, one at a time, in the order of their ids."""
+def read_evidence(
+    settings: Settings,
+    inputs: Inputs,
+    queries: Iterable[GoldenQuery] | None = None,
+    matcher: Matcher | None = None,
+) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
+    """Golden queries with their stored results, one at a time: these, or all in the order of their ids.
+
+    Without the matcher of the evaluation, where chunks are is found out again.
+    """
     with ExitStack() as stack:
-        runs = _OpenRuns(stack, settings, inputs)
-        for query in sorted(inputs.golden.queries, key=lambda query: query.id):
+        runs = _OpenRuns(stack, settings, inputs, matcher)
+        for query in by_id(inputs.golden.queries) if queries is None else queries:
             yield query, runs.evidence(query)
+
+
+def by_id(queries: Iterable[GoldenQuery]) -> list[GoldenQuery]:
+    """The queries in the order of their ids."""
+    return sorted(queries, key=lambda query: query.id)
 
 
 class StoredResults(NamedTuple):
@@ -193,12 +209,12 @@ def _open_both(stack: ExitStack, settings: Settings, *, alone: bool) -> tuple[Da
 class _OpenRuns:
     """The open databases of a comparison and the scorer for both runs."""
 
-    def __init__(self, stack: ExitStack, settings: Settings, inputs: Inputs) -> None:
+    def __init__(
+        self, stack: ExitStack, settings: Settings, inputs: Inputs, matcher: Matcher | None = None
+    ) -> None:
         self.a, self.b = _open_both(stack, settings, alone=inputs.run_a is None)
         self._run_a, self._run_b = inputs.run_a, inputs.run_b
-        runs = [(self.a, inputs.run_a)] if inputs.run_a else []
-        locations = _locations(inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
-        self.matcher = Matcher(inputs.mode, locations, settings.span_overlap)
+        self.matcher = matcher or self._find_matcher(settings, inputs)
         self.scorer = Scorer(inputs.golden, self.matcher, settings.k, inputs.metrics)
         self._compare_k = settings.compare_k
         self._overlaps = inputs.overlaps
@@ -208,6 +224,11 @@ class _OpenRuns:
             Passages(self.a.corpus, version_a),
             Passages(self.b.corpus, inputs.run_b.chunker_version),
         )
+
+    def _find_matcher(self, settings: Settings, inputs: Inputs) -> Matcher:
+        runs = [(self.a, inputs.run_a)] if inputs.run_a else []
+        locations = _locations(inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
+        return Matcher(inputs.mode, locations, settings.span_overlap)
 
     def score(self, briefs: Briefs | None = None) -> Sides:
         """Read and score both runs."""

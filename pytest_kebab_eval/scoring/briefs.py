@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.model import Hit, QueryResult
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
 from pytest_kebab_eval.text import brief
 
 HITS_KEPT = 10  # of a result, and beyond them the correct ones
@@ -104,8 +105,20 @@ def _name(hit: Hit) -> str:
     return name if len(name) <= NAME_KEPT and name.isprintable() else brief(name, NAME_KEPT)
 
 
-class Briefs(NamedTuple):
-    """Both runs' results in brief; A's are empty where run B is judged alone."""
+class Briefs:
+    """Both runs' results in brief, and how they were matched; `a` is empty where run B is judged alone."""
 
-    a: RunBriefs
-    b: RunBriefs
+    def __init__(self) -> None:
+        self.a = RunBriefs()
+        self.b = RunBriefs()
+        self.matcher: Matcher | None = None
+
+    def keep_targets(self, queries: Iterable[GoldenQuery], matcher: Matcher) -> None:
+        """Have all targets found while the databases are open: nothing is looked up for them again."""
+        for query in queries:
+            matcher.targets(query)
+        self.matcher = matcher
+
+    def expected(self, query: GoldenQuery) -> tuple[str, ...]:
+        """The ids of what a query wants found."""
+        return self.matcher.targets(query).ids if self.matcher else ()
