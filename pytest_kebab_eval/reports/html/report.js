@@ -197,13 +197,13 @@
     }
     title.append(result.hits.length ? "hits" : "no hits");
     if (result.ms !== undefined) title.append(el("span", "muted", `${number(result.ms)} ms`));
+    if (typeof result.answered === "boolean") title.append(el("span", "muted", result.answered ? "answered" : "refused"));
     if (result.timed_out) title.append(el("span", "no-ok", "timed out"));
     if (result.judge) title.append(el("span", "muted", `judge: groundedness ${result.judge[0] ?? "–"}, correctness ${result.judge[1] ?? "–"}`));
     if (result.error) node.append(el("p", "no-ok", `✗ ${result.error[0]}`, cutNote(result.error[1])));
     node.append(hits(letter, all, query));
     if (result.more > 0) node.append(el("p", "muted small", `${number(result.more)} more not shown`));
     if (result.answer) node.append(answer(result.answer));
-    if (typeof result.answered === "boolean") node.append(el("h3", "", result.answered ? "Answered" : "Refused"));
     return node;
   }
 
