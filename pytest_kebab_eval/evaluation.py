@@ -22,7 +22,7 @@ from pytest_kebab_eval.comparing.paraphrases import paraphrase_groups
 from pytest_kebab_eval.comparing.problems import find_problems
 from pytest_kebab_eval.comparing.queries import Comparer, Sides, compare_queries
 from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport
-from pytest_kebab_eval.comparing.verdicts import Outcome, Rules, Verdict, judge_query
+from pytest_kebab_eval.comparing.verdicts import PASSED, Outcome, Rules, Verdict, judge_query
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
@@ -39,7 +39,7 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
-from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
@@ -74,12 +74,14 @@ def evaluate(
         counts = _counts(settings, sides, compared.per_query)
         totals = compare_totals(queries, sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
-        comparisons = {comparison.query_id: comparison for comparison in compared.per_query}
+        by_id = {comparison.query_id: comparison for comparison in compared.per_query}
         if briefs is not None:
             briefs.keep_targets(queries, runs.matcher)
         rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k)
         verdicts = {
-            query.id: judge_query(query, comparisons.get(query.id), sides.a, sides.b, rules)
+            query.id: PASSED
+            if query.id in compared.fine and query.xfail is None
+            else judge_query(query, by_id.get(query.id), sides.a, sides.b, rules)
             for query in queries
         }
         report = CompareReport(
@@ -106,7 +108,7 @@ def evaluate(
             warnings=(*inputs.warnings, *problems.warnings),
         )
         evidence = {
-            query.id: runs.evidence(query).for_message(comparisons.get(query.id))
+            query.id: runs.evidence(query).for_message(by_id.get(query.id))
             for query in queries
             if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
         }
@@ -172,11 +174,11 @@ def read_evidence(
     """
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs, matcher)
-        for query in by_id(inputs.golden.queries) if queries is None else queries:
+        for query in sorted_by_id(inputs.golden.queries) if queries is None else queries:
             yield query, runs.evidence(query)
 
 
-def by_id(queries: Iterable[GoldenQuery]) -> list[GoldenQuery]:
+def sorted_by_id(queries: Iterable[GoldenQuery]) -> list[GoldenQuery]:
     """The queries in the order of their ids."""
     return sorted(queries, key=lambda query: query.id)
 
@@ -235,7 +237,8 @@ class _OpenRuns:
         a = self._scorecard(self.a, self._run_a, briefs.a if briefs else None) if self._run_a else None
         b = self._scorecard(self.b, self._run_b, briefs.b if briefs else None)
         movement = measure_movement(a, b, self._compare_k, self._overlaps) if a else None
-        return Sides(a, b, self._stored_a, self._stored_b, movement)
+        groups = alike(a, b, self.scorer.queries)
+        return Sides(a, b, self._stored_a, self._stored_b, groups, movement)
 
     def _scorecard(self, database: Database, run: Run, briefs: RunBriefs | None) -> Scorecard:
         return self.scorer.score(run, database.results(run.run_id), database.corpus, briefs)

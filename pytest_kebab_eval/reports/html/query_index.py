@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.evaluation import by_id
+from pytest_kebab_eval.evaluation import sorted_by_id
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, Packer, script_json, short
 from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
@@ -91,7 +91,7 @@ class QueryIndex:
         self.cause_counts: Counter[str] = Counter()
         self.kind_counts: Counter[str] = Counter()
         self.flows: Counter[tuple[int, int]] = Counter()  # (level in A, level in B) -> queries
-        self.listed = by_id(queries.golden)  # from here on, those of the same place stay in this order
+        self.listed = sorted_by_id(queries.golden)  # from here on, those of the same place stay in this order
         self.listed.sort(key=self._place)
         self.first_rows, self.packed_rows = self._pack_rows()
         self.slice_sizes: Counter[str] = Counter()

@@ -113,7 +113,7 @@
     more.textContent = `Show ${number(Math.min(PAGE, left))} more of ${number(left)}`;
     const moved = flow ? `, moved ${data.levels[flow[0]]} → ${data.levels[flow[1]]}` : "";
     const missing = data.total - data.rows.length;
-    const note = missing ? `; ${queries(missing)} more ${canUnpack ? "are being unpacked" : NOT_UNPACKED}` : "";
+    const note = missing ? `; ${number(missing)} more are ${canUnpack ? "being unpacked" : NOT_UNPACKED}` : "";
     status.textContent = (found.length === data.rows.length
       ? `${queries(found.length)}, the worst first`
       : `${number(found.length)} of ${queries(data.rows.length)}${moved}`) + note;
