@@ -103,6 +103,11 @@ class QueryItem(KebabItem):
         if verdict.outcome is not Outcome.PASSED:
             raise Failure(self._explain(verdict))
 
+    def failure_text(self) -> FailureText:
+        """How it is shown that the item fails."""
+        text = self._explain(self.kebab.find_verdict(self.query))
+        return FailureText(text, printable(str(self.path)), self.line)
+
     def _explain(self, verdict: Verdict) -> str:
         query, kebab = self.query, self.kebab
         shown = kebab.evaluate().evidence.get(query.id)

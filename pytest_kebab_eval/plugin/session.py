@@ -44,7 +44,7 @@ def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
     session = KebabSession(config, settings, received_evaluation(config, settings) or own)
     register = config.pluginmanager.register
     register(session, "kebab-eval-session")
-    FastPath(config).register()
+    FastPath(config, settings.golden.absolute()).register()
     if not hasattr(config, "workerinput"):
         controller = Controller(config, settings, own)
         register(controller, "kebab-eval-controller")
