@@ -47,8 +47,8 @@ class FastPath:
         """Run the items, where only pytest itself would."""
         if will_run_items(session):
             self._freeze(session.items)
-            self._plan = make_plan(self._config)
             self._light.leave_out(HARMLESS)
+            self._follow(make_plan(self._config))
             self._add_headings()
         return self._run_items(session) if self._plan.shortcut is Shortcut.LOOP else None
 
@@ -66,7 +66,11 @@ class FastPath:
         if self._plan.shortcut:
             plan = make_plan(self._config)
             is_as_good = plan.shortcut >= self._plan.shortcut and plan.is_light is self._plan.is_light
-            self._plan = plan._replace(shortcut=self._plan.shortcut) if is_as_good else Plan()
+            self._follow(plan._replace(shortcut=self._plan.shortcut) if is_as_good else Plan())
+
+    def _follow(self, plan: Plan) -> None:
+        self._plan = plan
+        self._light.reported = plan.reported
 
     def _run_items(self, session: pytest.Session) -> bool:
         """Run the items as pytest does, but without calling hooks for those that take the fast path."""
@@ -95,7 +99,7 @@ class FastPath:
         outcome = self._outcome(item, nextitem)
         if outcome is None or (outcome is Outcome.FAILED and not self._plan.fails_directly):
             return False
-        log_reports(item, self._plan.phases, failed=outcome is Outcome.FAILED)
+        log_reports(item, self._plan.reported, failed=outcome is Outcome.FAILED)
         return True
 
     def _outcome(self, item: pytest.Item, nextitem: pytest.Item | None) -> Outcome | None:
@@ -109,7 +113,7 @@ class FastPath:
         if nextitem is None or nextitem.parent is not item.parent:
             return None
         outcome = item.kebab.find_verdict(item.query).outcome
-        is_fast = outcome in _FAST and next(item.iter_markers(), None) is None
+        is_fast = outcome in _FAST and not any(node.own_markers for node in item.iter_parents())
         return outcome if is_fast else None
 
     def _add_headings(self) -> None:

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
 Phase = Literal["setup", "call", "teardown"]
+PHASES: tuple[Phase, ...] = ("setup", "call", "teardown")
+CALL: tuple[Phase, ...] = ("call",)
 _HOOKS = ("setup", "call", "teardown", "makereport", "protocol")
 _RERAISED = (pytest.exit.Exception, KeyboardInterrupt)
+
+
+class Reported(NamedTuple):
+    """What anybody but pytest's own terminal would see."""
+
+    phases: tuple[Phase, ...] = PHASES
+    start_and_finish: bool = True
 
 
 class LightProtocol:
@@ -23,6 +32,7 @@ class LightProtocol:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._hooks: dict[str, Any] = {}
+        self.reported = Reported()
 
     def leave_out(self, packages: Collection[str]) -> None:
         """Leave out what plugins of these packages do; but not what makes up pytest's protocol."""
@@ -47,19 +57,25 @@ class LightProtocol:
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
         """Run an item as pytest does; not reached where pytest's own protocol is called."""
         hook, nodeid, location = item.ihook, item.nodeid, item.location
-        hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+        if self.reported.start_and_finish:
+            hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+        self._run_phases(item, nextitem)
+        if self.reported.start_and_finish:
+            hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+        return True
+
+    def _run_phases(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         if self._run_phase(item, "setup").passed:
             self._run_phase(item, "call")
         is_over = item.session.shouldfail or item.session.shouldstop
         self._run_phase(item, "teardown", nextitem=None if is_over else nextitem)
-        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
-        return True
 
     def _run_phase(self, item: pytest.Item, when: Phase, **more: Any) -> pytest.TestReport:
         phase = partial(self._hooks[when], item=item, **more)
         call = pytest.CallInfo.from_call(phase, when=when, reraise=_RERAISED)
         report: pytest.TestReport = self._hooks["makereport"](item=item, call=call)
-        item.ihook.pytest_runtest_logreport(report=report)
+        if when in self.reported.phases or not report.passed or report.sections:
+            item.ihook.pytest_runtest_logreport(report=report)
         if call.excinfo is not None and not isinstance(call.excinfo.value, pytest.skip.Exception):
             item.ihook.pytest_exception_interact(node=item, call=call, report=report)
         return report

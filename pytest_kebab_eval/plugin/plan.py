@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_kebab_eval.plugin.direct_reports import CALL, PHASES
-from pytest_kebab_eval.plugin.light_protocol import Phase, package_of
+from pytest_kebab_eval.plugin.light_protocol import CALL, PHASES, Phase, Reported, package_of
 
 # Hooks that are not called where reports are logged at once.
 _SKIPPED_HOOKS = (
@@ -28,6 +27,7 @@ _OPTIONS_ON_FAILURE = ("usepdb", "maxfail", "stepwise")
 # To these packages an item is what its report of the call says; but not to one of pytest's modules.
 _LAST_REPORT_COUNTS = ("_pytest", "syrupy")
 _LISTENERS = ("_pytest.junitxml",)
+_PRINTERS = ("_pytest.terminal", "_pytest.logging")
 _INDIFFERENT_TO_FAILURES = ("_pytest.faulthandler",)
 
 
@@ -45,12 +45,12 @@ class Plan(NamedTuple):
     shortcut: Shortcut = Shortcut.NOTHING
     is_light: bool = False  # by the light protocol, which calls the hooks of other plugins
     fails_directly: bool = False  # whether reports of items that fail are logged at once, too
-    phases: tuple[Phase, ...] = PHASES
+    reported: Reported = Reported()
 
     @property
     def reports_calls_only(self) -> bool:
         """Whether most items have no report of their setup and teardown."""
-        return bool(self.shortcut) and not self.is_light and self.phases is CALL
+        return bool(self.shortcut) and self.reported.phases is CALL
 
 
 def make_plan(config: pytest.Config) -> Plan:
@@ -60,7 +60,7 @@ def make_plan(config: pytest.Config) -> Plan:
     if closed or not foreign.issubset(_QUIET) or (foreign and config.getoption("usepdb", False)):
         return Plan()
     shortcut = Shortcut.LOOP if _may_run_loop(config, foreign) else Shortcut.PROTOCOL
-    return Plan(shortcut, bool(foreign), _fails_unnoticed(config), _reported_phases(config))
+    return Plan(shortcut, bool(foreign), _fails_unnoticed(config), _reported(config))
 
 
 def _packages_around_items(config: pytest.Config) -> set[str]:
@@ -96,6 +96,23 @@ def _reruns(config: pytest.Config) -> bool:
         return False
     given = [config.getoption(name, None) for name in ("reruns", "force_reruns")]
     return given != [None, None] or bool(config.getini("reruns"))
+
+
+def _reported(config: pytest.Config) -> Reported:
+    return Reported(_reported_phases(config), start_and_finish=not _starts_unnoticed(config))
+
+
+def _starts_unnoticed(config: pytest.Config) -> bool:
+    """Whether nothing is printed when an item starts, and only pytest would."""
+    hooks = [config.hook.pytest_runtest_logstart, config.hook.pytest_runtest_logfinish]
+    listeners = {found.function.__module__ for hook in hooks for found in hook.get_hookimpls()}
+    is_quiet = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) < 0
+    return listeners.issubset(_PRINTERS) and is_quiet and not _logs_live(config)
+
+
+def _logs_live(config: pytest.Config) -> bool:
+    has_plugin = config.pluginmanager.hasplugin("logging-plugin")
+    return has_plugin and bool(config.getoption("log_cli_level", None) or config.getini("log_cli"))
 
 
 def _reported_phases(config: pytest.Config) -> tuple[Phase, ...]:

@@ -11,7 +11,7 @@ from tests.integration.conftest import Project
 from tests.integration.plugin.ways_to_run import STANDARD, kinds, several, ways, without
 
 # Writes down every call of a hook around items: whose implementations it has, in their order, and with what
-# arguments. What pytest, this plugin and the conftest have there is left out.
+# arguments. What pytest, this plugin and the conftest have there is left out. It listens for all reports.
 RECORDS = """
 import json
 
@@ -40,6 +40,9 @@ def before(name, implementations, arguments):
 
 def pytest_configure(config):
     config.pluginmanager.add_hookcall_monitoring(before, lambda *result: None)
+
+def pytest_runtest_logreport(report):
+    pass
 
 def pytest_sessionfinish(session):
     for item in session.items:
