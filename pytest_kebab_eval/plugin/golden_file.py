@@ -32,7 +32,7 @@ class GoldenFile(pytest.File):
         file: GoldenFile = cls.from_parent(parent, path=path, nodeid=nodeid, kebab=kebab)
         return file
 
-    def collect(self) -> Iterator[pytest.Item]:
+    def collect(self) -> Iterator[KebabItem]:
         """One item a golden query, one a gate, then the snapshot of the report."""
         for query in self._kebab.load_golden().queries:
             yield self._item(QueryItem, item_name(query), query=query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,20 @@ from pytest_kebab_eval.plugin.evaluation_source import (
     received_evaluation,
     send_to_worker,
 )
+from pytest_kebab_eval.plugin.exit_status import ExitStatus
 from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
-from pytest_kebab_eval.plugin.golden_file import GoldenFile, gate_name, item_name
-from pytest_kebab_eval.plugin.items import KebabItem, QueryItem
+from pytest_kebab_eval.plugin.golden_file import GoldenFile
+from pytest_kebab_eval.plugin.items import QueryItem
+from pytest_kebab_eval.plugin.selection import WORKER_KEY, LeftOut, Selection
 from pytest_kebab_eval.plugin.snapshot import has_syrupy, is_snapshot_compared
 from pytest_kebab_eval.plugin.terminal import TerminalSummary
 from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published, publish
-from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, Sources, resolve
 from pytest_kebab_eval.text import brief, safe_lines
 
 _BROKEN = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
-_FINE = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-_SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise", "ignore", "ignore_glob", "collectonly")
 
 
 def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
@@ -42,11 +41,15 @@ def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
         settings = resolve(sources)
     own = OwnEvaluation(config, settings)
     session = KebabSession(config, settings, received_evaluation(config, settings) or own)
+    selection = Selection(session)
     register = config.pluginmanager.register
     register(session, "kebab-eval-session")
+    register(selection, "kebab-eval-selection")
     FastPath(config, settings.golden.absolute()).register()
     if not hasattr(config, "workerinput"):
-        controller = Controller(config, settings, own)
+        exit_status = ExitStatus()
+        controller = Controller(session, own, selection, exit_status)
+        register(exit_status, "kebab-eval-exit-status")
         register(controller, "kebab-eval-controller")
         register(TerminalSummary(session, own, controller), "kebab-eval-summary")
     return session
@@ -87,6 +90,10 @@ class KebabSession:
             self._comparisons = {comparison.query_id: comparison for comparison in compared}
         return self._comparisons.get(query.id)
 
+    def make_golden_file(self, session: pytest.Session) -> GoldenFile:
+        """The golden file's collector, as if it were named on the command line."""
+        return GoldenFile.make(self, self.settings.golden.absolute(), session)
+
     def wants_snapshot(self) -> bool:
         """Whether there is a snapshot item."""
         return self._source.has_baseline() and is_snapshot_compared(self.config, self.settings)
@@ -96,13 +103,6 @@ class KebabSession:
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GoldenFile | None:
         """Collect the golden file, where pytest comes across it."""
         return GoldenFile.make(self, file_path, parent) if self._is_golden(file_path) else None
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Collect the golden file, where pytest did not come across it."""
-        if not any(isinstance(item.parent, GoldenFile) for item in items):
-            path = self.settings.golden.absolute()
-            items.extend(session.genitems(GoldenFile.make(self, path, session)))
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -129,21 +129,24 @@ def _mark_skipped(items: Sequence[pytest.Item], verdicts: Mapping[str, Verdict])
 class Controller:
     """Does what is done once a session: in the process that pytest was called in, not in workers of xdist."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, source: OwnEvaluation) -> None:
+    def __init__(
+        self, kebab: KebabSession, source: OwnEvaluation, selection: Selection, exit_status: ExitStatus
+    ) -> None:
         self.published = Published([], [])
+        self.left_out = LeftOut()
         self.was_stopped = False
-        self._session: pytest.Session | None = None
-        self._planned: set[str] = set()  # names of items
-        self._config = config
-        self._settings = settings
+        self._config = kebab.config
+        self._settings = kebab.settings
         self._source = source
+        self._selection = selection
+        self._exit_status = exit_status
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Check the input early; where xdist has workers, evaluate for them."""
         self._check_snapshot()
         self._source.read_inputs()
-        if self._config.pluginmanager.hasplugin("dsession") and not self._config.option.collectonly:
+        if self._has_workers():
             self._source.evaluate()
 
     @pytest.hookimpl(optionalhook=True)
@@ -151,48 +154,33 @@ class Controller:
         """Send the evaluation to a worker that is starting."""
         send_to_worker(node, self._source)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Keep what will run; xdist's controller has no items."""
-        self._planned.update(item.name for item in session.items if isinstance(item, KebabItem))
-
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Keep what will run, which workers of xdist know; a group's name may follow an item's."""
-        self._planned.update(name for nodeid in ids for name in _names(nodeid))
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker says was left out; each has the same items."""
+        self.left_out = LeftOut(*getattr(node, "workeroutput", {}).get(WORKER_KEY, self.left_out))
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Remember that somebody stopped the session; xdist itself ends `-x` by another exception."""
         self.was_stopped = excinfo.type in (KeyboardInterrupt, pytest.exit.Exception)
 
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Store the aggregates and write the reports; an error there fails the session."""
-        self._session = session
         evaluation = self._source.made
+        if evaluation is not None and not self._has_workers():
+            self.left_out = self._selection.find_left_out()
         if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:
             self.published = self._publish(evaluation)
-            self.published.errors.extend(self._taken_out(evaluation))
+            if self.left_out.by_others:
+                self.published.errors.append(self.left_out.error())
             if self._has_errors(evaluation.report):
-                _fail_session(session)
+                self._exit_status.fail()
         if self.was_stopped:  # perhaps by pytest.exit(…, returncode=0)
-            _fail_session(session)
+            self._exit_status.fail()
 
     def add_error(self, error: str) -> None:
         """An error that came up while the summary was printed; it fails the session, too."""
         self.published.errors.append(error)
-        if self._session is not None:
-            _fail_session(self._session)
-
-    def _taken_out(self, evaluation: Evaluation) -> Iterator[str]:
-        """A sentence, if items that fail were not to run, and it was not the user who left them out."""
-        if not _is_selection(self._config):
-            names = [*_failing_queries(evaluation, self._source), *_failing_gates(evaluation)]
-            taken_out = [name for name in names if name not in self._planned]
-            if taken_out:
-                yield (
-                    f"{counted(len(taken_out), 'item')} that would fail did not run, such as {taken_out[0]}:"
-                    " a plugin or conftest took it out of the session"
-                )
+        self._exit_status.fail()
 
     def _check_snapshot(self) -> None:
         if self._settings.snapshot == "require" and not has_syrupy(self._config):
@@ -218,35 +206,9 @@ class Controller:
             return report_context(report, queries), error
         return context, None
 
+    def _has_workers(self) -> bool:
+        """Whether workers of xdist run the items."""
+        return self._config.pluginmanager.hasplugin("dsession") and not self._config.option.collectonly
+
     def _has_errors(self, report: CompareReport) -> bool:
         return bool(self.published.errors or report.unreadable or report.problems)
-
-
-def _fail_session(session: pytest.Session) -> None:
-    if session.exitstatus in _FINE:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def _failing_queries(evaluation: Evaluation, source: OwnEvaluation) -> Iterator[str]:
-    for query in source.load_golden().queries:
-        if evaluation.verdicts[query.id].outcome is Outcome.FAILED:
-            yield item_name(query)
-
-
-def _failing_gates(evaluation: Evaluation) -> Iterator[str]:
-    for gate in evaluation.report.gates:
-        if not gate.passed and not gate.skipped:
-            yield gate_name(gate.gate)
-
-
-def _is_selection(config: pytest.Config) -> bool:
-    """Whether the user chose among the tests on the command line."""
-    options = config.option
-    chosen = any(getattr(options, name, None) for name in _SELECTING)
-    return chosen or any("::" in str(arg) for arg in options.file_or_dir)
-
-
-def _names(nodeid: str) -> tuple[str, str]:
-    """An item's name, also without the group that xdist may have added."""
-    name = nodeid.partition("::")[2]
-    return name, name.rpartition("@")[0]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
 from pytest_kebab_eval.plugin.golden_file import gate_name, item_name
-from pytest_kebab_eval.plugin.items import GateItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import snapshot_lines
 from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_text import Line, query_lines, summary
@@ -39,15 +37,10 @@ class TerminalSummary:
         self._kebab = kebab
         self._source = source
         self._controller = controller
-        self._deselected: Counter[type[pytest.Item]] = Counter()
 
     def pytest_report_header(self) -> list[str]:
         """Name what is compared."""
         return [safe_lines(line) for line in _header_lines(self._source.read_inputs())]
-
-    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Count the items that will not run."""
-        self._deselected.update(map(type, items))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the comparison in total, what was written, and what could not be."""
@@ -71,7 +64,8 @@ class TerminalSummary:
         yield from lines if verbosity >= IN_FULL else lines[-1:]
         yield from _unreadable_lines(report)
         yield from map(Line, self._controller.published.done)
-        yield from self._deselected_lines()
+        if counts := self._controller.left_out.counts():
+            yield Line(f"deselected: {counts} (not counted)")
         if self._controller.was_stopped:
             yield Line("nothing was stored or written: the session was stopped", -1)
         elif report.run_a:
@@ -93,12 +87,6 @@ class TerminalSummary:
                 yield from query_lines(comparison, evidence)
         for error in shown.errors:
             self._controller.add_error(f"the hits of some queries are not shown: {error}")
-
-    def _deselected_lines(self) -> Iterator[Line]:
-        kinds = ((QueryItem, "query"), (GateItem, "gate"))
-        counts = [counted(self._deselected[kind], noun) for kind, noun in kinds if self._deselected[kind]]
-        if counts:
-            yield Line(f"deselected: {' and '.join(counts)} (not counted)")
 
     def _print_annotations(self, terminal: pytest.TerminalReporter, report: CompareReport) -> None:
         settings, config = self._kebab.settings, self._kebab.config

@@ -28,7 +28,7 @@ def test_a_failing_query_that_a_conftest_took_out_fails_the_session(
     outcome = dropping(project, "q-002").pytest(*workers)
     outcome.assert_outcomes(passed=1)
     outcome.stdout.fnmatch_lines(
-        ["ERROR: 1 item that would fail did not run, such as query[[]q-002]: a plugin or conftest *"]
+        ["ERROR: 1 item that would fail did not run: query[[]q-002]; a plugin or conftest took it out *"]
     )
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
@@ -40,7 +40,7 @@ def test_a_failing_gate_that_a_conftest_took_out_fails_the_session(
     outcome = dropping(project, "gate").pytest(*workers, "--kebab-gate=mrr >= 0.9", b="A2", a="A2")
     assert outcome.ret == pytest.ExitCode.OK  # the gate holds
     outcome = dropping(project, "gate").pytest(*workers, "--kebab-gate=mrr <= 0.9", b="A2", a="A2")
-    outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run, such as gate[[]mrr <= 0.9]:*"])
+    outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run: gate[[]mrr <= 0.9]; *"])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
