@@ -129,9 +129,10 @@ def test_a_workflow_calls_targets_that_exist(name: str) -> None:
     assert called <= set(phony.split())
 
 
-def test_the_workflow_that_init_writes_uses_the_action_of_this_version() -> None:
+def test_the_action_and_the_hook_are_named_in_this_version() -> None:
     starter = (ROOT / "examples" / "starter" / "github.yml").read_text("utf-8")
     assert f"uses: pytest-kebab-eval/pytest-kebab-eval@v{PROJECT['version']}\n" in starter
+    assert f"    rev: v{PROJECT['version']}\n" in (ROOT / "docs" / "ci.md").read_text("utf-8")
 
 
 def test_the_version_is_in_the_changelog() -> None:
