@@ -14,7 +14,7 @@ import click
 from pytest_kebab_eval.cli.bundled import bundled
 from pytest_kebab_eval.cli.output import print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.files import creating
+from pytest_kebab_eval.files import creating, exists
 from pytest_kebab_eval.text import safe_lines, shown_path
 
 _GITLAB_CI = ".gitlab-ci.yml"
@@ -59,9 +59,8 @@ def init(directory: Path, ci: str | None, yes: bool) -> None:
         elif yes or _is_wanted(directory / file.target, file.purpose):
             _write(directory / file.target, file)
     if missing:
-        where = shown_path(directory)
-        tell("next:" if where == "." else f"next, in {where}:")
-        tell(_NEXT)
+        _tell_if_not_read(directory, files)
+        _tell_what_is_next(directory)
 
 
 def _guess_ci(directory: Path) -> str:
@@ -114,3 +113,16 @@ def _write(path: Path, file: StarterFile) -> None:
 
 def _leave_alone(path: Path) -> None:
     tell(f"{shown_path(path)} is there already; left alone")
+
+
+def _tell_if_not_read(directory: Path, files: list[StarterFile]) -> None:
+    """Warn of a workflow that no service reads: below the top of a repository."""
+    below = [parent for parent in directory.absolute().parents if exists(parent / ".git")]
+    if below and not exists(directory / ".git") and files[-1].target.startswith(".git"):
+        tell(f"warning: {files[-1].target} is read at the top of the repository only: {shown_path(below[0])}")
+
+
+def _tell_what_is_next(directory: Path) -> None:
+    where = shown_path(directory)
+    tell("next:" if where == "." else f"next, in {where}:")
+    tell(_NEXT)

@@ -175,3 +175,11 @@ def test_at_a_terminal_it_asks_before_each_file(here: Path, answers: str, expect
     assert done.returncode == 0, done.stderr
     assert f"write {TEST} (records what a toy retriever finds)? [Y/n]: " in done.stderr
     assert written(here) == sorted(expected)
+
+
+def test_a_workflow_below_the_top_of_a_repository_is_warned_of(here: Path) -> None:
+    (here / ".git").mkdir()
+    assert "warning" not in call("init", "--yes").stderr
+    called = call("init", "part/one", "--yes")
+    assert f"warning: {GITHUB} is read at the top of the repository only: .\n" in called.stderr
+    assert "warning" not in call("init", "part/two", "--yes", "--ci", "none").stderr
