@@ -63,6 +63,14 @@ def run(github: GitHub, event: Event, environment: dict[str, str] | None = None,
     return github.run(event, environment=environment, **{**INPUTS, **inputs})
 
 
+def run_unchanged(
+    github: GitHub, event: Event, environment: dict[str, str] | None = None, /, **inputs: str
+) -> Outcome:
+    """Run it for a change that finds what main finds: main's own database is copied, which is quicker."""
+    of_main = github.artifact("kebab-baseline") / "kebab.sqlite"
+    return run(github, event, environment, record=f'cp "{of_main}" "$KEBAB_EVAL_DB"', **inputs)
+
+
 def make_worse(github: GitHub) -> None:
     test = github.workspace / "tests" / "test_retrieval.py"
     test.write_text(test.read_text("utf-8").replace(*DROPS_THE_BEST_HIT), encoding="utf-8")
@@ -143,7 +151,7 @@ def test_the_comment_is_found_behind_many_others_and_no_person_s_is_changed(gith
     theirs = {"user": {"type": "User"}, "body": f"{MARKER} look, I can write this, too"}
     ours = {"user": {"type": "Bot"}, "body": f"{MARKER}\nold"}
     github.add_comments(*[theirs] * 120, {**ours, "body": "<!-- kebab-eval: other -->"}, ours)
-    run(github, pull_request())
+    run_unchanged(github, pull_request())
     changed = [comment["id"] for comment in github.comments if "# " in comment["body"]]
     assert (changed, len(github.comments)) == ([122], 122)
 
@@ -158,13 +166,13 @@ def test_a_fork_is_gated_without_a_comment(github: GitHub) -> None:
 
 
 def test_a_token_that_may_not_comment_changes_no_verdict(github: GitHub) -> None:
-    outcome = run(github, pull_request(), {"FAKE_READ_ONLY": "1"})
+    outcome = run_unchanged(github, pull_request(), {"FAKE_READ_ONLY": "1"})
     assert outcome.failed_step is None
     assert "::warning::could not comment on the pull request" in outcome.printed
 
 
 def test_comments_can_be_switched_off(github: GitHub) -> None:
-    outcome = run(github, pull_request(of="fork/r"), comment="false")
+    outcome = run_unchanged(github, pull_request(of="fork/r"), comment="false")
     assert "Comment" not in outcome.ran
     assert "::notice::" not in outcome.printed
 
@@ -176,7 +184,7 @@ def test_a_long_report_is_cut_at_a_line(github: GitHub) -> None:
         "    context['sections'].append(('Long', '→ a line\\n\\n' * 9_000))\n",
         encoding="utf-8",
     )
-    assert run(github, pull_request()).failed_step is None
+    assert run_unchanged(github, pull_request()).failed_step is None
     (comment,) = github.comments
     size = len(comment["body"].encode())
     assert 59_000 < size < 61_000
@@ -249,7 +257,9 @@ def test_a_run_id_of_two_lines_is_refused(github: GitHub) -> None:
 
 def test_gates_and_arguments_are_passed_on_as_they_are(github: GitHub) -> None:
     arguments = "--kebab-gate=mrr >= 0.5\n\n-o\nkebab_mask=$(touch hacked)`touch hacked`;touch hacked\n"
-    outcome = run(github, pull_request(), gates="hit@1 >= 0.5\n", pytest_args=arguments, run_a="run-1-1")
+    outcome = run_unchanged(
+        github, pull_request(), gates="hit@1 >= 0.5\n", pytest_args=arguments, run_a="run-1-1"
+    )
     assert not (github.workspace / "hacked").exists()
     assert "gate holds: hit@1 >= 0.5" in outcome.printed
     assert "gate holds: mrr >= 0.5" in outcome.printed
