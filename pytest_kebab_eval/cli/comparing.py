@@ -10,7 +10,15 @@ import click
 
 from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import comparing_options, json_option, sources_from, with_command_flags
-from pytest_kebab_eval.cli.output import exit_with, print_line, print_report, tell, tell_warnings, write_file
+from pytest_kebab_eval.cli.output import (
+    exit_with,
+    print_line,
+    print_report,
+    tell,
+    tell_size,
+    tell_warnings,
+    write_file,
+)
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError
@@ -44,6 +52,7 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     """
     settings = _settings(a, b, **given)
     inputs = find_inputs(settings)
+    tell_size(inputs.golden)
     evaluation = evaluate(settings, inputs)
     tell_warnings(evaluation.report.warnings)
     failing = _failing(evaluation)
@@ -110,6 +119,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     if output is not None:
         _check_output(output, settings)
     inputs = find_inputs(settings)
+    tell_size(inputs.golden)
     briefs = Briefs() if form == "html" else None
     made = evaluate(settings, inputs, briefs=briefs).report
     tell_warnings(made.warnings)
