@@ -30,6 +30,7 @@ from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.text import printable, shown_path
 
@@ -119,10 +120,10 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
         _check_output(output, settings)
     inputs = find_inputs(settings)
     tell_size(inputs.golden)
-    made = evaluate(settings, inputs).report
+    briefs = Briefs() if form == "html" else None
+    made = evaluate(settings, inputs, briefs=briefs).report
     tell_warnings(made.warnings)
-    errors: list[str] = []
-    parts = _rendered(form, made, settings, inputs, errors)
+    parts, errors = _rendered(form, made, settings, inputs, briefs)
     if output is not None:
         write_file(output, parts)
     else:
@@ -134,13 +135,19 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
 
 
 def _rendered(
-    form: str, made: CompareReport, settings: Settings, inputs: Inputs, errors: list[str]
-) -> Iterable[str]:
+    form: str,
+    made: CompareReport,
+    settings: Settings,
+    inputs: Inputs,
+    briefs: Briefs | None,
+) -> tuple[Iterable[str], list[str]]:
+    """The report in parts, and errors, which are known when all parts are."""
     from pytest_kebab_eval.reports.context import report_context
     from pytest_kebab_eval.reports.publishing import ReportSource, render
 
     context = report_context(made, inputs.golden.queries)
-    return render(form, ReportSource(settings, inputs, made, context), errors)
+    errors: list[str] = []
+    return render(form, ReportSource(settings, inputs, made, context, briefs), errors), errors
 
 
 def _check_output(output: Path, settings: Settings) -> None:

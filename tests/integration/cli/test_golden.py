@@ -28,6 +28,16 @@ def test_a_golden_file_that_fits_the_database_has_no_findings(project: Project) 
     assert call("validate") == Called(0, "", "2 queries, 0 findings\n")
 
 
+def test_the_golden_file_alone_is_checked_without_a_database(project: Project) -> None:
+    project.database.unlink()
+    assert call("validate", "--golden-only") == Called(0, "", "2 queries, 0 findings\n")
+    assert call("validate", "--golden-only", "--json").stdout == "[]\n"
+    project.write_golden({"id": "q-001", "expected_chunk_idz": ["c1"]})
+    called = call("validate", "--golden-only")
+    assert called.code == 2
+    assert "did you mean 'expected_chunk_ids'?" in called.stderr
+
+
 def test_findings_are_one_list_with_file_and_line_and_exit_with_1(project: Project) -> None:
     with_index(project)
     project.write_golden(
