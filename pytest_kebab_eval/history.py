@@ -56,6 +56,11 @@ def history(
     return points[::-1]
 
 
+def history_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoint:
+    """One run of an open database, as `history` has it."""
+    return _point(database, run, golden, _Stored.read(database, run))
+
+
 class _Stored(NamedTuple):
     """What is stored of a run: an aggregate, the golden file that it is of, and how many results."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +33,7 @@ class ReportSource(NamedTuple):
     inputs: Inputs
     report: CompareReport
     context: Context
+    trend: Sequence[HistoryPoint] | None = None  # None: the last runs, read for `report.html`
 
 
 class Published(NamedTuple):
@@ -117,7 +118,7 @@ def _html(source: ReportSource, errors: list[str]) -> Iterator[str]:
     """`report.html` in parts; reads every stored result again, one at a time."""
     from pytest_kebab_eval.reports.html.page import render_report_html
 
-    trend = _trend(source.settings, source.inputs, errors)
+    trend = _trend(source.settings, source.inputs, errors) if source.trend is None else source.trend
     shown = ShownEvidence(source.settings, source.inputs, source.report)
     yield from render_report_html(source.report, shown.read(), trend, source.context)
     errors.extend(f"report.html has no hits and answers of some queries: {error}" for error in shown.errors)

@@ -1,0 +1,99 @@
+"""What the site keeps of a run and of its comparison with the run before it: `record.json`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.history import HistoryPoint
+from pytest_kebab_eval.model import ComparisonKind, Value
+from pytest_kebab_eval.reports.html.markup import short, short_setting
+from pytest_kebab_eval.reports.wording import headline, lost_queries, verdict_effect
+
+CHANGES_KEPT = 20  # of a configuration
+UNREADABLE_KEPT = 5  # names of queries
+
+Ranks = tuple[int | None, int | None]
+
+
+class ComparisonRecord(Value, frozen=True, kw_only=True):
+    """A run against the one before it, or alone (`run_a` is None) if it is the first."""
+
+    key: str  # of all that it was made from
+    run_a: str | None
+    headline: str
+    effect: str
+    counts: dict[str, int]
+    config_changes: tuple[str, ...]
+    ranks: dict[str, Ranks]  # of every query, in A and in B
+    notes: dict[str, str]  # of the queries that B lost
+    failed: tuple[str, ...]  # the queries that fail, without those whose loss is accepted
+    unreadable: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+
+
+class RunRecord(Value, frozen=True, kw_only=True):
+    """A run with its metrics."""
+
+    key: str
+    run_id: str
+    created_at: str
+    commit: str | None
+    results: int
+    values: dict[str, float]
+    of_other_golden: bool = False
+    comparison: ComparisonRecord | None = None
+    error: str | None = None  # why there is no comparison, where there should be one
+
+    @property
+    def point(self) -> HistoryPoint:
+        """The run on the trend of a report."""
+        return HistoryPoint(self.run_id, self.created_at, self.values, self.of_other_golden)
+
+
+def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
+    """What the pages show of a comparison."""
+    changes = report.config_changes[:CHANGES_KEPT]
+    return ComparisonRecord(
+        key=key,
+        run_a=report.run_a,
+        headline=headline(report),
+        effect=verdict_effect(report),
+        counts={kind.value: report.count(kind) for kind in ComparisonKind},
+        config_changes=tuple(
+            f"{short(change.key, 120)}: {short_setting(change.a)} → {short_setting(change.b)}"
+            for change in changes
+        ),
+        ranks={query.query_id: (query.a_hit_rank, query.b_hit_rank) for query in report.per_query},
+        notes={
+            query.query_id: query.note or ""
+            for query in report.per_query
+            if query.kind is ComparisonKind.REGRESSION
+        },
+        failed=tuple(query.query_id for query in lost_queries(report)),
+        unreadable=tuple(result.query_id for result in report.unreadable if result.side == "b"),
+        problems=report.problems,
+    )
+
+
+def fingerprint(values: Sequence[Any]) -> str:
+    """A hash of values, the same on every machine."""
+    return hashlib.sha256(msgspec.json.encode(values)).hexdigest()
+
+
+def read_record(path: Path) -> RunRecord | None:
+    """The record of an earlier call; None if there is none that can be used."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunRecord)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def record_json(record: RunRecord) -> str:
+    """The record as it is written."""
+    return f"{msgspec.json.encode(record).decode()}\n"
