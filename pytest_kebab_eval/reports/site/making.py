@@ -92,9 +92,10 @@ class RunMaker:
             errors.append(str(error))
             return None
         context = report_context(report, inputs.golden.queries)
-        source = ReportSource(settings, inputs, report, context, trend)
+        source = ReportSource(settings, inputs, report, context, trend=trend)
         self._directory.write(planned.report_file, render("html", source, errors))
-        return comparison_record(planned.comparison_key(self._basis), report)
+        key = "" if errors else planned.comparison_key(self._basis)  # made again, if a part is missing
+        return comparison_record(key, report)
 
     def _settings_of(self, planned: PlannedRun) -> Settings:
         """The settings of its comparison; the first run of a suite is judged alone, without gates."""

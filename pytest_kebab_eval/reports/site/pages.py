@@ -27,7 +27,7 @@ from pytest_kebab_eval.reports.wording import counted
 
 CHANGED_SHOWN = 30
 OPEN_SHOWN = 200
-METRICS_IN_TABLE = 5
+METRICS_IN_TABLE = 4
 
 
 def render_overview(suites: list[Suite]) -> str:
