@@ -87,14 +87,15 @@ class SiteBuilder:
 
     def build(self, progress: Progress) -> Built:
         """Make what is missing, write the pages that differ, remove what is no longer needed."""
-        self._directory.start(self._basis, set(self._names()))
+        names = set(self._names())
+        self._directory.start(self._basis, names)
         missing = self._load_kept()
         with progress(list(missing)) as run_ids:
             for run_id in run_ids:
                 self._records[run_id] = self._maker.make(missing[run_id], self._trend(missing[run_id]))
         suites = [self._suite(name) for name in self._plan]
         self._write_pages(suites)
-        self._directory.finish(self._basis, set(self._names(made=True)))
+        self._directory.finish(self._basis, names, set(self._reports_not_made()))
         errors = [*self._left_out(), *self._directory.errors]
         return Built(len(suites), len(self._records), len(missing), self._directory.written, errors)
 
@@ -113,14 +114,19 @@ class SiteBuilder:
         for runs in self._plan.values():
             yield from runs
 
-    def _names(self, *, made: bool = False) -> Iterator[str]:
-        """The files of the site; with `made`, without the reports that could not be made."""
+    def _names(self) -> Iterator[str]:
+        """The files of the site."""
         yield from (OVERVIEW, NO_JEKYLL)
         for name in self._plan:
             yield from suite_pages(name)
         for planned in self._runs():
             yield planned.record_file
-            if planned.results and not (made and self._records[planned.run.run_id].comparison is None):
+            if planned.results:
+                yield planned.report_file
+
+    def _reports_not_made(self) -> Iterator[str]:
+        for planned in self._runs():
+            if self._records[planned.run.run_id].comparison is None:
                 yield planned.report_file
 
     def _trend(self, planned: PlannedRun) -> list[HistoryPoint]:

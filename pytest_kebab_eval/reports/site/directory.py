@@ -95,9 +95,9 @@ class SiteDirectory:
         if old != text.encode("utf-8", "surrogatepass"):
             self.write(name, [text])
 
-    def finish(self, basis: Basis, names: Collection[str]) -> None:
-        """Remove what is no longer part of the site."""
-        for name in sorted(self._ours.difference(names)):
+    def finish(self, basis: Basis, names: Collection[str], missing: Collection[str] = ()) -> None:
+        """Remove what is no longer part of the site, or is missing now: a report that could not be made."""
+        for name in sorted(self._ours.difference(names).union(self._ours.intersection(missing))):
             self._remove(name)
         self._write_manifest(basis, names)
 

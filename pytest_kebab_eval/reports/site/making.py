@@ -34,15 +34,18 @@ class RunMaker:
         self._directory = directory
 
     def kept(self, planned: PlannedRun) -> RunRecord | None:
-        """The record of an earlier call, if all of it is still right; what went wrong is tried again."""
+        """The record of an earlier call, if all of it is still right."""
         record = self._read(planned)
-        if record is None or record.error or record.key != planned.key(self._basis):
+        if record is None or record.key != planned.key(self._basis):
             return None
         is_whole = not planned.results or self._kept_comparison(planned, record)
         return record if is_whole else None
 
     def make(self, planned: PlannedRun, trend: Sequence[HistoryPoint]) -> RunRecord:
-        """The record and the report of a run, written; `trend` has the runs before it, the oldest first."""
+        """The record and the report of a run; `trend` has the runs before it, the oldest first.
+
+        A record with an error is not written, so that the next call tries again.
+        """
         errors: list[str] = []
         point = self._point(planned, errors)
         comparison = self._kept_comparison(planned, self._read(planned))
@@ -59,7 +62,8 @@ class RunMaker:
             comparison=comparison,
             error="; ".join(errors) or None,
         )
-        self._directory.update(planned.record_file, record_json(record))
+        if not errors:
+            self._directory.update(planned.record_file, record_json(record))
         return record
 
     def _read(self, planned: PlannedRun) -> RunRecord | None:
@@ -94,8 +98,7 @@ class RunMaker:
         context = report_context(report, inputs.golden.queries)
         source = ReportSource(settings, inputs, report, context, trend=trend)
         self._directory.write(planned.report_file, render("html", source, errors))
-        key = "" if errors else planned.comparison_key(self._basis)  # made again, if a part is missing
-        return comparison_record(key, report)
+        return comparison_record(planned.comparison_key(self._basis), report)
 
     def _settings_of(self, planned: PlannedRun) -> Settings:
         """The settings of its comparison; the first run of a suite is judged alone, without gates."""
