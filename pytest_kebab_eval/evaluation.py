@@ -22,7 +22,7 @@ from pytest_kebab_eval.comparing.paraphrases import paraphrase_groups
 from pytest_kebab_eval.comparing.problems import find_problems
 from pytest_kebab_eval.comparing.queries import Comparer, Sides, compare_queries
 from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport
-from pytest_kebab_eval.comparing.verdicts import Outcome, Rules, Verdict, judge_query
+from pytest_kebab_eval.comparing.verdicts import PASSED, Outcome, Rules, Verdict, judge_query
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
@@ -38,7 +38,7 @@ from pytest_kebab_eval.model import (
     Value,
 )
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
-from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
@@ -73,7 +73,10 @@ def evaluate(
         by_id = {comparison.query_id: comparison for comparison in compared.per_query}
         rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k)
         verdicts = {
-            query.id: judge_query(query, by_id.get(query.id), sides.a, sides.b, rules) for query in queries
+            query.id: PASSED
+            if query.id in compared.fine and query.xfail is None
+            else judge_query(query, by_id.get(query.id), sides.a, sides.b, rules)
+            for query in queries
         }
         report = CompareReport(
             run_a=run_a.run_id if run_a else None,
@@ -210,7 +213,8 @@ class _OpenRuns:
         a = self._scorecard(self.a, self._run_a) if self._run_a else None
         b = self._scorecard(self.b, self._run_b)
         movement = measure_movement(a, b, self._compare_k, self._overlaps) if a else None
-        return Sides(a, b, self._stored_a, self._stored_b, movement)
+        groups = alike(a, b, self.scorer.queries)
+        return Sides(a, b, self._stored_a, self._stored_b, groups, movement)
 
     def _scorecard(self, database: Database, run: Run) -> Scorecard:
         return self.scorer.score(run, database.results(run.run_id), database.corpus)
