@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluation import evaluate, score_run
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint, history_point
 from pytest_kebab_eval.inputs import find_inputs
@@ -17,6 +17,7 @@ from pytest_kebab_eval.reports.site.records import (
     ComparisonRecord,
     RunRecord,
     comparison_record,
+    passed_queries,
     read_record,
     record_json,
 )
@@ -47,7 +48,7 @@ class RunMaker:
         A record with an error is not written, so that the next call tries again.
         """
         errors: list[str] = []
-        point = self._point(planned, errors)
+        point, passed = self._score(planned, errors)
         comparison = self._kept_comparison(planned, self._read(planned))
         if comparison is None and planned.results and not errors:
             comparison = self._compare(planned, [*trend, point], errors)
@@ -58,6 +59,7 @@ class RunMaker:
             commit=planned.run.commit_hash,
             results=planned.results,
             values=point.values,
+            passed=passed,
             of_other_golden=point.of_other_golden,
             comparison=comparison,
             error="; ".join(errors) or None,
@@ -76,13 +78,21 @@ class RunMaker:
             return None
         return comparison if self._directory.has(planned.report_file) else None
 
-    def _point(self, planned: PlannedRun, errors: list[str]) -> HistoryPoint:
+    def _score(
+        self, planned: PlannedRun, errors: list[str]
+    ) -> tuple[HistoryPoint, dict[str, tuple[str, ...]]]:
+        """The run's metrics, and the queries that pass each check; nothing if it cannot be read."""
+        run = planned.run
         try:
             with open_database(self._settings.db_b) as database:
-                return history_point(database, planned.run, self._golden)
+                if not planned.results:
+                    return history_point(database, run, self._golden), {}
+                card = score_run(database, database.with_config(run), self._golden)
+                passed = passed_queries(card, self._settings.compare_k)
+                return history_point(database, run, self._golden, card), passed
         except InputError as error:
             errors.append(str(error))
-            return HistoryPoint(planned.run.run_id, planned.run.created_at, {})
+            return HistoryPoint(run.run_id, run.created_at, {}), {}
 
     def _compare(
         self, planned: PlannedRun, trend: Sequence[HistoryPoint], errors: list[str]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from pytest_kebab_eval.comparing.queries import passed_checks
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.model import ComparisonKind, Value
 from pytest_kebab_eval.reports.html.markup import short, short_setting
 from pytest_kebab_eval.reports.wording import headline, lost_queries, verdict_effect
+from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
 
 CHANGES_KEPT = 20  # of a configuration
-UNREADABLE_KEPT = 5  # names of queries
+
+FOLLOWED = ("answer", "refusal", "citation")  # checks, beside what is found
 
 Ranks = tuple[int | None, int | None]
 
@@ -32,6 +35,7 @@ class ComparisonRecord(Value, frozen=True, kw_only=True):
     config_changes: tuple[str, ...]
     ranks: dict[str, Ranks]  # of every query, in A and in B
     notes: dict[str, str]  # of the queries that B lost
+    checks: dict[str, tuple[str, ...]]  # of those that are followed, what B lost, by query
     failed: tuple[str, ...]  # the queries that fail, without those whose loss is accepted
     unreadable: tuple[str, ...]
     problems: tuple[str, ...] = ()
@@ -46,6 +50,7 @@ class RunRecord(Value, frozen=True, kw_only=True):
     commit: str | None
     results: int
     values: dict[str, float]
+    passed: dict[str, tuple[str, ...]]  # the queries that pass each check that is followed
     of_other_golden: bool = False
     comparison: ComparisonRecord | None = None
     error: str | None = None  # why there is no comparison, where there should be one
@@ -75,10 +80,24 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
             for query in report.per_query
             if query.kind is ComparisonKind.REGRESSION
         },
+        checks={query.query_id: lost for query in report.per_query if (lost := _followed(query.checks))},
         failed=tuple(query.query_id for query in lost_queries(report)),
         unreadable=tuple(result.query_id for result in report.unreadable if result.side == "b"),
         problems=report.problems,
     )
+
+
+def _followed(checks: Iterable[str]) -> tuple[str, ...]:
+    return tuple(check for check in checks if check in FOLLOWED)
+
+
+def passed_queries(card: Scorecard, compare_k: int) -> dict[str, tuple[str, ...]]:
+    """The queries that pass each check that is followed; how they did is looked at once for all alike."""
+    found: dict[str, list[str]] = {check: [] for check in FOLLOWED}
+    for _, score, query_ids in alike(None, card, card.query_ids()):
+        for check in _followed(passed_checks(score, compare_k)) if score else ():
+            found[check] += query_ids
+    return {check: tuple(sorted(query_ids)) for check, query_ids in found.items()}
 
 
 def fingerprint(values: Sequence[Any]) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.site.plan import PlannedRun
-from pytest_kebab_eval.reports.site.records import ComparisonRecord, RunRecord
+from pytest_kebab_eval.reports.site.records import FOLLOWED, ComparisonRecord, RunRecord
 
 COMMIT_SHOWN = 12
 
@@ -43,9 +43,9 @@ class SuiteRun(NamedTuple):
         return self.record.comparison
 
     @property
-    def run_before(self) -> str:
-        """The id of the run that it is compared with."""
-        return self.record.comparison.run_a or "" if self.record.comparison else ""
+    def passed(self) -> dict[str, frozenset[str]]:
+        """The queries that pass each check that is followed."""
+        return {check: frozenset(self.record.passed.get(check, ())) for check in FOLLOWED}
 
     @property
     def report(self) -> str | None:
@@ -55,14 +55,25 @@ class SuiteRun(NamedTuple):
 
 
 class OpenRegression(NamedTuple):
-    """A query that was found, was lost, and is not found since."""
+    """A query that passed, failed, and fails since: it is not found, or its answer is not what it was."""
 
     query_id: str
+    checks: tuple[str, ...]  # what was lost in the first bad run, and still is
     last_good: SuiteRun
     first_bad: SuiteRun
-    rank: int  # where it was found
+    rank: int | None  # where it was found; None if what was lost is something else
     note: str
     runs_since: int  # with the first bad one
+
+
+class _Step(NamedTuple):
+    """From a good run to a bad one."""
+
+    query_id: str
+    check: str
+    good: SuiteRun
+    bad: SuiteRun
+    rank: int | None = None
 
 
 class ChangedQuery(NamedTuple):
@@ -136,31 +147,61 @@ class Suite:
 
     @cached_property
     def open_regressions(self) -> list[OpenRegression]:
-        """The queries that are lost in the newest run; those lost last come first."""
-        found = [open_ for query_id in sorted(self._queries) if (open_ := self._open(query_id))]
-        return sorted(found, key=lambda regression: regression.runs_since)
+        """What was lost and still is, in the newest run; what was lost last comes first."""
+        found: dict[tuple[str, str], list[_Step]] = {}
+        for step in (*self._lost_ranks(), *self._lost_checks()):
+            found.setdefault((step.query_id, step.bad.name), []).append(step)
+        described = [self._described(steps) for _, steps in sorted(found.items())]
+        return sorted(described, key=lambda regression: regression.runs_since)
 
-    def _open(self, query_id: str) -> OpenRegression | None:
-        """The step from found to lost after which the query was never found again."""
-        step = good = None
-        for state in self.states(query_id):
-            if state.rank is not None:
-                good, step = state, None
-            elif step is None and state.before is not None:
-                step = state, self._by_id[state.run.run_before], state.before
-            elif step is None and good is not None and good.rank is not None:  # what is between has no report
-                step = state, good.run, good.rank
-        return self._described(query_id, *step) if step else None
+    def _lost_ranks(self) -> Iterator[_Step]:
+        """For each query that is not found: the step after which it was never found again."""
+        for query_id in self._queries:
+            step = good = None
+            for state in self.states(query_id):
+                if state.rank is not None:
+                    good, step = state, None
+                elif step is None and state.before is not None:
+                    step = _Step(query_id, "retrieval", self._before(state.run), state.run, state.before)
+                elif step is None and good is not None:  # what is between has no report
+                    step = _Step(query_id, "retrieval", good.run, state.run, good.rank)
+            if step:
+                yield step
 
-    def _described(self, query_id: str, bad: State, good: SuiteRun, rank: int) -> OpenRegression:
-        comparison = bad.run.comparison
-        since = self.runs[self.runs.index(bad.run) :]
+    def _lost_checks(self) -> Iterator[_Step]:
+        """The same for answers, refusals and citations."""
+        lost = {
+            (query_id, check)
+            for _, comparison in self.compared
+            for query_id, checks in comparison.checks.items()
+            for check in checks
+        }
+        passed = [(run, comparison, run.passed) for run, comparison in self.compared]
+        for query_id, check in sorted(lost):
+            step = None
+            for run, comparison, passing in passed:
+                if query_id in passing[check]:
+                    step = None
+                elif step is None and check in comparison.checks.get(query_id, ()):
+                    step = _Step(query_id, check, self._before(run), run)
+            if step:
+                yield step
+
+    def _before(self, run: SuiteRun) -> SuiteRun:
+        """The run that it is compared with."""
+        return self._by_id[run.comparison.run_a or ""] if run.comparison else run
+
+    def _described(self, steps: list[_Step]) -> OpenRegression:
+        first = steps[0]
+        comparison = first.bad.comparison
+        since = self.runs[self.runs.index(first.bad) :]
         return OpenRegression(
-            query_id,
-            last_good=good,
-            first_bad=bad.run,
-            rank=rank,
-            note=comparison.notes.get(query_id, "") if comparison else "",
+            first.query_id,
+            checks=tuple(step.check for step in steps),
+            last_good=first.good,
+            first_bad=first.bad,
+            rank=first.rank,
+            note=comparison.notes.get(first.query_id, "") if comparison else "",
             runs_since=sum(run.comparison is not None for run in since),
         )
 

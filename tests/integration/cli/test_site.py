@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.builders import Json, result
+from tests.builders import Json, answer, result
 from tests.integration.cli.calling import FOUND, call, execute
 from tests.integration.conftest import Project
 
@@ -79,8 +79,20 @@ def test_the_suite_names_the_first_bad_run_of_an_open_regression(project: Projec
     shown = text_of(page(project))
     assert "1 open regression. Newest of 4 runs: c 2026-02-04 · 040404040404" in shown
     # q-002: found in A and A2, lost in B, still lost in c
-    row = "q-002 what is lost? B 2026-01-03 hit→miss A2 2026-01-02 1 2 found in 2 of 4 runs"
+    row = "q-002 what is lost? B 2026-01-03 hit→miss retrieval A2 2026-01-02 1 2 found in 2 of 4 runs"
     assert row in shown[shown.index("first bad run") :]
+
+
+def test_an_answer_that_breaks_its_rule_since_is_an_open_regression(project: Project) -> None:
+    project.write_golden({"id": "q-001", "expected_chunk_ids": ["c1"], "must_contain": ["30 days"]})
+    right = {"q-001": result("c1", answer=answer("30 days"))}
+    wrong = {"q-001": result("c1", answer=answer("90 days"))}
+    project.make_database(r1=right, r2=wrong, r3=wrong)
+    call("site", "site")
+    assert "q-001 ? r2 2026-01-02 answer r1 2026-01-01 – 2" in text_of(page(project))
+    add_run(project, "r4", right, 4)
+    call("site", "site")
+    assert "No open regression." in text_of(page(project))
 
 
 def test_a_regression_that_was_fixed_is_not_open(project: Project) -> None:

@@ -16,9 +16,13 @@ def suite(
     *,
     without_report: Sequence[int] = (),
     failed: Mapping[int, Sequence[str]] | None = None,
+    answered: Sequence[Sequence[str]] = (),
     values: Sequence[Mapping[str, float]] = (),
 ) -> Suite:
-    """Runs r1, r2, …, in each of which a query has that rank; None is a miss."""
+    """Runs r1, r2, …, in each of which a query has that rank; None is a miss.
+
+    `failed` are the queries that lost their answer, by the number of the run; `answered` those that have one.
+    """
     count = max(map(len, ranks.values()), default=len(values))
     runs = []
     for number in range(count):
@@ -30,6 +34,7 @@ def suite(
             commit=f"{number + 1:040x}"[::-1],
             results=len(ranks),
             values=dict(values[number]) if values else {},
+            passed={"answer": tuple(answered[number])} if answered else {},
             comparison=None if number + 1 in without_report else comparison,
         )
         runs.append(SuiteRun(PlannedRun(Run(record.run_id, "suite"), len(ranks), "", None), record))
@@ -52,6 +57,7 @@ def _comparison(
         config_changes=(),
         ranks=pairs,
         notes={query_id: "hit→miss" for query_id, (a, b) in pairs.items() if a and not b},
+        checks=dict.fromkeys(failed, ("answer",)),
         failed=tuple(failed),
         unreadable=(),
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from tests.unit.reports.site.made import suite
 
 
-def open_regressions(*ranks: int | None, without_report: tuple[int, ...] = ()) -> list[tuple[str, str, int]]:
+def open_regressions(
+    *ranks: int | None, without_report: tuple[int, ...] = ()
+) -> list[tuple[str, str, int | None]]:
     """First bad run, last good run and the rank there, of a query that had these ranks."""
     found = suite({"q": ranks}, without_report=without_report).open_regressions
     return [(regression.first_bad.name, regression.last_good.name, regression.rank) for regression in found]
@@ -47,6 +49,21 @@ def test_the_runs_since_are_counted_with_the_first_bad_one() -> None:
 def test_what_was_lost_last_comes_first() -> None:
     made = suite({"old": [1, None, None], "new": [1, 1, None]})
     assert [regression.query_id for regression in made.open_regressions] == ["new", "old"]
+
+
+def test_a_lost_answer_is_open_until_the_answer_passes_again() -> None:
+    made = suite({"q": [1, 1, 1]}, failed={2: ["q"]}, answered=[["q"], [], []])
+    (regression,) = made.open_regressions
+    assert (regression.first_bad.name, regression.last_good.name) == ("r2", "r1")
+    assert (regression.checks, regression.rank, regression.runs_since) == (("answer",), None, 2)
+    fixed = suite({"q": [1, 1, 1]}, failed={2: ["q"]}, answered=[["q"], [], ["q"]])
+    assert fixed.open_regressions == []
+
+
+def test_what_a_query_lost_in_one_run_is_one_regression() -> None:
+    made = suite({"q": [3, None]}, failed={2: ["q"]}, answered=[["q"], []])
+    (regression,) = made.open_regressions
+    assert (regression.checks, regression.rank) == (("retrieval", "answer"), 3)
 
 
 # -- changes ---------------------------------------------------------------------------------------
