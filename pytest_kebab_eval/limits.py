@@ -9,6 +9,7 @@ CONFIG_DEPTH = 64  # levels of nesting in a run's config snapshot; a deeper one 
 STORED_NUMBER = 1e18  # of a stored aggregate, or a chunk's tokens; a larger one counts as missing
 SNAPSHOT_DEPTH = 32  # levels of nesting in a snapshot; a report has fewer than ten
 YAML_NUMBER = 1_000  # characters of a number or a date
+YAML_QUERIES = 100_000  # from which on `kebab-eval` says that a golden file in JSONL loads faster
 GOLDEN_NUMBER = 10**15  # of a chunk's position or a grade
 
 STORED_VALUE_BYTES = 64_000_000  # of one value in a database, such as a result_json (Python 3.11 and later)

@@ -10,7 +10,7 @@ import click
 from pytest_kebab_eval import validation
 from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import exit_with, print_json, print_line, tell, write_file
+from pytest_kebab_eval.cli.output import exit_with, print_json, print_line, tell, tell_size, write_file
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
@@ -27,6 +27,7 @@ def validate(as_json: bool, **given: Any) -> None:
     """Check the golden file against the database; exits with 1 if something is off."""
     sources = sources_from(**given)
     golden = load_golden_set(golden_of(sources))
+    tell_size(golden)
     with open_database(database_of(sources)) as database:
         findings = validation.validate(golden, database)
         has_chunks = database.corpus.has_chunks
@@ -68,6 +69,7 @@ def lock(run: str | None, force: bool, **given: Any) -> None:
     """
     sources = sources_from(**given)
     golden = load_golden_set(golden_of(sources))
+    tell_size(golden)
     with open_database(database_of(sources)) as database:
         made = validation.make_lock(golden, database, find_run(database, run) if run else None)
     _check_lock(made, golden, run, force=force)

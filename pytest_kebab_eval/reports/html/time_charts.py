@@ -88,7 +88,7 @@ def _time_scale(times: Sequence[float]) -> _Scale:
 
 class _Side(NamedTuple):
     letter: str
-    times: list[float]
+    times: Sequence[float]
     aggregate: AggregateMetrics
     bins: Counter[int]
 
@@ -101,7 +101,9 @@ def _sides(report: CompareReport, index: QueryIndex, scale: _Scale) -> Iterator[
     aggregates = report.aggregate_a, report.aggregate_b
     for letter, times, aggregate in zip("AB", index.latencies, aggregates, strict=True):
         if times and aggregate:
-            bins = Counter(min(int(scale.at(time) / 100 * _BINS), _BINS - 1) for time in times)
+            bins: Counter[int] = Counter()
+            for time, count in Counter(times).items():  # many are alike
+                bins[min(int(scale.at(time) / 100 * _BINS), _BINS - 1)] += count
             yield _Side(letter, times, aggregate, bins)
 
 

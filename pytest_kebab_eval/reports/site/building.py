@@ -14,7 +14,7 @@ from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import load_golden_set, lock_path
 from pytest_kebab_eval.history import LAST_RUNS, HistoryPoint
 from pytest_kebab_eval.metrics import all_names
-from pytest_kebab_eval.reports.site.directory import Basis, SiteDirectory
+from pytest_kebab_eval.reports.site.directory import NO_JEKYLL, Basis, SiteDirectory
 from pytest_kebab_eval.reports.site.making import RunMaker
 from pytest_kebab_eval.reports.site.pages import render_overview, render_suite, render_trends
 from pytest_kebab_eval.reports.site.plan import PlannedRun, plan_runs, suite_pages
@@ -28,7 +28,6 @@ from pytest_kebab_eval.text import brief, printable
 Progress = Callable[[list[str]], AbstractContextManager[Iterable[str]]]
 
 OVERVIEW = "index.html"
-NO_JEKYLL = ".nojekyll"  # without it GitHub Pages leaves out what begins with an underscore
 _NAMED = 5  # queries, in a sentence
 _WITHOUT_EFFECT = {  # on a report
     "run_a",

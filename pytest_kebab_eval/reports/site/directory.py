@@ -20,6 +20,7 @@ from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.text import printable, shown_path
 
 MANIFEST = "site.json"
+NO_JEKYLL = ".nojekyll"  # without it GitHub Pages leaves out what begins with an underscore
 FORMAT = 1
 _TO_IGNORE = ("CNAME",)  # beside hidden files such as .git: what a branch for GitHub Pages may have
 _OURS = re.compile(
@@ -66,7 +67,7 @@ class SiteDirectory:
         }
         self.errors += [
             f"{shown_path(self.path / name)} was not written by kebab-eval site, and stays as it is"
-            for name in sorted(self._foreign)
+            for name in sorted(self._foreign - {NO_JEKYLL})  # of which any is as good
         ]
         self._write_manifest(basis, self._ours.union(names))
 

@@ -21,6 +21,7 @@ from pytest_kebab_eval.reports.site.records import (
     read_record,
     record_json,
 )
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
 
@@ -98,15 +99,15 @@ class RunMaker:
         self, planned: PlannedRun, trend: Sequence[HistoryPoint], errors: list[str]
     ) -> ComparisonRecord | None:
         """Compare and write the report; None if that is not possible."""
-        settings = self._settings_of(planned)
+        settings, briefs = self._settings_of(planned), Briefs()
         try:
             inputs = find_inputs(settings)
-            report = evaluate(settings, inputs).report
+            report = evaluate(settings, inputs, briefs=briefs).report
         except InputError as error:
             errors.append(str(error))
             return None
         context = report_context(report, inputs.golden.queries)
-        source = ReportSource(settings, inputs, report, context, trend=trend)
+        source = ReportSource(settings, inputs, report, context, briefs, trend)
         self._directory.write(planned.report_file, render("html", source, errors))
         return comparison_record(planned.comparison_key(self._basis), report)
 

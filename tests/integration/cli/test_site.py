@@ -141,7 +141,7 @@ def test_a_suite_may_be_chosen(project: Project) -> None:
 def test_a_database_without_runs_makes_a_page_that_says_so(project: Project) -> None:
     project.make_database()
     assert call("site", "site").code == 0
-    assert "holds no runs yet" in page(project, "site/index.html")
+    assert "There are no runs yet." in page(project, "site/index.html")
 
 
 def test_gates_are_judged_in_the_reports_of_comparisons(project: Project) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from yaml import Mark
 
 from pytest_kebab_eval import GoldenQuery
 from pytest_kebab_eval.golden.entries import check_entries
@@ -222,7 +223,9 @@ FIELD_NAMES = [name for name in GoldenQuery.__struct_fields__ if name != "line"]
 @settings(deadline=None)
 def test_any_value_in_any_field_is_taken_or_reported(field: str, value: Any) -> None:
     problems: list[Problem] = []
-    found = check_entries([Entry(entry() | {field: value}, 3, {field: 4})], problems)
+    found = check_entries(
+        [Entry(entry() | {field: value}, 3, {field: Mark("golden.yaml", 0, 3, 0, None, 0)})], problems
+    )
     assert found or problems
     for problem in problems:
         assert problem.line in {3, 4}

@@ -87,7 +87,9 @@ def test_a_site_json_of_another_program_does_not_make_it_ours(text: str, tmp_pat
 def test_what_a_branch_for_github_pages_has_does_not_count(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "CNAME").write_text("example.org")
-    make(tmp_path, "index.html")
+    (tmp_path / ".nojekyll").write_text("there already")
+    assert make(tmp_path, "index.html", ".nojekyll").errors == []
+    assert (tmp_path / ".nojekyll").read_text() == "there already"
     assert (tmp_path / "CNAME").read_text() == "example.org"
 
 
