@@ -106,7 +106,7 @@ class SiteBuilder:
             if record is None:
                 missing[planned.run.run_id] = planned
             else:
-                self._records[record.run_id] = record
+                self._records[planned.run.run_id] = record
         return missing
 
     def _runs(self) -> Iterator[PlannedRun]:

@@ -89,7 +89,7 @@ class RunMaker:
                 if not planned.results:
                     return history_point(database, run, self._golden), {}
                 card = score_run(database, database.with_config(run), self._golden)
-                passed = passed_queries(card, self._settings.compare_k)
+                passed = passed_queries(card, self._golden, self._settings.compare_k)
                 return history_point(database, run, self._golden, card), passed
         except InputError as error:
             errors.append(str(error))

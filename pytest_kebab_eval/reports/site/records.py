@@ -11,10 +11,13 @@ import msgspec
 
 from pytest_kebab_eval.comparing.queries import passed_checks
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint
-from pytest_kebab_eval.model import ComparisonKind, Value
+from pytest_kebab_eval.metrics import Facts
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Value
 from pytest_kebab_eval.reports.html.markup import short, short_setting
 from pytest_kebab_eval.reports.wording import headline, lost_queries, verdict_effect
+from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
 
 CHANGES_KEPT = 20  # of a configuration
@@ -91,13 +94,22 @@ def _followed(checks: Iterable[str]) -> tuple[str, ...]:
     return tuple(check for check in checks if check in FOLLOWED)
 
 
-def passed_queries(card: Scorecard, compare_k: int) -> dict[str, tuple[str, ...]]:
+def passed_queries(card: Scorecard, golden: GoldenSet, compare_k: int) -> dict[str, tuple[str, ...]]:
     """The queries that pass each check that is followed; how they did is looked at once for all alike."""
+    queries = golden.by_id()
     found: dict[str, list[str]] = {check: [] for check in FOLLOWED}
-    for _, score, query_ids in alike(None, card, card.query_ids()):
-        for check in _followed(passed_checks(score, compare_k)) if score else ():
-            found[check] += query_ids
+    for _, score, query_ids in alike(None, card, queries):
+        if score is not None:
+            wrong = {query_id for query_id in query_ids if _is_wrong(queries[query_id], score.facts)}
+            for check in _followed(passed_checks(score, compare_k)):
+                found[check] += set(query_ids) - wrong if check == "answer" else query_ids
     return {check: tuple(sorted(query_ids)) for check, query_ids in found.items()}
+
+
+def _is_wrong(query: GoldenQuery, facts: Facts) -> bool:
+    """Whether an answer lacks a part of what is asked of it; `passed_checks` is content with either."""
+    needs_claim = any(len(claim) >= SHORTEST_CLAIM for claim in query.claims)
+    return facts.keeps_rules is False or (needs_claim and not facts.has_claim)
 
 
 def fingerprint(values: Sequence[Any]) -> str:

@@ -180,7 +180,7 @@ class Suite:
         for query_id, check in sorted(lost):
             step = None
             for run, comparison, passing in passed:
-                if query_id in passing[check]:
+                if query_id in passing.get(check, ()):
                     step = None
                 elif step is None and check in comparison.checks.get(query_id, ()):
                     step = _Step(query_id, check, self._before(run), run)
@@ -189,7 +189,7 @@ class Suite:
 
     def _before(self, run: SuiteRun) -> SuiteRun:
         """The run that it is compared with."""
-        return self._by_id[run.comparison.run_a or ""] if run.comparison else run
+        return self._by_id.get(run.comparison.run_a or "", run) if run.comparison else run
 
     def _described(self, steps: list[_Step]) -> OpenRegression:
         first = steps[0]

@@ -95,6 +95,21 @@ def test_an_answer_that_breaks_its_rule_since_is_an_open_regression(project: Pro
     assert "No open regression." in text_of(page(project))
 
 
+@pytest.mark.parametrize("part", ["in the vault", "30 days"])
+def test_an_answer_is_back_when_it_has_all_that_it_had(project: Project, part: str) -> None:
+    def answered(text: str) -> dict[str, Json]:
+        return {"q-001": result("c1", answer=answer(text))}
+
+    project.write_golden({"id": "q-001", "must_contain": ["30 days"], "claims": ["in the vault"]})
+    whole = answered("30 days in the vault")
+    project.make_database(r1=whole, r2=answered(part), r3=answered(part))
+    call("site", "site")
+    assert "1 open regression." in text_of(page(project))
+    add_run(project, "r4", whole, 4)
+    call("site", "site")
+    assert "No open regression." in text_of(page(project))
+
+
 def test_a_regression_that_was_fixed_is_not_open(project: Project) -> None:
     add_run(project, "c", FOUND, 4)
     call("site", "site")
