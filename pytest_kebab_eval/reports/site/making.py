@@ -101,7 +101,7 @@ class RunMaker:
         """Compare and write the report; None if that is not possible."""
         settings, briefs = self._settings_of(planned), Briefs()
         try:
-            inputs = find_inputs(settings)
+            inputs = find_inputs(settings, golden=self._golden)
             report = evaluate(settings, inputs, briefs=briefs).report
         except InputError as error:
             errors.append(str(error))
