@@ -25,6 +25,11 @@ COMMANDS = (
         "Bring a run from another system, all of it or, if a line is bad, nothing.",
     ),
     Deferred(
+        "init",
+        "init:init",
+        "Write a golden file, a recording test and a CI workflow that work at once.",
+    ),
+    Deferred(
         "lock",
         "golden:lock",
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
