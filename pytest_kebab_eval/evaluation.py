@@ -70,7 +70,7 @@ def evaluate(
         sides = runs.score(briefs)
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
         compared = compare_queries(
-            queries, Comparer(sides, runs.matcher.targets, changes, settings.compare_k)
+            runs.scorer.queries, Comparer(sides, runs.matcher.targets, changes, settings.compare_k)
         )
         counts = _counts(settings, sides, compared.per_query)
         totals = compare_totals(queries, sides.a, sides.b, compared.matched_by, counts)
