@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SESSION = pytest.StashKey["KebabSession"]()
 RECORDING = pytest.StashKey["RecordingSession"]()
 _HAS_NUMBERS = tuple(map(int, pytest.__version__.split(".")[:2])) >= (8, 4)
+MARKER = "kebab: a golden query, a gate or the snapshot of pytest-kebab-eval"
 NO_RUN = "no run is named: give --kebab-run-a and --kebab-run-b (or --kebab-record)"
 
 
@@ -73,6 +74,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start a session where a run is named, or is to be recorded."""
+    config.addinivalue_line("markers", MARKER)
     if config.option.help or config.option.version:
         return
     _refuse_runs_in_ini(config)
@@ -112,7 +114,8 @@ def _start_recording(config: pytest.Config, sources: Sources) -> None:
 
 def _sources(config: pytest.Config) -> Sources:
     def on_command_line(option: Option) -> Any:
-        return config.getoption(option.ini)
+        value = config.getoption(option.ini)
+        return _named_golden(config, value) if option.name == "golden" else value
 
     def in_ini(option: Option) -> Any:
         try:
@@ -132,6 +135,13 @@ def _sources(config: pytest.Config) -> Sources:
     )
 
 
+def _named_golden(config: pytest.Config, value: Any) -> Any:
+    """The golden file on the command line: the option's value, or one that is named as a test path."""
+    from pytest_kebab_eval.plugin.command_line import named_golden
+
+    return named_golden(config, value)
+
+
 def _ini_source(config: pytest.Config, option: Option) -> str:
     """An ini value, as an error names it: with its file, or as it was given on the command line."""
     overridden = {text.partition("=")[0] for text in config.getoption("override_ini") or ()}
@@ -144,7 +154,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes `kebab_query` is run for each golden query."""
     if "kebab_query" not in metafunc.fixturenames:
         return
-    golden = _golden(metafunc.config)
+    golden = _collected_golden(metafunc.config)
     if golden is None:
         nothing = pytest.param(None, id="no-run", marks=pytest.mark.skip(reason=NO_RUN))
         metafunc.parametrize("kebab_query", [nothing], scope="session")
@@ -155,6 +165,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(
         "kebab_query", queries, ids=[escaped(query.id) for query in queries], scope="session"
     )
+
+
+def _collected_golden(config: pytest.Config) -> GoldenSet | None:
+    """The same, while tests are collected."""
+    from pytest_kebab_eval.plugin.usage import collect_errors
+
+    with collect_errors():
+        return _golden(config)
 
 
 def _golden(config: pytest.Config) -> GoldenSet | None:

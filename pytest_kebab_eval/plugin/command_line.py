@@ -4,12 +4,47 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_kebab_eval.files import same_file
+from pytest_kebab_eval.text import safe_lines, shown_path
+
+# How a list of entries begins, after comments and what YAML may put before a document.
+_NOTHING = r"\ufeff?(?:\s|#[^\n]*\n|---[^\n]*\n|%[^\n]*\n)*"
+_YAML = re.compile(_NOTHING + r"(?:-\s|\[)")
+_BEGINNINGS = {".yaml": _YAML, ".yml": _YAML, ".json": re.compile(r"\s*\["), ".jsonl": re.compile(r"\s*\{")}
+_KEYS = [re.compile(rf"""(?:^|[\s{{,])["']?{key}["']?\s*:""") for key in ("id", "query")]
+_HEAD = 65_536  # characters, in which a golden file has its first entry
+
+
+def named_golden(config: pytest.Config, value: Any) -> Any:
+    """The golden file: the value of `--kebab-golden`, else the golden file that is named as a test path."""
+    paths = [path for path, _ in _named(config) if _looks_golden(path)]
+    first = paths[0] if value is None and paths else config.invocation_params.dir / (value or "")
+    other = next((path for path in paths if not same_file(path, first)), None)
+    if other is not None and value != "":
+        shown = f"{shown_path(first)} and {shown_path(other)}"
+        text = f"the command line names two golden files, {shown}; name one, by its path or by --kebab-golden"
+        raise pytest.UsageError(safe_lines(text))
+    return str(first) if value is None and paths else value
+
+
+def _looks_golden(path: Path) -> bool:
+    """Whether a file is a list of entries with an `id` and a `query`; other plugins have YAML files, too."""
+    beginning = _BEGINNINGS.get(path.suffix.lower())
+    if beginning is None or not path.is_file():
+        return False
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    return bool(beginning.match(head)) and all(key.search(head) for key in _KEYS)
 
 
 def names_items(config: pytest.Config, golden: Path) -> bool:
@@ -24,7 +59,8 @@ def reason_left_out(config: pytest.Config, golden: Path) -> str | None:
         return None
     if named and all(is_item for _, is_item in named):
         return "only tests of other files are named"
-    return _ignored_by(config, golden)
+    option = _ignoring_option(config, _below(golden, [path for path, _ in named]))
+    return f"{option} matches the golden file" if option else None
 
 
 def _named(config: pytest.Config) -> Iterator[tuple[Path, bool]]:
@@ -34,15 +70,25 @@ def _named(config: pytest.Config) -> Iterator[tuple[Path, bool]]:
         yield config.invocation_params.dir / path, bool(separator)
 
 
-def _ignored_by(config: pytest.Config, golden: Path) -> str | None:
-    """The option that keeps pytest from the golden file, or from a directory that it is in."""
-    path = Path(os.path.abspath(golden))  # noqa: PTH100  without resolving links, as pytest does
+def _below(golden: Path, named: list[Path]) -> list[Path]:
+    """The golden file and its directories, up to one that is named: pytest ignores nothing that is named."""
+    path = _absolute(golden)
     paths = [path, *path.parents]
-    options = config.known_args_namespace
-    here = config.invocation_params.dir
-    if any(Path(os.path.abspath(here / ignored)) in paths for ignored in options.ignore or ()):  # noqa: PTH100
-        return "--ignore matches the golden file"
-    globs = [os.path.abspath(here / glob) for glob in options.ignore_glob or ()]  # noqa: PTH100
-    if any(fnmatch.fnmatch(str(ignored), glob) for ignored in paths for glob in globs):
-        return "--ignore-glob matches the golden file"
+    starts = {_absolute(start) for start in named}
+    return paths[: next((number for number, parent in enumerate(paths) if parent in starts), len(paths))]
+
+
+def _ignoring_option(config: pytest.Config, paths: list[Path]) -> str | None:
+    """The option of the user's that keeps pytest from any of these."""
+    options, here = config.known_args_namespace, config.invocation_params.dir
+    if any(_absolute(here / ignored) in paths for ignored in options.ignore or ()):
+        return "--ignore"
+    globs = [str(_absolute(here / glob)) for glob in options.ignore_glob or ()]
+    if any(fnmatch.fnmatch(str(path), glob) for path in paths for glob in globs):
+        return "--ignore-glob"
     return None
+
+
+def _absolute(path: Path) -> Path:
+    """Without resolving links, as pytest compares paths."""
+    return Path(os.path.abspath(path))  # noqa: PTH100

@@ -17,7 +17,7 @@ import pytest
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.gc_freeze import freeze, skip_final_collection, unfreeze
 from pytest_kebab_eval.plugin.direct_reports import log_reports
-from pytest_kebab_eval.plugin.golden_file import file_nodeid
+from pytest_kebab_eval.plugin.golden_file import GoldenFile, file_nodeid
 from pytest_kebab_eval.plugin.headings import Headings
 from pytest_kebab_eval.plugin.items import KebabItem, QueryItem
 from pytest_kebab_eval.plugin.light_protocol import LightProtocol
@@ -113,8 +113,7 @@ class FastPath:
         if nextitem is None or nextitem.parent is not item.parent:
             return None
         outcome = item.kebab.find_verdict(item.query).outcome
-        is_fast = outcome in _FAST and not any(node.own_markers for node in item.iter_parents())
-        return outcome if is_fast else None
+        return outcome if outcome in _FAST and not _is_marked(item) else None
 
     def _add_headings(self) -> None:
         """Keep the reports of setups and teardowns apart, where there are many; those of workers are."""
@@ -139,6 +138,11 @@ def will_run_items(session: pytest.Session) -> bool:
     """Whether pytest's loop gets as far as running items."""
     options = session.config.option
     return not (options.collectonly or (session.testsfailed and not options.continue_on_collection_errors))
+
+
+def _is_marked(item: QueryItem) -> bool:
+    """Whether somebody has marked the item, or what it is in; the golden file has one mark, `kebab`."""
+    return any(len(node.own_markers) > isinstance(node, GoldenFile) for node in item.iter_parents())
 
 
 def _has_conftest(config: pytest.Config) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import SnapshotItem
+from pytest_kebab_eval.plugin.usage import collect_errors
 from pytest_kebab_eval.text import CI_COMMAND, printable, safe_lines
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class GoldenFile(pytest.File):
     def __init__(self, *, kebab: KebabSession, **more: Any) -> None:
         super().__init__(**more)
         self._kebab = kebab
+        self.add_marker("kebab")  # which its items inherit
 
     @classmethod
     def make(cls, kebab: KebabSession, path: Path, parent: pytest.Collector) -> GoldenFile:
@@ -34,9 +36,11 @@ class GoldenFile(pytest.File):
 
     def collect(self) -> Iterator[KebabItem]:
         """One item a golden query, one a gate, then the snapshot of the report."""
-        for query in self._kebab.load_golden().queries:
+        with collect_errors():
+            queries, gates = self._kebab.load_golden().queries, self._kebab.load_gates()
+        for query in queries:
             yield self._item(QueryItem, item_name(query), query=query)
-        for number, gate in enumerate(self._kebab.load_gates()):
+        for number, gate in enumerate(gates):
             yield self._item(GateItem, gate_name(gate), number=number)
         if self._kebab.wants_snapshot():
             yield self._item(SnapshotItem, "snapshot[compare-report]")

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.plugin.command_line import names_items
-from pytest_kebab_eval.plugin.golden_file import GoldenFile, gate_name, item_name
+from pytest_kebab_eval.plugin.golden_file import GoldenFile, file_nodeid, gate_name, item_name
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import brief
@@ -62,6 +62,8 @@ class Selection:
     def __init__(self, kebab: KebabSession) -> None:
         self._kebab = kebab
         self._config = kebab.config
+        self._golden_nodeid = file_nodeid(kebab.settings.golden.absolute(), kebab.config)
+        self._has_error = False
         self._session: pytest.Session | None = None
         self._collected: list[KebabItem] = []
         self._planned: list[KebabItem] = []
@@ -72,10 +74,15 @@ class Selection:
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
         """Collect the golden file, where pytest did not come across it."""
-        if not any(isinstance(item.parent, GoldenFile) for item in items):
+        is_there = self._has_error or any(isinstance(item.parent, GoldenFile) for item in items)
+        if not (is_there or self._kebab.reason_left_out):
             items.extend(session.genitems(self._kebab.make_golden_file(session)))
         self._collected = _ours(items)
         yield
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep whether pytest came across the golden file and could not read it."""
+        self._has_error |= report.failed and report.nodeid == self._golden_nodeid
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Keep what `--lf` and `--sw` left out."""
@@ -96,6 +103,8 @@ class Selection:
 
     def find_left_out(self) -> LeftOut:
         """What did not run, once the comparison is made."""
+        if self._kebab.reason_left_out:
+            return LeftOut()
         planned = {item.name: item for item in self._planned}
         kinds = Counter(map(type, planned.values()))
         queries = len(self._kebab.load_golden().queries) - kinds[QueryItem]

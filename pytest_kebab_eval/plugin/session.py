@@ -13,6 +13,7 @@ from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.evaluation import Evaluation
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
+from pytest_kebab_eval.plugin.command_line import reason_left_out
 from pytest_kebab_eval.plugin.evaluation_source import (
     EvaluationSource,
     OwnEvaluation,
@@ -61,6 +62,7 @@ class KebabSession:
     def __init__(self, config: pytest.Config, settings: Settings, source: EvaluationSource) -> None:
         self.config = config
         self.settings = settings
+        self.reason_left_out = reason_left_out(config, settings.golden)
         self._source = source
         self._verdicts: Mapping[str, Verdict] | None = None
         self._comparisons: dict[str, QueryComparison] | None = None
@@ -107,7 +109,7 @@ class KebabSession:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Evaluate before the first item asks for its verdict."""
-        if will_run_items(session):
+        if will_run_items(session) and not self.reason_left_out:
             _mark_skipped(session.items, self.evaluate().verdicts)
         return (yield)
 
@@ -135,6 +137,7 @@ class Controller:
         self.published = Published([], [])
         self.left_out = LeftOut()
         self.was_stopped = False
+        self._kebab = kebab
         self._config = kebab.config
         self._settings = kebab.settings
         self._source = source
@@ -145,7 +148,8 @@ class Controller:
     def pytest_sessionstart(self) -> None:
         """Check the input early; where xdist has workers, evaluate for them."""
         self._check_snapshot()
-        self._source.read_inputs()
+        if not self._config.option.collectonly:  # where it is an error of the golden file alone
+            self._source.read_inputs()
         if self._has_workers():
             self._source.evaluate()
 
@@ -165,7 +169,7 @@ class Controller:
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Store the aggregates and write the reports; an error there fails the session."""
-        evaluation = self._source.made
+        evaluation = None if self._kebab.reason_left_out else self._source.made
         if evaluation is not None and not self._has_workers():
             self.left_out = self._selection.find_left_out()
         if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:

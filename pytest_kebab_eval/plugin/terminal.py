@@ -40,12 +40,19 @@ class TerminalSummary:
 
     def pytest_report_header(self) -> list[str]:
         """Name what is compared."""
-        return [safe_lines(line) for line in _header_lines(self._source.read_inputs())]
+        try:
+            inputs = self._source.read_inputs()
+        except pytest.UsageError:  # with --collect-only, where the golden file shows it as its error
+            return []
+        return [safe_lines(line) for line in _header_lines(inputs)]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the comparison in total, what was written, and what could not be."""
-        evaluation = self._source.made
-        if evaluation is not None:
+        evaluation, reason = self._source.made, self._kebab.reason_left_out
+        if reason and not self._kebab.config.option.collectonly:
+            terminalreporter.section("kebab-eval", sep="-")
+            terminalreporter.write_line(safe_lines(f"the gate was left out: {reason}"))
+        elif evaluation is not None:
             self._print_summary(terminalreporter, evaluation.report)
             self._print_annotations(terminalreporter, evaluation.report)
 

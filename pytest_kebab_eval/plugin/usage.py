@@ -1,4 +1,4 @@
-"""Turns errors of the user's into pytest's: exit code 4, and a message without a traceback."""
+"""Turns errors of the user's into pytest's: a message without a traceback, and exit code 4."""
 
 from __future__ import annotations
 
@@ -18,3 +18,15 @@ def usage_errors() -> Iterator[None]:
         yield
     except KebabEvalError as error:
         raise pytest.UsageError(safe_lines(str(error))) from None
+
+
+@contextmanager
+def collect_errors() -> Iterator[None]:
+    """Raise a usage error from within as the error of the file that is being collected.
+
+    With `--collect-only`, as editors call pytest, the input is first read there, and other tests are listed.
+    """
+    try:
+        yield
+    except pytest.UsageError as error:
+        raise pytest.Collector.CollectError(safe_lines(str(error))) from None
