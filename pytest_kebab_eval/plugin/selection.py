@@ -125,7 +125,8 @@ class Selection:
 
     def _collects_some(self) -> bool:
         """Whether the user named items of the golden file, or wants those that failed last."""
-        return self._config.known_args_namespace.lf or names_items(self._config, self._kebab.settings.golden)
+        has_lf = bool(getattr(self._config.known_args_namespace, "lf", False))  # -p no:cacheprovider
+        return has_lf or names_items(self._config, self._kebab.settings.golden)
 
 
 def _ours(items: Sequence[pytest.Item]) -> list[KebabItem]:

@@ -59,6 +59,14 @@ def test_a_failing_query_is_missed_however_it_was_taken_out(project: Project, co
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
+def test_a_failing_query_is_missed_without_the_cache(project: Project) -> None:
+    """Then pytest has no option --lf."""
+    project.pytester.makeconftest(WHILE_COLLECTING)
+    outcome = project.pytest("-p", "no:cacheprovider")
+    outcome.stdout.fnmatch_lines([TAKEN_OUT])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.mark.parametrize(
     "args",
     [("-k", "query"), ("--deselect", "fixtures/other.yaml"), (GOLDEN,), (f"{GOLDEN}::query[q-002]",)],
