@@ -45,6 +45,8 @@ from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
 
+_EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail
+
 
 class Evaluation(Value, frozen=True, kw_only=True):
     """The outcome of one comparison: the report, and a verdict on each golden query."""
@@ -61,8 +63,13 @@ def evaluate(
     inputs: Inputs | None = None,
     today: datetime.date | None = None,
     briefs: Briefs | None = None,
+    *,
+    with_evidence: bool = True,
 ) -> Evaluation:
-    """Compare the two runs that the settings name, or judge run B alone; `briefs` is filled for a page."""
+    """Compare the two runs that the settings name, or judge run B alone.
+
+    `briefs` is filled for a page. Evidence is for messages that explain why a query fails.
+    """
     inputs = inputs or find_inputs(settings)
     queries, run_a, run_b = inputs.golden.queries, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
@@ -117,7 +124,7 @@ def evaluate(
         evidence = {
             query_id: runs.evidence(golden[query_id]).for_message(by_id.get(query_id))
             for query_id, verdict in verdicts.items()
-            if verdict.outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
+            if with_evidence and verdict.outcome in _EXPLAINED
         }
     return Evaluation(run_a=run_a, run_b=run_b, report=report, verdicts=verdicts, evidence=evidence)
 
@@ -316,7 +323,7 @@ def compare_runs(
         golden=_golden_path(golden),
         strict_chunker_version=strict_chunker_version,
     )
-    return evaluate(settings).report
+    return evaluate(settings, with_evidence=False).report
 
 
 _FROM_ENVIRONMENT = Sources(lambda option: None, environment=os.environ)
