@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.fields import first, text_of
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
+from pytest_kebab_eval.importers.fields import first, measured, milliseconds, text_of
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
 from pytest_kebab_eval.importers.passages import Passage, passages
 from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
@@ -45,7 +45,10 @@ def _case(source: Source, row: TableRow) -> Case:
         answer=text_of(first(values, ("actual_output", "actualOutput"))),
         expected=_passages(values.get("context")),
         references=(reference,) if reference else (),
-        more=_measured(values),
+        more=measured(
+            elapsed_ms=milliseconds(first(values, ("completion_time", "completionTime"))),
+            cost_usd=first(values, ("token_cost", "tokenCost")),
+        ),
     )
 
 
@@ -60,20 +63,6 @@ def _with_source(part: Any) -> Any:
     """A passage that names its source, which a dataset has as text, and a test run as an object."""
     match = _WITH_SOURCE.fullmatch(part) if isinstance(part, str) else None
     return {"source": match[1], "text": match[2]} if match else part
-
-
-def _measured(values: Json) -> Json:
-    seconds, cost = (
-        first(values, names) for names in (("completion_time", "completionTime"), ("token_cost", "tokenCost"))
-    )
-    return {
-        **({"elapsed_ms": seconds * 1000} if _is_amount(seconds) else {}),
-        **({"cost_usd": cost} if _is_amount(cost) else {}),
-    }
-
-
-def _is_amount(given: Any) -> bool:
-    return isinstance(given, (int, float)) and not isinstance(given, bool) and given >= 0
 
 
 def _is_results(sample: Sample) -> bool:

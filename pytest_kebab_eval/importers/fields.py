@@ -39,6 +39,7 @@ PASSAGES = (
 EXPECTED_PASSAGES = ("reference_contexts", "expected_contexts", "gold_contexts", *PASSAGES)
 _ROLES = ("role", "type")
 _USERS = frozenset({"user", "human"})
+_MAX_AMOUNT = 1e12  # of milliseconds or dollars; a larger one is a mistake
 
 
 def first(values: Mapping[str, Any], names: Iterable[str]) -> Any:
@@ -51,6 +52,28 @@ def text_of(given: Any) -> str | None:
     if given is None or isinstance(given, str):
         return given
     return msgspec.json.encode(given).decode()
+
+
+def measured(**given: Any) -> Json:
+    """Times and costs as fields of a result, without those that are no sensible number."""
+    amounts = {name: _amount(value) for name, value in given.items()}
+    return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
+def _amount(given: Any) -> float | None:
+    if given is None or isinstance(given, bool):
+        return None
+    try:
+        amount = float(given)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return amount if 0 <= amount < _MAX_AMOUNT else None
+
+
+def milliseconds(seconds: Any) -> float | None:
+    """A time in seconds, in milliseconds; None if it is none."""
+    amount = _amount(seconds)
+    return None if amount is None else amount * 1000
 
 
 def opened(given: Any) -> Any:

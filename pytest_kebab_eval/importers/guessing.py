@@ -51,7 +51,8 @@ def _guesses(importer: Importer, paths: Sequence[str], samples: Sequence[Sample]
     for options in permutations(importer.options, len(paths)):
         fits = all(option.fits(sample) for option, sample in zip(options, samples, strict=True))
         if fits and importer.missing([option.name for option in options]) is None:
-            yield Guess(importer, {option.name: path for option, path in zip(options, paths, strict=True)})
+            by_name = {option.name: path for option, path in zip(options, paths, strict=True)}
+            yield Guess(importer, {name: by_name[name] for name in importer.option_names if name in by_name})
 
 
 def _seen(importers: Iterable[Importer], paths: Sequence[str], samples: Sequence[Sample]) -> str:

@@ -7,7 +7,6 @@ own tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pytest_kebab_eval.importers.cases import Case, imported_cases
 from pytest_kebab_eval.importers.fields import (
@@ -15,6 +14,8 @@ from pytest_kebab_eval.importers.fields import (
     answer_in,
     first,
     grouped,
+    measured,
+    milliseconds,
     passages_in,
     question_in,
     references_in,
@@ -49,7 +50,7 @@ def _case(source: Source, row: TableRow, *, has_examples: bool) -> Case:
         answer=answer_in(outputs),
         expected=passages_in(reference, EXPECTED_PASSAGES),
         references=references_in(reference),
-        more={"error": text_of(values.get("error")) or None, **_elapsed(values)},
+        more={"error": text_of(values.get("error")) or None, **_times(values)},
     )
 
 
@@ -72,17 +73,9 @@ def _question(source: Source, row: TableRow) -> str:
     return question_in(inputs)
 
 
-def _elapsed(values: Json) -> Json:
+def _times(values: Json) -> Json:
     """How long the run took: the SDK's tables have seconds."""
-    seconds = _number(first(values, ("execution_time", "latency")))
-    return {} if seconds is None or not 0 <= seconds < 1e9 else {"elapsed_ms": seconds * 1000}
-
-
-def _number(given: Any) -> float | None:
-    try:
-        return None if given is None or isinstance(given, bool) else float(given)
-    except (TypeError, ValueError):
-        return None
+    return measured(elapsed_ms=milliseconds(first(values, ("execution_time", "latency"))))
 
 
 def _is_results(sample: Sample) -> bool:

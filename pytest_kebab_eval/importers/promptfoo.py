@@ -14,6 +14,7 @@ from pytest_kebab_eval.importers.fields import (
     QUESTION,
     answer_in,
     first,
+    measured,
     opened,
     passages_in,
     text_of,
@@ -83,7 +84,7 @@ def _case(row: TableRow, question: str, variables: Json, name: str) -> Case:
         answer=answer_in(output) if answer_in(output) is not None else text_of(output),
         expected=passages_in({**_mapping(test.get("metadata")), **variables}, _EXPECTED),
         rules=_rules(assertions),
-        more=_measured(values, response),
+        more=_outcome(values, response),
     )
 
 
@@ -115,7 +116,7 @@ def _rules(assertions: Iterable[Json]) -> Json:
     rules: dict[str, list[str]] = {}
     answer = None
     for assertion in assertions:
-        kind, value = assertion.get("type"), assertion.get("value")
+        kind, value = str(assertion.get("type")), assertion.get("value")
         texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
         if kind in _RULES:
             rules.setdefault(_RULES[kind], []).extend(text for text in texts if text.strip())
@@ -127,22 +128,15 @@ def _rules(assertions: Iterable[Json]) -> Json:
     }
 
 
-def _measured(values: Json, response: Json) -> Json:
+def _outcome(values: Json, response: Json) -> Json:
     failed = response.get("error") or (values.get("error") if values.get("failureReason") == _ERROR else None)
-    amounts = {"elapsed_ms": values.get("latencyMs"), "cost_usd": values.get("cost")}
-    return {
-        "error": text_of(failed) or None,
-        **{
-            name: amount
-            for name, amount in amounts.items()
-            if isinstance(amount, (int, float)) and not isinstance(amount, bool) and amount >= 0
-        },
-    }
+    times = measured(elapsed_ms=values.get("latencyMs"), cost_usd=values.get("cost"))
+    return {"error": text_of(failed) or None, **times}
 
 
 def _provider(values: Json) -> str:
     provider = values.get("provider")
-    named = first(provider, ("label", "id")) if isinstance(provider, Mapping) else provider
+    named = (provider.get("label") or provider.get("id")) if isinstance(provider, Mapping) else provider
     return text_of(named) or ""
 
 
