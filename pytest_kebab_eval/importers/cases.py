@@ -1,7 +1,8 @@
 """Questions with what was retrieved, answered and expected, one a row -> a run and its golden queries.
 
 A row without an id of its own gets one that is made of its question; a question that is there again gets a
-number after it. A reference answer is text that an answer, and a retrieved passage, should contain.
+number after it. A reference answer is text that an answer, and a retrieved passage, should contain. Where
+passages are expected by their texts, those that were retrieved are known by their texts, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pytest_kebab_eval.importers.importer import Imported, Json, golden_entry, result_json
 from pytest_kebab_eval.importers.joining import Ids, Join
-from pytest_kebab_eval.importers.passages import Passage, hit, text_id
+from pytest_kebab_eval.importers.passages import Passage, distinct, hit, text_id
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.text import printable
 
@@ -32,6 +33,11 @@ class Case(NamedTuple):
     rules: Mapping[str, Any] = {}
     more: Mapping[str, Any] = {}
 
+    @property
+    def expects_texts(self) -> bool:
+        """Whether passages are expected that have no id of their own."""
+        return any(passage.is_known_by_text for passage in self.expected)
+
 
 def imported_cases(
     results: Source, cases: Iterable[Case], dataset: Source | None = None, expected: Iterable[Case] = ()
@@ -39,28 +45,32 @@ def imported_cases(
     """The run of all cases; what is expected is that of the dataset, or of the cases if there is none."""
     golden: dict[str, Json] = {}
     known: dict[str, str] = {}
+    by_text: set[str] = set()
     if dataset:
         for name, case in _with_ids(dataset, expected, {}):
             golden[name] = _golden(dataset, name, case)
+            if case.expects_texts:
+                by_text.add(name)
             if case.id:
                 known.setdefault(text_id(case.question, "q"), case.id)
     if dataset and not golden:
         raise dataset.error(None, "there are no rows in this file")
     found = Ids(results, "question")
-    read = found.adding(_results(results, _with_ids(results, cases, known), None if dataset else golden))
+    named = _with_ids(results, cases, known)
+    read = found.adding(_results(results, named, by_text, None if dataset else golden))
     join = Join(found, Ids(dataset, "question", golden)) if dataset else None
     return Imported(read, golden.values, {}, join)
 
 
 def _results(
-    source: Source, cases: Iterable[tuple[str, Case]], golden: dict[str, Json] | None
+    source: Source, cases: Iterable[tuple[str, Case]], by_text: set[str], golden: dict[str, Json] | None
 ) -> Iterator[tuple[str, bytes]]:
     """The results as they are read; golden entries go into `golden`, if that is given."""
     for name, case in cases:
         if golden is not None:
             golden[name] = _golden(source, name, case)
         try:
-            yield name, _result(name, case)
+            yield name, _result(name, case, by_text=case.expects_texts or name in by_text)
         except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
             raise source.error(case.line, "this has a character that is not Unicode text") from None
 
@@ -88,8 +98,9 @@ def _free_id(name: str, taken: Mapping[str, int]) -> str:
     return numbered
 
 
-def _result(name: str, case: Case) -> bytes:
-    hits = [hit(rank, passage) for rank, passage in enumerate(case.retrieved, start=1)]
+def _result(name: str, case: Case, *, by_text: bool) -> bytes:
+    retrieved = distinct(passage.by_text() for passage in case.retrieved) if by_text else case.retrieved
+    hits = [hit(rank, passage) for rank, passage in enumerate(retrieved, start=1)]
     answer = None if case.answer is None else {"answer": case.answer, "grounded": True, "citations": []}
     return result_json(name, case.question, hits, answer, **case.more)
 

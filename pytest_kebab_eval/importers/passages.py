@@ -32,6 +32,15 @@ class Passage(NamedTuple):
     text: str | None = None
     doc_id: str | None = None
 
+    @property
+    def is_known_by_text(self) -> bool:
+        """Whether it has no id of its own."""
+        return self.text is not None and self.id == text_id(self.text, "text")
+
+    def by_text(self) -> Passage:
+        """The same passage with an id that is made of its text, if that is there."""
+        return self._replace(id=text_id(self.text, "text")) if self.text and self.text.strip() else self
+
 
 def text_id(text: str, prefix: str) -> str:
     """An id for a text, whatever its spacing."""
@@ -47,10 +56,15 @@ def passages(given: Any, ids: Any = None) -> tuple[Passage, ...]:
         found = [Passage(name) for name in names]
     elif len(names) == len(found):
         found = [item._replace(id=name) if item else None for item, name in zip(found, names, strict=True)]
-    distinct: dict[str, Passage] = {}
-    for item in filter(None, found):
-        distinct.setdefault(item.id, item)
-    return tuple(distinct.values())
+    return distinct(filter(None, found))
+
+
+def distinct(given: Iterable[Passage]) -> tuple[Passage, ...]:
+    """The passages without those whose id was there before."""
+    found: dict[str, Passage] = {}
+    for passage in given:
+        found.setdefault(passage.id, passage)
+    return tuple(found.values())
 
 
 def _passage(item: Any) -> Passage | None:

@@ -193,6 +193,19 @@ def test_an_unknown_format_is_wrong_use(db: Path) -> None:
     assert call("import", "excel", "--db", db).code == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "is_what"),
+    [
+        ("wfgy", "prompts for grounded answers"),
+        ("eval-harness", "a Laravel package"),
+        ("helloworld", "over notes"),
+    ],
+)
+def test_the_help_says_what_formats_are_that_few_know(name: str, is_what: str) -> None:
+    lines = [line.split() for line in call("import", "--help").lines]
+    assert any(words[:1] == [name] and is_what in " ".join(words) for words in lines)
+
+
 def test_an_import_has_no_commit(db: Path) -> None:
     import_files(TREC)
     assert rows(db, "SELECT commit_hash FROM eval_runs") == [(None,)]

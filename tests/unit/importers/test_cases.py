@@ -214,6 +214,32 @@ def test_results_without_an_example_id_are_joined_by_their_question(tmp_path: Pa
     assert answer(bring(tmp_path, "langsmith", files), "e1") == "me"
 
 
+@pytest.mark.parametrize("has_examples", [True, False])
+def test_passages_with_ids_are_known_by_their_texts_where_texts_are_expected(
+    tmp_path: Path, has_examples: bool
+) -> None:
+    found = [{"id": f"uuid-{text}", "page_content": text} for text in ("a", "b")]
+    row = {"example_id": "e1", "inputs": {"question": "Who?"}, "outputs": {"documents": found}}
+    reference = {"contexts": ["b"]}
+    files = {
+        True: {
+            "results.jsonl": jsonl(row),
+            "examples.jsonl": jsonl({"id": "e1", "inputs": row["inputs"], "outputs": reference}),
+        },
+        False: {"results.jsonl": jsonl(row | {"reference": reference})},
+    }[has_examples]
+    assert bring(tmp_path, "langsmith", files).metrics().mrr == 0.5
+
+
+def test_passages_with_ids_are_known_by_them_where_ids_are_expected(tmp_path: Path) -> None:
+    row = {
+        "inputs": {"question": "Who?"},
+        "outputs": {"documents": [{"id": "x", "text": "old"}, {"id": "y", "text": "new words"}]},
+        "reference": {"documents": [{"id": "y", "text": "words"}]},
+    }
+    assert bring(tmp_path, "langsmith", {"results.jsonl": jsonl(row)}).metrics().mrr == 0.5
+
+
 # -- Langfuse ------------------------------------------------------------------------------------
 
 
