@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import random
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -59,6 +60,23 @@ def test_what_ragas_writes_is_read(made: Path) -> None:
     frame.to_json(made / "frame.json", orient="records")
     for name in ("own.csv", "own.jsonl", "frame.csv", "frame.json"):
         assert_read(made, "ragas", made / name)
+
+
+def test_recall_by_ids_is_that_of_ragas(made: Path) -> None:
+    ragas = pytest.importorskip("ragas", exc_type=ImportError)
+    metrics = pytest.importorskip("ragas.metrics")
+    rows: list[dict[str, Any]] = [
+        {"user_input": f"{seed}?", "retrieved_context_ids": sample[:5], "reference_context_ids": sample[3:8]}
+        for seed in range(6)
+        for sample in [random.Random(seed).sample(range(8), 8)]
+    ]
+    rows[0]["reference_context_ids"] = rows[0]["retrieved_context_ids"][:2]
+    dataset = ragas.EvaluationDataset.from_list(rows)
+    dataset.to_jsonl(made / "results.jsonl")
+    metric = metrics.IDBasedContextRecall()
+    theirs = [metric.single_turn_score(sample) for sample in dataset.samples]
+    brought = bring(made.parent, "ragas", {"results.jsonl": (made / "results.jsonl").read_bytes()})
+    assert brought.metrics().by_name()["recall@5"] == pytest.approx(sum(theirs) / len(theirs), abs=1e-4)
 
 
 def test_arrays_that_numpy_prints_are_read(made: Path) -> None:
