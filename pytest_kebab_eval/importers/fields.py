@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -51,7 +52,10 @@ def text_of(given: Any) -> str | None:
     """Text as it is; None stays None, and another value is written as JSON."""
     if given is None or isinstance(given, str):
         return given
-    return msgspec.json.encode(given).decode()
+    try:
+        return msgspec.json.encode(given).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which is written as its escape
+        return json.dumps(given)
 
 
 def measured(**given: Any) -> Json:

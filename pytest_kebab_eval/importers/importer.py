@@ -82,7 +82,7 @@ def golden_entry(source: Source, line: int, fields: Json) -> Json:
         field: value for field, value in fields.items() if value is not None and value not in ("", [], {})
     }
     problems: list[Problem] = []
-    check_entries([Entry(entry, line, {})], problems)
+    list(check_entries([Entry(entry, line, {})], problems))
     if problems:
         raise source.error(line, problems[0].text)
     return entry

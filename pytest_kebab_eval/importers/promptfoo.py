@@ -93,7 +93,7 @@ def _question(values: Json, variables: Json) -> str:
     found = first(variables, QUESTION)
     if found is None:
         prompt = _mapping(values.get("prompt"))
-        found = prompt.get("raw") if not variables else {**variables, "context": None}
+        found = {name: value for name, value in variables.items() if name != "context"} or prompt.get("raw")
     return text_of(found) or ""
 
 

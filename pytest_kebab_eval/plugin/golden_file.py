@@ -28,7 +28,7 @@ class GoldenFile(pytest.File):
     @classmethod
     def make(cls, kebab: KebabSession, path: Path, parent: pytest.Collector) -> GoldenFile:
         """The collector, with the same node id however pytest came to the file; it can be pasted back."""
-        nodeid = safe_lines(printable(Path(os.path.relpath(path, kebab.config.rootpath)).as_posix()))
+        nodeid = file_nodeid(path, kebab.config)
         file: GoldenFile = cls.from_parent(parent, path=path, nodeid=nodeid, kebab=kebab)
         return file
 
@@ -48,6 +48,11 @@ class GoldenFile(pytest.File):
             self, name=name, nodeid=f"{self.nodeid}::{name}", kebab=self._kebab, **more
         )
         return item
+
+
+def file_nodeid(path: Path, config: pytest.Config) -> str:
+    """The node id of the golden file."""
+    return safe_lines(printable(Path(os.path.relpath(path, config.rootpath)).as_posix()))
 
 
 def item_name(query: GoldenQuery) -> str:

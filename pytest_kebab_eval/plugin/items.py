@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -54,22 +54,19 @@ class FailureText:
 class KebabItem(pytest.Item):
     """An item that fails without a traceback."""
 
-    def __init__(self, *, kebab: KebabSession, **more: Any) -> None:
+    def __init__(self, *, kebab: KebabSession, line: int = 1, **more: Any) -> None:
         super().__init__(**more)
         self.kebab = kebab
-
-    line = 1
+        self.line = line
+        # What pytest derives from `reportinfo`, without resolving the golden file's path for each item.
+        self.location = (self.nodeid.partition("::")[0], line - 1, self.name)
 
     def set_properties(self, properties: Iterable[tuple[str, object]]) -> None:
         """Replace the item's `kebab_` properties, so that an item that is run again has each once."""
-        others = [pair for pair in self.user_properties if not pair[0].startswith("kebab_")]
-        self.user_properties[:] = [*others, *properties]
-
-    @cached_property
-    def location(self) -> tuple[str, int | None, str]:
-        """What pytest derives from `reportinfo`, without resolving the golden file's path for each item."""
-        file = self.nodeid.partition("::")[0]
-        return file, self.line - 1, self.name
+        if self.user_properties:
+            others = [pair for pair in self.user_properties if not pair[0].startswith("kebab_")]
+            self.user_properties[:] = others
+        self.user_properties.extend(properties)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Where the item is, for pytest's reports: its line in the golden file, counted from 0."""
@@ -86,9 +83,8 @@ class QueryItem(KebabItem):
     """A golden query."""
 
     def __init__(self, *, query: GoldenQuery, **more: Any) -> None:
-        super().__init__(**more)
+        super().__init__(line=query.line, **more)
         self.query = query
-        self.line = query.line
 
     def set_query_properties(self) -> None:
         """Set what reports such as JUnit's show of the query."""
@@ -103,6 +99,11 @@ class QueryItem(KebabItem):
         if verdict.outcome is not Outcome.PASSED:
             raise Failure(self._explain(verdict))
 
+    def failure_text(self) -> FailureText:
+        """How it is shown that the item fails."""
+        text = self._explain(self.kebab.find_verdict(self.query))
+        return FailureText(text, printable(str(self.path)), self.line)
+
     def _explain(self, verdict: Verdict) -> str:
         query, kebab = self.query, self.kebab
         shown = kebab.evaluate().evidence.get(query.id)
@@ -110,14 +111,26 @@ class QueryItem(KebabItem):
         return explain(query, verdict, kebab.find_comparison(query), shown, where)
 
 
-def query_properties(comparison: QueryComparison | None) -> Iterator[tuple[str, object]]:
+def query_properties(comparison: QueryComparison | None) -> tuple[tuple[str, object], ...]:
     """What JUnit XML and other reports show of a query beside its outcome."""
-    if comparison is not None:
-        yield "kebab_kind", comparison.kind.value if comparison.kind else "none"
-        yield "kebab_a_hit_rank", _or_none(comparison.a_hit_rank)
-        yield "kebab_b_hit_rank", _or_none(comparison.b_hit_rank)
-        yield "kebab_checks", ",".join(comparison.checks) or "none"
-        yield "kebab_cause", comparison.cause or "none"
+    if comparison is None:
+        return ()
+    kind = comparison.kind.value if comparison.kind else "none"
+    ranks = (_or_none(comparison.a_hit_rank), _or_none(comparison.b_hit_rank))
+    return _properties(kind, *ranks, tuple(comparison.checks), comparison.cause or "none")
+
+
+@lru_cache(maxsize=1_000)  # most queries share them with others
+def _properties(
+    kind: str, a_rank: float | str, b_rank: float | str, checks: tuple[str, ...], cause: str
+) -> tuple[tuple[str, object], ...]:
+    return (
+        ("kebab_kind", kind),
+        ("kebab_a_hit_rank", a_rank),
+        ("kebab_b_hit_rank", b_rank),
+        ("kebab_checks", ",".join(checks) or "none"),
+        ("kebab_cause", cause),
+    )
 
 
 def _or_none(value: float | None) -> float | str:

@@ -44,7 +44,7 @@ def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
     session = KebabSession(config, settings, received_evaluation(config, settings) or own)
     register = config.pluginmanager.register
     register(session, "kebab-eval-session")
-    FastPath(config).register()
+    FastPath(config, settings.golden.absolute()).register()
     if not hasattr(config, "workerinput"):
         controller = Controller(config, settings, own)
         register(controller, "kebab-eval-controller")
@@ -59,6 +59,7 @@ class KebabSession:
         self.config = config
         self.settings = settings
         self._source = source
+        self._verdicts: Mapping[str, Verdict] | None = None
         self._comparisons: dict[str, QueryComparison] | None = None
 
     def load_golden(self) -> GoldenSet:
@@ -75,7 +76,9 @@ class KebabSession:
 
     def find_verdict(self, query: GoldenQuery) -> Verdict:
         """The verdict on a query."""
-        return self.evaluate().verdicts[query.id]
+        if self._verdicts is None:
+            self._verdicts = self.evaluate().verdicts
+        return self._verdicts[query.id]
 
     def find_comparison(self, query: GoldenQuery) -> QueryComparison | None:
         """What became of a query between the runs; None if it is in neither."""
@@ -197,7 +200,8 @@ class Controller:
 
     def _publish(self, evaluation: Evaluation) -> Published:
         context, error = self._make_context(evaluation.report)
-        published = publish(self._settings, self._source.read_inputs(), evaluation, context)
+        source = self._source
+        published = publish(self._settings, source.read_inputs(), evaluation, context, source.briefs)
         if error is not None:
             text = brief(f"{type(error).__name__}: {error}", 200)
             published.errors.append(f"pytest_kebab_report_context failed: {text}")

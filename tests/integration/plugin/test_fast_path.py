@@ -9,59 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import result
 from tests.integration.conftest import Project
-
-# The plugins of the development environment that close the fast path.
-ALONE = [
-    flag
-    for name in ("html", "metadata", "rerunfailures", "timeout", "cov", "playwright", "base_url")
-    for flag in ("-p", f"no:{name}")
-]
-STANDARD = "def pytest_runtest_setup(item): pass\n"
-# Prints for every report of a call whether it came by the fast path, whose only keyword is the name.
-TELLS = """
-def pytest_runtest_logreport(report):
-    if report.when == "call" and "query[" in report.nodeid:
-        print("FAST" if len(report.keywords) == 1 else "STANDARD", report.nodeid, report.outcome)
-"""
+from tests.integration.plugin.ways_to_run import ALONE, STANDARD, kinds, several, ways
 
 
-def several(project: Project) -> Project:
-    """Two queries that pass, one that fails, one that is skipped, one more that passes."""
-    ids = ["one", "two", "lost", "unasked", "three", "four"]
-    project.write_golden(*({"id": name, "expected_chunk_ids": [f"c-{name}"]} for name in ids))
-    there = [name for name in ids if name != "unasked"]
-    found = {name: result(f"c-{name}") for name in there}
-    project.make_database(A=found, B={**found, "lost": result("c9")})
-    return project
-
-
-def paths(project: Project, *options: str) -> dict[str, str]:
-    project.pytester.makeconftest(TELLS)
-    printed = project.pytest(*options, "-s").stdout.str()
-    found = re.findall(r"(FAST|STANDARD) \S+query\[(\w+)\] (\w+)", printed)
-    return {name: f"{path.lower()} {outcome}" for path, name, outcome in found}
-
-
-def test_items_that_pass_take_the_fast_path_and_others_do_not(project: Project) -> None:
-    assert paths(several(project), *ALONE) == {
-        "one": "fast passed",
-        "two": "fast passed",
-        "lost": "standard failed",
-        "three": "fast passed",
+def test_items_that_pass_or_fail_take_the_fast_path_and_others_do_not(project: Project) -> None:
+    assert ways(several(project), *ALONE) == {
+        "one": "direct passed",
+        "two": "direct passed",
+        "lost": "direct failed",
+        "three": "direct passed",
         "four": "standard passed",  # the last one, which tears down what others set up
     }
 
 
-@pytest.mark.parametrize("plugin", ["html", "rerunfailures", "timeout"])
-def test_a_plugin_with_hooks_that_it_does_not_call_closes_it(project: Project, plugin: str) -> None:
-    pytest.importorskip({"html": "pytest_html"}.get(plugin, f"pytest_{plugin}"))
-    kept = ["metadata"] if plugin == "html" else []
-    others = [flag for flag in ALONE if flag not in (f"no:{name}" for name in (plugin, *kept))]
-    flags = [flag for flag in others if flag != "-p"]
-    taken = paths(several(project), *(word for flag in flags for word in ("-p", flag)))
-    assert set(taken.values()) == {"standard passed", "standard failed"}
+@pytest.mark.parametrize("option", ["-x", "--sw", "--pdb"])
+def test_where_something_is_to_be_done_about_failures_they_do_not_take_it(
+    project: Project, option: str
+) -> None:
+    taken = ways(several(project), *ALONE, option)
+    assert (taken["one"], taken["lost"]) == ("direct passed", "standard failed")
 
 
 @pytest.mark.parametrize("hook", ["setup", "call", "teardown"])
@@ -72,10 +39,7 @@ def test_a_hook_of_a_conftest_closes_it(project: Project, hook: str) -> None:
 
 
 def test_showing_the_setup_closes_it(project: Project) -> None:
-    assert set(paths(several(project), *ALONE, "--setup-show").values()) == {
-        "standard passed",
-        "standard failed",
-    }
+    assert kinds(ways(several(project), *ALONE, "--setup-show")) == {"standard"}
 
 
 def without_times(text: str) -> str:

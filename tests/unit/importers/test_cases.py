@@ -273,3 +273,25 @@ def test_traces_of_another_run_are_refused(tmp_path: Path) -> None:
     }
     says = "traces.jsonl: none of its traces is linked to a dataset item; name the run items of the same run"
     assert refusal(tmp_path, "langfuse", files) == says
+
+
+def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
+    # JSON documents can spell one, which JSONL's reader refuses by itself.
+    files = {"results.json": '[{"user_input": "Who?", "response": "\\ud800"}]'}
+    says = "results.json:1: this has a character that is not Unicode text"
+    assert refusal(tmp_path, "ragas", files) == says
+
+
+def test_only_archived_items_are_nothing_to_expect(tmp_path: Path) -> None:
+    archived = jsonl(item(1, FIRST) | {"status": "ARCHIVED"})
+    files = {"traces.jsonl": jsonl(langfuse(1, FIRST)), "items.jsonl": archived}
+    assert refusal(tmp_path, "langfuse", files) == "items.jsonl: there are no rows in this file"
+
+
+def test_the_question_of_a_test_without_a_known_variable_is_all_of_them(tmp_path: Path) -> None:
+    rows = [
+        promptfoo(0, FIRST) | {"vars": {"topic": "keys"}},
+        promptfoo(1, FIRST) | {"vars": {}, "testCase": {}},
+    ]
+    brought = bring(tmp_path, "promptfoo", {"results.jsonl": jsonl(*rows)})
+    assert [query.query for query in brought.queries().queries] == ['{"topic":"keys"}', FIRST]

@@ -93,6 +93,7 @@ def test_ids_that_are_kept_apart_are_those_of_the_passages() -> None:
         ({"messages": [{"role": "user", "content": "Who?"}, {"type": "human", "content": "Why?"}]}, "Why?"),
         ([{"role": "system", "content": "Be nice."}], '[{"role":"system","content":"Be nice."}]'),
         ({"a": 1, "b": 2}, '{"a":1,"b":2}'),
+        ({"a": "\ud800", "b": 2}, '{"a": "\\ud800", "b": 2}'),
         (None, ""),
     ],
 )

@@ -115,6 +115,8 @@ def test_queries_get_their_texts(tmp_path: Path) -> None:
         ('{"q": {"a": 1},\n"q": {}}', "run.json:2: the query 'q' is there already"),
         ('{"q": {" ": 1}}', "run.json:1: query 'q' has a document without an id"),
         ('{" ": {"a": 1}}', "run.json:1: the id of a query is empty"),
+        ("{}", "run.json: there are no queries in this file"),
+        (f'{{"q": {{"a": {10**400}}}}}', "run.json:1: 'a' of query 'q' has 1000"),
         ('{"q": {"\\ud800": 1}}', "run.json:1: this has a character that is not Unicode text"),
         ('{"q": {"a": 1}}\n{}', "run.json:2: this is not JSON: there is something after its end"),
         ('{"q": ' * 3000, "run.json:1: this is nested too deeply"),
@@ -246,3 +248,8 @@ def test_what_ir_datasets_exports_is_read(tmp_path: Path) -> None:
 )
 def test_a_bad_line_of_json_is_named(tmp_path: Path, qrels: str, says: str) -> None:
     assert refusal(tmp_path, "ir-datasets", {"run.tsv": "q\td\t1\n", "qrels.jsonl": qrels}).startswith(says)
+
+
+def test_a_quote_that_never_ends_is_refused(tmp_path: Path) -> None:
+    files = {"run.tsv": "q\td\t1\n", "qrels.tsv": 'q\td\t1\nq\t"d\t1\n'}
+    assert refusal(tmp_path, "ir-datasets", files).startswith("qrels.tsv:2: this is not TSV: ")

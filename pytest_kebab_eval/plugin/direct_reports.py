@@ -1,0 +1,49 @@
+"""The reports of an item whose verdict is known, logged without pytest's protocol."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import pytest
+
+from pytest_kebab_eval.plugin.items import QueryItem
+from pytest_kebab_eval.plugin.light_protocol import CALL, Phase, Reported
+
+
+def log_reports(item: pytest.Item, reported: Reported, *, failed: bool) -> None:
+    """Report that an item passed or failed, as pytest would."""
+    hook, nodeid, location = item.ihook, item.nodeid, item.location
+    if reported.start_and_finish:
+        hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+    for report in _reports(item, reported.phases, failed=failed):
+        hook.pytest_runtest_logreport(report=report)
+    if reported.start_and_finish:
+        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+
+
+def _reports(item: pytest.Item, phases: Sequence[Phase], *, failed: bool) -> Iterator[pytest.TestReport]:
+    now = time.time()
+    for when in phases:
+        failure: Any = None
+        if when == "call" and isinstance(item, QueryItem):
+            item.set_query_properties()
+            failure = item.failure_text() if failed else None
+        yield pytest.TestReport(
+            getattr(item, "id", item.nodeid),  # what newer versions of pytest parse the node id into
+            item.location,
+            _keywords(item, phases),
+            "failed" if failure else "passed",
+            failure,
+            when,
+            start=now,
+            stop=now,
+            user_properties=item.user_properties,
+        )
+
+
+def _keywords(item: pytest.Item, phases: Sequence[Phase]) -> dict[str, Literal[1]]:
+    """All of the item's, where somebody else sees the reports."""
+    keywords: Any = (item.name,) if phases is CALL else item.keywords
+    return dict.fromkeys(keywords, 1)
