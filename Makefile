@@ -2,14 +2,16 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+BENCH_VENV := build/bench-venv
 SITE_VENV := build/site-venv
 RELEASE_VENV := build/release-venv
+TEMPLATES_VENV := build/templates-venv
 SECONDS ?= 60
 KILLS ?= 300
 FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types coverage check reference bench fuzz faults docs site sdist clean
+.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults docs site sdist clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -43,21 +45,37 @@ lint: $(VENV)/.installed ## ruff: format and rules
 types: $(VENV)/.installed ## mypy --strict on source and tests
 	$(BIN)/mypy
 
+# An environment of its own, as for the site: pre-commit depends on platformdirs.
+$(TEMPLATES_VENV)/.installed: pyproject.toml $(VENV)/.package
+	$(PYTHON) -m venv $(TEMPLATES_VENV)
+	$(PIP) --python $(TEMPLATES_VENV) install --group templates
+	@touch $@
+
+templates: $(TEMPLATES_VENV)/.installed $(VENV)/.installed ## hold the action, the templates and the hook against their schemas
+	LINTERS='$(CURDIR)/$(TEMPLATES_VENV)/bin' $(BIN)/python -m pytest tests/integration/ci/test_linted.py
+
 coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-check: lint types coverage ## what a change should pass before it is proposed
+check: lint types templates coverage ## what a change should pass before it is proposed
 
 COMPARISONS ?= 200
 SEED ?= 1
 reference: $(VENV)/.installed ## hold the gate against a second reading of the contract, on random comparisons
 	$(BIN)/python -m reference.compare --comparisons $(COMPARISONS) --seed $(SEED)
 
-bench: $(VENV)/.installed ## measure the promises on speed; half an hour, and 10 GB of disk
-	$(BIN)/python benchmarks/bench.py --output docs/performance.md
+# An environment of its own, with plugins that people have beside this one: some rows are measured with them.
+$(BENCH_VENV)/.installed: pyproject.toml $(VENV)/.package
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(PIP) --python $(BENCH_VENV) install --editable . --group bench
+	@touch $@
+
+BENCH ?= --output docs/performance.md
+bench: $(BENCH_VENV)/.installed ## measure the promises on speed; an hour, and 15 GB of disk; less with BENCH=--quick
+	$(BENCH_VENV)/bin/python benchmarks/bench.py $(BENCH)
 
 # atheris is not there for every Python and platform; without it, the inputs are not guided by coverage.
 $(VENV)/.fuzz: $(VENV)/.installed

@@ -11,7 +11,7 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_kebab_eval.store.schema import SCHEMA
 
@@ -26,6 +26,16 @@ MISSED_BY_BOTH = 0.02
 REORDERED = 10  # in one query of so many, B has two wrong hits in another order
 LOSS = 0.03  # the share of queries that B loses
 DIFFICULTIES = ("easy", "medium", "hard")
+
+
+class Data(NamedTuple):
+    """How large a database is, and how its runs differ."""
+
+    queries: int
+    hits: int = 10
+    loss_b: float = LOSS
+    missed_by_both: float = MISSED_BY_BOTH
+    older_runs: int = 0
 
 
 def query_id(number: int) -> str:
@@ -60,14 +70,14 @@ class Texts:
         return self._texts[(number * 31 + rank * 7) % len(self._texts)]
 
 
-def results(queries: int, hits: int, loss: float, texts: Texts) -> Iterator[tuple[str, str]]:
-    """What a run stored: the first target somewhere in the list, or nowhere for a share of the queries.
+def results(data: Data, loss: float, texts: Texts) -> Iterator[tuple[str, str]]:
+    """What a run stored: the first target somewhere in the top 10, or nowhere for a share of the queries.
 
     With no loss it is run A; with one it is B, where that share of the queries lost the target.
     """
-    places, losses = random.Random(1), random.Random(2)
-    for number in range(queries):
-        at = places.randrange(hits) if places.random() >= MISSED_BY_BOTH else hits
+    places, losses, hits = random.Random(1), random.Random(2), data.hits
+    for number in range(data.queries):
+        at = places.randrange(min(hits, 10)) if places.random() >= data.missed_by_both else hits
         if losses.random() < loss:
             at = hits
         found = [_hit(rank, number, rank == at, texts.of(number, rank)) for rank in range(hits)]
@@ -111,11 +121,11 @@ def _result(number: int, found: list[dict[str, Any]], generator: random.Random) 
     }
 
 
-def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = LOSS, more_runs: int = 0) -> None:
-    """`kebab.sqlite` with runs a and b, and more if wanted, and `golden.yaml`."""
+def generate(directory: Path, data: Data) -> None:
+    """`kebab.sqlite` with runs a and b, and older ones if wanted, and `golden.yaml`."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "golden.yaml").open("w", encoding="utf-8") as file:
-        file.writelines(golden_yaml(queries))
+        file.writelines(golden_yaml(data.queries))
     path = directory / "kebab.sqlite"
     path.unlink(missing_ok=True)
     connection = sqlite3.connect(path)
@@ -123,13 +133,13 @@ def generate(directory: Path, queries: int, hits: int = 10, loss_b: float = LOSS
     with connection:
         for table in SCHEMA:
             connection.execute(table)
-        older = [(f"older-{number}", 0.0) for number in range(more_runs)]
-        for day, (run_id, loss) in enumerate([*older, ("a", 0.0), ("b", loss_b)], 1):
+        older = [(f"older-{number}", 0.0) for number in range(data.older_runs)]
+        for day, (run_id, loss) in enumerate([*older, ("a", 0.0), ("b", data.loss_b)], 1):
             connection.execute(
                 "INSERT INTO eval_runs VALUES (?, 'bench', '{\"chunker_version\": \"v1\"}', '{}', NULL, ?)",
                 (run_id, f"2026-01-{day:02}T00:00:00Z"),
             )
-            rows = ((run_id, name, text) for name, text in results(queries, hits, loss, texts))
+            rows = ((run_id, name, text) for name, text in results(data, loss, texts))
             connection.executemany("INSERT INTO eval_query_results VALUES (?, ?, ?)", rows)
     connection.close()
 
@@ -141,4 +151,4 @@ if __name__ == "__main__":
     parser.add_argument("--hits", type=int, default=10)
     parser.add_argument("--loss-b", type=float, default=LOSS)
     given = parser.parse_args()
-    generate(given.directory, given.queries, given.hits, given.loss_b)
+    generate(given.directory, Data(given.queries, given.hits, given.loss_b))

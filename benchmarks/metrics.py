@@ -47,7 +47,7 @@ def ours() -> dict[str, float]:
         for result in rows:
             query = queries[result.query_id]
             targets = matcher.targets(query)
-            ranking = targets.judge(result.hits, passages)
+            ranking = targets.strategy.judge(result.hits, passages)
             found = known.get((targets.gains, ranking))
             if found is None:  # the same formulas give the same values
                 facts = query_judge.facts(query, result, passages, is_golden=True)

@@ -15,10 +15,11 @@ from typing import Literal
 
 from playwright.sync_api import sync_playwright
 
-from pytest_kebab_eval.evaluation import evaluate, read_evidence
-from pytest_kebab_eval.history import history
+from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.reports.html.page import render_report_html
+from pytest_kebab_eval.reports.context import report_context
+from pytest_kebab_eval.reports.publishing import ReportSource, render
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 
 HERE = Path(__file__).parent
@@ -33,9 +34,9 @@ def write_report(directory: Path) -> Path:
     golden = directory / "fixtures/golden_queries.yaml"
     settings = Settings("baseline", "candidate", database, database, golden, gates=GATES)
     inputs = find_inputs(settings)
-    pieces = render_report_html(
-        evaluate(settings, inputs).report, read_evidence(settings, inputs), history(database, inputs.golden)
-    )
+    briefs = Briefs()
+    report = evaluate(settings, inputs, briefs=briefs).report
+    pieces = render("html", ReportSource(settings, inputs, report, report_context(report), briefs), [])
     page = directory / "report.html"
     with page.open("w", encoding="utf-8") as file:
         file.writelines(pieces)

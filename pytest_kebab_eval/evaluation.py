@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from pytest_kebab_eval.comparing.paraphrases import paraphrase_groups
 from pytest_kebab_eval.comparing.problems import find_problems
 from pytest_kebab_eval.comparing.queries import Comparer, Sides, compare_queries
 from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport
-from pytest_kebab_eval.comparing.verdicts import Outcome, Rules, Verdict, judge_query
+from pytest_kebab_eval.comparing.verdicts import PASSED, Outcome, Rules, Verdict, judge_query
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
@@ -38,7 +38,8 @@ from pytest_kebab_eval.model import (
     Value,
 )
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
-from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
+from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
@@ -55,25 +56,33 @@ class Evaluation(Value, frozen=True, kw_only=True):
 
 
 def evaluate(
-    settings: Settings, inputs: Inputs | None = None, today: datetime.date | None = None
+    settings: Settings,
+    inputs: Inputs | None = None,
+    today: datetime.date | None = None,
+    briefs: Briefs | None = None,
 ) -> Evaluation:
-    """Compare the two runs that the settings name, or judge run B alone."""
+    """Compare the two runs that the settings name, or judge run B alone; `briefs` is filled for a page."""
     inputs = inputs or find_inputs(settings)
     queries, run_a, run_b = inputs.golden.queries, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
-        sides = runs.score()
+        sides = runs.score(briefs)
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
         compared = compare_queries(
-            queries, Comparer(sides, runs.scorer.judge.targets, changes, settings.compare_k)
+            runs.scorer.queries, Comparer(sides, runs.scorer.judge.targets, changes, settings.compare_k)
         )
         counts = _counts(settings, sides, compared.per_query)
         totals = compare_totals(queries, sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
         by_id = {comparison.query_id: comparison for comparison in compared.per_query}
+        if briefs is not None:
+            briefs.keep_targets(queries, runs.matcher)
         rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k)
         verdicts = {
-            query.id: judge_query(query, by_id.get(query.id), sides.a, sides.b, rules) for query in queries
+            query.id: PASSED
+            if query.id in compared.fine and query.xfail is None
+            else judge_query(query, by_id.get(query.id), sides.a, sides.b, rules)
+            for query in queries
         }
         report = CompareReport(
             run_a=run_a.run_id if run_a else None,
@@ -153,12 +162,25 @@ def store(settings: Settings, evaluation: Evaluation) -> None:
 # -- stored results, read again ------------------------------------------------------------------
 
 
-def read_evidence(settings: Settings, inputs: Inputs) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
-    """Every golden query with its stored results, one at a time, in the order of their ids."""
+def read_evidence(
+    settings: Settings,
+    inputs: Inputs,
+    queries: Iterable[GoldenQuery] | None = None,
+    matcher: Matcher | None = None,
+) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
+    """Golden queries with their stored results, one at a time: these, or all in the order of their ids.
+
+    Without the matcher of the evaluation, where chunks are is found out again.
+    """
     with ExitStack() as stack:
-        runs = _OpenRuns(stack, settings, inputs)
-        for query in sorted(inputs.golden.queries, key=lambda query: query.id):
+        runs = _OpenRuns(stack, settings, inputs, matcher)
+        for query in sorted_by_id(inputs.golden.queries) if queries is None else queries:
             yield query, runs.evidence(query)
+
+
+def sorted_by_id(queries: Iterable[GoldenQuery]) -> list[GoldenQuery]:
+    """The queries in the order of their ids."""
+    return sorted(queries, key=lambda query: query.id)
 
 
 class StoredResults(NamedTuple):
@@ -189,12 +211,12 @@ def _open_both(stack: ExitStack, settings: Settings, *, alone: bool) -> tuple[Da
 class _OpenRuns:
     """The open databases of a comparison and the scorer for both runs."""
 
-    def __init__(self, stack: ExitStack, settings: Settings, inputs: Inputs) -> None:
+    def __init__(
+        self, stack: ExitStack, settings: Settings, inputs: Inputs, matcher: Matcher | None = None
+    ) -> None:
         self.a, self.b = _open_both(stack, settings, alone=inputs.run_a is None)
         self._run_a, self._run_b = inputs.run_a, inputs.run_b
-        runs = [(self.a, inputs.run_a)] if inputs.run_a else []
-        locations = _locations(inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
-        self.matcher = Matcher(inputs.mode, locations, settings.span_overlap)
+        self.matcher = matcher or self._find_matcher(settings, inputs)
         self.scorer = Scorer(inputs.golden, self.matcher, settings.k, inputs.metrics)
         self._compare_k = settings.compare_k
         self._overlaps = inputs.overlaps
@@ -205,15 +227,21 @@ class _OpenRuns:
             Passages(self.b.corpus, inputs.run_b.chunker_version),
         )
 
-    def score(self) -> Sides:
-        """Read and score both runs."""
-        a = self._scorecard(self.a, self._run_a) if self._run_a else None
-        b = self._scorecard(self.b, self._run_b)
-        movement = measure_movement(a, b, self._compare_k, self._overlaps) if a else None
-        return Sides(a, b, self._stored_a, self._stored_b, movement)
+    def _find_matcher(self, settings: Settings, inputs: Inputs) -> Matcher:
+        runs = [(self.a, inputs.run_a)] if inputs.run_a else []
+        locations = _locations(inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
+        return Matcher(inputs.mode, locations, settings.span_overlap)
 
-    def _scorecard(self, database: Database, run: Run) -> Scorecard:
-        return self.scorer.score(run, database.results(run.run_id), database.corpus)
+    def score(self, briefs: Briefs | None = None) -> Sides:
+        """Read and score both runs."""
+        a = self._scorecard(self.a, self._run_a, briefs.a if briefs else None) if self._run_a else None
+        b = self._scorecard(self.b, self._run_b, briefs.b if briefs else None)
+        movement = measure_movement(a, b, self._compare_k, self._overlaps) if a else None
+        groups = alike(a, b, self.scorer.queries)
+        return Sides(a, b, self._stored_a, self._stored_b, groups, movement)
+
+    def _scorecard(self, database: Database, run: Run, briefs: RunBriefs | None) -> Scorecard:
+        return self.scorer.score(run, database.results(run.run_id), database.corpus, briefs)
 
     def _stored_a(self, query_id: str) -> QueryResult | Unreadable | None:
         return self.a.result(self._run_a.run_id, query_id) if self._run_a else None

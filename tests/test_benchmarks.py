@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,71 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+IMPORTS = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); from bench import *"
+
+
+def rows(code: str, where: Path) -> list[list[str]]:
+    """The cells of the rows that an expression on a `Bench` gives."""
+    bench = f"bench = Bench(Path({str(where)!r}), repeats=1)"
+    script = f"{IMPORTS}; {bench}\nfor row in {code}: print(row.line())"
+    return [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in run("-c", script, cwd=where).splitlines()
+    ]
+
+
+def test_a_gate_is_measured_against_empty_tests(tmp_path: Path) -> None:
+    found = {what: limit for what, _, limit, _ in rows("bench.gate(100)", tmp_path)}
+    assert found == {
+        "gate, 100 queries, all defaults, HTML on": "0.40",
+        "peak memory of it": "1.20",
+        "size of its `report.html`": "4.0 MB",
+        "gate, 100 queries, no HTML": "0.33",
+        "gate, 100 queries, HTML on": "",
+    }
+
+
+def test_all_queries_of_the_row_that_says_so_fail(tmp_path: Path) -> None:
+    ((what, *_),) = rows("bench.all_fail(100)", tmp_path)
+    assert "100 queries that all fail" in what
+    (report,) = tmp_path.glob("*/runs/b/report.json")
+    kinds = [query["kind"] for query in json.loads(report.read_text("utf-8"))["per_query"]]
+    assert kinds == ["regression"] * 100
+
+
+def test_three_queries_of_a_hundred_fail(tmp_path: Path) -> None:
+    rows("bench.size(1_000)", tmp_path)
+    (report,) = tmp_path.glob("*/runs/b/report.json")
+    kinds = [query["kind"] for query in json.loads(report.read_text("utf-8"))["per_query"]]
+    assert 20 <= kinds.count("regression") <= 40
+
+
+@pytest.mark.parametrize(
+    ("measured", "cell"), [("0.404", "0.40"), ("0.406", "0.41, not met"), ("0.3", "0.30")]
+)
+def test_a_limit_is_held_against_the_number_that_is_shown(measured: str, cell: str, tmp_path: Path) -> None:
+    ((*_, limit, shown),) = rows(f"[Row('gate', 'tests', 0.4, {measured})]", tmp_path)
+    assert (limit, shown) == ("0.40", cell)
+
+
+def test_only_some_rows_are_measured(tmp_path: Path) -> None:
+    found = run(BENCHMARKS / "bench.py", "--repeats", "1", "--only", "shell", cwd=tmp_path)
+    (row,) = [line for line in found.splitlines() if line.startswith("| `")]
+    assert row.startswith("| `kebab-eval compare`, 100 queries |")
+
+
+@pytest.mark.parametrize("option", ["--quick", "--only=shell"])
+def test_tables_of_a_page_are_replaced_as_a_whole(option: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="needs all rows"):
+        run(BENCHMARKS / "bench.py", option, "--output", "page.md", cwd=tmp_path)
+
+
+def test_a_table_is_replaced_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Before\n<!-- growth -->\n| old |\n<!-- end of growth -->\nAfter\n", encoding="utf-8")
+    run("-c", f"{IMPORTS}; write(Path('page.md'), growth=['| new |'])", cwd=tmp_path)
+    assert page.read_text("utf-8") == "Before\n<!-- growth -->\n| new |\n<!-- end of growth -->\nAfter\n"
+
+
 def test_metrics_are_measured_against_pytrec_eval(tmp_path: Path) -> None:
     pytest.importorskip("pytrec_eval")
     run(BENCHMARKS / "generate.py", tmp_path, "--queries", "100", cwd=tmp_path)
@@ -30,3 +96,13 @@ def test_metrics_are_measured_against_pytrec_eval(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["bench.py", "same_output.py"])
 def test_a_benchmark_can_be_started(name: str, tmp_path: Path) -> None:
     assert "usage:" in run(BENCHMARKS / name, "--help", cwd=tmp_path)
+
+
+def test_the_site_is_measured_the_first_time_again_and_for_one_more_run(tmp_path: Path) -> None:
+    lines = run(BENCHMARKS / "site.py", tmp_path, "--runs", "3", "--queries", "20", cwd=tmp_path).splitlines()
+    assert [line.partition("  ")[0] for line in lines[:5]] == [
+        "the first time",
+        "again",
+        *["one more run"] * 3,
+    ]
+    assert "3 runs of 1 suite, 0 new or changed, 0 files written" in lines[1]

@@ -27,6 +27,7 @@ from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import explain, query_lines, summary
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, render
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.validation import make_lock, validate
@@ -133,22 +134,23 @@ def _storable(value: Any) -> Any:
 def report_everything(settings: Settings) -> None:
     """Compare, and make every report and every other thing that is made of a database."""
     inputs = find_inputs(settings)
-    evaluation = evaluate(settings, inputs, today=TODAY)
-    for text in _texts(settings, inputs, evaluation):
+    briefs = Briefs()
+    evaluation = evaluate(settings, inputs, today=TODAY, briefs=briefs)
+    for text in _texts(settings, inputs, evaluation, briefs):
         text.encode()
-    payload = WorkerPayload(inputs.golden.queries, evaluation)
+    payload = WorkerPayload(tuple(inputs.golden.queries), evaluation)
     msgspec.json.decode(msgspec.json.encode(payload), type=WorkerPayload)
     store(settings, evaluation)
     with open_database(settings.db_b) as database:
         assert database.stored_aggregate(evaluation.run_b.run_id) or evaluation.report.unreadable
 
 
-def _texts(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> Iterator[str]:
+def _texts(settings: Settings, inputs: Inputs, evaluation: Evaluation, briefs: Briefs) -> Iterator[str]:
     report = evaluation.report
     context = report_context(report, inputs.golden.queries)
     for form in FORMATS:
         errors: list[str] = []
-        text = "".join(render(form, ReportSource(settings, inputs, report, context), errors))
+        text = "".join(render(form, ReportSource(settings, inputs, report, context, briefs), errors))
         assert not errors, errors
         if form == "json":
             json.loads(text)

@@ -10,7 +10,15 @@ import click
 
 from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import comparing_options, json_option, sources_from, with_command_flags
-from pytest_kebab_eval.cli.output import exit_with, print_line, print_report, tell, tell_warnings, write_file
+from pytest_kebab_eval.cli.output import (
+    exit_with,
+    print_line,
+    print_report,
+    tell,
+    tell_size,
+    tell_warnings,
+    write_file,
+)
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError
@@ -22,6 +30,7 @@ from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.text import printable, shown_path
 
@@ -43,6 +52,7 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     """
     settings = _settings(a, b, **given)
     inputs = find_inputs(settings)
+    tell_size(inputs.golden)
     evaluation = evaluate(settings, inputs)
     tell_warnings(evaluation.report.warnings)
     failing = _failing(evaluation)
@@ -109,10 +119,11 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     if output is not None:
         _check_output(output, settings)
     inputs = find_inputs(settings)
-    made = evaluate(settings, inputs).report
+    tell_size(inputs.golden)
+    briefs = Briefs() if form == "html" else None
+    made = evaluate(settings, inputs, briefs=briefs).report
     tell_warnings(made.warnings)
-    errors: list[str] = []
-    parts = _rendered(form, made, settings, inputs, errors)
+    parts, errors = _rendered(form, made, settings, inputs, briefs)
     if output is not None:
         write_file(output, parts)
     else:
@@ -124,13 +135,19 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
 
 
 def _rendered(
-    form: str, made: CompareReport, settings: Settings, inputs: Inputs, errors: list[str]
-) -> Iterable[str]:
+    form: str,
+    made: CompareReport,
+    settings: Settings,
+    inputs: Inputs,
+    briefs: Briefs | None,
+) -> tuple[Iterable[str], list[str]]:
+    """The report in parts, and errors, which are known when all parts are."""
     from pytest_kebab_eval.reports.context import report_context
     from pytest_kebab_eval.reports.publishing import ReportSource, render
 
     context = report_context(made, inputs.golden.queries)
-    return render(form, ReportSource(settings, inputs, made, context), errors)
+    errors: list[str] = []
+    return render(form, ReportSource(settings, inputs, made, context, briefs), errors), errors
 
 
 def _check_output(output: Path, settings: Settings) -> None:

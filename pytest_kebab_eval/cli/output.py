@@ -7,13 +7,17 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from pytest_kebab_eval.errors import StoreError
 from pytest_kebab_eval.files import write_whole
+from pytest_kebab_eval.limits import YAML_QUERIES
 from pytest_kebab_eval.text import safe_json, safe_lines, shown_path
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.golden import GoldenSet
 
 
 def print_line(text: str, colour: str | None = None) -> None:
@@ -42,6 +46,13 @@ def tell_warnings(warnings: Iterable[str]) -> None:
     """Print each warning."""
     for warning in warnings:
         tell(f"warning: {warning}")
+
+
+def tell_size(golden: GoldenSet) -> None:
+    """Say that JSONL loads faster, where the golden file is a large one in YAML."""
+    if len(golden.queries) >= YAML_QUERIES and golden.path.suffix.lower() not in {".json", ".jsonl"}:
+        name = shown_path(golden.path)
+        tell(f"{name} would load faster as .jsonl; docs/golden-file.md says how to convert it")
 
 
 def exit_with(code: int) -> NoReturn:

@@ -10,7 +10,7 @@ import click
 
 from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import exit_with, print_json, print_line, progress, tell
+from pytest_kebab_eval.cli.output import exit_with, print_json, print_line, progress, tell, tell_size
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import score_run, store_aggregate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
@@ -90,6 +90,7 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
     """
     sources = sources_from(**given)
     golden = load_golden_set(golden_of(sources))
+    tell_size(golden)
     points = read_history(database_of(sources), golden, sources.read("suite"), last=last)
     names = _full_names(metrics, points)
     if as_json:
@@ -150,6 +151,7 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
     with open_database(path) as database:
         found = _runs_of(database, suite) if every else [find_run(database, name, suite) for name in names]
     golden = load_golden_set(golden_of(sources))
+    tell_size(golden)
     changes: dict[str, Changes | None] = {}
     try:
         with progress(list(dict.fromkeys(run.run_id for run in found)), "aggregating") as run_ids:

@@ -70,6 +70,7 @@ def compare_totals(
 
 
 def _paired(queries: Sequence[GoldenQuery], a: Scorecard, b: Scorecard) -> Paired:
+    golden = {query.id for query in queries}
     both: AbstractSet[str] = a.query_ids()
     deltas = None
     if a.query_ids() != b.query_ids():
@@ -79,8 +80,8 @@ def _paired(queries: Sequence[GoldenQuery], a: Scorecard, b: Scorecard) -> Paire
         queries=len(both),
         errored_a=a.part().errored,
         errored_b=b.part().errored,
-        absent_a=sum(query.id not in a for query in queries),
-        absent_b=sum(query.id not in b for query in queries),
+        absent_a=len(golden - a.query_ids()),
+        absent_b=len(golden - b.query_ids()),
         deltas=deltas,
     )
 

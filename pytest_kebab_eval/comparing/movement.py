@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -22,7 +21,6 @@ from pytest_kebab_eval.scoring.hit_keys import Ranked
 from pytest_kebab_eval.scoring.scorecard import Pairs, Scorecard
 
 P = 0.9
-_NOT_MEASURED = math.nan
 
 Keys = Sequence[int]
 
@@ -152,21 +150,19 @@ def measure_movement(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Iterab
     depths = sorted({*CUTOFFS, *cutoffs})
     names = [*(OVERLAP.pattern.format(k=k) for k in depths), RBO.pattern]
     pairs = Pairs(a, b).golden()
-    known: dict[Rankings, tuple[list[float], tuple[float, float]]] = {}
-    rows = []
+    same, not_measured = (1.0,) * len(names), (None,) * len(names)
+    known: dict[Rankings, tuple[tuple[float, ...], tuple[float, float]]] = {}
+    values: dict[str, tuple[float | None, ...]] = {}
     moved = {}
     for query_id, in_a, in_b in pairs.rankings():
         if in_a is None or in_b is None:
-            rows.append([_NOT_MEASURED] * len(names))
+            values[query_id] = not_measured
         elif in_a == in_b:
-            rows.append([1.0] * len(names))
+            values[query_id] = same
         else:
             rankings = beside(in_a, in_b)
             if rankings not in known:
-                values = [*map(rankings.overlap, depths), rankings.rbo()]
-                known[rankings] = values, (rounded(rankings.overlap(compare_k)), rounded(values[-1]))
-            values, moved[query_id] = known[rankings]
-            rows.append(values)
-    columns = {name: array("d", column) for name, column in zip(names, zip(*rows, strict=True), strict=False)}
-    metrics = tuple(movement_metric(name) for name in names)
-    return Movement(pairs.with_columns(metrics, columns), moved)
+                measured = (*map(rankings.overlap, depths), rankings.rbo())
+                known[rankings] = measured, (rounded(rankings.overlap(compare_k)), rounded(measured[-1]))
+            values[query_id], moved[query_id] = known[rankings]
+    return Movement(pairs.with_values(tuple(map(movement_metric, names)), values), moved)

@@ -35,9 +35,10 @@ def paraphrase_groups(queries: Iterable[GoldenQuery], scorecard: Scorecard) -> t
     """The groups of a golden set in a run, by name."""
     members: dict[str, dict[str, QueryScore]] = {}
     for query in queries:
-        score = scorecard.score(query.id)
-        if query.group is not None and query.expected_doc_ids and score:
-            members.setdefault(query.group, {})[query.id] = score
+        if query.group is not None and query.expected_doc_ids:
+            score = scorecard.score(query.id)
+            if score:
+                members.setdefault(query.group, {})[query.id] = score
     return tuple(_group(name, members[name]) for name in sorted(members))
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.queries import Sides, Stored
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
-from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
+from pytest_kebab_eval.model import Hit, QueryResult
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.text import brief, printable, shown_path
 
@@ -40,7 +40,7 @@ def find_problems(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Problems
 def _runs_without_golden(golden: GoldenSet, sides: Sides) -> Iterator[str]:
     """A comparison of nothing must not pass for one in which nothing was lost."""
     queries = golden.queries
-    without = [card for _, card in sides.both if not any(query.id in card for query in queries)]
+    without = [card for side, card in sides.both if next(sides.scores(side), None) is None]
     if without and (len(without) == len(sides.both) or without[0] is sides.a):
         runs = " and ".join(printable(card.run.run_id) for card in without)
         yield (
@@ -51,22 +51,22 @@ def _runs_without_golden(golden: GoldenSet, sides: Sides) -> Iterator[str]:
 
 def _errored_baseline(golden: GoldenSet, sides: Sides) -> Iterator[str]:
     """Nothing can be lost from a run A that has nothing; the items would all pass or be skipped."""
-    scores = {query.id: sides.a.score(query.id) for query in golden.queries} if sides.a else {}
-    errored = [query_id for query_id, score in scores.items() if score is not None and score.facts.errored]
-    if sides.a and errored and len(errored) == sum(score is not None for score in scores.values()):
-        run, text = printable(sides.a.run.run_id), brief(sides.a.notes.errors.get(errored[0], ""))
+    a = sides.a
+    if a is not None and all(score.facts.errored for score, _ in sides.scores("a")):
+        first = next(query.id for query in golden.queries if query.id in a)
+        run, text = printable(a.run.run_id), brief(a.notes.errors.get(first, ""))
         yield (
             f"nothing was measured: in run {run}, the baseline, every golden query errored, so that nothing"
-            f" can be lost from it; query '{brief(errored[0], 40)}': {text}"
+            f" can be lost from it; query '{brief(first, 40)}': {text}"
         )
 
 
 def _nothing_stored(golden: GoldenSet, sides: Sides) -> tuple[bool, str] | None:
     """Whether these are few queries, and a sentence if some expect something and none got a hit or answer."""
-    scores = [score for _, card in sides.both for query in golden.queries if (score := card.score(query.id))]
-    if any(score.facts.depth or score.facts.answered is not None for score in scores):
+    scores = [found for side, _ in sides.both for found in sides.scores(side)]
+    if any(score.facts.depth or score.facts.answered is not None for score, _ in scores):
         return None
-    expecting = sum(bool(score.facts.targets.gains) for score in scores) // len(sides.both)
+    expecting = sum(len(ids) for score, ids in scores if score.facts.targets.gains) // len(sides.both)
     if not expecting:
         return None
     runs = " and ".join(printable(card.run.run_id) for _, card in sides.both)
@@ -91,23 +91,22 @@ class _Searched(NamedTuple):
 
     card: Scorecard
     stored: Stored
-    queries: dict[str, GoldenQuery]
+    queries: set[str]
     found: set[str]
 
-    def missed(self) -> list[GoldenQuery]:
+    def missed(self) -> set[str]:
         """The queries that found nothing expected, at any rank."""
-        missed = self.queries.keys() - self.found
-        return [self.queries[query_id] for query_id in sorted(missed)]
+        return self.queries - self.found
 
 
-def _searched(golden: GoldenSet, card: Scorecard, stored: Stored) -> _Searched:
-    searched = _Searched(card, stored, {}, set())
-    for query in golden.queries:
-        score = card.score(query.id)
-        if score is not None and score.facts.targets.gains and score.facts.depth:
-            searched.queries[query.id] = query
+def _searched(sides: Sides, side: str, card: Scorecard) -> _Searched:
+    stored = sides.stored_a if side == "a" else sides.stored_b
+    searched = _Searched(card, stored, set(), set())
+    for score, query_ids in sides.scores(side):
+        if score.facts.targets.gains and score.facts.depth:
+            searched.queries.update(query_ids)
             if score.first is not None:
-                searched.found.add(query.id)
+                searched.found.update(query_ids)
     return searched
 
 
@@ -116,13 +115,11 @@ class _TargetCheck:
 
     def __init__(self, golden: GoldenSet, sides: Sides, matcher: Matcher) -> None:
         self._golden = golden
+        self._by_id = golden.by_id()
         self._matcher = matcher
-        stored = {"a": sides.stored_a, "b": sides.stored_b}
-        self._sides = {side: _searched(golden, card, stored[side]) for side, card in sides.both}
-        self._queries = {
-            query_id: query for run in self._sides.values() for query_id, query in run.queries.items()
-        }
-        self._found = {query_id for run in self._sides.values() for query_id in run.found}
+        self._sides = {side: _searched(sides, side, card) for side, card in sides.both}
+        self._queries = set().union(*(run.queries for run in self._sides.values()))
+        self._found = set().union(*(run.found for run in self._sides.values()))
 
     def nothing_found(self) -> tuple[bool, str]:
         """Whether these are few queries, and a sentence if no target of any query was found in any run."""
@@ -135,7 +132,7 @@ class _TargetCheck:
         return len(self._queries) < FEW_QUERIES, (
             f"nothing was measured: of {len(self._queries)} queries in {shown_path(self._golden.path)} that"
             f" expect something, {found} expected at any rank;"
-            f" {self._example(self._queries[min(self._queries)])}"
+            f" {self._example(min(self._queries))}"
         )
 
     def one_side_found_hardly_any(self) -> Iterator[str]:
@@ -148,17 +145,14 @@ class _TargetCheck:
                     yield (
                         f"run {side.upper()} found something expected for {len(run.found)} of"
                         f" {len(run.queries)} queries, run {other.upper()} for {len(by_other.found)};"
-                        f" are its ids those of the golden file? {self._example(missed[0], run)}"
+                        f" are its ids those of the golden file? {self._example(min(missed), run)}"
                     )
 
     def ids_nowhere(self) -> Iterator[str]:
         """Queries all of whose expected chunk ids no hit of any run has, where they are many."""
         enough = max(FEW_QUERIES, _HARDLY_ANY * len(self._queries))
-        missed = {
-            query_id: self._matcher.targets(query).ids
-            for query_id, query in self._queries.items()
-            if query_id not in self._found and self._matcher.targets(query).matched_by == "chunk"
-        }
+        targets = {query_id: self._targets(query_id) for query_id in self._queries - self._found}
+        missed = {query_id: found.ids for query_id, found in targets.items() if found.matched_by == "chunk"}
         if len(missed) < enough:
             return
         unseen = {target for ids in missed.values() for target in ids}
@@ -168,17 +162,20 @@ class _TargetCheck:
         if len(nowhere) >= enough:
             yield (
                 f"{len(nowhere)} of {len(self._queries)} queries expect only ids that no hit of these runs"
-                f" has; {self._example(self._queries[min(nowhere)])}; check them with kebab-eval validate"
+                f" has; {self._example(min(nowhere))}; check them with kebab-eval validate"
             )
 
-    def _example(self, query: GoldenQuery, run: _Searched | None = None) -> str:
+    def _targets(self, query_id: str) -> Targets:
+        return self._matcher.targets(self._by_id[query_id])
+
+    def _example(self, query_id: str, run: _Searched | None = None) -> str:
         """An expected and a found id side by side."""
-        targets = self._matcher.targets(query)
-        runs = [run] if run else [run for run in self._sides.values() if query.id in run.queries]
-        result = runs[-1].stored(query.id)
+        targets = self._targets(query_id)
+        runs = [run] if run else [run for run in self._sides.values() if query_id in run.queries]
+        result = runs[-1].stored(query_id)
         hit = result.hits[0] if isinstance(result, QueryResult) and result.hits else None
         found = f" and found '{brief(_id_of(hit, targets), 60)}'" if hit else ""
-        return f"query '{brief(query.id, 40)}' expects '{brief(targets.ids[0], 60)}'{found}"
+        return f"query '{brief(query_id, 40)}' expects '{brief(targets.ids[0], 60)}'{found}"
 
 
 def _id_of(hit: Hit, targets: Targets) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult, Unreadable
-from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard, alike
+from pytest_kebab_eval.scoring.scorecard import Alike, QueryScore, Scorecard
 
 COMPARE_K = 10
 BY_DOCUMENT_NOTE = "matched by document alone"
@@ -26,12 +26,20 @@ class Sides(NamedTuple):
     b: Scorecard
     stored_a: Stored
     stored_b: Stored
+    groups: Sequence[Alike]  # the golden queries that either has, by how they did
     movement: Movement | None = None  # None: run B is judged alone
 
     @property
     def both(self) -> tuple[tuple[str, Scorecard], ...]:
         """The sides that are there, by their letters."""
         return (("a", self.a), ("b", self.b)) if self.a else (("b", self.b),)
+
+    def scores(self, side: str) -> Iterator[tuple[QueryScore, list[str]]]:
+        """How golden queries did on a side, each score with the queries that have it, perhaps in parts."""
+        for group in self.groups:
+            score = group.a if side == "a" else group.b
+            if score is not None:
+                yield score, group.query_ids
 
 
 class PairOutcome(NamedTuple):
@@ -46,6 +54,7 @@ class PairOutcome(NamedTuple):
     matched_by: str | None
     is_missed: bool
     finds_the_same: bool
+    is_fine: bool  # nothing happened that could fail a query
 
 
 class ComparedQueries(NamedTuple):
@@ -54,23 +63,26 @@ class ComparedQueries(NamedTuple):
     per_query: tuple[QueryComparison, ...]
     matched_by: dict[str, int]
     missed: tuple[str, ...]  # queries whose targets no run found
+    fine: set[str]  # queries to which nothing happened that could fail them
 
 
-def compare_queries(queries: Iterable[GoldenQuery], comparer: Comparer) -> ComparedQueries:
+def compare_queries(by_id: Mapping[str, GoldenQuery], comparer: Comparer) -> ComparedQueries:
     """Compare query by query; how two scores compare is found out once for all queries that have them."""
-    by_id = {query.id: query for query in queries}
     per_query: list[QueryComparison] = []
     matched_by = dict.fromkeys(MATCHED_BY, 0)
     missed: list[str] = []
-    for a, b, query_ids in alike(comparer.sides.a, comparer.sides.b, by_id):
+    fine: set[str] = set()
+    for a, b, query_ids in comparer.sides.groups:
         outcome = comparer.outcome(a, b)
         per_query += [comparer.compare(by_id[query_id], a, b, outcome) for query_id in query_ids]
         if outcome.matched_by is not None:
             matched_by[outcome.matched_by] += len(query_ids)
         if outcome.is_missed:
             missed += query_ids
+        if outcome.is_fine:
+            fine.update(query_ids)
     per_query.sort(key=attrgetter("query_id"))
-    return ComparedQueries(tuple(per_query), matched_by, tuple(sorted(missed)))
+    return ComparedQueries(tuple(per_query), matched_by, tuple(sorted(missed)), fine)
 
 
 class Comparer:
@@ -139,6 +151,7 @@ class Comparer:
             matched_by=("document" if by_document else _matched_by(a or b)) if has_targets else None,
             is_missed=has_targets and a_rank is None and b_rank is None,
             finds_the_same=a is not None and b is not None and a.facts.ranking.found == b.facts.ranking.found,
+            is_fine=kind is not ComparisonKind.LOSS and cause is None and not _has_errored(a, b),
         )
 
     def _alone(self, b: QueryScore | None) -> PairOutcome:
@@ -154,6 +167,7 @@ class Comparer:
             matched_by=None,
             is_missed=_has_targets(b) and b_rank is None,
             finds_the_same=True,
+            is_fine=b is not None and not errored,
         )
 
     def _found(self, targets: Targets, score: QueryScore | None) -> set[str]:
@@ -289,6 +303,11 @@ def _word(score: QueryScore | None, rank: int | None) -> str:
     if score.facts.errored:
         return "error"
     return "miss" if rank is None else "hit"
+
+
+def _has_errored(*scores: QueryScore | None) -> bool:
+    """Also true of results that cannot be read."""
+    return any(score is not None and score.facts.errored for score in scores)
 
 
 def _has_targets(score: QueryScore | None) -> bool:

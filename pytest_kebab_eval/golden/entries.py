@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pytest_kebab_eval.golden.fields import FIELDS, FieldError, describe_type, unknown_name
@@ -11,10 +10,12 @@ from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.text import brief, printable
 
+_NAMES = frozenset(FIELDS)
 
-def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> list[GoldenQuery]:
+
+def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> Iterator[GoldenQuery]:
     """The entries that are valid queries; everything wrong with the others is added to `problems`."""
-    queries = []
+    first_of_group: dict[str, GoldenQuery] = {}
     first_line: dict[str, int] = {}
     for number, entry in enumerate(entries, start=1):
         query_id = entry.value.get("id") if isinstance(entry.value, dict) else None
@@ -25,9 +26,9 @@ def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> list[Gol
             first_line.setdefault(query_id, entry.line)
         query = _check_entry(number, entry, problems)
         if query is not None:
-            queries.append(query)
-    _check_groups(queries, problems)
-    return queries
+            if query.group is not None:
+                _check_group(query, first_of_group.setdefault(query.group, query), problems)
+            yield query
 
 
 def _check_entry(number: int, entry: Entry, problems: list[Problem]) -> GoldenQuery | None:
@@ -36,22 +37,27 @@ def _check_entry(number: int, entry: Entry, problems: list[Problem]) -> GoldenQu
         text = f"entry {number} must be a mapping with id and query, not {describe_type(given)}"
         problems.append(Problem(entry.line, text))
         return None
-    query = None
-    if given.keys() <= FIELDS.keys() and given.get("id") is not None and given.get("query") is not None:
-        with contextlib.suppress(FieldError):
-            query = GoldenQuery(
-                line=entry.line,
-                **{
-                    key: FIELDS[key](value)
-                    for key, value in given.items()
-                    if value is not None or _is_given(key, value)
-                },
-            )
-    errors = _field_errors(given) if query is None else [("", text) for text in _contradictions(query)]
+    query = _query(given, entry.line)
+    errors = _field_errors(given) if query is None else _contradictions(query)
     for key, text in errors:
         name = f"query '{brief(given['id'], 60)}'" if isinstance(given.get("id"), str) else f"entry {number}"
-        problems.append(Problem(entry.key_lines.get(key, entry.line), f"{name} {text}"))
+        problems.append(Problem(entry.line_of(key), f"{name} {text}"))
     return query
+
+
+def _query(given: dict[Any, Any], line: int) -> GoldenQuery | None:
+    """The query of an entry, or None if anything is wrong with a field."""
+    if not _NAMES.issuperset(given) or given.get("id") is None or given.get("query") is None:
+        return None
+    try:
+        fields = {
+            key: FIELDS[key](value)
+            for key, value in given.items()
+            if value is not None or _is_given(key, value)
+        }
+    except FieldError:
+        return None
+    return GoldenQuery(line=line, **fields)
 
 
 def _is_given(key: str, value: Any) -> bool:
@@ -74,8 +80,13 @@ def _field_errors(given: dict[Any, Any]) -> Iterable[tuple[Any, str]]:
             yield key, f"lacks '{key}'"
 
 
-def _contradictions(query: GoldenQuery) -> Iterable[str]:
-    """What is wrong with fields that are valid each by itself."""
+def _contradictions(query: GoldenQuery) -> Iterable[tuple[Any, str]]:
+    """What is wrong with fields that are valid each by itself; it is reported at the entry."""
+    may_contradict = query.expected_doc_ids == () or query.expected_spans or query.required_support_groups
+    return [("", text) for text in _found_contradictions(query)] if may_contradict else ()
+
+
+def _found_contradictions(query: GoldenQuery) -> Iterable[str]:
     targets = query.expected_chunk_ids or query.relevance or query.gold_supports or query.expected_spans
     expects_something = targets or query.claims or query.expected_answer
     if query.answerable is None and query.expected_doc_ids == () and expects_something:
@@ -100,19 +111,14 @@ def _contradictions(query: GoldenQuery) -> Iterable[str]:
             )
 
 
-def _check_groups(queries: Iterable[GoldenQuery], problems: list[Problem]) -> None:
+def _check_group(query: GoldenQuery, first: GoldenQuery, problems: list[Problem]) -> None:
     """Queries of one group must share their expected documents."""
-    first_of: dict[str, GoldenQuery] = {}
-    for query in queries:
-        if query.group is None:
-            continue
-        first = first_of.setdefault(query.group, query)
-        if _as_set(first.expected_doc_ids) != _as_set(query.expected_doc_ids):
-            text = (
-                f"query '{printable(query.id)}' is in the group '{printable(query.group)}' but does not"
-                f" share the expected_doc_ids of '{printable(first.id)}' (line {first.line})"
-            )
-            problems.append(Problem(query.line, text))
+    if _as_set(first.expected_doc_ids) != _as_set(query.expected_doc_ids):
+        text = (
+            f"query '{printable(query.id)}' is in the group '{printable(str(query.group))}' but does not"
+            f" share the expected_doc_ids of '{printable(first.id)}' (line {first.line})"
+        )
+        problems.append(Problem(query.line, text))
 
 
 def _as_set(doc_ids: tuple[str, ...] | None) -> set[str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import difflib
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -45,16 +46,17 @@ def describe_type(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, str) and value.isascii() and value.strip():
+        return value
     if not isinstance(value, str):
         hint = "" if isinstance(value, (dict, list)) else "; put it in quotes"
         _reject(f"must be text, not {describe_type(value)}{hint}")
     if not value.strip():
         _reject("must not be empty")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
-            _reject("has a character that is not Unicode text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
+        _reject("has a character that is not Unicode text")
     return value
 
 
@@ -98,13 +100,12 @@ _any_texts = _list_of(_text, "texts")
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    if isinstance(value, list):
-        for text in value:
-            if not isinstance(text, str) or not text.isascii() or not text.strip():
-                break
-        else:
-            return tuple(value)
-    return _any_texts(value)
+    if not isinstance(value, list):
+        return _any_texts(value)
+    for text in value:
+        if not isinstance(text, str) or not text.isascii() or not text.strip():
+            return _any_texts(value)
+    return tuple(value)
 
 
 def _distinct_texts(value: Any) -> tuple[str, ...]:
@@ -118,13 +119,22 @@ def _label(value: Any) -> str:
 
 
 def _labels(value: Any) -> tuple[str, ...]:
-    return tuple(map(sys.intern, _distinct_texts(value)))
+    """Texts that many queries share; a list of them is checked, and kept in memory, once."""
+    try:
+        return _shared_labels(*value) if isinstance(value, list) else _texts(value)
+    except TypeError:  # a list or a mapping among them
+        return _texts(value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _shared_labels(*values: Any) -> tuple[str, ...]:
+    return tuple(map(sys.intern, _distinct_texts([*values])))
 
 
 def _doc_ids(value: Any) -> tuple[str, ...]:
-    if value is None:
-        _reject("has no value; write [] for 'should refuse', or leave the key out for 'not judged'")
-    return _distinct_texts(value)
+    if value is not None:
+        return _distinct_texts(value)
+    _reject("has no value; write [] for 'should refuse', or leave the key out for 'not judged'")
 
 
 def _gains(value: Any) -> dict[str, float]:

@@ -27,11 +27,16 @@ class Problem(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of a golden file; `key_lines` has the lines of its keys (YAML only)."""
+    """One entry of a golden file; `key_marks` has the positions of its keys (YAML only)."""
 
     value: Any
     line: int
-    key_lines: dict[str, int]
+    key_marks: dict[Any, Any]
+
+    def line_of(self, key: Any) -> int:
+        """The line of a key, or that of the entry where it is not known."""
+        mark = self.key_marks.get(key)
+        return self.line if mark is None else int(mark.line) + 1
 
 
 def read_entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
@@ -120,9 +125,8 @@ def _yaml_entries(data: bytes, problems: list[Problem]) -> Iterator[Entry]:
         if not isinstance(event, SequenceStartEvent):
             raise ParseError(line_of(event), "the top level must be a list of queries: - id: …")
         while not isinstance(event := next_event(), SequenceEndEvent):
-            line = line_of(event)
-            key_lines: dict[str, int] = {}
-            yield Entry(reader.value(event, 1, key_lines), line, key_lines)
+            key_marks: dict[Any, Any] = {}
+            yield Entry(reader.value(event, 1, key_marks), line_of(event), key_marks)
         next_event()  # the document's end
         event = next_event()
         if not isinstance(event, StreamEndEvent):

@@ -46,6 +46,7 @@ _CONSTRUCTORS = {
 # By first character: the types, other than text, that an unquoted value may have.
 _RESOLVERS = _Loader.yaml_implicit_resolvers
 _COLLECTION_TAGS = (None, "!", f"{_TAG}seq", f"{_TAG}map")
+_MERGE = object()  # the key '<<'
 
 
 class YamlReader:
@@ -84,91 +85,96 @@ class YamlReader:
             line = text.count("\n", 0, found.start()) + 1 if found else 1
         return ParseError(line, f"this is not YAML: {brief(str(problem), 120)}")
 
-    def value(self, event: Any, depth: int, key_lines: dict[str, int] | None = None) -> Any:
-        """The value that starts with this event; `key_lines` gets the lines of its own keys."""
+    def value(self, event: Any, depth: int, key_marks: dict[Any, Any] | None = None) -> Any:
+        """The value that starts with this event; `key_marks` gets the positions of its own keys."""
         kind = type(event)
         self._values += 1
+        if kind is yaml.AliasEvent:
+            return self._alias(event)
+        before = self._values + self._repeats
         if kind is ScalarEvent:
             value = self._scalar(event)
-        elif kind is yaml.AliasEvent:
-            return self._alias(event)
         elif event.tag not in _COLLECTION_TAGS:
             raise ParseError(line_of(event), f"the YAML tag '{printable(event.tag)}' is not allowed here")
         elif depth > YAML_DEPTH:
             raise ParseError(line_of(event), "this is nested too deeply")
         else:
-            before = self._values + self._repeats
-            value = self._sequence(depth) if kind is SequenceStartEvent else self._mapping(depth, key_lines)
-            if event.anchor:
-                self._anchors[event.anchor] = (value, self._values + self._repeats - before + 1)
-            return value
+            value = self._sequence(depth) if kind is SequenceStartEvent else self._mapping(depth, key_marks)
         if event.anchor:
-            self._anchors[event.anchor] = (value, 1)
+            self._anchors[event.anchor] = (value, self._values + self._repeats - before + 1)
         return value
 
+    # The two loops below run for every event of the file. What nearly every scalar is, text without an anchor
+    # or a tag, they take themselves; the rest goes to `_scalar`, `_key` and `value`.
+
     def _sequence(self, depth: int) -> list[Any]:
-        next_event, scalar = self.loader.get_event, self._scalar
+        next_event = self.loader.get_event
         found = []
         scalars = 0
         while (kind := type(event := next_event())) is not SequenceEndEvent:
             if kind is ScalarEvent and event.anchor is None:
                 scalars += 1
-                found.append(scalar(event))
+                text = event.value
+                is_text = event.tag is None and (text[:1] not in _RESOLVERS or not event.implicit[0])
+                found.append(text if is_text else self._scalar(event))
             else:
                 self._values, scalars = self._values + scalars, 0
                 found.append(self.value(event, depth + 1))
         self._values += scalars
         return found
 
-    def _mapping(self, depth: int, key_lines: dict[str, int] | None) -> dict[Any, Any]:
-        next_event, scalar, text_keys = self.loader.get_event, self._scalar, self._text_keys
+    def _mapping(self, depth: int, key_marks: dict[Any, Any] | None) -> dict[Any, Any]:
+        next_event, text_keys = self.loader.get_event, self._text_keys
         found: dict[Any, Any] = {}
         merged: list[dict[Any, Any]] = []
         scalars = 0
-        while (kind := type(event := next_event())) is not MappingEndEvent:
+        while (kind := type(key_event := next_event())) is not MappingEndEvent:
+            scalars += 1
+            key = key_event.value if kind is ScalarEvent else None
+            if key not in text_keys or key_event.tag is not None or key_event.anchor is not None:
+                self._values, scalars = self._values + scalars, 0
+                key = self._key(key_event)
+            kind = type(event := next_event())
             if kind is ScalarEvent and event.anchor is None:
                 scalars += 1
-                key = event.value
-                if key not in text_keys or event.tag is not None:
-                    key = self._key(event)
-            else:
-                key = self._unusual_key(event, depth)
-            value_event = next_event()
-            if type(value_event) is ScalarEvent and value_event.anchor is None:
-                scalars += 1
-                value = scalar(value_event)
+                value = event.value
+                if event.tag is not None or (value[:1] in _RESOLVERS and event.implicit[0]):
+                    value = self._scalar(event)
             else:
                 self._values, scalars = self._values + scalars, 0
-                value = self.value(value_event, depth + 1)
-            if key == "<<" and kind is ScalarEvent and event.implicit[0]:
-                merged += self._to_merge(value_event, value)
+                value = self.value(event, depth + 1)
+            if key is _MERGE:
+                merged += self._to_merge(event, value)
             elif key in found:
-                raise ParseError(line_of(event), f"the key '{printable(str(key))}' is there twice")
+                raise ParseError(line_of(key_event), f"the key '{printable(str(key))}' is there twice")
             else:
                 found[key] = value
-                if key_lines is not None:
-                    key_lines[key] = event.start_mark.line + 1
+                if key_marks is not None:
+                    key_marks[key] = key_event.start_mark
         self._values += scalars
         for mapping in merged:
-            self._repeat(event, len(mapping))
+            self._repeat(key_event, len(mapping))
             for key, value in mapping.items():
                 found.setdefault(key, value)
         return found
 
     def _key(self, event: Any) -> Any:
         """The value of a key; text is remembered, so that the same key needs no second look."""
+        if type(event) is yaml.AliasEvent:
+            key = self._alias(event)
+            if isinstance(key, (list, dict)):
+                raise ParseError(line_of(event), "a key must be plain text")
+            return key
+        if type(event) is not ScalarEvent:
+            raise ParseError(line_of(event), "a key must be plain text")
         key = self._scalar(event)
-        if isinstance(key, str) and event.tag is None and event.implicit[0] and key != "<<":
+        if event.anchor:
+            self._anchors[event.anchor] = (key, 1)
+        if key == "<<" and event.implicit[0]:
+            return _MERGE
+        if isinstance(key, str) and event.tag is None and event.implicit[0]:
             self._text_keys.add(key)
         return key
-
-    def _unusual_key(self, event: Any, depth: int) -> Any:
-        """The value of a key that has an anchor, or is an alias."""
-        if isinstance(event, (ScalarEvent, yaml.AliasEvent)):
-            key = self.value(event, depth + 1)
-            if not isinstance(key, (list, dict)):
-                return key
-        raise ParseError(line_of(event), "a key must be plain text")
 
     def _to_merge(self, event: Any, value: Any) -> list[dict[Any, Any]]:
         mappings = value if isinstance(value, list) else [value]

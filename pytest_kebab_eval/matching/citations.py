@@ -68,12 +68,12 @@ class _CitedHits:
         path = citation.path if citation else None
         if citation is None or not path:
             return ()
-        at_path = [
+        return [
             hit
             for hit in self._hits
-            if hit.doc_path == path or (hit.citation is not None and hit.citation.path == path)
+            if (hit.doc_path == path or (hit.citation is not None and hit.citation.path == path))
+            and (hit.citation == citation or self._touches(hit, citation))
         ]
-        return [hit for hit in at_path if hit.citation == citation or self._touches(hit, citation)]
 
     def _touches(self, hit: Hit, citation: Span) -> bool:
         """Whether a hit at a citation's path is of its span, else of its section."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple, Protocol
 
 from pytest_kebab_eval.matching.locations import Location, Passages
@@ -56,7 +57,17 @@ class ByChunk(Value, frozen=True):
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:  # noqa: ARG002
         """Which hits are correct, and where each target was found first."""
-        found = _first_ranks(self.ids, hits)
+        ids = self.ids
+        if len(ids) <= _FEW:
+            hits = [hit for hit in hits if hit.chunk_id in ids]
+            if not hits:
+                return _nothing_found(len(ids))
+            if len(hits) == 1:  # as most often
+                only = hits[0]
+                rank, chunk_id = only.rank, only.chunk_id
+                return Ranking(tuple([rank if target == chunk_id else None for target in ids]), (rank,))
+        ranks = {hit.chunk_id: hit.rank for hit in reversed(hits)}
+        found = tuple([ranks.get(target) for target in ids])
         return Ranking(found, tuple(sorted([rank for rank in found if rank is not None])))
 
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:  # noqa: ARG002
@@ -233,13 +244,9 @@ class Nothing:
 _NOTHING_FOUND = Ranking((), ())
 
 
-def _first_ranks(ids: Sequence[str], hits: Sequence[Hit]) -> tuple[int | None, ...]:
-    """For each chunk id, the rank of its first hit."""
-    if len(ids) > _FEW:
-        ranks = {hit.chunk_id: hit.rank for hit in reversed(hits)}
-        return tuple([ranks.get(target) for target in ids])
-    returned = [hit.chunk_id for hit in hits]
-    return tuple([hits[returned.index(target)].rank if target in returned else None for target in ids])
+@cache
+def _nothing_found(targets: int) -> Ranking:
+    return Ranking((None,) * targets, ())
 
 
 def _has_snippet(text: str | None, snippets: Sequence[str]) -> bool:

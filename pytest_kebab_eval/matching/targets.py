@@ -50,6 +50,7 @@ class Matcher:
         least_overlap: float = SPAN_OVERLAP,
     ) -> None:
         self.mode = mode
+        self._is_exact = mode is MatchMode.EXACT
         self._locations = locations or Locations()
         self._least_overlap = least_overlap
         self._known: dict[str, Targets] = {}  # of queries whose targets take some finding
@@ -57,8 +58,9 @@ class Matcher:
     def targets(self, query: GoldenQuery) -> Targets:
         """The targets of a query: its chunks, else its anchors, else its documents."""
         ids = query.expected_chunk_ids
-        if ids and self.mode is MatchMode.EXACT and not query.expected_spans and not query.relevance:
-            return _chunk_targets(query, ids, (1.0,) * len(ids))  # the usual case, which needs no cache
+        if self._is_exact and ids and not query.expected_spans and not query.relevance:
+            # The usual case, which needs no cache.
+            return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), query.expected_doc_ids or ())
         known = self._known.get(query.id)
         if known is None:
             known = self._known[query.id] = self._targets(query)
@@ -67,11 +69,12 @@ class Matcher:
     def _targets(self, query: GoldenQuery) -> Targets:
         chunks = gains_of(query)
         own_spans = [expected for expected in query.expected_spans if expected.chunk_id is None]
-        exact = self.mode is MatchMode.EXACT
+        exact = self._is_exact
         if query.gold_supports and not (exact and (chunks or own_spans)):
             return _anchor_targets(query.gold_supports)
         if chunks and exact and not own_spans:
-            return _chunk_targets(query, tuple(chunks), tuple(chunks.values()))
+            ids = tuple(chunks)
+            return Targets(ids, tuple(chunks.values()), "chunk", ByChunk(ids), query.expected_doc_ids or ())
         if chunks or own_spans:
             return self._located_targets(query, chunks, own_spans)
         return _document_targets(query.expected_doc_ids) if query.expected_doc_ids else _NOTHING
@@ -80,7 +83,7 @@ class Matcher:
         self, query: GoldenQuery, chunks: dict[str, float], own_spans: Sequence[ExpectedSpan]
     ) -> Targets:
         """Chunks by where they are (by their id in exact mode), and spans that are targets of their own."""
-        exact = self.mode is MatchMode.EXACT
+        exact = self._is_exact
         located = [] if exact else [self._expected_location(query, chunk_id) for chunk_id in chunks]
         located += [_location_of(expected) for expected in own_spans]
         by_location = ByLocation(located, self._least_overlap)
@@ -106,10 +109,6 @@ def _location_of(expected: ExpectedSpan) -> ExpectedLocation:
 
 
 _NOTHING = Targets((), (), "nothing", Nothing(), has_chunk_targets=False)
-
-
-def _chunk_targets(query: GoldenQuery, ids: tuple[str, ...], gains: tuple[float, ...]) -> Targets:
-    return Targets(ids, gains, "chunk", ByChunk(ids), query.expected_doc_ids or ())
 
 
 def _document_targets(doc_ids: Sequence[str]) -> Targets:

@@ -16,6 +16,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.plugin.usage import usage_errors
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import brief, printable, safe_lines
 
@@ -46,6 +47,7 @@ class OwnEvaluation:
         self._settings = settings
         self._inputs: Inputs | None = None
         self._evaluation: Evaluation | None = None
+        self.briefs = Briefs() if settings.html else None
 
     @property
     def made(self) -> Evaluation | None:
@@ -76,7 +78,7 @@ class OwnEvaluation:
         """Score and compare the runs, and call `pytest_kebab_compared`."""
         if self._evaluation is None:
             with usage_errors():
-                evaluation = evaluate(self._settings, self.read_inputs())
+                evaluation = evaluate(self._settings, self.read_inputs(), briefs=self.briefs)
             self._config.hook.pytest_kebab_compared(report=evaluation.report)
             self._evaluation = evaluation
         return self._evaluation
@@ -115,7 +117,7 @@ class ReceivedEvaluation:
 
 def send_to_worker(node: Any, source: EvaluationSource) -> None:
     """Give a worker that xdist is starting the evaluation."""
-    payload = WorkerPayload(source.load_golden().queries, source.evaluate())
+    payload = WorkerPayload(tuple(source.load_golden().queries), source.evaluate())
     node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
 
 

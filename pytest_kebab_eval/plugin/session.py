@@ -200,7 +200,8 @@ class Controller:
 
     def _publish(self, evaluation: Evaluation) -> Published:
         context, error = self._make_context(evaluation.report)
-        published = publish(self._settings, self._source.read_inputs(), evaluation, context)
+        source = self._source
+        published = publish(self._settings, source.read_inputs(), evaluation, context, source.briefs)
         if error is not None:
             text = brief(f"{type(error).__name__}: {error}", 200)
             published.errors.append(f"pytest_kebab_report_context failed: {text}")

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
+from pytest_kebab_eval.evaluation import sorted_by_id
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
@@ -84,8 +85,9 @@ class TerminalSummary:
                 yield from query_lines(comparison)
 
     def _query_and_hit_lines(self, report: CompareReport) -> Iterator[Line]:
-        shown = ShownEvidence(self._kebab.settings, self._source.read_inputs(), report)
-        for query, evidence in shown.read():
+        inputs = self._source.read_inputs()
+        shown = ShownEvidence(self._kebab.settings, inputs, report)
+        for query, evidence in shown.read(sorted_by_id(inputs.golden.queries)):
             comparison = self._kebab.find_comparison(query)
             if comparison is not None:
                 yield from query_lines(comparison, evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -15,11 +15,13 @@ from pytest_kebab_eval.evaluation import Evaluation, read_evidence, store
 from pytest_kebab_eval.files import append, write_whole
 from pytest_kebab_eval.history import HistoryPoint, history
 from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import brief, file_name, printable, shown_path
 
@@ -33,6 +35,8 @@ class ReportSource(NamedTuple):
     inputs: Inputs
     report: CompareReport
     context: Context
+    briefs: Briefs | None = None  # without them there is no HTML
+    trend: Sequence[HistoryPoint] | None = None  # None: the last runs, read for the HTML
 
 
 class Published(NamedTuple):
@@ -42,8 +46,17 @@ class Published(NamedTuple):
     errors: list[str]
 
 
-def publish(settings: Settings, inputs: Inputs, evaluation: Evaluation, context: Context) -> Published:
-    """Store both aggregates and write the reports; `context` is what the templates are given."""
+def publish(
+    settings: Settings,
+    inputs: Inputs,
+    evaluation: Evaluation,
+    context: Context,
+    briefs: Briefs | None = None,
+) -> Published:
+    """Store both aggregates and write the reports; `context` is what the templates are given.
+
+    `report.html` is made of what `evaluate` put into the briefs; without them it is left out.
+    """
     published = Published([], [])
     with _step("the aggregates were not stored", published):
         _store(settings, evaluation, published)
@@ -55,7 +68,7 @@ def publish(settings: Settings, inputs: Inputs, evaluation: Evaluation, context:
     directory = settings.runs_dir / file_name(evaluation.report.run_b)
     with _step(f"cannot write the reports to {shown_path(directory)}", published):
         directory.mkdir(parents=True, exist_ok=True)
-        source = ReportSource(settings, inputs, evaluation.report, context)
+        source = ReportSource(settings, inputs, evaluation.report, context, briefs)
         _write_reports(directory, source, published)
     return published
 
@@ -96,7 +109,7 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
 def _write_reports(directory: Path, source: ReportSource, published: Published) -> None:
     for form in FORMATS:
         path = directory / f"report.{form}"
-        if form != "html" or source.settings.html:
+        if form != "html" or source.briefs is not None:
             with _step(f"cannot write {shown_path(path)}", published):
                 write_whole(path, render(form, source, published.errors), follow_link=False)
                 published.done.append(f"report: {shown_path(path)}")
@@ -108,18 +121,20 @@ def render(form: str, source: ReportSource, errors: list[str]) -> Iterable[str]:
         return [render_markdown(source.context)]
     if form == "json":
         return report_json(source.report)
-    if form == "html":
-        return _html(source, errors)
+    if form == "html" and source.briefs is not None:
+        return _html(source, source.briefs, errors)
     raise ValueError(f"there is no report in the format {form}")
 
 
-def _html(source: ReportSource, errors: list[str]) -> Iterator[str]:
-    """`report.html` in parts; reads every stored result again, one at a time."""
+def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[str]:
+    """`report.html` in parts; the results of the few queries that are shown in full are read again."""
     from pytest_kebab_eval.reports.html.page import render_report_html
+    from pytest_kebab_eval.reports.html.query_index import PageQueries
 
-    trend = _trend(source.settings, source.inputs, errors)
-    shown = ShownEvidence(source.settings, source.inputs, source.report)
-    yield from render_report_html(source.report, shown.read(), trend, source.context)
+    trend = _trend(source.settings, source.inputs, errors) if source.trend is None else source.trend
+    shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
+    queries = PageQueries(source.inputs.golden.queries, briefs, shown.read)
+    yield from render_report_html(source.report, queries, trend, source.context)
     errors.extend(f"report.html has no hits and answers of some queries: {error}" for error in shown.errors)
 
 
@@ -136,25 +151,30 @@ def _trend(settings: Settings, inputs: Inputs, errors: list[str]) -> list[Histor
 
 
 class ShownEvidence:
-    """Every golden query with its stored results, read again; where that fails, without them."""
+    """Golden queries with their stored results, read again; where that fails, without them."""
 
-    def __init__(self, settings: Settings, inputs: Inputs, report: CompareReport) -> None:
+    def __init__(
+        self, settings: Settings, inputs: Inputs, report: CompareReport, matcher: Matcher | None = None
+    ) -> None:
         self._settings = settings
         self._inputs = inputs
+        self._matcher = matcher
         self._compared = {comparison.query_id: comparison for comparison in report.per_query}
         self.errors: list[str] = []  # why results could not be read; one at most
 
-    def read(self) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
-        """The queries in the order of their ids, one at a time."""
+    def read(
+        self, queries: Sequence[GoldenQuery]
+    ) -> Generator[tuple[GoldenQuery, QueryEvidence], None, None]:
+        """The queries, one at a time."""
         done = 0
         try:
-            for query, evidence in read_evidence(self._settings, self._inputs):
+            for query, evidence in read_evidence(self._settings, self._inputs, queries, self._matcher):
                 self._check_still_there(query, evidence)
                 yield query, evidence
                 done += 1
         except KebabEvalError as error:
             self.errors.append(str(error))
-        for query in sorted(self._inputs.golden.queries, key=lambda query: query.id)[done:]:
+        for query in queries[done:]:
             yield query, unread_evidence(query)
 
     def _check_still_there(self, query: GoldenQuery, evidence: QueryEvidence) -> None:

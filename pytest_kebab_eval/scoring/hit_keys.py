@@ -27,11 +27,9 @@ class HitKeys:
 
     def add(self, hits: Sequence[Hit]) -> None:
         """The hits of the next query."""
-        ids = [hit.chunk_id for hit in hits]
-        if not all(ids):
-            ids = [hit.chunk_id or hit.doc_id or hit.doc_path for hit in hits]
+        ids = [hit.chunk_id or hit.doc_id or hit.doc_path for hit in hits]
         self._starts.append(len(self._keys))
-        self._keys.extend(map(hash, ids))
+        self._keys.fromlist([*map(hash, ids)])
         self._ends.append(len(self._keys))
         if hits and hits[-1].rank != len(hits):
             self._gapped[len(self._ends) - 1] = tuple(hit.rank for hit in hits)

@@ -7,9 +7,10 @@ score is computed once for all of them. What differs from query to query is kept
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from functools import cached_property
+from itertools import chain, repeat
 from math import isnan
 from typing import NamedTuple
 
@@ -127,14 +128,12 @@ class Scorecard:
     @cached_property
     def _rows(self) -> dict[tuple[str, ...], array[int]]:
         """The rows of the queries that are in the same slices."""
-        groups: dict[tuple[str, ...], array[int]] = {}
-        for row, query_id in enumerate(self._scores):
+        groups: defaultdict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
+        slices = map(self._basis.slices.get, self._scores, repeat(_NO_SLICES))
+        for row, (query_id, names) in enumerate(zip(self._scores, slices, strict=True)):
             if self._only is None or query_id in self._only:
-                slices = self._basis.slices.get(query_id, _NO_SLICES)
-                if slices not in groups:
-                    groups[slices] = array("q")
-                groups[slices].append(row)
-        return groups
+                groups[names].append(row)
+        return dict(groups)
 
     @cached_property
     def _in_rows(self) -> list[QueryScore]:
@@ -174,7 +173,7 @@ class Part:
         """A column's values in order, since percentiles of one column would each sort it."""
         known = self._sorted.get(id(column))
         if known is None:
-            known = [value for rows in self._rows for value in map(column.__getitem__, rows)]
+            known = list(chain.from_iterable(map(column.__getitem__, rows) for rows in self._rows))
             if isnan(sum(known)):
                 known = [value for value in known if not isnan(value)]
             known.sort()
@@ -227,13 +226,22 @@ class Pairs:
             else:
                 yield query_id, of_a(rows_a[query_id]), of_b(rows_b[query_id])
 
-    def with_columns(self, metrics: tuple[Metric, ...], columns: Mapping[str, Column]) -> Scorecard:
-        """A scorecard of these queries, in their order, that has these columns alone."""
+    def with_values(
+        self, metrics: tuple[Metric, ...], values: Mapping[str, tuple[float | None, ...]]
+    ) -> Scorecard:
+        """A scorecard of these queries that has these values alone, in the order of the metrics."""
         b = self._b
-        scores = {query_id: b._scores[query_id] for query_id in self._ids}
         positions = {metric.name: position for position, metric in enumerate(metrics)}
         basis = b._basis._replace(metrics=metrics, positions=positions)
-        return Scorecard(b.run, basis, b.notes, scores, columns)
+        shared: dict[int, QueryScore] = {}
+        scores = {}
+        for query_id, measured in values.items():
+            score = shared.get(id(measured))
+            if score is None:
+                score = QueryScore(b._scores[query_id].facts, measured, positions)
+                shared[id(measured)] = score
+            scores[query_id] = score
+        return Scorecard(b.run, basis, b.notes, scores, {})
 
     def __bool__(self) -> bool:
         return bool(self._ids)
@@ -271,17 +279,24 @@ class Pairs:
         return a, b
 
 
-def alike(
-    a: Scorecard | None, b: Scorecard, query_ids: Iterable[str]
-) -> Iterator[tuple[QueryScore | None, QueryScore | None, list[str]]]:
+class Alike(NamedTuple):
+    """Queries that did alike in A and alike in B; a score is None where a run has no result for them."""
+
+    a: QueryScore | None
+    b: QueryScore | None
+    query_ids: list[str]
+
+
+def alike(a: Scorecard | None, b: Scorecard, query_ids: Iterable[str]) -> list[Alike]:
     """The queries grouped by how they did in A and in B; those in neither run are left out."""
     groups: dict[tuple[QueryScore | None, QueryScore | None], list[str]] = {}
     scores_a: Mapping[str, QueryScore] = a._scores if a else {}
+    of_a, of_b = scores_a.get, b._scores.get
     for query_id in query_ids:
-        pair = scores_a.get(query_id), b._scores.get(query_id)
+        pair = of_a(query_id), of_b(query_id)
         if pair in groups:
             groups[pair].append(query_id)
-        elif pair != (None, None):
+        else:
             groups[pair] = [query_id]
-    for (score_a, score_b), found in groups.items():
-        yield score_a, score_b, found
+    groups.pop((None, None), None)
+    return [Alike(*pair, found) for pair, found in groups.items()]

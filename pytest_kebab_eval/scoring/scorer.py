@@ -11,6 +11,7 @@ from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Domain, Facts, Judged, Metric, all_metrics
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Run, Unreadable
+from pytest_kebab_eval.scoring.briefs import RunBriefs
 from pytest_kebab_eval.scoring.columns import Columns, Compute
 from pytest_kebab_eval.scoring.facts import QueryJudge, distinct_hits
 from pytest_kebab_eval.scoring.hit_keys import HitKeys
@@ -46,10 +47,14 @@ class Scorer:
         self._known: dict[Facts, QueryScore] = {}
 
     def score(
-        self, run: Run, results: Iterable[QueryResult | Unreadable], corpus: Corpus | None
+        self,
+        run: Run,
+        results: Iterable[QueryResult | Unreadable],
+        corpus: Corpus | None,
+        briefs: RunBriefs | None = None,
     ) -> Scorecard:
-        """A scorecard of the run; each result is dropped as soon as it is scored."""
-        scoring = _Scoring(self, Passages(corpus, run.chunker_version))
+        """A scorecard of the run; each result is dropped as soon as it is scored, and kept in brief."""
+        scoring = _Scoring(self, Passages(corpus, run.chunker_version), briefs)
         scoring.add_all(results)
         columns = scoring.columns.finished(len(scoring.scores))
         return Scorecard(run, self._basis, scoring.notes(), scoring.scores, columns, scoring.hit_keys)
@@ -89,8 +94,9 @@ def _by_domain(metrics: Iterable[tuple[int, Metric]]) -> list[tuple[Domain, list
 class _Scoring:
     """One run while it is scored."""
 
-    def __init__(self, scorer: Scorer, passages: Passages) -> None:
+    def __init__(self, scorer: Scorer, passages: Passages, briefs: RunBriefs | None) -> None:
         self._passages = passages
+        self._briefs = briefs
         self._query_of, self._judge, self._score_of = scorer.queries.get, scorer.judge, scorer.score_of
         self.scores: dict[str, QueryScore] = {}
         self.columns = scorer.new_columns()
@@ -152,3 +158,5 @@ class _Scoring:
         if row == len(self.scores):
             self.hit_keys.add(() if result.error is not None else result.hits)
         self.scores[query.id] = self._score_of(judged)
+        if self._briefs is not None and is_golden:
+            self._briefs.add(query.id, result, facts.ranking.correct)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -43,6 +42,8 @@ def check_recordable(db: Path, run_id: str, *, with_chunks: bool = False) -> Non
 
 def _check_writable(db: Path) -> None:
     """Refuse a directory that is not there or takes no file, and a file that is read-only."""
+    import tempfile
+
     name, directory = shown_path(db), db.parent
     if not directory.is_dir():
         what = "is not a directory" if directory.exists() else "does not exist; make it first"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -241,6 +240,8 @@ def _not_utf8(data: bytes) -> str:
 
 def _current_commit() -> str | None:
     """The commit of the working directory, if it is in a git repository."""
+    import subprocess
+
     try:
         found = subprocess.run(
             ["git", "rev-parse", "HEAD"],  # noqa: S607

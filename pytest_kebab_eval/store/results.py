@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from operator import lt
 from typing import Any
 
 import msgspec
@@ -120,6 +121,7 @@ def _type_words(names: str) -> str:
 # -- from JSON -----------------------------------------------------------------------------------
 
 _decoder = msgspec.json.Decoder(QueryResult)
+_FIRST_RANKS = list(range(1, 101))
 
 
 def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:
@@ -167,13 +169,9 @@ def _decode_errored(query_id: str, result_json: bytes) -> QueryResult | None:
 
 def _in_rank_order(hits: tuple[Hit, ...]) -> tuple[Hit, ...] | None:
     """The hits by rank, or None if two share a rank; nearly always they are in order already."""
-    previous = 0
-    for hit in hits:
-        if hit.rank <= previous:
-            break
-        previous = hit.rank
-    else:
+    ranks = [hit.rank for hit in hits]
+    if ranks == _FIRST_RANKS[: len(ranks)] or all(map(lt, ranks, ranks[1:])):
         return hits
-    if len({hit.rank for hit in hits}) < len(hits):
+    if len({*ranks}) < len(ranks):
         return None
     return tuple(sorted(hits, key=lambda hit: hit.rank))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,11 @@ import pytest
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, MatchMode, QueryComparison
 from pytest_kebab_eval.reports.html.page import render_report_html
+from pytest_kebab_eval.reports.html.query_index import Evidence, PageQueries
+from pytest_kebab_eval.scoring.briefs import Briefs
 from tests.builders import Json, hit, query, result, stored
 
 if TYPE_CHECKING:
@@ -87,12 +90,13 @@ def open_file(browser: Browser) -> Iterator[Open]:
     """Opens an HTML file in a fresh profile."""
     contexts = []
 
-    def open_it(file: Path, width: int = 1280, scheme: str = "light") -> Opened:
+    def open_it(file: Path, width: int = 1280, scheme: str = "light", before: str = "") -> Opened:
         context = browser.new_context(
             viewport={"width": width, "height": 900},
             color_scheme="dark" if scheme == "dark" else "light",
         )
         contexts.append(context)
+        context.add_init_script(before)  # runs before the page's own
         return Opened(context.new_page(), file)
 
     yield open_it
@@ -109,26 +113,37 @@ def write_page(path: Path, pieces: Iterator[str]) -> Path:
 MANY = 10_000
 
 
-def many_queries() -> tuple[CompareReport, Iterator[tuple[GoldenQuery, QueryEvidence]]]:
+def many_queries() -> tuple[CompareReport, PageQueries]:
     """A comparison of many queries with ten hits a side, every seventh one lost."""
     text = "some words of a passage that was found for this query, and a few more of them " * 2
     a = stored(result(*(hit(f"c{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=120))
     b = stored(result(*(hit(f"d{rank}", rank, snippet=text) for rank in range(1, 11)), elapsed_ms=150))
-    golden = [query(f"q-{n:05}", query=f"question number {n}", tags=[f"t{n % 9}"]) for n in range(MANY)]
+    golden = [
+        query(f"q-{n:05}", query=f"question number {n}", tags=[f"t{n % 9}"], expected_chunk_ids=["c1"])
+        for n in range(MANY)
+    ]
+    lost = {golden_query.id for golden_query in golden[::7]}
+    briefs = Briefs()
+    briefs.keep_targets(golden, Matcher(MatchMode.EXACT))
+    for golden_query in golden:
+        is_lost = golden_query.id in lost
+        briefs.a.add(golden_query.id, a, (1,))
+        briefs.b.add(golden_query.id, b if is_lost else a, () if is_lost else (1,))
     per_query = tuple(
         QueryComparison(
             golden_query.id, ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",)
         )
-        if n % 7 == 0
+        if golden_query.id in lost
         else QueryComparison(golden_query.id, ComparisonKind.DRAW, 1, 1)
-        for n, golden_query in enumerate(golden)
+        for golden_query in golden
     )
 
-    def shown(n: int) -> QueryEvidence:
-        lost: QueryResult = b if n % 7 == 0 else a
-        return QueryEvidence(a, lost, (1,), () if n % 7 == 0 else (1,), ("c1",))
+    def read(queries: Sequence[GoldenQuery]) -> Evidence:
+        for shown in queries:
+            is_lost = shown.id in lost
+            yield shown, QueryEvidence(a, b if is_lost else a, (1,), () if is_lost else (1,), ("c1",))
 
-    return per_query_report(per_query), ((golden_query, shown(n)) for n, golden_query in enumerate(golden))
+    return per_query_report(per_query), PageQueries(golden, briefs, read)
 
 
 def per_query_report(per_query: tuple[QueryComparison, ...]) -> CompareReport:

@@ -52,3 +52,42 @@ def test_10000_queries_are_listed_filtered_and_opened_without_a_freeze(many: Pat
     page.get_by_text("1 of 10,000 queries", exact=True).wait_for()
     page.locator("#rows .q summary").click()
     page.locator(".side").nth(1).wait_for()
+
+
+def test_a_query_without_texts_shows_ids_ranks_and_how_to_see_more(many: Path, open_file: Open) -> None:
+    page = open_file(many).page
+    page.locator("input[name=text]").fill("number 9999")
+    page.get_by_text("1 of 10,000 queries", exact=True).wait_for()
+    page.locator("#rows .q summary").click()
+    body = page.locator("#rows .body")
+    body.wait_for()
+    assert body.locator(".side").first.locator("li").count() == 10
+    assert body.locator(".side .right code").all_inner_texts() == ["c1", "c1"]
+    assert "Texts of hits and answers are left out" in body.inner_text()
+    assert "pytest -vv" in body.inner_text()
+
+
+def test_the_first_queries_are_there_where_the_browser_cannot_unpack(many: Path, open_file: Open) -> None:
+    opened = open_file(many, before="delete window.DecompressionStream")
+    page = opened.page
+    assert page.locator("#rows .q").count() == 50
+    said = page.locator("#status").inner_text()
+    assert said.startswith("50 queries, the worst first; 9,950 more are not shown, since this browser")
+    page.locator("#rows .q summary").nth(49).click()
+    page.locator("#rows .q").nth(49).locator(".snippet").first.wait_for()
+    assert opened.complaints == []
+
+
+def test_a_query_that_was_opened_stays_open_when_the_others_are_unpacked(many: Path, open_file: Open) -> None:
+    slow = (
+        "const own = Response.prototype.text; Response.prototype.text = async function () {"
+        "await new Promise((done) => { window.go = done; }); return own.call(this); };"
+    )
+    page = open_file(many, before=slow).page
+    assert "9,950 more are being unpacked" in page.locator("#status").inner_text()
+    page.locator("#rows .q summary").nth(3).click()
+    page.locator("#rows .body").wait_for()
+    page.evaluate("window.go()")
+    page.get_by_text("10,000 queries, the worst first", exact=True).wait_for()
+    assert page.locator("#rows .body").count() == 1
+    assert page.locator("#rows .q").count() == 50

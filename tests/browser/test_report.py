@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.evaluation import evaluate, read_evidence
+from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
+from pytest_kebab_eval.reports.html.query_index import PageQueries
+from pytest_kebab_eval.reports.publishing import ShownEvidence
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from tests.browser.conftest import Open, write_page
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden
@@ -55,11 +58,14 @@ def write_report(
     gates = GATES if a is not None else GATES[:1]
     settings = Settings("a" if a is not None else None, "b", database, database, golden, gates=gates)
     inputs = find_inputs(settings)
-    report = evaluate(settings, inputs).report
+    briefs = Briefs()
+    report = evaluate(settings, inputs, briefs=briefs).report
     context = report_context(report) | more.pop("context", {})
+    shown = ShownEvidence(settings, inputs, report, briefs.matcher)
+    queries_shown = PageQueries(inputs.golden.queries, briefs, shown.read)
     return write_page(
         directory / "report.html",
-        render_report_html(report, read_evidence(settings, inputs), more.get("history", ()), context),
+        render_report_html(report, queries_shown, more.get("history", ()), context),
     )
 
 

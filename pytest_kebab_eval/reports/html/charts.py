@@ -171,7 +171,7 @@ def slope(index: QueryIndex) -> Slope | None:
         flows=tuple(sorted(flows, key=lambda flow: _EFFECTS.index(flow.effect))),
         moves=shown,
         more_moves=sum(flow.queries for flow in moves) - sum(flow.queries for flow in shown),
-        without_targets=sum("flow" not in row and row["kind"] != "none" for row in index.rows),
+        without_targets=index.without_targets(),
         height=levels[-1].y + 20,
     )
 

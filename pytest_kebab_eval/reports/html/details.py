@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, escape_controls, short, short_any, truncate
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.spans import SPAN_FIELDS
 
@@ -26,27 +27,49 @@ def query_details(
 ) -> Json:
     """The details of a query, for the script to show; a hit that both runs have is stored once."""
     hits = _HitTable()
-    details: Json = {"b": _side(query, _side_b(evidence), hits), **_expected(query, evidence, comparison)}
+    details: Json = {
+        "b": _side(query, _side_b(evidence), hits),
+        **_expected(query, evidence.expected, comparison),
+    }
     if not alone:
         details["a"] = _side(query, _side_a(evidence), hits)
     if comparison is not None:
-        details["lost"] = [short(target) for target in comparison.lost[:LIST_SHOWN]]
-        details["gained"] = [short(target) for target in comparison.gained[:LIST_SHOWN]]
+        details |= _moved(comparison)
     details |= _long_texts(query)
     details["hits"] = list(hits.numbers)
     return details
 
 
-def _expected(query: GoldenQuery, evidence: QueryEvidence, comparison: QueryComparison | None) -> Json:
+def brief_details(
+    query: GoldenQuery, expected: tuple[str, ...], comparison: QueryComparison | None, briefs: Briefs
+) -> Json:
+    """The same for a query whose texts are left out: what was kept of its results when they were scored."""
+    details = _expected(query, expected, comparison)
+    if len(query.query) > TEXT_SHOWN or query.expected_answer is not None or query.xfail is not None:
+        details |= _long_texts(query)
+    details["brief"] = [briefs.a.of(query.id), briefs.b.of(query.id)]
+    if comparison is not None and (comparison.lost or comparison.gained):
+        details |= _moved(comparison)
+    return details
+
+
+def _moved(comparison: QueryComparison) -> Json:
+    return {
+        "lost": [short(target) for target in comparison.lost[:LIST_SHOWN]],
+        "gained": [short(target) for target in comparison.gained[:LIST_SHOWN]],
+    }
+
+
+def _expected(query: GoldenQuery, expected: Sequence[str], comparison: QueryComparison | None) -> Json:
     """The targets; those that were lost or gained come first, so that the limit does not hide them."""
     moved = {*comparison.lost, *comparison.gained} if comparison else set()
-    targets = sorted(evidence.expected, key=lambda target: target not in moved)
-    return {
-        "expected": [short(target) for target in targets[:LIST_SHOWN]],
-        "expected_more": max(len(targets) - LIST_SHOWN, 0),
-        "refuse": query.can_be_answered is False,
-        "line": query.line,
-    }
+    targets = sorted(expected, key=lambda target: target not in moved) if moved else expected
+    details: Json = {"expected": [short(target) for target in targets[:LIST_SHOWN]], "line": query.line}
+    if len(targets) > LIST_SHOWN:
+        details["expected_more"] = len(targets) - LIST_SHOWN
+    if query.can_be_answered is False:
+        details["refuse"] = True
+    return details
 
 
 def _long_texts(query: GoldenQuery) -> Json:

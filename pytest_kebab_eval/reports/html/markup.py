@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import re
+import zlib
 from typing import Any
 
 import msgspec
@@ -27,10 +29,40 @@ def escape_controls(text: str) -> str:
 
 def script_json(value: Any) -> str:
     """JSON for a script block: no character in it can end the block or open a tag."""
-    text = msgspec.json.encode(value).decode()
+    return escape_script(msgspec.json.encode(value).decode())
+
+
+def escape_script(text: str) -> str:
+    """JSON, written so that no character in it can end a script block or open a tag."""
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
+
+
+class Packer:
+    """Packs JSON for the page, as its script unpacks it: lines, deflated, in base64."""
+
+    def __init__(self) -> None:
+        self._deflate = zlib.compressobj(4)
+        self._rest = b""  # less than three bytes, which are four characters
+        self._parts: list[str] = []
+
+    def add(self, line: bytes) -> None:
+        """Add a line of JSON."""
+        self._append(self._deflate.compress(line + b"\n"))
+
+    def finish(self) -> list[str]:
+        """The packed text in parts; none if nothing was added."""
+        if self._parts:
+            self._append(self._deflate.flush())
+            self._parts.append(base64.b64encode(self._rest).decode())
+        return self._parts
+
+    def _append(self, packed: bytes) -> None:
+        packed = self._rest + packed
+        whole = len(packed) - len(packed) % 3
+        self._parts.append(base64.b64encode(packed[:whole]).decode())
+        self._rest = packed[whole:]
 
 
 def short(text: str, width: int = NAME_SHOWN) -> str:

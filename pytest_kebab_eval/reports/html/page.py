@@ -1,30 +1,28 @@
 """`report.html`: a comparison for looking at, in one file that needs nothing else.
 
 `charts` and `time_charts` lay the charts out; the template draws them. Foreign text reaches the page in two
-ways only: as text that the template escapes, and as JSON in script blocks that a browser does not run, from
-which the script makes text nodes. The page's Content-Security-Policy forbids everything else.
+ways only: as text that the template escapes, and as JSON in script blocks that a browser does not run, most
+of them packed, from which the script makes text nodes. The page's Content-Security-Policy forbids everything
+else. The beginning of the list is not packed: it is there at once, and in a browser that cannot unpack.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.history import HistoryPoint
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery
 from pytest_kebab_eval.reports.context import Context, report_context
 from pytest_kebab_eval.reports.html.charts import bars, forest, slice_panels, slope
+from pytest_kebab_eval.reports.html.detail_blocks import DetailBlocks
 from pytest_kebab_eval.reports.html.markup import (
     escape_controls,
     percent,
@@ -33,16 +31,16 @@ from pytest_kebab_eval.reports.html.markup import (
     short_setting,
     short_value,
 )
-from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, QueryIndex
+from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, PageQueries, QueryIndex
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
 from pytest_kebab_eval.reports.rows import metric_rows
 from pytest_kebab_eval.reports.templates import make_environment
-from pytest_kebab_eval.reports.wording import counted, coverage, has_failed, lost_queries, match_counts
+from pytest_kebab_eval.reports.wording import counted, coverage, lost_queries, match_counts, verdict_effect
 
 
 def render_report_html(
     report: CompareReport,
-    queries: Iterable[tuple[GoldenQuery, QueryEvidence]],
+    queries: PageQueries,
     history: Sequence[HistoryPoint] = (),
     context: Context | None = None,
 ) -> Iterator[str]:
@@ -50,25 +48,19 @@ def render_report_html(
 
     The history is oldest first. `context` is what `report_context` gave, perhaps changed by a user's hook.
     """
-    index = QueryIndex(report)
-    with io.TextIOWrapper(temporary_file(), encoding="utf-8", newline="") as details:
-        details.writelines(index.detail_blocks(queries))
-        details.seek(0)
-        values = {
-            **(context or report_context(report)),
-            **_summary_values(report),
-            **_chart_values(report, index, history),
-            **_index_values(index),
-            "details": _chunks(details),
-        }
-        page = _environment().get_template("html/report.html.jinja").stream(values)
-        page.enable_buffering(100)
-        yield from page
-
-
-def _chunks(file: IO[str]) -> Iterator[Markup]:
-    while chunk := file.read(1 << 20):
-        yield Markup(chunk)  # noqa: S704  JSON in script blocks, escaped by `script_json`
+    index = QueryIndex(report, queries)
+    details = DetailBlocks(index, queries)
+    values = {
+        **(context or report_context(report)),
+        **_summary_values(report),
+        **_chart_values(report, index, history),
+        **_index_values(index),
+        "in_full": details.in_full,
+        "details": details,
+    }
+    page = _environment().get_template("html/report.html.jinja").stream(values)
+    page.enable_buffering(100)
+    yield from page
 
 
 # -- what the template is given, beside the context of all reports -------------------------------
@@ -76,9 +68,8 @@ def _chunks(file: IO[str]) -> Iterator[Markup]:
 
 def _summary_values(report: CompareReport) -> dict[str, Any]:
     lost = lost_queries(report)
-    is_worse = report.run_a is not None and report.count(ComparisonKind.LOSS) > 0
     return {
-        "effect": "lost" if has_failed(report) else "worse" if is_worse else "better",
+        "effect": verdict_effect(report),
         "lost_count": len(lost),
         "failed_shown": FAILED_SHOWN,
         "coverage": coverage(report),
@@ -108,8 +99,9 @@ def _index_values(index: QueryIndex) -> dict[str, Any]:
         "kinds_shown": index.kinds(),
         "causes_shown": index.causes(),
         "slices_shown": index.slices_by_field(),
-        "total": len(index.rows),
+        "total": len(index.listed),
         "index": index.as_json(),
+        "rows_packed": map(Markup, index.packed_rows),
     }
 
 

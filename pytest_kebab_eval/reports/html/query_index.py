@@ -1,24 +1,27 @@
-"""The list of queries in `report.html`, built in one pass that also counts what the charts show."""
+"""The list of queries in `report.html`, the worst first, and the counts that the charts show."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.html.details import query_details
-from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, script_json, short
+from pytest_kebab_eval.evaluation import sorted_by_id
+from pytest_kebab_eval.model import GoldenQuery, QueryComparison
+from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, Packer, script_json, short
 from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
+from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.scoring.slices import slices_of
 
 QUERIES_A_BLOCK = 50
+ROWS_PACKED = 200  # at a time
 FAILED_SHOWN = 10  # above the metrics; the list below has all
 SLICE_SHOWN = 80  # characters of its name
 _MISS = 1 << 53  # below any rank
@@ -48,6 +51,21 @@ _KINDS = {
 }
 
 
+_UNCHANGED = {"draw", "found", "unjudged", "none"}
+_ORDER = {kind: number for number, kind in enumerate(_KINDS)}
+
+
+Evidence = Generator[tuple[GoldenQuery, QueryEvidence], None, None]
+
+
+class PageQueries(NamedTuple):
+    """The golden queries, what was kept of their results, and how to read the results of some again."""
+
+    golden: Sequence[GoldenQuery]
+    briefs: Briefs
+    read: Callable[[Sequence[GoldenQuery]], Evidence]
+
+
 class Level(NamedTuple):
     """A rank or a range of ranks, up to `last`; the last level is for queries without a correct hit."""
 
@@ -56,95 +74,48 @@ class Level(NamedTuple):
 
 
 class QueryIndex:
-    """Writes the queries' details out as it reads them, and keeps their rows and counts."""
+    """The queries in the order of the list; `pack` makes their rows, and counts."""
 
-    def __init__(self, report: CompareReport) -> None:
+    def __init__(self, report: CompareReport, queries: PageQueries) -> None:
         self._comparisons = {comparison.query_id: comparison for comparison in report.per_query}
         self._lost = {comparison.query_id for comparison in lost_queries(report)}
-        self._alone = report.run_a is None
-        self._slice_numbers: dict[str, int] = {}
+        self._unreadable = {(result.side, result.query_id) for result in report.unreadable}
+        self._briefs = queries.briefs
+        self.alone = report.run_a is None
         self.levels = _levels(report.per_query)
-        self.rows: list[dict[str, Any]] = []
-        self._moves: list[int] = []  # how many ranks each of the rows moved
-        self.latencies: tuple[list[float], list[float]] = ([], [])
-        self.slice_sizes: Counter[str] = Counter()
+        self._level_of: dict[int | None, int] = {None: len(self.levels) - 1}
+        self._slices: dict[object, tuple[tuple[str, ...], list[int]]] = {}  # names and numbers, by labels
+        self._slice_tally: Counter[tuple[str, ...]] = Counter()
+        self._slice_numbers: dict[str, int] = {}
+        self.latencies = queries.briefs.a.times, queries.briefs.b.times
         self.cause_counts: Counter[str] = Counter()
         self.kind_counts: Counter[str] = Counter()
         self.flows: Counter[tuple[int, int]] = Counter()  # (level in A, level in B) -> queries
+        self.listed = sorted_by_id(queries.golden)  # from here on, those of the same place stay in this order
+        self.listed.sort(key=self._place)
+        self.first_rows, self.packed_rows = self._pack_rows()
+        self.slice_sizes: Counter[str] = Counter()
+        for names, count in self._slice_tally.items():
+            self.slice_sizes.update(dict.fromkeys(names, count))
 
-    # -- reading ---------------------------------------------------------------------------------
+    def comparison(self, query: GoldenQuery) -> QueryComparison | None:
+        """What became of a query."""
+        return self._comparisons.get(query.id)
 
-    def detail_blocks(self, queries: Iterable[tuple[GoldenQuery, QueryEvidence]]) -> Iterator[str]:
-        """Add the queries; yields their details as script blocks of a few queries each."""
-        remaining = iter(queries)
-        for number in itertools.count():
-            details = [self._add(*query) for query in itertools.islice(remaining, QUERIES_A_BLOCK)]
-            if not details:
-                return
-            yield f'<script type="application/json" id="details-{number}">[{",".join(details)}]</script>\n'
+    def count_changed(self) -> int:
+        """How many queries failed, changed, or were missed; they are the first of the list."""
+        return sum(itertools.takewhile(bool, map(self._has_changed, self.listed)))
 
-    def _add(self, query: GoldenQuery, evidence: QueryEvidence) -> str:
-        """Add a query; its details as JSON."""
+    def _has_changed(self, query: GoldenQuery) -> bool:
+        return query.id in self._lost or self._kind(query, self.comparison(query)) not in _UNCHANGED
+
+    def _place(self, query: GoldenQuery) -> tuple[bool, int, int]:
+        """The worst first; within a kind, those that moved furthest."""
         comparison = self._comparisons.get(query.id)
-        for latencies, result in zip(self.latencies, (evidence.a, evidence.b), strict=True):
-            if result is not None and result.elapsed_ms is not None:
-                latencies.append(result.elapsed_ms)
-        row = self._row(query, evidence, comparison)
-        self.kind_counts[row["kind"]] += 1
-        self.rows.append(row)
-        self._moves.append(_ranks_moved(comparison))
-        return script_json(query_details(query, evidence, comparison, alone=self._alone))
+        return query.id not in self._lost, _ORDER[self._kind(query, comparison)], -_ranks_moved(comparison)
 
-    def _row(
-        self, query: GoldenQuery, evidence: QueryEvidence, comparison: QueryComparison | None
-    ) -> dict[str, Any]:
-        row: dict[str, Any] = {
-            "n": len(self.rows),
-            "id": short(query.id),
-            "query": short(query.query, TEXT_SHOWN),
-            "kind": self._kind(comparison, evidence),
-            "slices": self._count_slices(query),
-            **self._ranks(comparison, evidence),
-        }
-        if query.id in self._lost:
-            row["lost"] = 1
-        if comparison is not None:
-            row |= self._count_comparison(comparison, has_targets=bool(evidence.expected))
-        return row
-
-    def _count_slices(self, query: GoldenQuery) -> list[int]:
-        """Count the query in its slices; the slices' numbers."""
-        names = [short(name, SLICE_SHOWN) for name in slices_of(query)]
-        self.slice_sizes.update(names)
-        return [self._slice_numbers.setdefault(name, len(self._slice_numbers)) for name in names]
-
-    def _ranks(self, comparison: QueryComparison | None, evidence: QueryEvidence) -> dict[str, str]:
-        rank_a = comparison.a_hit_rank if comparison else None
-        rank_b = comparison.b_hit_rank if comparison else None
-        has_targets = bool(evidence.expected)
-        return {
-            "a": "" if self._alone else _rank(rank_a, evidence.a, evidence.readable_a, has_targets),
-            "b": _rank(rank_b, evidence.b, evidence.readable_b, has_targets),
-        }
-
-    def _count_comparison(self, comparison: QueryComparison, *, has_targets: bool) -> dict[str, Any]:
-        """Count the query's cause and its ranks; what a row has of a comparison."""
-        fields: dict[str, Any] = {}
-        if comparison.cause:
-            self.cause_counts[comparison.cause] += 1
-            fields["cause"] = comparison.cause
-        if comparison.checks:
-            fields["checks"] = comparison.checks
-        if comparison.note:
-            fields["note"] = short(comparison.note, TEXT_SHOWN)
-        if has_targets and not self._alone:
-            flow = _level(self.levels, comparison.a_hit_rank), _level(self.levels, comparison.b_hit_rank)
-            self.flows[flow] += 1
-            fields["flow"] = flow
-        return fields
-
-    def _kind(self, comparison: QueryComparison | None, evidence: QueryEvidence) -> str:
-        if comparison is None or (self._alone and evidence.b is None and evidence.readable_b):
+    def _kind(self, query: GoldenQuery, comparison: QueryComparison | None) -> str:
+        if comparison is None or (self.alone and query.id not in self._briefs.b):
             return "none"
         if comparison.kind is not None:
             return comparison.kind.value
@@ -152,28 +123,105 @@ class QueryIndex:
             return "errored"
         if comparison.b_hit_rank is not None:
             return "found"
-        return "missed" if evidence.expected else "unjudged"
+        return "missed" if self._briefs.expected(query) else "unjudged"
 
-    # -- what was read ---------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _pack_rows(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """The rows that are seen first, and the others, packed."""
+        rows = map(self._row, self.listed)
+        first = list(itertools.islice(rows, QUERIES_A_BLOCK))
+        packer = Packer()
+        while some := list(itertools.islice(rows, ROWS_PACKED)):
+            packer.add(msgspec.json.encode(some))
+        return first, packer.finish()
+
+    def _row(self, query: GoldenQuery) -> dict[str, Any]:
+        """The query in the list; counts it."""
+        comparison = self._comparisons.get(query.id)
+        has_targets = bool(self._briefs.expected(query))
+        rank_a, rank_b = (comparison.a_hit_rank, comparison.b_hit_rank) if comparison else (None, None)
+        kind = self._kind(query, comparison)
+        self.kind_counts[kind] += 1
+        row: dict[str, Any] = {
+            "id": short(query.id),
+            "query": short(query.query, TEXT_SHOWN),
+            "kind": kind,
+            "slices": self._count_slices(query),
+            "a": "" if self.alone else self._rank(query.id, rank_a, "a", self._briefs.a, has_targets),
+            "b": self._rank(query.id, rank_b, "b", self._briefs.b, has_targets),
+        }
+        if query.id in self._lost:
+            row["lost"] = 1
+        if comparison is not None:
+            self._count_comparison(row, comparison, has_targets)
+        return row
+
+    def _rank(self, query_id: str, rank: int | None, side: str, briefs: RunBriefs, has_targets: bool) -> str:
+        """The first correct rank, or why there is none."""
+        if rank is not None:
+            return str(rank)
+        if (side, query_id) in self._unreadable:
+            return "unreadable"
+        if query_id not in briefs:
+            return "absent"
+        if query_id in briefs.errored:
+            return "error"
+        return "miss" if has_targets else "–"
+
+    def _count_slices(self, query: GoldenQuery) -> list[int]:
+        """Count the query in its slices; the slices' numbers, found once for queries with the same labels."""
+        labels = (query.lang, query.difficulty, query.category, query.tags, query.can_be_answered)
+        found = self._slices.get(labels)
+        if found is None:
+            numbers = self._slice_numbers
+            names = tuple(short(name, SLICE_SHOWN) for name in slices_of(query))
+            found = names, [numbers.setdefault(name, len(numbers)) for name in names]
+            self._slices[labels] = found
+        self._slice_tally[found[0]] += 1
+        return found[1]
+
+    def _count_comparison(self, row: dict[str, Any], comparison: QueryComparison, has_targets: bool) -> None:
+        """Count the query's cause and its ranks, and add to its row what it has of a comparison."""
+        if comparison.cause:
+            self.cause_counts[comparison.cause] += 1
+            row["cause"] = comparison.cause
+        if comparison.checks:
+            row["checks"] = comparison.checks
+        if comparison.note:
+            row["note"] = short(comparison.note, TEXT_SHOWN)
+        if has_targets and not self.alone:
+            flow = self._level(comparison.a_hit_rank), self._level(comparison.b_hit_rank)
+            self.flows[flow] += 1
+            row["flow"] = flow
+
+    def _level(self, rank: int | None) -> int:
+        known = self._level_of.get(rank)
+        if known is None and rank is not None:
+            known = next(number for number, level in enumerate(self.levels) if rank <= level.last)
+            self._level_of[rank] = known
+        return known or 0
+
+    # -- for the page ------------------------------------------------------------------------------
 
     def as_json(self) -> Markup:
-        """The list of queries for the script, the worst first; within a kind, those that moved furthest."""
-        order = {kind: number for number, kind in enumerate(_KINDS)}
-        rows = sorted(
-            self.rows,
-            key=lambda row: ("lost" not in row, order[row["kind"]], -self._moves[row["n"]], row["n"]),
-        )
+        """The beginning of the list, and what its rows refer to."""
         index = {
-            "rows": rows,
+            "rows": self.first_rows,
+            "total": len(self.listed),
             "kinds": {key: _KINDS[key] for key in self.kind_counts},
             "causes": CAUSES,
             "slices": list(self._slice_numbers),
             "levels": [level.label for level in self.levels],
             "block": QUERIES_A_BLOCK,
             "failed": FAILED_SHOWN,
-            "alone": self._alone,
+            "alone": self.alone,
         }
         return Markup(script_json(index))  # noqa: S704  escaped by `script_json`
+
+    def without_targets(self) -> int:
+        """How many queries that were run have nothing to find."""
+        return len(self.listed) - self.flows.total() - self.kind_counts["none"]
 
     def kinds(self) -> list[tuple[str, Kind, int]]:
         """The kinds that occur, and how many queries are of each."""
@@ -203,19 +251,6 @@ def _ranks_moved(comparison: QueryComparison | None) -> int:
     return abs((comparison.a_hit_rank or _MISS) - (comparison.b_hit_rank or _MISS))
 
 
-def _rank(rank: int | None, result: QueryResult | None, readable: bool, has_targets: bool) -> str:
-    """The first correct rank, known even where the result can no longer be read, or why there is none."""
-    if rank is not None:
-        return str(rank)
-    if not readable:
-        return "unreadable"
-    if result is None:
-        return "absent"
-    if result.error is not None:
-        return "error"
-    return "miss" if has_targets else "–"
-
-
 def _levels(per_query: Iterable[QueryComparison]) -> tuple[Level, ...]:
     """Ranks 1 to 10, then ranges as far as any query needs them, then a level for misses."""
     ranks = (rank for query in per_query for rank in (query.a_hit_rank, query.b_hit_rank) if rank)
@@ -227,9 +262,3 @@ def _levels(per_query: Iterable[QueryComparison]) -> tuple[Level, ...]:
     if deepest > 100:
         levels.append(Level("101+", math.inf))
     return (*levels, Level("miss", math.inf))
-
-
-def _level(levels: Sequence[Level], rank: int | None) -> int:
-    if rank is None:
-        return len(levels) - 1
-    return next(number for number, level in enumerate(levels) if rank <= level.last)

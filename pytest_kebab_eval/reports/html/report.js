@@ -1,13 +1,15 @@
 "use strict";
 (() => {
   const PAGE = 50;
+  const NOT_UNPACKED = "not shown, since this browser cannot unpack them (it has no DecompressionStream)";
   const parse = (id) => JSON.parse(document.getElementById(id).textContent);
   const data = parse("index");
   const form = document.getElementById("filters");
   const list = document.getElementById("rows");
   const more = document.getElementById("more");
   const status = document.getElementById("status");
-  const blocks = new Map();
+  const canUnpack = typeof DecompressionStream === "function";
+  const unpacked = new Map();
   let found = [];
   let drawn = 0;
   let flow = null;
@@ -23,10 +25,44 @@
   const queries = (count) => `${number(count)} ${count === 1 ? "query" : "queries"}`;
   const cutNote = (length) => (length ? el("span", "muted", ` … cut; ${number(length)} characters in all`) : null);
 
-  function details(n) {
+  // -- what is packed: lines of JSON, deflated, in base64
+
+  function unpack(id) {
+    if (!unpacked.has(id)) unpacked.set(id, lines(document.getElementById(id).textContent));
+    return unpacked.get(id);
+  }
+  async function lines(packed) {
+    const bytes = Uint8Array.from(atob(packed), (char) => char.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return (await new Response(stream).text()).trim().split("\n").flatMap((line) => JSON.parse(line));
+  }
+
+  // The details of the list's first queries are there at once; of those that did not fit, there are none.
+  async function details(n) {
     const block = Math.floor(n / data.block);
-    if (!blocks.has(block)) blocks.set(block, parse(`details-${block}`));
-    return blocks.get(block)[n % data.block];
+    const id = `details-${block}`;
+    if (block > 0 && (!canUnpack || !document.getElementById(id))) return { expected: [], left_out: true };
+    if (block === 0 && !unpacked.has(id)) unpacked.set(id, parse(id));
+    const all = (block === 0 ? unpacked.get(id) : await unpack(id))[n % data.block];
+    return all.brief ? fromBrief(all) : all;
+  }
+
+  // Details without texts, in the form of those that have them.
+  function fromBrief(all) {
+    const numbers = new Map();
+    const which = (name) => numbers.set(name, numbers.get(name) ?? numbers.size).get(name);
+    const side = (result) => {
+      if (!result) return { gone: "no result in this run" };
+      const [ids, right, ms, answered, more] = result;
+      const hits = ids.map((name, place) => {
+        const rank = more ? more.ranks[place] : place + 1;
+        return [rank, which(name), right.includes(rank) ? 1 : 0];
+      });
+      return { hits, ms: ms ?? undefined, answered, more: 0, ...more, error: more?.error && [more.error, 0] };
+    };
+    const [a, b] = all.brief.map(side);
+    const sides = data.alone ? { b } : { a, b };
+    return { ...all, ...sides, hits: [...numbers.keys()].map((name) => [name, "", "", "", 0]), left_out: true };
   }
 
   // -- filtering
@@ -55,17 +91,32 @@
     draw();
   }
 
+  // What is drawn stays: rows that come later are below it.
+  function extend(rows) {
+    data.rows = data.rows.concat(rows);
+    numberRows();
+    found = wanted();
+    if (drawn < PAGE) draw();
+    else tell();
+  }
+
   function draw() {
     const next = found.slice(drawn, drawn + PAGE);
     list.append(...next.map(queryElement));
     drawn += next.length;
+    tell();
+  }
+
+  function tell() {
     const left = found.length - drawn;
     more.hidden = left === 0;
     more.textContent = `Show ${number(Math.min(PAGE, left))} more of ${number(left)}`;
     const moved = flow ? `, moved ${data.levels[flow[0]]} → ${data.levels[flow[1]]}` : "";
-    status.textContent = found.length === data.rows.length
+    const missing = data.total - data.rows.length;
+    const note = missing ? `; ${number(missing)} more are ${canUnpack ? "being unpacked" : NOT_UNPACKED}` : "";
+    status.textContent = (found.length === data.rows.length
       ? `${queries(found.length)}, the worst first`
-      : `${number(found.length)} of ${queries(data.rows.length)}${moved}`;
+      : `${number(found.length)} of ${queries(data.rows.length)}${moved}`) + note;
   }
 
   // -- a query
@@ -83,8 +134,12 @@
     const node = el("details", `q ${query.lost ? "lost" : effect}`, el("summary", "",
       badge(query, name, glyph, effect), el("code", "name", query.id), text, chips,
       el("span", "ranks", ranks)));
+    let filled = false;
     node.addEventListener("toggle", () => {
-      if (node.open && !node.querySelector(".body")) node.append(body(query));
+      if (node.open && !filled) {
+        filled = true;
+        details(query.n).then((all) => node.append(body(query, all)));
+      }
     });
     return node;
   }
@@ -95,8 +150,7 @@
     return el("span", "badge lost", "✗ failed ", el("span", "kind", name));
   }
 
-  function body(query) {
-    const all = details(query.n);
+  function body(query, all) {
     const facts = el("dl", "facts");
     const fact = (name, ...value) => facts.append(el("dt", "", name), el("dd", "", ...value));
     fact("query", all.query ? all.query[0] : query.query, all.query && cutNote(all.query[1]));
@@ -109,9 +163,16 @@
     if (all.line) fact("golden file", `line ${all.line}`);
     if (query.slices.length) fact("slices", el("span", "chips", ...query.slices.map((part) => el("span", "chip", data.slices[part]))));
     const sides = el("div", "sides");
-    if (all.a) sides.append(side("a", all, query));
-    sides.append(side("b", all, query));
-    return el("div", "body", facts, sides);
+    for (const letter of ["a", "b"]) {
+      if (all[letter]) sides.append(side(letter, all, query));
+    }
+    return el("div", "body", facts, sides, all.left_out && leftOut(Boolean(all.b)));
+  }
+
+  function leftOut(hasHits) {
+    const what = hasHits ? "Texts of hits and answers are" : "Hits and answers are";
+    const why = canUnpack || hasHits ? "left out, so that the page stays small" : NOT_UNPACKED;
+    return el("p", "muted small", `${what} ${why}; `, el("code", "", "pytest -vv"), " prints the hits of every query.");
   }
 
   function expected(all) {
@@ -136,6 +197,7 @@
     }
     title.append(result.hits.length ? "hits" : "no hits");
     if (result.ms !== undefined) title.append(el("span", "muted", `${number(result.ms)} ms`));
+    if (typeof result.answered === "boolean") title.append(el("span", "muted", result.answered ? "answered" : "refused"));
     if (result.timed_out) title.append(el("span", "no-ok", "timed out"));
     if (result.judge) title.append(el("span", "muted", `judge: groundedness ${result.judge[0] ?? "–"}, correctness ${result.judge[1] ?? "–"}`));
     if (result.error) node.append(el("p", "no-ok", `✗ ${result.error[0]}`, cutNote(result.error[1])));
@@ -222,8 +284,14 @@
     for (const table of document.querySelectorAll("details.all")) table.open = true;
   });
 
+  function numberRows() {
+    data.rows.forEach((row, n) => { row.n = n; });
+  }
+
+  numberRows();
   form.hidden = false;
   const failed = data.rows.filter((row) => row.lost).slice(0, data.failed);
   document.getElementById("failed-rows")?.append(...failed.map(queryElement));
   update();
+  if (canUnpack && data.total > data.rows.length) unpack("rows-packed").then(extend);
 })();

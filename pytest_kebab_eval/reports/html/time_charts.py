@@ -88,7 +88,7 @@ def _time_scale(times: Sequence[float]) -> _Scale:
 
 class _Side(NamedTuple):
     letter: str
-    times: list[float]
+    times: Sequence[float]
     aggregate: AggregateMetrics
     bins: Counter[int]
 
@@ -101,7 +101,9 @@ def _sides(report: CompareReport, index: QueryIndex, scale: _Scale) -> Iterator[
     aggregates = report.aggregate_a, report.aggregate_b
     for letter, times, aggregate in zip("AB", index.latencies, aggregates, strict=True):
         if times and aggregate:
-            bins = Counter(min(int(scale.at(time) / 100 * _BINS), _BINS - 1) for time in times)
+            bins: Counter[int] = Counter()
+            for time, count in Counter(times).items():  # many are alike
+                bins[min(int(scale.at(time) / 100 * _BINS), _BINS - 1)] += count
             yield _Side(letter, times, aggregate, bins)
 
 
@@ -167,7 +169,7 @@ class Trend(NamedTuple):
     last: float
 
 
-_TRENDS = (
+MAIN_TRENDS = (
     "hit@5",
     "mrr",
     "recall@10_doc",
@@ -182,7 +184,7 @@ _TREND_TOP, _TREND_HEIGHT = 16, 52
 
 def trend_charts(report: CompareReport, history: Sequence[HistoryPoint]) -> list[Trend]:
     """The main metrics and those that gates name, if at least two runs have them."""
-    metrics = dict.fromkeys([*_TRENDS, *(gate.metric for gate in report.gates)])
+    metrics = dict.fromkeys([*MAIN_TRENDS, *(gate.metric for gate in report.gates)])
     lower = {row.name for row in metric_rows(report) if row.lower_is_better}
     trends = []
     for metric in metrics:

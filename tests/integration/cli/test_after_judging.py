@@ -28,8 +28,8 @@ EVENTS: dict[str, Callable[[Path], object]] = {
 def _event(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database breaks when the comparison has been made."""
 
-    def then_break(*args: Any) -> Any:
-        made = evaluate(*args)
+    def then_break(*args: Any, **more: Any) -> Any:
+        made = evaluate(*args, **more)
         EVENTS[request.param](project.database)
         return made
 

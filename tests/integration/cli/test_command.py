@@ -49,8 +49,8 @@ def test_a_commands_summary_is_the_first_sentence_of_its_own_help(command: Defer
     assert loaded.get_short_help_str(limit=200) == command.short_help
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"]], ids=" ".join)
-def test_what_needs_no_command_loads_none(args: list[str]) -> None:
+def loaded_by(*args: str) -> set[str]:
+    """The modules that are loaded when the command has run."""
     code = (
         "import sys\n"
         "from pytest_kebab_eval.cli import main\n"
@@ -58,9 +58,22 @@ def test_what_needs_no_command_loads_none(args: list[str]) -> None:
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stderr.split())
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_what_needs_no_command_loads_none(option: str) -> None:
+    loaded = loaded_by(option)
     assert "pytest_kebab_eval.cli.group" in loaded
     assert loaded & {"pytest_kebab_eval.evaluation", "msgspec", "yaml", "sqlite3"} == set()
+
+
+def test_a_comparison_loads_nothing_that_others_need(project: Project) -> None:
+    loaded = loaded_by("compare", "A", "B")
+    assert {"pytest_kebab_eval.evaluation", "msgspec", "yaml", "sqlite3"} <= loaded
+    libraries = {"jinja2", "markupsafe", "pytest", "_pytest", "syrupy", "subprocess", "tempfile", "asyncio"}
+    ours = {f"pytest_kebab_eval.{name}" for name in ("plugin", "importers", "reports.html", "validation")}
+    assert loaded & (libraries | ours) == set()
 
 
 def test_the_version_is_printed() -> None:

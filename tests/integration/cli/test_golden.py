@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.builders import aggregate_of, line, make_database, result
 from tests.integration.cli.calling import FOUND, Called, call, execute
 from tests.integration.conftest import Project
@@ -24,6 +26,16 @@ def with_index(project: Project) -> None:
 def test_a_golden_file_that_fits_the_database_has_no_findings(project: Project) -> None:
     with_index(project)
     assert call("validate") == Called(0, "", "2 queries, 0 findings\n")
+
+
+def test_the_golden_file_alone_is_checked_without_a_database(project: Project) -> None:
+    project.database.unlink()
+    assert call("validate", "--golden-only") == Called(0, "", "2 queries, 0 findings\n")
+    assert call("validate", "--golden-only", "--json").stdout == "[]\n"
+    project.write_golden({"id": "q-001", "expected_chunk_idz": ["c1"]})
+    called = call("validate", "--golden-only")
+    assert called.code == 2
+    assert "did you mean 'expected_chunk_ids'?" in called.stderr
 
 
 def test_findings_are_one_list_with_file_and_line_and_exit_with_1(project: Project) -> None:
@@ -246,3 +258,43 @@ def test_a_locked_golden_file_is_found_when_the_chunks_are_gone(project: Project
     call("aggregate", "A")
     # q-001: lines 5-9 are all within 1-9. q-002: 1-3 and 3-4 share one line of the shorter's two, 50 %.
     assert aggregate_of(project.database, "A")["hit_at_k"]["1"] == 1.0
+
+
+# -- large files ----------------------------------------------------------------------------------
+
+READS_GOLDEN = [
+    ("compare", "A", "B"),
+    ("report", "A", "B"),
+    ("validate",),
+    ("lock", "--run", "A"),
+    ("history",),
+    ("aggregate", "A"),
+]
+
+
+@pytest.mark.parametrize("command", READS_GOLDEN, ids=lambda command: command[0])
+@pytest.mark.parametrize(("limit", "suffix", "times"), [(2, "yaml", 1), (3, "yaml", 0), (2, "jsonl", 0)])
+def test_a_large_yaml_file_is_said_once_to_load_faster_as_jsonl(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    limit: int,
+    suffix: str,
+    times: int,
+) -> None:
+    monkeypatch.setattr("pytest_kebab_eval.cli.output.YAML_QUERIES", limit)
+    golden = project.write_golden({"id": "q-001"}, {"id": "q-002"}, at=f"large.{suffix}")
+    called = call(*command, "--golden", golden)
+    advice = "large.yaml would load faster as .jsonl; docs/golden-file.md says how to convert it\n"
+    assert called.stderr.count(advice) == times
+    assert ".jsonl" not in called.stdout
+
+
+@pytest.mark.parametrize("command", READS_GOLDEN[:-1], ids=lambda command: command[0])
+def test_a_golden_file_that_is_kept_packed_gives_the_same(
+    project: Project, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    usual = call(*command)
+    (project.path / "fixtures" / "golden_queries.lock.json").unlink(missing_ok=True)
+    monkeypatch.setattr("pytest_kebab_eval.golden.packing.PACKED_QUERIES", 2)
+    assert call(*command) == usual

@@ -197,18 +197,6 @@ def test_a_full_disk_costs_each_report_one_line(
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_no_temporary_directory_costs_the_page_alone(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("pytest_kebab_eval.reports.html.page.temporary_file", full)
-    outcome = project.pytest(b="A2")
-    assert errors(printed(outcome)) == ["cannot write runs/A2/report.html: No space left on device"]
-    assert project.reports() == ["runs/A2/report.json", "runs/A2/report.md"]
-
-
 def test_a_hook_that_breaks_a_template_costs_only_the_reports_that_use_it(project: Project) -> None:
     project.pytester.makeconftest(
         "def pytest_kebab_report_context(report, context):\n    context['rows'] = 1\n"

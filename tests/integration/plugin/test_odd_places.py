@@ -111,15 +111,11 @@ def test_a_run_held_against_itself_by_another_name_is_noticed(project: Project, 
 # -- temporary files -------------------------------------------------------------------------------
 
 
-def test_without_temporary_files_the_other_reports_are_written(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reports_need_no_temporary_files(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
     outcome = project.pytest("--capture=no", b="A2")
-    assert outcome.ret == 1
-    outcome.stdout.fnmatch_lines(["*ERROR: *no temporary file can be made in /nowhere (*); set TMPDIR to *"])
-    assert_no_traceback(outcome)
-    assert {"runs/A2/report.json", "runs/A2/report.md"} <= set(project.reports())
+    assert outcome.ret == 0
+    assert len(project.reports()) == 3
 
 
 def test_without_temporary_files_nothing_is_recorded_and_the_session_fails(

@@ -255,6 +255,7 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
         ("category", [], "must be text, not a list"),
         ("tags", "t", "must be a list of texts, not text"),
         ("tags", [2026], "must be text, not the number 2026; put it in quotes (number 1 of the list)"),
+        ("tags", [["t"]], "must be text, not a list (number 1 of the list)"),
         ("group", 1, "must be text, not the number 1; put it in quotes"),
         ("xfail", True, "must be a mapping with reason, until, checks, not true"),
         ("xfail", "later", "must be a mapping with reason, until, checks, not text"),

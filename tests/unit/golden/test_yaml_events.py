@@ -39,6 +39,16 @@ def test_an_alias_of_a_list_is_no_key_either(tmp_path: Path) -> None:
     assert message == "golden.yaml:4: a key must be plain text"
 
 
+def test_a_key_may_be_named_and_used_again_as_an_alias(tmp_path: Path) -> None:
+    golden = load(tmp_path, "- &name id: q1\n  query: one\n- ? *name\n  : q2\n  query: two\n")
+    assert list(golden.by_id()) == ["q1", "q2"]
+
+
+def test_a_key_is_text_or_not_wherever_it_stands(tmp_path: Path) -> None:
+    message = refusal(tmp_path, f"{Q1}- {{id: q2, query: two, !!int id: 3}}\n")
+    assert message == "golden.yaml:3: 'id' is not a valid value; quote it"
+
+
 # -- aliases and merge keys ----------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import explain, query_lines, summary
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store.results import decode_result
 from tests.builders import aggregate_of, answer, hit, line, make_database, result, write_golden
@@ -64,12 +65,12 @@ odd_values = st.builds(
 )
 
 
-def shown(inputs: Inputs, asked: Settings, evaluation: Evaluation) -> Iterator[str]:
+def shown(inputs: Inputs, asked: Settings, evaluation: Evaluation, briefs: Briefs) -> Iterator[str]:
     """Everything that is shown of a comparison, text by text."""
     report, errors = evaluation.report, list[str]()
     context = report_context(report, inputs.golden.queries)
     for form in FORMATS:
-        text = "".join(render(form, ReportSource(asked, inputs, report, context), errors))
+        text = "".join(render(form, ReportSource(asked, inputs, report, context, briefs), errors))
         yield text
         if form == "json":
             json.loads(text, parse_constant=pytest.fail)  # NaN and Infinity are no JSON
@@ -77,7 +78,7 @@ def shown(inputs: Inputs, asked: Settings, evaluation: Evaluation) -> Iterator[s
     yield format_json(snapshot_of(report))
     yield from (row.text for row in summary(report))
     comparisons = {comparison.query_id: comparison for comparison in report.per_query}
-    for query, evidence in ShownEvidence(asked, inputs, report).read():
+    for query, evidence in ShownEvidence(asked, inputs, report).read(inputs.golden.queries):
         comparison = comparisons.get(query.id)
         verdict = evaluation.verdicts[query.id]
         yield explain(query, verdict, comparison, evaluation.evidence.get(query.id), "golden.yaml:1")
@@ -120,12 +121,13 @@ def check(
     gates = GATES if a is not None else GATES[:1]
     asked = Settings("a" if a is not None else None, "b", database, database, golden, gates=gates)
     inputs = find_inputs(asked)
-    evaluation = evaluate(asked, inputs)
+    briefs = Briefs()
+    evaluation = evaluate(asked, inputs, briefs=briefs)
 
     def show() -> bytes:
-        for text in shown(inputs, asked, evaluation):
+        for text in shown(inputs, asked, evaluation, briefs):
             text.encode()  # a lone surrogate would end the session where it is written
-        return msgspec.json.encode(WorkerPayload(inputs.golden.queries, evaluation))
+        return msgspec.json.encode(WorkerPayload(tuple(inputs.golden.queries), evaluation))
 
     payload = further_down(100, show)
     assert msgspec.json.decode(payload, type=WorkerPayload).evaluation.verdicts == evaluation.verdicts

@@ -138,7 +138,7 @@ def test_a_run_alone_has_values_instead_of_deltas(tmp_path: Path) -> None:
 def test_the_queries_of_a_run_alone_are_found_missed_errored_or_not_run(tmp_path: Path) -> None:
     queries = [FINDS_C1 | {"id": query_id} for query_id in ("q1", "q2", "q3", "q4")]
     page = rendered(tmp_path, queries, b={"q1": result("c1"), "q2": result("x"), "q3": result(error="boom")})
-    kinds = {row["id"]: row["kind"] for row in page.blocks["index"]["rows"]}
+    kinds = {row["id"]: row["kind"] for row in page.rows}
     assert kinds == {"q1": "found", "q2": "missed", "q3": "errored", "q4": "none"}
 
 
@@ -182,7 +182,7 @@ def test_markup_in_any_text_is_escaped_in_the_page_and_in_the_data(tmp_path: Pat
     assert "<!--" not in page.text
     assert page.text.count("<script>") == 1
     assert "49" not in page.section("configuration")
-    assert page.blocks["index"]["rows"][0]["query"] == HOSTILE
+    assert page.rows[0]["query"] == HOSTILE
 
 
 @pytest.mark.parametrize("char", ["\u2028", "\u2029", "\u202e", "\u2066", "\x00", "\x1b", "\ufeff"])

@@ -20,7 +20,7 @@ def test_the_worst_queries_come_first(tmp_path: Path) -> None:
         a={"q1": result("c1"), "q2": result("x"), "q3": result("c1"), "q4": result("c1")},
         b={"q1": result("c1"), "q2": result("c1"), "q3": result("x", "c1"), "q4": result("x")},
     )
-    assert [(row["id"], row["kind"]) for row in page.blocks["index"]["rows"]] == [
+    assert [(row["id"], row["kind"]) for row in page.rows] == [
         ("q4", "regression"),
         ("q3", "loss"),
         ("q2", "win"),
@@ -37,7 +37,7 @@ def test_within_a_kind_the_largest_fall_comes_first(tmp_path: Path) -> None:
         a={query_id: ranked[a] for query_id, (a, _) in moves.items()},
         b={query_id: ranked[b] for query_id, (_, b) in moves.items()},
     )
-    assert [row["id"] for row in page.blocks["index"]["rows"]] == ["q4", "q2", "q3", "q1", "q6", "q5"]
+    assert [row["id"] for row in page.rows] == ["q4", "q2", "q3", "q1", "q6", "q5"]
 
 
 def test_a_hit_has_its_score_if_one_is_stored(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_what_has_no_rank_says_what_is_there_instead(tmp_path: Path) -> None:
     found = dict.fromkeys(("absent", "errored", "missed", "unreadable"), result("c1"))
     b = {"errored": result(error="boom"), "missed": result("x"), "unreadable": "{"}
     page = rendered(tmp_path, queries, a=found, b=b)
-    words = {row["id"]: row["b"] for row in page.blocks["index"]["rows"]}
+    words = {row["id"]: row["b"] for row in page.rows}
     assert words == {"absent": "absent", "errored": "error", "missed": "miss", "unreadable": "unreadable"}
 
 

@@ -1,0 +1,142 @@
+"""What a page shows of every result, kept in few bytes while a run is scored: none is read again for it."""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
+from pytest_kebab_eval.text import brief
+
+HITS_KEPT = 10  # of a result, and beyond them the correct ones
+CORRECT_KEPT = 40  # below the first hits
+NAME_KEPT = 200  # characters of an id
+ERROR_KEPT = 300
+RECORD_SIZE = HITS_KEPT * NAME_KEPT // 2  # bytes; ids of a longer one are cut
+RESULTS_A_BLOCK = 64
+PLAIN_SIZE = 4_000_000  # bytes of a run that are kept as they are; further ones are compressed
+
+_encode = msgspec.json.Encoder().encode
+
+
+class RunBriefs:
+    """For each golden query of a run: ids and ranks of its hits, which are correct, its time, its error.
+
+    Kept as JSON in blocks: `[[id, …], [correct rank, …], milliseconds, answered]`; `answered` is
+    false for a refusal, null without an answer; an object with what is unusual may follow.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._blocks: list[bytes] = []
+        self._plain_blocks = 0  # the first ones; the others are compressed
+        self._last: list[bytes] = []  # of the block that is not full yet
+        self.size = 0  # bytes in the blocks
+        self._opened: tuple[int, list[bytes]] = (-1, [])  # the block that was read last
+        self.errored: set[str] = set()
+        self.times = array("d")  # in milliseconds
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._rows
+
+    def add(self, query_id: str, result: QueryResult, correct: tuple[int, ...]) -> None:
+        """Keep a result; one that was kept for the query before no longer counts."""
+        hits, time, answer = result.hits, result.elapsed_ms, result.answer
+        if time is not None:
+            self.times.append(time)
+        answered = answer.grounded if answer else None
+        record = None
+        if result.error is not None:
+            self.errored.add(query_id)
+        elif not result.timed_out:
+            record = _plain(hits, correct, time, answered)
+        self._keep(query_id, record or _encode(_unusual(result, correct, answered)))
+
+    def _keep(self, query_id: str, record: bytes) -> None:
+        self._rows[query_id] = len(self._blocks) * RESULTS_A_BLOCK + len(self._last)
+        self._last.append(record)
+        if len(self._last) == RESULTS_A_BLOCK:
+            block = b"\n".join(self._last)
+            if self.size < PLAIN_SIZE:
+                self._plain_blocks += 1
+            else:
+                block = zlib.compress(block, 1)
+            self.size += len(block)
+            self._blocks.append(block)
+            self._last = []
+
+    def of(self, query_id: str) -> msgspec.Raw | None:
+        """What is kept of a query's result, as JSON; None if the run has none."""
+        row = self._rows.get(query_id)
+        if row is None:
+            return None
+        block, place = divmod(row, RESULTS_A_BLOCK)
+        return msgspec.Raw(self._open(block)[place])
+
+    def _open(self, block: int) -> list[bytes]:
+        if block == len(self._blocks):
+            return self._last
+        if block != self._opened[0]:
+            data = self._blocks[block]
+            records = data if block < self._plain_blocks else zlib.decompress(data)
+            self._opened = block, records.split(b"\n")
+        return self._opened[1]
+
+
+def _plain(
+    hits: Sequence[Hit], correct: tuple[int, ...], time: float | None, answered: bool | None
+) -> bytes | None:
+    """The record, if ranks are 1, 2, 3, … and ids can be shown as they are; nearly always."""
+    if hits and (len(hits) > HITS_KEPT or hits[-1].rank != len(hits)):
+        return None
+    record = _encode(([hit.chunk_id or "" for hit in hits], correct, time, answered))
+    return record if _is_plain(record) else None
+
+
+def _is_plain(record: bytes) -> bool:
+    """Whether no id is missing, long or not printable; ASCII that JSON does not escape is, but for DEL."""
+    if len(record) > RECORD_SIZE or b'""' in record or b"\\" in record or b"\x7f" in record:
+        return False
+    return record.isascii() or record.decode().isprintable()
+
+
+def _unusual(result: QueryResult, correct: tuple[int, ...], answered: bool | None) -> tuple[Any, ...]:
+    right = {*correct}
+    kept = [hit for place, hit in enumerate(result.hits) if place < HITS_KEPT or hit.rank in right]
+    kept = kept[: HITS_KEPT + CORRECT_KEPT]
+    more: dict[str, Any] = {"ranks": [hit.rank for hit in kept], "more": len(result.hits) - len(kept)}
+    if result.error is not None:
+        more["error"] = brief(result.error, ERROR_KEPT)
+    if result.timed_out:
+        more["timed_out"] = True
+    shown = [hit.rank for hit in kept if hit.rank in right]
+    return [_name(hit) for hit in kept], shown, result.elapsed_ms, answered, more
+
+
+def _name(hit: Hit) -> str:
+    name = hit.chunk_id or hit.doc_path or hit.doc_id or ""
+    return name if len(name) <= NAME_KEPT and name.isprintable() else brief(name, NAME_KEPT)
+
+
+class Briefs:
+    """Both runs' results in brief, and how they were matched; `a` is empty where run B is judged alone."""
+
+    def __init__(self) -> None:
+        self.a = RunBriefs()
+        self.b = RunBriefs()
+        self.matcher: Matcher | None = None
+
+    def keep_targets(self, queries: Iterable[GoldenQuery], matcher: Matcher) -> None:
+        """Have all targets found while the databases are open: nothing is looked up for them again."""
+        for query in queries:
+            matcher.targets(query)
+        self.matcher = matcher
+
+    def expected(self, query: GoldenQuery) -> tuple[str, ...]:
+        """The ids of what a query wants found."""
+        return self.matcher.targets(query).ids if self.matcher else ()

@@ -1,0 +1,105 @@
+"""What is kept of every result while a run is scored, for a page."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import msgspec
+import pytest
+
+from pytest_kebab_eval.scoring import briefs as briefs_module
+from pytest_kebab_eval.scoring.briefs import RESULTS_A_BLOCK, RunBriefs
+from tests.builders import Json, answer, hit, result, stored
+
+
+def kept(given: Json, *correct: int) -> Any:
+    briefs = RunBriefs()
+    briefs.add("q1", stored(given), correct)
+    return decoded(briefs, "q1")
+
+
+def decoded(briefs: RunBriefs, query_id: str) -> Any:
+    record = briefs.of(query_id)
+    return None if record is None else msgspec.json.decode(record)
+
+
+def test_ids_correct_ranks_time_and_answer_are_kept() -> None:
+    assert kept(result("c1", "c2", elapsed_ms=30), 2) == [["c1", "c2"], [2], 30, None]
+    assert kept(result("c1", answer=answer())) == [["c1"], [], 10, True]
+    assert kept(result(answer=answer(grounded=False))) == [[], [], 10, False]
+
+
+def test_ten_hits_are_kept_and_the_correct_ones_below_them() -> None:
+    ids, correct, _, _, more = kept(result(*(f"c{rank}" for rank in range(1, 15))), 3, 13)
+    assert ids == [*(f"c{rank}" for rank in range(1, 11)), "c13"]
+    assert correct == [3, 13]
+    assert more == {"ranks": [*range(1, 11), 13], "more": 3}  # 11, 12 and 14
+
+
+def test_ranks_with_gaps_are_kept() -> None:
+    assert kept(result(hit("c1", 1), hit("c2", 7)))[4]["ranks"] == [1, 7]
+
+
+def test_a_hit_without_a_chunk_is_named_by_its_document() -> None:
+    assert kept(result(hit("c1", doc_path="d.md") | {"chunk_id": None}))[0] == ["d.md"]
+
+
+@pytest.mark.parametrize("name", ["left\u202eright", "a\x1b[2J", "a\x7fb", 'a"b\\', "x" * 2000])
+def test_an_id_that_is_long_or_not_printable_is_made_safe(name: str) -> None:
+    (shown,), *_ = kept(result(name))
+    assert shown.isprintable()
+    assert len(shown) <= 200
+
+
+def test_ids_in_any_script_are_kept_as_they_are() -> None:
+    assert kept(result("가이드#3", "naïve", 'a "quoted" id'))[0] == ["가이드#3", "naïve", 'a "quoted" id']
+
+
+def test_what_is_beyond_the_size_for_plain_blocks_is_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {}
+    for plain_size in (0, 10**9):
+        monkeypatch.setattr(briefs_module, "PLAIN_SIZE", plain_size)
+        briefs = RunBriefs()
+        for number in range(10 * RESULTS_A_BLOCK):
+            briefs.add(f"q{number}", stored(result("a long id of a chunk", "another of them")), ())
+        assert decoded(briefs, "q7")[0] == ["a long id of a chunk", "another of them"]
+        sizes[plain_size] = briefs.size
+    assert sizes[0] < sizes[10**9] / 10
+
+
+def test_an_error_is_kept_and_the_query_known_for_it() -> None:
+    briefs = RunBriefs()
+    briefs.add("q1", stored(result(error="boom " * 100)), ())
+    assert briefs.errored == {"q1"}
+    assert decoded(briefs, "q1")[4]["error"].startswith("boom boom")
+    assert len(decoded(briefs, "q1")[4]["error"]) <= 300
+
+
+def test_every_result_is_found_again_in_any_order() -> None:
+    briefs = RunBriefs()
+    names = [f"q{number}" for number in range(3 * RESULTS_A_BLOCK + 5)]
+    for name in names:
+        briefs.add(name, stored(result(f"of {name}")), ())
+    for name in [*names[::-1], *names[::7]]:
+        assert decoded(briefs, name)[0] == [f"of {name}"]
+    assert decoded(briefs, "another") is None
+
+
+def test_a_result_that_is_kept_again_replaces_the_first() -> None:
+    briefs = RunBriefs()
+    for found in ("c1", "c2"):
+        briefs.add("q1", stored(result(found)), ())
+    assert decoded(briefs, "q1")[0] == ["c2"]
+
+
+def test_a_result_of_ten_hits_takes_less_than_400_bytes() -> None:
+    found = stored(result(*(hit(f"handbook-{rank}", rank, text="x" * 900) for rank in range(1, 11))))
+    briefs = RunBriefs()
+    names = [f"q{number}" for number in range(5_000)]
+    tracemalloc.start()
+    for name in names:
+        briefs.add(name, found, (1,))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size / len(names) < 400
