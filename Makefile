@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 BENCH_VENV := build/bench-venv
 SITE_VENV := build/site-venv
 RELEASE_VENV := build/release-venv
+TEMPLATES_VENV := build/templates-venv
 SECONDS ?= 60
 KILLS ?= 300
 FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types coverage check reference bench fuzz faults docs site sdist clean
+.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults docs site sdist clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -44,13 +45,22 @@ lint: $(VENV)/.installed ## ruff: format and rules
 types: $(VENV)/.installed ## mypy --strict on source and tests
 	$(BIN)/mypy
 
+# An environment of its own, as for the site: pre-commit depends on platformdirs.
+$(TEMPLATES_VENV)/.installed: pyproject.toml $(VENV)/.package
+	$(PYTHON) -m venv $(TEMPLATES_VENV)
+	$(PIP) --python $(TEMPLATES_VENV) install --group templates
+	@touch $@
+
+templates: $(TEMPLATES_VENV)/.installed $(VENV)/.installed ## hold the action, the templates and the hook against their schemas
+	LINTERS='$(CURDIR)/$(TEMPLATES_VENV)/bin' $(BIN)/python -m pytest tests/integration/ci/test_linted.py
+
 coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-check: lint types coverage ## what a change should pass before it is proposed
+check: lint types templates coverage ## what a change should pass before it is proposed
 
 COMPARISONS ?= 200
 SEED ?= 1

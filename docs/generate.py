@@ -1,4 +1,4 @@
-"""Writes the parts of the docs that the code knows: tables, the workflow of docs/ci.md, and docs/cli.md.
+"""Writes the parts of the docs that the code knows: tables, the workflows of docs/ci.md, and docs/cli.md.
 
 python docs/generate.py            # `make docs`; a test checks that nothing would change
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import yaml
 
 from pytest_kebab_eval import limits
 from pytest_kebab_eval.cli import main
@@ -31,6 +32,7 @@ eval "$(_KEBAB_EVAL_COMPLETE=bash_source kebab-eval)"
 ```
 """
 WORKFLOW = ROOT / "examples" / "github-actions" / "gate.yml"
+STARTER = ROOT / "examples" / "starter" / "github.yml"
 
 
 def metric_table() -> str:
@@ -66,9 +68,35 @@ def _option_row(option: Option) -> str:
 
 
 def workflow() -> str:
-    """The workflow for GitHub Actions, without the comment that says where to copy it."""
-    text = WORKFLOW.read_text(encoding="utf-8")
+    """The workflow for GitHub Actions that goes without our action."""
+    return _without_header(WORKFLOW)
+
+
+def starter() -> str:
+    """The workflow for GitHub Actions that `kebab-eval init` writes."""
+    return _without_header(STARTER)
+
+
+def _without_header(path: Path) -> str:
+    """A workflow without the comment at its top."""
+    text = path.read_text(encoding="utf-8")
     return f"```yaml\n{text[text.index('name: ') :]}```"
+
+
+def input_table() -> str:
+    """Every input of the action, with its default."""
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    rows = [
+        f"| `{name}` | {_default(each['default'])} | {each['description']} |" for name, each in inputs.items()
+    ]
+    return "\n".join(["| input | default | |", "| --- | --- | --- |", *rows])
+
+
+def _default(value: str) -> str:
+    """A default as code, or in words."""
+    if value.startswith("${{"):
+        return "the default branch"
+    return f"`{value}`" if value else ""
 
 
 def limit_table() -> str:
@@ -83,7 +111,14 @@ def _number(value: float) -> str:
     return f"{value:,.15g}" if value < 10**15 else f"{value:.0e}".replace("+", "")
 
 
-PARTS = {"limits": limit_table, "metrics": metric_table, "options": option_table, "workflow": workflow}
+PARTS = {
+    "inputs": input_table,
+    "limits": limit_table,
+    "metrics": metric_table,
+    "options": option_table,
+    "starter": starter,
+    "workflow": workflow,
+}
 
 
 def filled(text: str) -> str:

@@ -34,9 +34,14 @@ class Inputs(NamedTuple):
 CustomMetrics = Mapping[str, Callable[[GoldenQuery, QueryResult], "float | None"]]
 
 
-def find_inputs(settings: Settings, custom_metrics: CustomMetrics | None = None) -> Inputs:
-    """Everything that can be wrong with what the user gave is found here, before any work."""
-    golden = load_golden_set(settings.golden)
+def find_inputs(
+    settings: Settings, custom_metrics: CustomMetrics | None = None, golden: GoldenSet | None = None
+) -> Inputs:
+    """Everything that can be wrong with what the user gave is found here, before any work.
+
+    The golden file is read, unless what it holds is given.
+    """
+    golden = golden or load_golden_set(settings.golden)
     metrics = tuple(custom_metric(name, function) for name, function in (custom_metrics or {}).items())
     gates = _parsed_gates(settings, metrics)
     with ExitStack() as stack:

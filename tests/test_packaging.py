@@ -129,6 +129,12 @@ def test_a_workflow_calls_targets_that_exist(name: str) -> None:
     assert called <= set(phony.split())
 
 
+def test_the_action_and_the_hook_are_named_in_this_version() -> None:
+    starter = (ROOT / "examples" / "starter" / "github.yml").read_text("utf-8")
+    assert f"uses: pytest-kebab-eval/pytest-kebab-eval@v{PROJECT['version']}\n" in starter
+    assert f"    rev: v{PROJECT['version']}\n" in (ROOT / "docs" / "ci.md").read_text("utf-8")
+
+
 def test_the_version_is_in_the_changelog() -> None:
     assert f"\n## [{PROJECT['version']}] - " in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
@@ -152,10 +158,12 @@ def test_the_sdist_has_every_file_of_the_repository(built: Path) -> None:
     assert {name for name in files if (ROOT / name).is_file()} - packed == set()
 
 
-def test_the_wheel_has_the_package_and_the_example_and_nothing_else(built: Path) -> None:
+def test_the_wheel_has_the_package_and_two_examples_and_nothing_else(built: Path) -> None:
     with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
         packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     package = {path for path in HOME.rglob("*") if path.is_file() and path.suffix != ".pyc"}
-    example = {path for path in (ROOT / "examples" / "quickstart").iterdir() if path.is_file()}
     expected = {path.relative_to(HOME.parent).as_posix() for path in package}
-    assert packed == expected | {f"{HOME.name}/quickstart/{path.name}" for path in example}
+    for example in ("quickstart", "starter"):
+        files = (path for path in (ROOT / "examples" / example).iterdir() if path.is_file())
+        expected |= {f"{HOME.name}/{example}/{path.name}" for path in files}
+    assert packed == expected

@@ -25,12 +25,18 @@ COMMANDS = (
         "Bring a run from another system, all of it or, if a line is bad, nothing.",
     ),
     Deferred(
+        "init",
+        "init:init",
+        "Write a golden file, a recording test and a CI workflow that work at once.",
+    ),
+    Deferred(
         "lock",
         "golden:lock",
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
     ),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
+    Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
     Deferred(
         "validate",
         "golden:validate",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pytest_kebab_eval.cli.bundled import bundled
 from pytest_kebab_eval.cli.output import exit_with
 
 
@@ -20,12 +21,5 @@ def demo(directory: Path) -> None:
 
     Nothing is replaced: if a file is there that it would write, it stops and writes none.
     """
-    command = [sys.executable, str(_quickstart() / "demo.py"), str(directory)]
+    command = [sys.executable, str(bundled("quickstart") / "demo.py"), str(directory)]
     exit_with(subprocess.run(command, check=False).returncode)  # noqa: S603  our own script
-
-
-def _quickstart() -> Path:
-    """The bundled example: in the package where it is installed, beside it in a checkout."""
-    package = Path(__file__).parents[1]
-    inside = package / "quickstart"
-    return inside if inside.exists() else package.parent / "examples" / "quickstart"

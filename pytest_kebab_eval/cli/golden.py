@@ -15,31 +15,35 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.settings import database_of, golden_of
+from pytest_kebab_eval.settings import Sources, database_of, golden_of
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import printable, shown_path
 
 
 @click.command()
 @options("db", "golden")
+@click.option("--golden-only", is_flag=True, help="Check the file alone: no database is needed.")
 @json_option
-def validate(as_json: bool, **given: Any) -> None:
+def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
     """Check the golden file against the database; exits with 1 if something is off."""
     sources = sources_from(**given)
     golden = load_golden_set(golden_of(sources))
     tell_size(golden)
-    with open_database(database_of(sources)) as database:
-        findings = validation.validate(golden, database)
-        has_chunks = database.corpus.has_chunks
+    findings = [] if golden_only else _find(golden, sources)
     if as_json:
         print_json([_as_json(finding) for finding in findings])
     else:
         _print_findings(golden.path, findings)
-    if not has_chunks:
-        tell("the database has no chunks, so expected ids were looked for among the stored hits alone")
     tell(f"{counted(len(golden.queries), 'query')}, {counted(len(findings), 'finding')}")
     if findings:
         exit_with(REGRESSION)
+
+
+def _find(golden: GoldenSet, sources: Sources) -> list[validation.Finding]:
+    with open_database(database_of(sources)) as database:
+        if not database.corpus.has_chunks:
+            tell("the database has no chunks, so expected ids are looked for among the stored hits alone")
+        return validation.validate(golden, database)
 
 
 def _print_findings(path: Path, findings: list[validation.Finding]) -> None:

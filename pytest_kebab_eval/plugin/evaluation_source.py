@@ -117,7 +117,7 @@ class ReceivedEvaluation:
 
 def send_to_worker(node: Any, source: EvaluationSource) -> None:
     """Give a worker that xdist is starting the evaluation."""
-    payload = WorkerPayload(source.load_golden().queries, source.evaluate())
+    payload = WorkerPayload(tuple(source.load_golden().queries), source.evaluate())
     node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
 
 

@@ -50,7 +50,14 @@ def test_the_generated_parts_of_a_page_are_up_to_date(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "part"), [("metrics.md", "metrics"), ("configuration.md", "options"), ("ci.md", "workflow")]
+    ("name", "part"),
+    [
+        ("metrics.md", "metrics"),
+        ("configuration.md", "options"),
+        ("ci.md", "workflow"),
+        ("ci.md", "starter"),
+        ("ci.md", "inputs"),
+    ],
 )
 def test_each_generated_part_is_on_its_page(name: str, part: str) -> None:
     assert generate.PARTS[part]() in page(name)

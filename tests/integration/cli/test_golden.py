@@ -28,6 +28,16 @@ def test_a_golden_file_that_fits_the_database_has_no_findings(project: Project) 
     assert call("validate") == Called(0, "", "2 queries, 0 findings\n")
 
 
+def test_the_golden_file_alone_is_checked_without_a_database(project: Project) -> None:
+    project.database.unlink()
+    assert call("validate", "--golden-only") == Called(0, "", "2 queries, 0 findings\n")
+    assert call("validate", "--golden-only", "--json").stdout == "[]\n"
+    project.write_golden({"id": "q-001", "expected_chunk_idz": ["c1"]})
+    called = call("validate", "--golden-only")
+    assert called.code == 2
+    assert "did you mean 'expected_chunk_ids'?" in called.stderr
+
+
 def test_findings_are_one_list_with_file_and_line_and_exit_with_1(project: Project) -> None:
     with_index(project)
     project.write_golden(
@@ -278,3 +288,13 @@ def test_a_large_yaml_file_is_said_once_to_load_faster_as_jsonl(
     advice = "large.yaml would load faster as .jsonl; docs/golden-file.md says how to convert it\n"
     assert called.stderr.count(advice) == times
     assert ".jsonl" not in called.stdout
+
+
+@pytest.mark.parametrize("command", READS_GOLDEN[:-1], ids=lambda command: command[0])
+def test_a_golden_file_that_is_kept_packed_gives_the_same(
+    project: Project, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    usual = call(*command)
+    (project.path / "fixtures" / "golden_queries.lock.json").unlink(missing_ok=True)
+    monkeypatch.setattr("pytest_kebab_eval.golden.packing.PACKED_QUERIES", 2)
+    assert call(*command) == usual

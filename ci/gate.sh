@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Judges the recorded run against the baseline; its exit code is pytest's. The plugin itself adds report.md to the
+# summary of the step.
+set -euo pipefail
+
+reports=$KEBAB_DIRECTORY/reports
+rm -rf "$reports"
+mkdir -p "$reports"
+echo "reports=$reports" >>"$GITHUB_OUTPUT"
+
+arguments=(
+  "$KEBAB_EVAL_GOLDEN" "--kebab-golden=$KEBAB_EVAL_GOLDEN"
+  "--kebab-run-a=$KEBAB_RUN_A" "--kebab-db-a=$KEBAB_DIRECTORY/baseline/$(basename "$KEBAB_EVAL_DB")"
+  "--kebab-run-b=$KEBAB_RUN_B" "--kebab-db-b=$KEBAB_EVAL_DB"
+  "--kebab-if-no-baseline=$KEBAB_IF_NO_BASELINE" "--kebab-runs-dir=$reports" "--junitxml=$reports/junit.xml"
+)
+while IFS= read -r gate; do
+  [[ -z ${gate// /} ]] || arguments+=("--kebab-gate=$gate")
+done <<<"$KEBAB_GATES"
+while IFS= read -r argument; do
+  [[ -z ${argument// /} ]] || arguments+=("$argument")
+done <<<"$KEBAB_PYTEST_ARGS"
+
+code=0
+python -m pytest "${arguments[@]}" || code=$?
+echo "report=$(find "$reports" -name report.md)" >>"$GITHUB_OUTPUT"
+exit "$code"

@@ -1,0 +1,128 @@
+"""`kebab-eval init`: the files that a project needs to begin; none that is there is touched."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from pytest_kebab_eval.cli.bundled import bundled
+from pytest_kebab_eval.cli.output import print_line, tell
+from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.files import creating, exists
+from pytest_kebab_eval.text import safe_lines, shown_path
+
+_GITLAB_CI = ".gitlab-ci.yml"
+_GITLAB_JOBS = ".gitlab/retrieval-gate.yml"  # where the project has a workflow already
+_GITLAB_JOB = "kebab-gate:"
+_NEXT = """\
+  pytest --kebab-record first                               (records a run in kebab.sqlite)
+  pytest --kebab-run-b first --kebab-gate "hit@3 >= 0.9"    (judges it)
+then put your retriever into tests/test_retrieval.py, your questions into fixtures/golden_queries.yaml,
+and kebab.sqlite and runs/ into .gitignore"""
+
+
+class StarterFile(NamedTuple):
+    """A file to write, and the bundled one that it is a copy of."""
+
+    target: str
+    source: str
+    purpose: str
+
+
+@click.command()
+@click.argument(
+    "directory", metavar="[DIRECTORY]", default=".", type=click.Path(file_okay=False, path_type=Path)
+)
+@click.option(
+    "--ci",
+    type=click.Choice(("github", "gitlab", "none")),
+    help=f"Whose workflow to write (default: gitlab if there is a {_GITLAB_CI} and no .github, else github).",
+)
+@click.option("--yes", is_flag=True, help="Write without asking.")
+def init(directory: Path, ci: str | None, yes: bool) -> None:
+    """Write a golden file, a recording test and a CI workflow that work at once.
+
+    It asks before each file. Nothing is replaced: a file that is there stays as it is, and is named.
+    """
+    files = list(_starter_files(directory, ci or _guess_ci(directory)))
+    missing = [file for file in files if not os.path.lexists(directory / file.target)]
+    _check_that_it_may_ask(missing, yes=yes)
+    for file in files:
+        if file not in missing:
+            _leave_alone(directory / file.target)
+        elif yes or _is_wanted(directory / file.target, file.purpose):
+            _write(directory / file.target, file)
+    if missing:
+        _tell_if_not_read(directory, files)
+        _tell_what_is_next(directory)
+
+
+def _guess_ci(directory: Path) -> str:
+    is_gitlab = os.path.lexists(directory / _GITLAB_CI) and not os.path.lexists(directory / ".github")
+    return "gitlab" if is_gitlab else "github"
+
+
+def _starter_files(directory: Path, ci: str) -> Iterator[StarterFile]:
+    yield StarterFile("fixtures/golden_queries.yaml", "golden_queries.yaml", "what must be found")
+    yield StarterFile("tests/test_retrieval.py", "test_retrieval.py", "records what a toy retriever finds")
+    if ci == "github":
+        workflow = ".github/workflows/retrieval-gate.yml"
+        yield StarterFile(workflow, "github.yml", "gates each pull request")
+    elif ci == "gitlab" and _is_free_or_ours(directory / _GITLAB_CI):
+        yield StarterFile(_GITLAB_CI, "gitlab.yml", "gates each merge request")
+    elif ci == "gitlab":
+        purpose = f"gates each merge request, once {_GITLAB_CI} has include: [{{local: {_GITLAB_JOBS}}}]"
+        yield StarterFile(_GITLAB_JOBS, "gitlab.yml", purpose)
+
+
+def _is_free_or_ours(path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return _GITLAB_JOB in path.read_text(encoding="utf-8", errors="replace")
+    return not path.is_symlink()
+
+
+def _check_that_it_may_ask(missing: list[StarterFile], *, yes: bool) -> None:
+    if missing and not yes and not sys.stdin.isatty():
+        names = ", ".join(file.target for file in missing)
+        raise InputError(f"there is no terminal to ask at; say --yes to write {names}")
+
+
+def _is_wanted(path: Path, purpose: str) -> bool:
+    return click.confirm(safe_lines(f"write {shown_path(path)} ({purpose})?"), default=True, err=True)
+
+
+def _write(path: Path, file: StarterFile) -> None:
+    """Write a copy, unless something took the name meanwhile."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with creating(path) as new:
+            new.write_bytes((bundled("starter") / file.source).read_bytes())
+    except OSError as error:
+        if isinstance(error, FileExistsError) and os.path.lexists(path):
+            _leave_alone(path)
+            return
+        raise StoreError(f"cannot write {shown_path(path)}: {error.strerror or error}") from None
+    print_line(f"wrote {shown_path(path)}: {file.purpose}")
+
+
+def _leave_alone(path: Path) -> None:
+    tell(f"{shown_path(path)} is there already; left alone")
+
+
+def _tell_if_not_read(directory: Path, files: list[StarterFile]) -> None:
+    """Warn of a workflow that no service reads: below the top of a repository."""
+    below = [parent for parent in directory.absolute().parents if exists(parent / ".git")]
+    if below and not exists(directory / ".git") and files[-1].target.startswith(".git"):
+        tell(f"warning: {files[-1].target} is read at the top of the repository only: {shown_path(below[0])}")
+
+
+def _tell_what_is_next(directory: Path) -> None:
+    where = shown_path(directory)
+    tell("next:" if where == "." else f"next, in {where}:")
+    tell(_NEXT)

@@ -1,0 +1,232 @@
+"""A stand-in for GitHub: runs the steps of action.yml in order, as its runner does, in a checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from tests.integration.ci.expressions import Evaluator, UnknownExpressionError
+from tests.integration.conftest import LEAN
+
+ROOT = Path(__file__).parents[3]
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
+BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
+
+
+class Event(NamedTuple):
+    """What happened in the repository `o/r`, whose default branch is main."""
+
+    name: str
+    ref: str
+    payload: Mapping[str, Any]
+
+
+def push(branch: str = "main") -> Event:
+    return Event("push", f"refs/heads/{branch}", {})
+
+
+def pull_request(*, of: str = "o/r", event: str = "pull_request") -> Event:
+    payload = {"number": 12, "head": {"repo": {"full_name": of}}}
+    return Event(event, "refs/pull/12/merge", {"pull_request": payload})
+
+
+class Outcome(NamedTuple):
+    """What became of one run of the action."""
+
+    failed_step: str | None
+    printed: str
+    ran: list[str]
+    summary: str
+
+
+class GitHub:
+    """The service: what it keeps between runs, and a runner."""
+
+    def __init__(self, directory: Path, workspace: Path) -> None:
+        self.state = directory / "github"
+        self.workspace = workspace
+        self.temp = directory / "temp"
+        self._bin = directory / "bin"
+        for path in (self.state, self.temp, self._bin):
+            path.mkdir(parents=True, exist_ok=True)
+        self.run_number = 0
+        self._write_program("gh", f'exec "{sys.executable}" "{Path(__file__).parent / "fake_gh.py"}" "$@"')
+        self._write_program("python", f'exec "{sys.executable}" "$@"')
+
+    @property
+    def comments(self) -> list[dict[str, Any]]:
+        return self._read("comments.json")
+
+    def add_comments(self, *comments: Mapping[str, Any]) -> None:
+        numbered = [{"id": number, **comment} for number, comment in enumerate(comments, 1)]
+        (self.state / "comments.json").write_text(json.dumps(numbered), encoding="utf-8")
+
+    def artifact(self, name: str) -> Path:
+        """The files of the newest artifact of that name."""
+        last = [artifact for artifact in self._read("artifacts.json") if artifact["name"] == name][-1]
+        return self.state / "artifacts" / str(last["workflow_run"]["id"]) / name
+
+    def change_artifacts(self, **changes: Any) -> None:
+        artifacts = self._read("artifacts.json")
+        for artifact in artifacts:
+            artifact.update({key: value for key, value in changes.items() if key in artifact})
+            artifact["workflow_run"].update(
+                {key: value for key, value in changes.items() if key in artifact["workflow_run"]}
+            )
+        (self.state / "artifacts.json").write_text(json.dumps(artifacts), encoding="utf-8")
+
+    def run(self, event: Event, *, environment: Mapping[str, str] | None = None, **inputs: str) -> Outcome:
+        """Run the action; an input's dashes are written as underscores."""
+        self.run_number += 1
+        given = {name.replace("_", "-"): value for name, value in inputs.items()}
+        return _Run(self, event, self.run_number, given, environment or {}).finish()
+
+    def environment(self, event: Event, number: int) -> dict[str, str]:
+        """What the runner sets for each step."""
+        payload = {"repository": {"default_branch": "main"}, **event.payload}
+        (self.temp / "event.json").write_text(json.dumps(payload), encoding="utf-8")
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("GITHUB_", "GH_", "RUNNER_", "KEBAB_", "PYTEST_"))
+        }
+        return kept | {
+            "PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}",
+            "PYTEST_ADDOPTS": " ".join((*LEAN, "-p", "no:cacheprovider")),
+            "CI": "true",
+            "FAKE_GITHUB": str(self.state),
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_EVENT_NAME": event.name,
+            "GITHUB_EVENT_PATH": str(self.temp / "event.json"),
+            "GITHUB_REF": event.ref,
+            "GITHUB_REPOSITORY": "o/r",
+            "GITHUB_RUN_ATTEMPT": "1",
+            "GITHUB_RUN_ID": str(number),
+            "GITHUB_SERVER_URL": "https://github.com",
+            "GITHUB_WORKSPACE": str(self.workspace),
+            "RUNNER_TEMP": str(self.temp),
+        }
+
+    def upload(self, event: Event, number: int, given: Mapping[str, str]) -> None:
+        """As actions/upload-artifact: a file, or what is in a directory."""
+        source = self.workspace / given["path"]
+        target = self.state / "artifacts" / str(number) / given["name"]
+        target.mkdir(parents=True)
+        if source.is_file():
+            shutil.copy(source, target)
+        elif source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        else:
+            assert given["if-no-files-found"] == "ignore"
+        workflow_run = {"id": number, "head_branch": event.ref.removeprefix("refs/heads/")}
+        workflow_run |= {"repository_id": 1, "head_repository_id": 1}
+        artifacts = self._read("artifacts.json")
+        created = f"2026-01-01T00:00:{number:02}Z"
+        artifacts.append(
+            {"name": given["name"], "expired": False, "created_at": created, "workflow_run": workflow_run}
+        )
+        (self.state / "artifacts.json").write_text(json.dumps(artifacts), encoding="utf-8")
+
+    def _write_program(self, name: str, command: str) -> None:
+        program = self._bin / name
+        program.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
+        program.chmod(0o755)
+
+    def _read(self, name: str) -> list[Any]:
+        path = self.state / name
+        return json.loads(path.read_text("utf-8")) if path.exists() else []
+
+
+class _Run:
+    """One run of the action."""
+
+    def __init__(
+        self, github: GitHub, event: Event, number: int, given: Mapping[str, str], more: Mapping[str, str]
+    ) -> None:
+        self._github, self._event, self._number = github, event, number
+        self._environment = github.environment(event, number) | dict(more)
+        self._context: dict[str, Any] = {
+            "github": {
+                "event": {"repository": {"default_branch": "main"}, **event.payload},
+                "repository": "o/r",
+                "token": "secret-token",
+            },
+            "steps": {},
+        }
+        self._failed: str | None = None
+        self._printed: list[str] = []
+        self._ran: list[str] = []
+        self._summary = ""
+        assert given.keys() <= ACTION["inputs"].keys()
+        self._context["inputs"] = {
+            name: given.get(name, self._evaluator().fill(declared["default"]))
+            for name, declared in ACTION["inputs"].items()
+        }
+
+    def finish(self) -> Outcome:
+        for step in STEPS:
+            if self._evaluator().holds(step.get("if", "success()")):
+                self._ran.append(step.get("name") or step["uses"].partition("@")[0])
+                self._do(step)
+        return Outcome(self._failed, "".join(self._printed), self._ran, self._summary)
+
+    def _evaluator(self) -> Evaluator:
+        failed = self._failed is not None
+        status = {"success": not failed, "failure": failed, "cancelled": False, "always": True}
+        return Evaluator(self._lookup, status)
+
+    def _lookup(self, name: str) -> Any:
+        """A value of a context; GitHub has nothing for what an event lacks, here all else must be there."""
+        root, *path = name.split(".")
+        if root == "steps" and path[0] not in self._context["steps"]:
+            if path[0] not in {step.get("id") for step in STEPS} or path[1] != "outputs":
+                raise UnknownExpressionError(name)
+            return ""  # of a step that was left out
+        may_lack = name.startswith("github.event.") or (root == "steps" and self._failed is not None)
+        value = self._context.get(root, {})
+        for part in path:
+            if part not in value and not may_lack:
+                raise UnknownExpressionError(name)
+            value = value.get(part) or {}
+        return value if value != {} else ""
+
+    def _do(self, step: dict[str, Any]) -> None:
+        if "run" in step:
+            self._shell(step)
+            return
+        given = {key: self._evaluator().fill(value) for key, value in step["with"].items()}
+        if step["uses"].startswith("actions/upload-artifact@"):
+            self._github.upload(self._event, self._number, given)
+
+    def _shell(self, step: dict[str, Any]) -> None:
+        assert step["shell"] == "bash"
+        files = {name: self._github.temp / name for name in ("OUTPUT", "ENV", "PATH", "STEP_SUMMARY")}
+        for file in files.values():
+            file.write_text("", encoding="utf-8")
+        filled = {key: self._evaluator().fill(value) for key, value in step.get("env", {}).items()}
+        done = subprocess.run(
+            [*BASH, step["run"]],
+            cwd=self._github.workspace,
+            env=self._environment | {f"GITHUB_{name}": str(file) for name, file in files.items()} | filled,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        self._printed.append(done.stdout)
+        self._summary += files["STEP_SUMMARY"].read_text("utf-8")
+        outputs = dict(line.split("=", 1) for line in files["OUTPUT"].read_text("utf-8").splitlines())
+        self._context["steps"][step.get("id", step["name"])] = {"outputs": outputs}
+        if done.returncode != 0:
+            self._failed = step["name"]

@@ -1,0 +1,279 @@
+"""The steps of action.yml, run in order with GitHub's variables set, and a `gh` that keeps what they make."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.integration.ci.github import ROOT, Event, GitHub, Outcome, pull_request, push
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or not (shutil.which("bash") and shutil.which("jq")),
+    reason="the scripts are for bash, and the stand-in for gh needs jq",
+)
+
+STARTER = ROOT / "examples" / "starter"
+WORKFLOW: dict[str, Any] = yaml.safe_load((STARTER / "github.yml").read_text("utf-8"))
+INPUTS: dict[str, str] = WORKFLOW["jobs"]["gate"]["steps"][-1]["with"]
+MARKER = "<!-- kebab-eval: kebab -->"
+DROPS_THE_BEST_HIT = ("[:5]", "[1:5]")
+
+
+def checkout(directory: Path) -> Path:
+    """A project as `kebab-eval init` makes it."""
+    for source, target in (("golden_queries.yaml", "fixtures"), ("test_retrieval.py", "tests")):
+        (directory / target).mkdir(parents=True)
+        shutil.copy(STARTER / source, directory / target)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What GitHub keeps after a first push to main."""
+    directory = tmp_path_factory.mktemp("main")
+    github = GitHub(directory, checkout(directory / "main"))
+    outcome = run(github, push())
+    assert outcome.failed_step is None, outcome.printed
+    return github.state
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> GitHub:
+    """A repository whose main branch has no run yet."""
+    return GitHub(tmp_path, checkout(tmp_path / "checkout"))
+
+
+@pytest.fixture
+def github(empty: GitHub, recorded: Path) -> GitHub:
+    """A repository whose main branch was recorded; the checkout is as main is."""
+    shutil.copytree(recorded, empty.state, dirs_exist_ok=True)
+    empty.run_number = 1
+    return empty
+
+
+def run(github: GitHub, event: Event, environment: dict[str, str] | None = None, /, **inputs: str) -> Outcome:
+    return github.run(event, environment=environment, **{**INPUTS, **inputs})
+
+
+def run_unchanged(
+    github: GitHub, event: Event, environment: dict[str, str] | None = None, /, **inputs: str
+) -> Outcome:
+    """Run it for a change that finds what main finds: main's own database is copied, which is quicker."""
+    of_main = github.artifact("kebab-baseline") / "kebab.sqlite"
+    return run(github, event, environment, record=f'cp "{of_main}" "$KEBAB_EVAL_DB"', **inputs)
+
+
+def make_worse(github: GitHub) -> None:
+    test = github.workspace / "tests" / "test_retrieval.py"
+    test.write_text(test.read_text("utf-8").replace(*DROPS_THE_BEST_HIT), encoding="utf-8")
+    (github.workspace / "kebab.sqlite").unlink(missing_ok=True)
+
+
+def run_ids(database: Path) -> list[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        return [run_id for (run_id,) in connection.execute("SELECT run_id FROM eval_runs ORDER BY run_id")]
+
+
+# -- the main branch -------------------------------------------------------------------------------
+
+
+def test_a_push_to_main_is_recorded_and_published_and_not_gated(empty: GitHub) -> None:
+    outcome = run(empty, push())
+    assert outcome.failed_step is None, outcome.printed
+    assert "::notice::main has no recorded run yet\n" in outcome.printed
+    assert outcome.ran[-2:] == ["Record", "actions/upload-artifact"]
+    assert run_ids(empty.artifact("kebab-baseline") / "kebab.sqlite") == ["run-1-1"]
+
+
+def test_the_next_push_to_main_adds_its_run(github: GitHub) -> None:
+    assert run(github, push()).failed_step is None
+    assert run_ids(github.artifact("kebab-baseline") / "kebab.sqlite") == ["run-1-1", "run-2-1"]
+
+
+# -- pull requests ---------------------------------------------------------------------------------
+
+
+def test_a_pull_request_that_loses_nothing_passes_with_a_comment(github: GitHub) -> None:
+    outcome = run(github, pull_request())
+    assert outcome.failed_step is None, outcome.printed
+    (comment,) = github.comments
+    assert comment["body"].startswith(f"{MARKER}\n# ")
+    assert "delta hit@3 >= -0.03" in comment["body"]
+    assert "[workflow run](https://github.com/o/r/actions/runs/2)" in comment["body"]
+    assert outcome.summary.count("run-1-1") >= 1  # the report, with run A's id
+    assert "kebab-baseline" not in outcome.printed
+
+
+def test_a_pull_request_that_loses_a_query_fails_and_its_report_is_kept(github: GitHub) -> None:
+    make_worse(github)
+    outcome = run(github, pull_request())
+    assert outcome.failed_step == "Gate"
+    assert "lost loans, at rank 1 in A" in outcome.printed
+    assert outcome.ran[-2:] == ["Comment", "actions/upload-artifact"]
+    report = github.artifact("kebab-report")
+    assert (report / "junit.xml").is_file()
+    (judged,) = report.glob("*/report.json")
+    assert json.loads(judged.read_text("utf-8"))["run_b"] == "pr-12-2-1"
+
+
+def test_the_comment_is_made_once_and_then_updated(github: GitHub) -> None:
+    run(github, pull_request())
+    before = github.comments
+    make_worse(github)
+    run(github, pull_request())
+    (comment,) = github.comments
+    assert comment["id"] == before[0]["id"]
+    assert "hit→miss" not in before[0]["body"]
+    assert "hit→miss" in comment["body"]
+
+
+def test_a_push_without_a_verdict_takes_back_the_verdict_of_the_one_before(github: GitHub) -> None:
+    run(github, pull_request(), record="exit 3")
+    assert github.comments == []  # nothing to take back
+    run(github, pull_request())
+    for broken in ({"record": "exit 3"}, {"gates": "no such gate"}):
+        outcome = run(github, pull_request(), **broken)
+        assert outcome.failed_step in {"Record", "Gate"}
+        (comment,) = github.comments
+        assert "did not get to a verdict" in comment["body"]
+        assert "# B lost nothing" not in comment["body"]
+
+
+def test_the_comment_is_found_behind_many_others_and_no_person_s_is_changed(github: GitHub) -> None:
+    theirs = {"user": {"type": "User"}, "body": f"{MARKER} look, I can write this, too"}
+    ours = {"user": {"type": "Bot"}, "body": f"{MARKER}\nold"}
+    github.add_comments(*[theirs] * 120, {**ours, "body": "<!-- kebab-eval: other -->"}, ours)
+    run_unchanged(github, pull_request())
+    changed = [comment["id"] for comment in github.comments if "# " in comment["body"]]
+    assert (changed, len(github.comments)) == ([122], 122)
+
+
+def test_a_fork_is_gated_without_a_comment(github: GitHub) -> None:
+    make_worse(github)
+    outcome = run(github, pull_request(of="fork/r"), {"FAKE_READ_ONLY": "1"})
+    assert outcome.failed_step == "Gate"
+    assert "::notice::this pull request is from a fork, whose token may not comment" in outcome.printed
+    assert "Comment" not in outcome.ran
+    assert (github.artifact("kebab-report") / "junit.xml").is_file()
+
+
+def test_a_token_that_may_not_comment_changes_no_verdict(github: GitHub) -> None:
+    outcome = run_unchanged(github, pull_request(), {"FAKE_READ_ONLY": "1"})
+    assert outcome.failed_step is None
+    assert "::warning::could not comment on the pull request" in outcome.printed
+
+
+def test_comments_can_be_switched_off(github: GitHub) -> None:
+    outcome = run_unchanged(github, pull_request(of="fork/r"), comment="false")
+    assert "Comment" not in outcome.ran
+    assert "::notice::" not in outcome.printed
+
+
+def test_a_long_report_is_cut_at_a_line(github: GitHub) -> None:
+    section = "pytest_kebab_report_context"
+    (github.workspace / "conftest.py").write_text(
+        f"def {section}(report, context):\n"
+        "    context['sections'].append(('Long', '→ a line\\n\\n' * 9_000))\n",
+        encoding="utf-8",
+    )
+    assert run_unchanged(github, pull_request()).failed_step is None
+    (comment,) = github.comments
+    size = len(comment["body"].encode())
+    assert 59_000 < size < 61_000
+    kept, _, end = comment["body"].partition("\n… cut here: the whole report is an artifact")
+    assert kept.rstrip("\n").endswith("\n→ a line")
+    assert "[workflow run](https://" in end
+
+
+# -- the baseline ----------------------------------------------------------------------------------
+
+
+def test_without_a_baseline_the_run_is_judged_alone(empty: GitHub) -> None:
+    outcome = run(empty, pull_request())
+    assert outcome.failed_step is None, outcome.printed
+    assert "::notice::main has no recorded run yet\n" in outcome.printed
+    assert "Run `pr-12-1-1` alone" in empty.comments[0]["body"]
+
+
+def test_a_baseline_may_be_required(empty: GitHub) -> None:
+    assert run(empty, pull_request(), if_no_baseline="fail").failed_step == "Gate"
+
+
+@pytest.mark.parametrize("change", [{"expired": True}, {"head_repository_id": 2}, {"head_branch": "feature"}])
+def test_an_artifact_that_is_expired_or_not_of_main_is_no_baseline(
+    github: GitHub, change: dict[str, Any]
+) -> None:
+    github.change_artifacts(**change)
+    outcome = run(github, pull_request(), record="exit 3")  # what matters is before it
+    assert outcome.failed_step == "Record"
+    assert "::notice::main has no recorded run yet\n" in outcome.printed
+
+
+def test_a_download_that_fails_does_not_pass_for_no_baseline(github: GitHub) -> None:
+    shutil.rmtree(github.state / "artifacts")
+    assert run(github, pull_request()).failed_step == "Fetch the baseline"
+
+
+def test_an_artifact_of_another_database_stops_the_job(github: GitHub) -> None:
+    outcome = run(github, pull_request(), db="evals/other.sqlite")
+    assert outcome.failed_step == "Fetch the baseline"
+    assert "::error::the artifact kebab-baseline of run 1 has no other.sqlite" in outcome.printed
+
+
+def test_the_database_may_be_in_a_directory_that_is_not_there_yet(empty: GitHub) -> None:
+    for number in (1, 2):
+        assert run(empty, push(), db="evals/mine.sqlite").failed_step is None
+        assert len(run_ids(empty.artifact("kebab-baseline") / "mine.sqlite")) == number
+        shutil.rmtree(empty.workspace / "evals")
+
+
+# -- what comes from outside -----------------------------------------------------------------------
+
+
+def test_pull_request_target_is_refused_before_anything_runs(github: GitHub) -> None:
+    outcome = run(github, pull_request(event="pull_request_target"))
+    assert (outcome.failed_step, outcome.ran) == ("Plan", ["Plan"])
+    assert "::error::pull_request_target would run the code of a fork" in outcome.printed
+
+
+@pytest.mark.parametrize("name", ["a b", "a;touch hacked", "$(touch hacked)", "a\nb", ""])
+def test_a_name_that_is_no_plain_word_is_refused(github: GitHub, name: str) -> None:
+    outcome = run(github, pull_request(), name=name)
+    assert outcome.failed_step == "Plan"
+    assert not (github.workspace / "hacked").exists()
+
+
+def test_a_run_id_of_two_lines_is_refused(github: GitHub) -> None:
+    assert run(github, pull_request(), run="mine\npublish=true").failed_step == "Plan"
+
+
+def test_gates_and_arguments_are_passed_on_as_they_are(github: GitHub) -> None:
+    arguments = "--kebab-gate=mrr >= 0.5\n\n-o\nkebab_mask=$(touch hacked)`touch hacked`;touch hacked\n"
+    outcome = run_unchanged(
+        github, pull_request(), gates="hit@1 >= 0.5\n", pytest_args=arguments, run_a="run-1-1"
+    )
+    assert not (github.workspace / "hacked").exists()
+    assert "gate holds: hit@1 >= 0.5" in outcome.printed
+    assert "gate holds: mrr >= 0.5" in outcome.printed
+
+
+def test_the_code_that_records_sees_no_token(github: GitHub) -> None:
+    outcome = run(github, pull_request(), record=f"env; {INPUTS['record']}")
+    assert "KEBAB_RUN=pr-12-2-1\n" in outcome.printed
+    assert "secret-token" not in outcome.printed
+
+
+def test_a_record_command_that_fails_or_writes_nothing_stops_the_job(github: GitHub) -> None:
+    assert run(github, pull_request(), record="false\ntrue").failed_step == "Record"
+    outcome = run(github, pull_request(), record="true")
+    assert outcome.failed_step == "Record"
+    assert "::error::the record command wrote no kebab.sqlite" in outcome.printed
+    assert github.comments == []
