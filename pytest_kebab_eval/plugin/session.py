@@ -13,12 +13,14 @@ from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.evaluation import Evaluation
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
+from pytest_kebab_eval.plugin.allure import AllureResults, uses_allure
 from pytest_kebab_eval.plugin.evaluation_source import (
     EvaluationSource,
     OwnEvaluation,
     received_evaluation,
     send_to_worker,
 )
+from pytest_kebab_eval.plugin.failures import FailureReports
 from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
 from pytest_kebab_eval.plugin.golden_file import GoldenFile, gate_name, item_name
 from pytest_kebab_eval.plugin.items import KebabItem, QueryItem
@@ -44,6 +46,9 @@ def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
     session = KebabSession(config, settings, received_evaluation(config, settings) or own)
     register = config.pluginmanager.register
     register(session, "kebab-eval-session")
+    register(FailureReports(), "kebab-eval-failures")
+    if uses_allure(config):
+        register(AllureResults(), "kebab-eval-allure")
     FastPath(config, settings.golden.absolute()).register()
     if not hasattr(config, "workerinput"):
         controller = Controller(config, settings, own)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.session import Controller, KebabSession
 
 WITH_QUERIES, WITH_HITS, IN_FULL = 1, 2, -1  # verbosities
+_ANNOTATES = "pytest_github_actions_annotate_failures"  # a plugin, by its entry point; under Actions alone
 _COLOURS = {1: {"green": True}, -1: {"red": True}}  # of a good line, and of a bad one
 
 
@@ -104,8 +105,7 @@ class TerminalSummary:
         settings, config = self._kebab.settings, self._kebab.config
         if settings.annotations:
             workspace = Path(os.environ.get("GITHUB_WORKSPACE") or config.invocation_params.dir)
-            # Not what would have failed, and was deselected.
-            failed = {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
+            failed = _failed_items(terminal)
             gates = (gate for gate in report.gates if not gate.passed and gate_name(gate.gate) in failed)
             queries = self._failed_queries(failed)
             for annotation in annotate(settings.golden, gates, queries, workspace, report.problems):
@@ -117,6 +117,13 @@ class TerminalSummary:
             verdict = self._kebab.find_verdict(query)
             if verdict.reason and item_name(query) in failed:
                 yield query, verdict
+
+
+def _failed_items(terminal: pytest.TerminalReporter) -> set[str]:
+    """The names of items to annotate: of those that ran and failed, unless another plugin annotates them."""
+    if terminal.config.pluginmanager.hasplugin(_ANNOTATES) and os.environ.get("GITHUB_ACTIONS") == "true":
+        return set()
+    return {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
 
 
 def _header_lines(inputs: Inputs) -> Iterator[str]:

@@ -225,6 +225,14 @@ OPTIONS = (
         value_if_bare="on",
     ),
     Option(
+        "junit_properties",
+        "off flag",
+        "give items no properties, which strict schemas of JUnit XML forbid",
+        default=False,
+        flag_name="no_junit_properties",
+        ini_name="no_junit_properties",
+    ),
+    Option(
         "html",
         "off flag",
         "do not write report.html",

@@ -43,6 +43,7 @@ class Settings(NamedTuple):
     store: bool = default_of("store")
     html: bool = default_of("html")
     annotations: bool = False
+    junit_properties: bool = default_of("junit_properties")
     mask: tuple[str, ...] = default_of("mask")
     snapshot: str = default_of("snapshot")
 
