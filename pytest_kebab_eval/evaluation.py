@@ -6,7 +6,7 @@ import datetime
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
+from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
@@ -69,7 +70,7 @@ def evaluate(
         sides = runs.score(briefs)
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
         compared = compare_queries(
-            queries, Comparer(sides, runs.scorer.judge.targets, changes, settings.compare_k)
+            runs.scorer.queries, Comparer(sides, runs.matcher.targets, changes, settings.compare_k)
         )
         counts = _counts(settings, sides, compared.per_query)
         totals = compare_totals(queries, sides.a, sides.b, compared.matched_by, counts)
@@ -217,15 +218,18 @@ class _OpenRuns:
         self.a, self.b = _open_both(stack, settings, alone=inputs.run_a is None)
         self._run_a, self._run_b = inputs.run_a, inputs.run_b
         self.matcher = matcher or self._find_matcher(settings, inputs)
-        self.scorer = Scorer(inputs.golden, self.matcher, settings.k, inputs.metrics)
-        self._compare_k = settings.compare_k
-        self._overlaps = inputs.overlaps
+        self._settings, self._inputs = settings, inputs
         version_a = inputs.run_a.chunker_version if inputs.run_a else None
         self._reader = EvidenceReader(
-            self.scorer.judge,
+            QueryJudge(self.matcher, settings.k),
             Passages(self.a.corpus, version_a),
             Passages(self.b.corpus, inputs.run_b.chunker_version),
         )
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """Scores both runs; where results are only shown again, it is not needed."""
+        return Scorer(self._inputs.golden, self.matcher, self._settings.k, self._inputs.metrics)
 
     def _find_matcher(self, settings: Settings, inputs: Inputs) -> Matcher:
         runs = [(self.a, inputs.run_a)] if inputs.run_a else []
@@ -236,7 +240,7 @@ class _OpenRuns:
         """Read and score both runs."""
         a = self._scorecard(self.a, self._run_a, briefs.a if briefs else None) if self._run_a else None
         b = self._scorecard(self.b, self._run_b, briefs.b if briefs else None)
-        movement = measure_movement(a, b, self._compare_k, self._overlaps) if a else None
+        movement = measure_movement(a, b, self._settings.compare_k, self._inputs.overlaps) if a else None
         groups = alike(a, b, self.scorer.queries)
         return Sides(a, b, self._stored_a, self._stored_b, groups, movement)
 

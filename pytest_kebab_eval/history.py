@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_kebab_eval.evaluation import aggregate_run
+from pytest_kebab_eval.evaluation import score_run
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.scoring.aggregates import stored_values
+from pytest_kebab_eval.scoring.aggregates import aggregate, stored_values
+from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.store import Database, in_order, open_database
 
 LAST_RUNS = 30
@@ -56,6 +57,13 @@ def history(
     return points[::-1]
 
 
+def history_point(
+    database: Database, run: Run, golden: GoldenSet, card: Scorecard | None = None
+) -> HistoryPoint:
+    """One run of an open database, as `history` has it; with its scorecard, nothing is scored again."""
+    return _point(database, run, golden, _Stored.read(database, run), card)
+
+
 class _Stored(NamedTuple):
     """What is stored of a run: an aggregate, the golden file that it is of, and how many results."""
 
@@ -65,9 +73,9 @@ class _Stored(NamedTuple):
 
     @classmethod
     def read(cls, database: Database, run: Run) -> _Stored:
-        aggregate = database.stored_aggregate(run.run_id)
-        sha = aggregate.get("golden_sha256")
-        return cls(stored_values(aggregate), sha, database.result_count(run.run_id))
+        found = database.stored_aggregate(run.run_id)
+        sha = found.get("golden_sha256")
+        return cls(stored_values(found), sha, database.result_count(run.run_id))
 
     def is_of(self, golden: GoldenSet) -> bool:
         """Whether the aggregate is of that golden file; kebab's own do not say, and count as it."""
@@ -77,10 +85,12 @@ class _Stored(NamedTuple):
         return bool(self.values) and (self.is_of(golden) or not self.results)
 
 
-def _point(database: Database, run: Run, golden: GoldenSet, stored: _Stored) -> HistoryPoint:
+def _point(
+    database: Database, run: Run, golden: GoldenSet, stored: _Stored, card: Scorecard | None = None
+) -> HistoryPoint:
     if stored.stands_for(golden):
         return HistoryPoint(run.run_id, run.created_at, stored.values, not stored.is_of(golden))
-    scored = aggregate_run(database, database.with_config(run), golden).by_name()
+    scored = aggregate(card or score_run(database, database.with_config(run), golden)).by_name()
     values = {name: value for name, value in scored.items() if value is not None}
     return HistoryPoint(run.run_id, run.created_at, values)
 

@@ -49,14 +49,21 @@ class Baseline(NamedTuple):
 CustomMetrics = Mapping[str, Callable[[GoldenQuery, QueryResult], "float | None"]]
 
 
-def find_inputs(settings: Settings, custom_metrics: CustomMetrics | None = None) -> Inputs:
-    """Everything that can be wrong with what the user gave is found here, before any work."""
-    return inputs_of(settings, read_task(settings, custom_metrics))
+def find_inputs(
+    settings: Settings, custom_metrics: CustomMetrics | None = None, golden: GoldenSet | None = None
+) -> Inputs:
+    """Everything that can be wrong with what the user gave is found here, before any work.
+
+    The golden file is read, unless what it holds is given.
+    """
+    return inputs_of(settings, read_task(settings, custom_metrics, golden))
 
 
-def read_task(settings: Settings, custom_metrics: CustomMetrics | None = None) -> Task:
+def read_task(
+    settings: Settings, custom_metrics: CustomMetrics | None = None, golden: GoldenSet | None = None
+) -> Task:
     """Read what does not depend on the runs."""
-    golden = load_golden_set(settings.golden)
+    golden = golden or load_golden_set(settings.golden)
     metrics = tuple(custom_metric(name, function) for name, function in (custom_metrics or {}).items())
     return Task(golden, _parsed_gates(settings, metrics), metrics)
 

@@ -96,3 +96,13 @@ def test_metrics_are_measured_against_pytrec_eval(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["bench.py", "same_output.py"])
 def test_a_benchmark_can_be_started(name: str, tmp_path: Path) -> None:
     assert "usage:" in run(BENCHMARKS / name, "--help", cwd=tmp_path)
+
+
+def test_the_site_is_measured_the_first_time_again_and_for_one_more_run(tmp_path: Path) -> None:
+    lines = run(BENCHMARKS / "site.py", tmp_path, "--runs", "3", "--queries", "20", cwd=tmp_path).splitlines()
+    assert [line.partition("  ")[0] for line in lines[:5]] == [
+        "the first time",
+        "again",
+        *["one more run"] * 3,
+    ]
+    assert "3 runs of 1 suite, 0 new or changed, 0 files written" in lines[1]

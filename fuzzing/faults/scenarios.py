@@ -37,10 +37,11 @@ class Scenario(NamedTuple):
     between: Callable[[], int] | None = None
 
 
-def _database(path: str = "kebab.sqlite") -> None:
+def _database(path: str = "kebab.sqlite", runs: str = "AB") -> None:
     found = {f"q{n}": result(hit("c1", citation=line("c1.md", 1, 9)), "c2") for n in range(QUERIES)}
     corpus = {f"c{n}": (f"d{n}", [line(start=1, end=9)]) for n in range(1, 3)}
-    make_database(Path(path), corpus=corpus, A=found, B=found)
+    stored: dict[str, Any] = dict.fromkeys(runs, found)
+    make_database(Path(path), corpus=corpus, **stored)
 
 
 def _golden() -> None:
@@ -143,6 +144,21 @@ def _with_old_lock() -> None:
     Path("fixtures/golden_queries.lock.json").write_text('{"chunker_version": "v1", "chunks": {}}')
 
 
+# -- site ----------------------------------------------------------------------------------------
+
+
+def _with_old_site() -> None:
+    _database(runs="A")
+    _golden()
+    _site()
+    Path("kebab.sqlite").unlink()
+    _database()
+
+
+def _site() -> int:
+    return _command("site", "site", "--db", "kebab.sqlite")
+
+
 # -- demo ----------------------------------------------------------------------------------------
 
 
@@ -169,5 +185,6 @@ SCENARIOS = (
     Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new"), (1, 4)),
     Scenario("import", _with_files, _import, (1, 2), together=True),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),
+    Scenario("site", _with_old_site, _site, (1, 2)),
     Scenario("demo", lambda: None, _demo, (1, 2), in_process=False, between=_build_demo),
 )

@@ -138,7 +138,7 @@ def report_everything(settings: Settings) -> None:
     evaluation = evaluate(settings, inputs, today=TODAY, briefs=briefs)
     for text in _texts(settings, inputs, evaluation, briefs):
         text.encode()
-    payload = WorkerPayload(inputs.golden.queries, evaluation)
+    payload = WorkerPayload(tuple(inputs.golden.queries), evaluation)
     msgspec.json.decode(msgspec.json.encode(payload), type=WorkerPayload)
     store(settings, evaluation)
     with open_database(settings.db_b) as database:

@@ -36,6 +36,7 @@ COMMANDS = (
     ),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
+    Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
     Deferred(
         "validate",
         "golden:validate",

@@ -9,7 +9,7 @@ from pytest_kebab_eval.comparing.queries import Sides, Stored
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import Hit, QueryResult
-from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 from pytest_kebab_eval.text import brief, printable, shown_path
 
 FEW_QUERIES = 5  # fewer than this may all be missed by chance
@@ -87,27 +87,28 @@ def _repeated_chunks(sides: Sides) -> Iterator[str]:
 
 
 class _Searched(NamedTuple):
-    """The queries of a run that expect something and got hits, and those that found any of it."""
+    """How many queries of a run expect something and got hits, how many found any of it, and which none."""
 
     card: Scorecard
     stored: Stored
-    queries: set[str]
-    found: set[str]
-
-    def missed(self) -> set[str]:
-        """The queries that found nothing expected, at any rank."""
-        return self.queries - self.found
+    queries: int
+    found: int
+    missed: list[str]
 
 
 def _searched(sides: Sides, side: str, card: Scorecard) -> _Searched:
-    stored = sides.stored_a if side == "a" else sides.stored_b
-    searched = _Searched(card, stored, set(), set())
+    queries = 0
+    missed: list[str] = []
     for score, query_ids in sides.scores(side):
-        if score.facts.targets.gains and score.facts.depth:
-            searched.queries.update(query_ids)
-            if score.first is not None:
-                searched.found.update(query_ids)
-    return searched
+        if _is_searched(score):
+            queries += len(query_ids)
+            missed += query_ids if score.first is None else ()
+    stored = sides.stored_a if side == "a" else sides.stored_b
+    return _Searched(card, stored, queries, queries - len(missed), missed)
+
+
+def _is_searched(score: QueryScore) -> bool:
+    return bool(score.facts.targets.gains and score.facts.depth)
 
 
 class _TargetCheck:
@@ -118,40 +119,44 @@ class _TargetCheck:
         self._by_id = golden.by_id()
         self._matcher = matcher
         self._sides = {side: _searched(sides, side, card) for side, card in sides.both}
-        self._queries = set().union(*(run.queries for run in self._sides.values()))
-        self._found = set().union(*(run.found for run in self._sides.values()))
+        self._queries = 0  # that any run searched
+        self._missed: list[str] = []  # and of those, the ones of which no run found anything
+        for a, b, query_ids in sides.groups:
+            searched = [score for score in (a, b) if score is not None and _is_searched(score)]
+            self._queries += len(query_ids) if searched else 0
+            if searched and all(score.first is None for score in searched):
+                self._missed += query_ids
 
     def nothing_found(self) -> tuple[bool, str]:
         """Whether these are few queries, and a sentence if no target of any query was found in any run."""
-        if not self._queries or self._found:
+        if not self._queries or len(self._missed) < self._queries:
             return False, ""
         runs = [printable(run.card.run.run_id) for run in self._sides.values()]
         found = (
             f"neither run {' nor '.join(runs)} found anything" if runs[1:] else f"run {runs[0]} found nothing"
         )
-        return len(self._queries) < FEW_QUERIES, (
-            f"nothing was measured: of {len(self._queries)} queries in {shown_path(self._golden.path)} that"
+        return self._queries < FEW_QUERIES, (
+            f"nothing was measured: of {self._queries} queries in {shown_path(self._golden.path)} that"
             f" expect something, {found} expected at any rank;"
-            f" {self._example(min(self._queries))}"
+            f" {self._example(min(self._missed))}"
         )
 
     def one_side_found_hardly_any(self) -> Iterator[str]:
         """A run whose ids are written otherwise looks like one that everything is better than."""
         for side, run in self._sides.items():
             for other, by_other in self._sides.items():
-                missed = run.missed()
-                many = len(by_other.found) >= FEW_QUERIES
-                if missed and many and len(run.found) <= _HARDLY_ANY * len(by_other.found):
+                many = by_other.found >= FEW_QUERIES
+                if run.missed and many and run.found <= _HARDLY_ANY * by_other.found:
                     yield (
-                        f"run {side.upper()} found something expected for {len(run.found)} of"
-                        f" {len(run.queries)} queries, run {other.upper()} for {len(by_other.found)};"
-                        f" are its ids those of the golden file? {self._example(min(missed), run)}"
+                        f"run {side.upper()} found something expected for {run.found} of"
+                        f" {run.queries} queries, run {other.upper()} for {by_other.found};"
+                        f" are its ids those of the golden file? {self._example(min(run.missed), run)}"
                     )
 
     def ids_nowhere(self) -> Iterator[str]:
         """Queries all of whose expected chunk ids no hit of any run has, where they are many."""
-        enough = max(FEW_QUERIES, _HARDLY_ANY * len(self._queries))
-        targets = {query_id: self._targets(query_id) for query_id in self._queries - self._found}
+        enough = max(FEW_QUERIES, _HARDLY_ANY * self._queries)
+        targets = {query_id: self._targets(query_id) for query_id in self._missed}
         missed = {query_id: found.ids for query_id, found in targets.items() if found.matched_by == "chunk"}
         if len(missed) < enough:
             return
@@ -161,7 +166,7 @@ class _TargetCheck:
         nowhere = [query_id for query_id, ids in missed.items() if unseen.issuperset(ids)]
         if len(nowhere) >= enough:
             yield (
-                f"{len(nowhere)} of {len(self._queries)} queries expect only ids that no hit of these runs"
+                f"{len(nowhere)} of {self._queries} queries expect only ids that no hit of these runs"
                 f" has; {self._example(min(nowhere))}; check them with kebab-eval validate"
             )
 
@@ -171,7 +176,7 @@ class _TargetCheck:
     def _example(self, query_id: str, run: _Searched | None = None) -> str:
         """An expected and a found id side by side."""
         targets = self._targets(query_id)
-        runs = [run] if run else [run for run in self._sides.values() if query_id in run.queries]
+        runs = [run] if run else [run for run in self._sides.values() if query_id in run.missed]
         result = runs[-1].stored(query_id)
         hit = result.hits[0] if isinstance(result, QueryResult) and result.hits else None
         found = f" and found '{brief(_id_of(hit, targets), 60)}'" if hit else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -66,9 +66,8 @@ class ComparedQueries(NamedTuple):
     fine: set[str]  # queries to which nothing happened that could fail them
 
 
-def compare_queries(queries: Iterable[GoldenQuery], comparer: Comparer) -> ComparedQueries:
+def compare_queries(by_id: Mapping[str, GoldenQuery], comparer: Comparer) -> ComparedQueries:
     """Compare query by query; how two scores compare is found out once for all queries that have them."""
-    by_id = {query.id: query for query in queries}
     per_query: list[QueryComparison] = []
     matched_by = dict.fromkeys(MATCHED_BY, 0)
     missed: list[str] = []

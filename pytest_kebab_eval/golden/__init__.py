@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.lock import Lock, lock_path, read_lock
+from pytest_kebab_eval.golden.packing import PackedQueries, kept
 from pytest_kebab_eval.golden.reading import Problem, read_entries
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.text import shown_path
@@ -25,7 +26,7 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
     """The golden queries of one file, in the file's order, and its lock file if there is one."""
 
     path: Path
-    queries: tuple[GoldenQuery, ...]
+    queries: Sequence[GoldenQuery]
     lock: Lock | None = None
 
     @cached_property
@@ -34,15 +35,18 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
         content = hashlib.sha256(b"[")
         encode = msgspec.json.Encoder(order="sorted").encode
         separator = b""
-        for query in sorted(self.queries, key=attrgetter("id")):
+        by_id = self.by_id()
+        for query_id in sorted(by_id):
             content.update(separator)
-            content.update(encode(msgspec.structs.replace(query, line=0, xfail=None)))
+            content.update(encode(msgspec.structs.replace(by_id[query_id], line=0, xfail=None)))
             separator = b","
         content.update(b"]")
         return content.hexdigest()
 
-    def by_id(self) -> dict[str, GoldenQuery]:
+    def by_id(self) -> Mapping[str, GoldenQuery]:
         """The queries by their id."""
+        if isinstance(self.queries, PackedQueries):
+            return self.queries.by_id()
         return {query.id: query for query in self.queries}
 
 
@@ -50,11 +54,10 @@ def load_golden_set(path: str | Path) -> GoldenSet:
     """Read and check a golden file; raises one `GoldenError` that lists everything wrong with it."""
     path = Path(path)
     problems: list[Problem] = []
-    entries = read_entries(path, problems)
-    queries = check_entries(entries, problems)
+    queries = kept(check_entries(read_entries(path, problems), problems))
     if problems:
         raise GoldenError(_describe(path, problems))
-    return GoldenSet(path=path, queries=tuple(queries), lock=read_lock(lock_path(path)))
+    return GoldenSet(path=path, queries=queries, lock=read_lock(lock_path(path)))
 
 
 def _describe(path: Path, problems: list[Problem]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pytest_kebab_eval.golden.fields import FIELDS, FieldError, describe_type, unknown_name
@@ -13,9 +13,9 @@ from pytest_kebab_eval.text import brief, printable
 _NAMES = frozenset(FIELDS)
 
 
-def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> list[GoldenQuery]:
+def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> Iterator[GoldenQuery]:
     """The entries that are valid queries; everything wrong with the others is added to `problems`."""
-    queries = []
+    first_of_group: dict[str, GoldenQuery] = {}
     first_line: dict[str, int] = {}
     for number, entry in enumerate(entries, start=1):
         query_id = entry.value.get("id") if isinstance(entry.value, dict) else None
@@ -26,9 +26,9 @@ def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> list[Gol
             first_line.setdefault(query_id, entry.line)
         query = _check_entry(number, entry, problems)
         if query is not None:
-            queries.append(query)
-    _check_groups(queries, problems)
-    return queries
+            if query.group is not None:
+                _check_group(query, first_of_group.setdefault(query.group, query), problems)
+            yield query
 
 
 def _check_entry(number: int, entry: Entry, problems: list[Problem]) -> GoldenQuery | None:
@@ -111,19 +111,14 @@ def _found_contradictions(query: GoldenQuery) -> Iterable[str]:
             )
 
 
-def _check_groups(queries: Iterable[GoldenQuery], problems: list[Problem]) -> None:
+def _check_group(query: GoldenQuery, first: GoldenQuery, problems: list[Problem]) -> None:
     """Queries of one group must share their expected documents."""
-    first_of: dict[str, GoldenQuery] = {}
-    for query in queries:
-        if query.group is None:
-            continue
-        first = first_of.setdefault(query.group, query)
-        if _as_set(first.expected_doc_ids) != _as_set(query.expected_doc_ids):
-            text = (
-                f"query '{printable(query.id)}' is in the group '{printable(query.group)}' but does not"
-                f" share the expected_doc_ids of '{printable(first.id)}' (line {first.line})"
-            )
-            problems.append(Problem(query.line, text))
+    if _as_set(first.expected_doc_ids) != _as_set(query.expected_doc_ids):
+        text = (
+            f"query '{printable(query.id)}' is in the group '{printable(str(query.group))}' but does not"
+            f" share the expected_doc_ids of '{printable(first.id)}' (line {first.line})"
+        )
+        problems.append(Problem(query.line, text))
 
 
 def _as_set(doc_ids: tuple[str, ...] | None) -> set[str] | None:

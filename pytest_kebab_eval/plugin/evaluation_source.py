@@ -83,7 +83,7 @@ class OwnEvaluation:
 
     def send_to_worker(self, node: Any) -> None:
         """Give a worker that xdist is starting the evaluation."""
-        payload = WorkerPayload(self.load_golden().queries, self.evaluate())
+        payload = WorkerPayload(tuple(self.load_golden().queries), self.evaluate())
         node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
 
     def load_golden(self) -> GoldenSet:

@@ -114,7 +114,7 @@ class RecordedEvaluation(OwnEvaluation):
 
     def send_to_worker(self, node: Any) -> None:
         """Give a worker that xdist is starting what it needs to collect tests."""
-        payload = RecordingPayload(self.load_golden().queries, self.load_gates(), self.has_baseline())
+        payload = RecordingPayload(tuple(self.load_golden().queries), self.load_gates(), self.has_baseline())
         node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
 
 

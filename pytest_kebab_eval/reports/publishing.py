@@ -36,6 +36,7 @@ class ReportSource(NamedTuple):
     report: CompareReport
     context: Context
     briefs: Briefs | None = None  # without them there is no HTML
+    trend: Sequence[HistoryPoint] | None = None  # None: the last runs, read for the HTML
 
 
 class Published(NamedTuple):
@@ -130,7 +131,7 @@ def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[s
     from pytest_kebab_eval.reports.html.page import render_report_html
     from pytest_kebab_eval.reports.html.query_index import PageQueries
 
-    trend = _trend(source.settings, source.inputs, errors)
+    trend = _trend(source.settings, source.inputs, errors) if source.trend is None else source.trend
     shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
     queries = PageQueries(source.inputs.golden.queries, briefs, shown.read)
     yield from render_report_html(source.report, queries, trend, source.context)

@@ -62,6 +62,14 @@ def has_failed(report: CompareReport) -> bool:
     return bool(lost_queries(report) or report.unreadable or report.problems or gate_failed)
 
 
+def verdict_effect(report: CompareReport) -> str:
+    """What the comparison comes to, in one word: lost, worse or better."""
+    if has_failed(report):
+        return "lost"
+    is_worse = report.run_a is not None and report.count(ComparisonKind.LOSS) > 0
+    return "worse" if is_worse else "better"
+
+
 def lost_queries(report: CompareReport) -> list[QueryComparison]:
     """The queries on which B lost something, without those whose loss is accepted (xfail)."""
     accepted = set(report.accepted)

@@ -17,7 +17,9 @@ HITS_KEPT = 10  # of a result, and beyond them the correct ones
 CORRECT_KEPT = 40  # below the first hits
 NAME_KEPT = 200  # characters of an id
 ERROR_KEPT = 300
+RECORD_SIZE = HITS_KEPT * NAME_KEPT // 2  # bytes; ids of a longer one are cut
 RESULTS_A_BLOCK = 64
+PLAIN_SIZE = 4_000_000  # bytes of a run that are kept as they are; further ones are compressed
 
 _encode = msgspec.json.Encoder().encode
 
@@ -25,14 +27,16 @@ _encode = msgspec.json.Encoder().encode
 class RunBriefs:
     """For each golden query of a run: ids and ranks of its hits, which are correct, its time, its error.
 
-    Kept as JSON in compressed blocks: `[[id, …], [correct rank, …], milliseconds, answered]`; `answered` is
+    Kept as JSON in blocks: `[[id, …], [correct rank, …], milliseconds, answered]`; `answered` is
     false for a refusal, null without an answer; an object with what is unusual may follow.
     """
 
     def __init__(self) -> None:
         self._rows: dict[str, int] = {}
         self._blocks: list[bytes] = []
+        self._plain_blocks = 0  # the first ones; the others are compressed
         self._last: list[bytes] = []  # of the block that is not full yet
+        self.size = 0  # bytes in the blocks
         self._opened: tuple[int, list[bytes]] = (-1, [])  # the block that was read last
         self.errored: set[str] = set()
         self.times = array("d")  # in milliseconds
@@ -45,20 +49,25 @@ class RunBriefs:
         hits, time, answer = result.hits, result.elapsed_ms, result.answer
         if time is not None:
             self.times.append(time)
-        ids = [hit.chunk_id or "" for hit in hits]
         answered = answer.grounded if answer else None
-        if result.error is None and not result.timed_out and _are_plain(ids, hits):
-            self._keep(query_id, _encode((ids, correct, time, answered)))
-        else:
-            if result.error is not None:
-                self.errored.add(query_id)
-            self._keep(query_id, _encode(_unusual(result, correct, answered)))
+        record = None
+        if result.error is not None:
+            self.errored.add(query_id)
+        elif not result.timed_out:
+            record = _plain(hits, correct, time, answered)
+        self._keep(query_id, record or _encode(_unusual(result, correct, answered)))
 
     def _keep(self, query_id: str, record: bytes) -> None:
         self._rows[query_id] = len(self._blocks) * RESULTS_A_BLOCK + len(self._last)
         self._last.append(record)
         if len(self._last) == RESULTS_A_BLOCK:
-            self._blocks.append(zlib.compress(b"\n".join(self._last), 1))
+            block = b"\n".join(self._last)
+            if self.size < PLAIN_SIZE:
+                self._plain_blocks += 1
+            else:
+                block = zlib.compress(block, 1)
+            self.size += len(block)
+            self._blocks.append(block)
             self._last = []
 
     def of(self, query_id: str) -> msgspec.Raw | None:
@@ -73,18 +82,27 @@ class RunBriefs:
         if block == len(self._blocks):
             return self._last
         if block != self._opened[0]:
-            self._opened = block, zlib.decompress(self._blocks[block]).split(b"\n")
+            data = self._blocks[block]
+            records = data if block < self._plain_blocks else zlib.decompress(data)
+            self._opened = block, records.split(b"\n")
         return self._opened[1]
 
 
-def _are_plain(ids: Sequence[str], hits: Sequence[Hit]) -> bool:
-    """Whether ranks are 1, 2, 3, … and ids can be shown as they are; nearly always."""
-    if not ids:
-        return True
-    if len(ids) > HITS_KEPT or hits[-1].rank != len(ids) or not all(ids):
+def _plain(
+    hits: Sequence[Hit], correct: tuple[int, ...], time: float | None, answered: bool | None
+) -> bytes | None:
+    """The record, if ranks are 1, 2, 3, … and ids can be shown as they are; nearly always."""
+    if hits and (len(hits) > HITS_KEPT or hits[-1].rank != len(hits)):
+        return None
+    record = _encode(([hit.chunk_id or "" for hit in hits], correct, time, answered))
+    return record if _is_plain(record) else None
+
+
+def _is_plain(record: bytes) -> bool:
+    """Whether no id is missing, long or not printable; ASCII that JSON does not escape is, but for DEL."""
+    if len(record) > RECORD_SIZE or b'""' in record or b"\\" in record or b"\x7f" in record:
         return False
-    text = "".join(ids)
-    return text.isprintable() and (len(text) <= NAME_KEPT or max(map(len, ids)) <= NAME_KEPT)
+    return record.isascii() or record.decode().isprintable()
 
 
 def _unusual(result: QueryResult, correct: tuple[int, ...], answered: bool | None) -> tuple[Any, ...]:

@@ -108,6 +108,12 @@ def file_name(text: str) -> str:
     return encoded if len(encoded) <= 200 else encoded[:180] + "~" + _fingerprint(text)
 
 
+def file_name_in_any_case(text: str) -> str:
+    """The text as a file name that no other text has, even where file names are alike in any case."""
+    name = file_name(text)
+    return name if text == text.lower() and "~" not in text else f"{name}~{_fingerprint(text)}"
+
+
 def _fingerprint(text: str) -> str:
     import hashlib
 

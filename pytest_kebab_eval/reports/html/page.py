@@ -20,7 +20,6 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint
-from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.context import Context, report_context
 from pytest_kebab_eval.reports.html.charts import bars, forest, slice_panels, slope
 from pytest_kebab_eval.reports.html.detail_blocks import DetailBlocks
@@ -36,7 +35,7 @@ from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, PageQueries
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
 from pytest_kebab_eval.reports.rows import metric_rows
 from pytest_kebab_eval.reports.templates import make_environment
-from pytest_kebab_eval.reports.wording import counted, coverage, has_failed, lost_queries, match_counts
+from pytest_kebab_eval.reports.wording import counted, coverage, lost_queries, match_counts, verdict_effect
 
 
 def render_report_html(
@@ -69,9 +68,8 @@ def render_report_html(
 
 def _summary_values(report: CompareReport) -> dict[str, Any]:
     lost = lost_queries(report)
-    is_worse = report.run_a is not None and report.count(ComparisonKind.LOSS) > 0
     return {
-        "effect": "lost" if has_failed(report) else "worse" if is_worse else "better",
+        "effect": verdict_effect(report),
         "lost_count": len(lost),
         "failed_shown": FAILED_SHOWN,
         "coverage": coverage(report),

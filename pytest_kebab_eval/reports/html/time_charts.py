@@ -169,7 +169,7 @@ class Trend(NamedTuple):
     last: float
 
 
-_TRENDS = (
+MAIN_TRENDS = (
     "hit@5",
     "mrr",
     "recall@10_doc",
@@ -184,7 +184,7 @@ _TREND_TOP, _TREND_HEIGHT = 16, 52
 
 def trend_charts(report: CompareReport, history: Sequence[HistoryPoint]) -> list[Trend]:
     """The main metrics and those that gates name, if at least two runs have them."""
-    metrics = dict.fromkeys([*_TRENDS, *(gate.metric for gate in report.gates)])
+    metrics = dict.fromkeys([*MAIN_TRENDS, *(gate.metric for gate in report.gates)])
     lower = {row.name for row in metric_rows(report) if row.lower_is_better}
     trends = []
     for metric in metrics:

@@ -86,7 +86,7 @@ def test_an_id_that_is_there_three_times_is_reported_twice(tmp_path: Path) -> No
 
 def test_ids_that_differ_in_case_or_spacing_are_different() -> None:
     problems: list[Problem] = []
-    found = check_entries([Entry(entry(query_id), 1, {}) for query_id in ("a", "A", " a")], problems)
+    found = list(check_entries([Entry(entry(query_id), 1, {}) for query_id in ("a", "A", " a")], problems))
     assert (len(found), problems) == (3, [])
 
 
@@ -111,7 +111,7 @@ def test_paraphrases_share_their_documents_in_any_order() -> None:
         entry("c", group="other", expected_doc_ids=["d3"]),
         entry("d", expected_doc_ids=["d4"]),
     ]
-    check_entries([Entry(given, 1, {}) for given in entries], problems)
+    list(check_entries([Entry(given, 1, {}) for given in entries], problems))
     assert problems == []
 
 
@@ -223,9 +223,8 @@ FIELD_NAMES = [name for name in GoldenQuery.__struct_fields__ if name != "line"]
 @settings(deadline=None)
 def test_any_value_in_any_field_is_taken_or_reported(field: str, value: Any) -> None:
     problems: list[Problem] = []
-    found = check_entries(
-        [Entry(entry() | {field: value}, 3, {field: Mark("golden.yaml", 0, 3, 0, None, 0)})], problems
-    )
+    mark = Mark("golden.yaml", 0, 3, 0, None, 0)
+    found = list(check_entries([Entry(entry() | {field: value}, 3, {field: mark})], problems))
     assert found or problems
     for problem in problems:
         assert problem.line in {3, 4}

@@ -127,7 +127,7 @@ def check(
     def show() -> bytes:
         for text in shown(inputs, asked, evaluation, briefs):
             text.encode()  # a lone surrogate would end the session where it is written
-        return msgspec.json.encode(WorkerPayload(inputs.golden.queries, evaluation))
+        return msgspec.json.encode(WorkerPayload(tuple(inputs.golden.queries), evaluation))
 
     payload = further_down(100, show)
     assert msgspec.json.decode(payload, type=WorkerPayload).evaluation.verdicts == evaluation.verdicts

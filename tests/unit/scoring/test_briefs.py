@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pytest_kebab_eval.scoring import briefs as briefs_module
 from pytest_kebab_eval.scoring.briefs import RESULTS_A_BLOCK, RunBriefs
 from tests.builders import Json, answer, hit, result, stored
 
@@ -44,11 +45,27 @@ def test_a_hit_without_a_chunk_is_named_by_its_document() -> None:
     assert kept(result(hit("c1", doc_path="d.md") | {"chunk_id": None}))[0] == ["d.md"]
 
 
-@pytest.mark.parametrize("name", ["left\u202eright", "a\x1b[2J", "x" * 201])
+@pytest.mark.parametrize("name", ["left\u202eright", "a\x1b[2J", "a\x7fb", 'a"b\\', "x" * 2000])
 def test_an_id_that_is_long_or_not_printable_is_made_safe(name: str) -> None:
     (shown,), *_ = kept(result(name))
     assert shown.isprintable()
     assert len(shown) <= 200
+
+
+def test_ids_in_any_script_are_kept_as_they_are() -> None:
+    assert kept(result("가이드#3", "naïve", 'a "quoted" id'))[0] == ["가이드#3", "naïve", 'a "quoted" id']
+
+
+def test_what_is_beyond_the_size_for_plain_blocks_is_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {}
+    for plain_size in (0, 10**9):
+        monkeypatch.setattr(briefs_module, "PLAIN_SIZE", plain_size)
+        briefs = RunBriefs()
+        for number in range(10 * RESULTS_A_BLOCK):
+            briefs.add(f"q{number}", stored(result("a long id of a chunk", "another of them")), ())
+        assert decoded(briefs, "q7")[0] == ["a long id of a chunk", "another of them"]
+        sizes[plain_size] = briefs.size
+    assert sizes[0] < sizes[10**9] / 10
 
 
 def test_an_error_is_kept_and_the_query_known_for_it() -> None:
@@ -76,7 +93,7 @@ def test_a_result_that_is_kept_again_replaces_the_first() -> None:
     assert decoded(briefs, "q1")[0] == ["c2"]
 
 
-def test_a_result_of_ten_hits_takes_less_than_200_bytes() -> None:
+def test_a_result_of_ten_hits_takes_less_than_400_bytes() -> None:
     found = stored(result(*(hit(f"handbook-{rank}", rank, text="x" * 900) for rank in range(1, 11))))
     briefs = RunBriefs()
     names = [f"q{number}" for number in range(5_000)]
@@ -85,4 +102,4 @@ def test_a_result_of_ten_hits_takes_less_than_200_bytes() -> None:
         briefs.add(name, found, (1,))
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert size / len(names) < 200
+    assert size / len(names) < 400

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.text import brief, file_name, printable, safe_json, safe_lines, shown_path
+from pytest_kebab_eval.text import (
+    brief,
+    file_name,
+    file_name_in_any_case,
+    printable,
+    safe_json,
+    safe_lines,
+    shown_path,
+)
 
 any_text = st.text(st.characters(), max_size=60)  # also halves of surrogate pairs, which JSON can spell
 
@@ -164,6 +172,17 @@ def test_a_file_name_stays_where_it_is_put(text: str) -> None:
 def test_different_texts_have_different_file_names(text: str, other: str) -> None:
     assume(text != other)
     assert file_name(text) != file_name(other)
+
+
+@given(any_text | st.text("aA~%/2fF", max_size=6), any_text | st.text("aA~%/2fF", max_size=6))
+def test_file_names_for_any_case_differ_in_more_than_case(text: str, other: str) -> None:
+    assume(text != other)
+    assert file_name_in_any_case(text).lower() != file_name_in_any_case(other).lower()
+
+
+def test_a_name_in_lower_case_is_kept_for_any_case() -> None:
+    assert file_name_in_any_case("pr-1") == "pr-1"
+    assert re.fullmatch(r"PR-1~[0-9a-f]{16}", file_name_in_any_case("PR-1"))
 
 
 # -- paths ---------------------------------------------------------------------------------------

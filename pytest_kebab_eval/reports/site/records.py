@@ -1,0 +1,130 @@
+"""What the site keeps of a run and of its comparison with the run before it: `record.json`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pytest_kebab_eval.comparing.queries import passed_checks
+from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.history import HistoryPoint
+from pytest_kebab_eval.metrics import Facts
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Value
+from pytest_kebab_eval.reports.html.markup import short, short_setting
+from pytest_kebab_eval.reports.wording import headline, lost_queries, verdict_effect
+from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
+from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
+
+CHANGES_KEPT = 20  # of a configuration
+
+FOLLOWED = ("answer", "refusal", "citation")  # checks, beside what is found
+
+Ranks = tuple[int | None, int | None]
+
+
+class ComparisonRecord(Value, frozen=True, kw_only=True):
+    """A run against the one before it, or alone (`run_a` is None) if it is the first."""
+
+    key: str  # of all that it was made from
+    run_a: str | None
+    headline: str
+    effect: str
+    counts: dict[str, int]
+    config_changes: tuple[str, ...]
+    ranks: dict[str, Ranks]  # of every query, in A and in B
+    notes: dict[str, str]  # of the queries that B lost
+    checks: dict[str, tuple[str, ...]]  # of those that are followed, what B lost, by query
+    failed: tuple[str, ...]  # the queries that fail, without those whose loss is accepted
+    unreadable: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+
+
+class RunRecord(Value, frozen=True, kw_only=True):
+    """A run with its metrics."""
+
+    key: str
+    run_id: str
+    created_at: str
+    commit: str | None
+    results: int
+    values: dict[str, float]
+    passed: dict[str, tuple[str, ...]]  # the queries that pass each check that is followed
+    of_other_golden: bool = False
+    comparison: ComparisonRecord | None = None
+    error: str | None = None  # why there is no comparison, where there should be one
+
+    @property
+    def point(self) -> HistoryPoint:
+        """The run on the trend of a report."""
+        return HistoryPoint(self.run_id, self.created_at, self.values, self.of_other_golden)
+
+
+def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
+    """What the pages show of a comparison."""
+    changes = report.config_changes[:CHANGES_KEPT]
+    return ComparisonRecord(
+        key=key,
+        run_a=report.run_a,
+        headline=headline(report),
+        effect=verdict_effect(report),
+        counts={kind.value: report.count(kind) for kind in ComparisonKind},
+        config_changes=tuple(
+            f"{short(change.key, 120)}: {short_setting(change.a)} → {short_setting(change.b)}"
+            for change in changes
+        ),
+        ranks={query.query_id: (query.a_hit_rank, query.b_hit_rank) for query in report.per_query},
+        notes={
+            query.query_id: query.note or ""
+            for query in report.per_query
+            if query.kind is ComparisonKind.REGRESSION
+        },
+        checks={query.query_id: lost for query in report.per_query if (lost := _followed(query.checks))},
+        failed=tuple(query.query_id for query in lost_queries(report)),
+        unreadable=tuple(result.query_id for result in report.unreadable if result.side == "b"),
+        problems=report.problems,
+    )
+
+
+def _followed(checks: Iterable[str]) -> tuple[str, ...]:
+    return tuple(check for check in checks if check in FOLLOWED)
+
+
+def passed_queries(card: Scorecard, golden: GoldenSet, compare_k: int) -> dict[str, tuple[str, ...]]:
+    """The queries that pass each check that is followed; how they did is looked at once for all alike."""
+    queries = golden.by_id()
+    found: dict[str, list[str]] = {check: [] for check in FOLLOWED}
+    for _, score, query_ids in alike(None, card, queries):
+        if score is not None:
+            wrong = {query_id for query_id in query_ids if _is_wrong(queries[query_id], score.facts)}
+            for check in _followed(passed_checks(score, compare_k)):
+                found[check] += set(query_ids) - wrong if check == "answer" else query_ids
+    return {check: tuple(sorted(query_ids)) for check, query_ids in found.items()}
+
+
+def _is_wrong(query: GoldenQuery, facts: Facts) -> bool:
+    """Whether an answer lacks a part of what is asked of it; `passed_checks` is content with either."""
+    needs_claim = any(len(claim) >= SHORTEST_CLAIM for claim in query.claims)
+    return facts.keeps_rules is False or (needs_claim and not facts.has_claim)
+
+
+def fingerprint(values: Sequence[Any]) -> str:
+    """A hash of values, the same on every machine."""
+    return hashlib.sha256(msgspec.json.encode(values)).hexdigest()
+
+
+def read_record(path: Path) -> RunRecord | None:
+    """The record of an earlier call; None if there is none that can be used."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunRecord)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def record_json(record: RunRecord) -> str:
+    """The record as it is written."""
+    return f"{msgspec.json.encode(record).decode()}\n"

@@ -1,0 +1,94 @@
+"""What a suite's runs say of its queries: which regressions are open, and which queries change often."""
+
+from __future__ import annotations
+
+from tests.unit.reports.site.made import suite
+
+
+def open_regressions(
+    *ranks: int | None, without_report: tuple[int, ...] = ()
+) -> list[tuple[str, str, int | None]]:
+    """First bad run, last good run and the rank there, of a query that had these ranks."""
+    found = suite({"q": ranks}, without_report=without_report).open_regressions
+    return [(regression.first_bad.name, regression.last_good.name, regression.rank) for regression in found]
+
+
+# -- open regressions ----------------------------------------------------------------------------
+
+
+def test_a_query_that_was_found_and_is_lost_since_is_open_from_its_first_bad_run() -> None:
+    assert open_regressions(3, 1, None, None) == [("r3", "r2", 1)]
+
+
+def test_a_query_that_was_found_again_is_not_open() -> None:
+    assert open_regressions(1, None, 4) == []
+
+
+def test_of_several_losses_the_last_one_is_open() -> None:
+    assert open_regressions(1, None, 2, None, None) == [("r4", "r3", 2)]
+
+
+def test_a_query_that_was_never_found_is_not_a_regression() -> None:
+    assert open_regressions(None, None, None) == []
+
+
+def test_a_query_that_is_found_worse_is_not_lost() -> None:
+    assert open_regressions(1, 9) == []
+
+
+def test_a_loss_in_a_run_without_a_report_is_noticed_in_the_next() -> None:
+    # r3 has no report: it was found in r2, and r4's report says that it was in neither r3 nor r4
+    assert open_regressions(1, 1, None, None, without_report=(3,)) == [("r4", "r2", 1)]
+
+
+def test_the_runs_since_are_counted_with_the_first_bad_one() -> None:
+    (regression,) = suite({"q": [1, None, None, None]}).open_regressions
+    assert (regression.runs_since, regression.note) == (3, "hit→miss")
+
+
+def test_what_was_lost_last_comes_first() -> None:
+    made = suite({"old": [1, None, None], "new": [1, 1, None]})
+    assert [regression.query_id for regression in made.open_regressions] == ["new", "old"]
+
+
+def test_a_lost_answer_is_open_until_the_answer_passes_again() -> None:
+    made = suite({"q": [1, 1, 1]}, failed={2: ["q"]}, answered=[["q"], [], []])
+    (regression,) = made.open_regressions
+    assert (regression.first_bad.name, regression.last_good.name) == ("r2", "r1")
+    assert (regression.checks, regression.rank, regression.runs_since) == (("answer",), None, 2)
+    fixed = suite({"q": [1, 1, 1]}, failed={2: ["q"]}, answered=[["q"], [], ["q"]])
+    assert fixed.open_regressions == []
+
+
+def test_what_a_query_lost_in_one_run_is_one_regression() -> None:
+    made = suite({"q": [3, None]}, failed={2: ["q"]}, answered=[["q"], []])
+    (regression,) = made.open_regressions
+    assert (regression.checks, regression.rank) == (("retrieval", "answer"), 3)
+
+
+# -- changes ---------------------------------------------------------------------------------------
+
+
+def test_changes_are_counted_by_what_became_of_the_query() -> None:
+    (query,) = suite({"q": [1, None, 3, 2, 5, 5]}).changed_queries
+    assert (query.lost, query.found, query.better, query.worse) == (1, 1, 1, 1)
+    assert query.changes == 4
+
+
+def test_a_lost_answer_at_the_same_rank_is_a_change() -> None:
+    (query,) = suite({"q": [1, 1, 1]}, failed={2: ["q"]}).changed_queries
+    assert (query.changes, query.failed_otherwise) == (1, 1)
+
+
+def test_a_lost_rank_that_also_fails_is_one_change() -> None:
+    (query,) = suite({"q": [1, None]}, failed={2: ["q"]}).changed_queries
+    assert (query.changes, query.lost, query.failed_otherwise) == (1, 1, 0)
+
+
+def test_the_first_run_changes_nothing() -> None:
+    assert suite({"q": [1]}).changed_queries == []
+
+
+def test_the_queries_that_changed_most_often_come_first() -> None:
+    made = suite({"calm": [1, 1, 1], "once": [1, 2, 2], "twice": [1, 2, 1]})
+    assert [query.query_id for query in made.changed_queries] == ["twice", "once"]
