@@ -71,7 +71,7 @@ def _is_same_file(path: Path, other: Path) -> bool:
 
 def _run_b(sources: Sources) -> str:
     """The candidate: the run that is named, or the run that this session records."""
-    named, recorded = sources.read("run_b"), sources.read("record")
+    _, named, recorded = (sources.read(name) for name in ("run_a", "run_b", "record"))
     if named is None and recorded is None:
         raise SettingsError(
             "--kebab-run-a is given without --kebab-run-b; a comparison takes both"
