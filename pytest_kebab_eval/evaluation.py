@@ -69,21 +69,27 @@ def evaluate(
         runs = _OpenRuns(stack, settings, inputs)
         sides = runs.score(briefs)
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
-        compared = compare_queries(
-            runs.scorer.queries, Comparer(sides, runs.matcher.targets, changes, settings.compare_k)
-        )
+        golden = runs.scorer.queries
+        compared = compare_queries(golden, Comparer(sides, runs.matcher.targets, changes, settings.compare_k))
         counts = _counts(settings, sides, compared.per_query)
-        totals = compare_totals(queries, sides.a, sides.b, compared.matched_by, counts)
+        totals = compare_totals(sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
-        by_id = {comparison.query_id: comparison for comparison in compared.per_query}
+        in_doubt = compared.doubtful | {
+            query.id for query in queries if query.xfail or query.id not in sides.b
+        }
+        by_id = {
+            comparison.query_id: comparison
+            for comparison in compared.per_query
+            if comparison.query_id in in_doubt
+        }
         if briefs is not None:
             briefs.keep_targets(queries, runs.matcher)
         rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k)
         verdicts = {
-            query.id: PASSED
-            if query.id in compared.fine and query.xfail is None
-            else judge_query(query, by_id.get(query.id), sides.a, sides.b, rules)
-            for query in queries
+            query_id: judge_query(golden[query_id], by_id.get(query_id), sides.a, sides.b, rules)
+            if query_id in in_doubt
+            else PASSED
+            for query_id in golden
         }
         report = CompareReport(
             run_a=run_a.run_id if run_a else None,
@@ -109,9 +115,9 @@ def evaluate(
             warnings=(*inputs.warnings, *problems.warnings),
         )
         evidence = {
-            query.id: runs.evidence(query).for_message(by_id.get(query.id))
-            for query in queries
-            if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
+            query_id: runs.evidence(golden[query_id]).for_message(by_id.get(query_id))
+            for query_id, verdict in verdicts.items()
+            if verdict.outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
         }
     return Evaluation(run_a=run_a, run_b=run_b, report=report, verdicts=verdicts, evidence=evidence)
 
