@@ -23,7 +23,13 @@ from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
 from pytest_kebab_eval.plugin.golden_file import GoldenFile
 from pytest_kebab_eval.plugin.items import KebabItem
 from pytest_kebab_eval.plugin.recording import RecordingSession
-from pytest_kebab_eval.plugin.session import Controller, KebabSession, mark_skipped, register_controller
+from pytest_kebab_eval.plugin.session import (
+    Controller,
+    KebabSession,
+    mark_skipped,
+    register_controller,
+    register_results,
+)
 from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.settings import Settings, Sources, resolve
 from pytest_kebab_eval.text import printable, safe_lines
@@ -44,6 +50,7 @@ def start_recorded_gate(config: pytest.Config, sources: Sources) -> tuple[Record
     source = RecordedEvaluation(config, settings)
     session = RecordedSession(config, settings, source, recording)
     register(session, "kebab-eval-session")
+    register_results(config)
     session.controller = register_controller(session, source)
     return recording, session
 

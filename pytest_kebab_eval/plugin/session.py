@@ -43,15 +43,19 @@ def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
         settings = resolve(sources)
     own = OwnEvaluation(config, settings)
     session = KebabSession(config, settings, received_evaluation(config, settings) or own)
-    register = config.pluginmanager.register
-    register(session, "kebab-eval-session")
-    register(FailureReports(), "kebab-eval-failures")
-    if uses_allure(config):
-        register(AllureResults(), "kebab-eval-allure")
+    config.pluginmanager.register(session, "kebab-eval-session")
+    register_results(config)
     FastPath(config, settings.golden.absolute()).register()
     if not hasattr(config, "workerinput"):
         register_controller(session, own)
     return session
+
+
+def register_results(config: pytest.Config) -> None:
+    """Register what shows failures to others, here and on workers."""
+    config.pluginmanager.register(FailureReports(), "kebab-eval-failures")
+    if uses_allure(config):
+        config.pluginmanager.register(AllureResults(), "kebab-eval-allure")
 
 
 def register_controller(session: KebabSession, source: OwnEvaluation) -> Controller:

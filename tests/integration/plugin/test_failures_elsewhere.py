@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -90,7 +91,8 @@ def test_a_listener_finds_message_line_and_text(project: Project, workers: tuple
     if workers:
         pytest.importorskip("xdist")
     several(project).pytester.makeconftest(LISTENS)
-    ((message, line, text),) = heard(project, *workers)  # type: ignore[misc]
+    found: Any = heard(project, *workers)
+    ((message, line, text),) = found
     assert (message, line) == (MESSAGE, 9)  # four lines an entry: the third begins on line 9
     assert text.startswith(f"{MESSAGE}\n  query     ?\n  expected  c-lost\n")
 
