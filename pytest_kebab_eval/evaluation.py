@@ -27,7 +27,7 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
 from pytest_kebab_eval.matching.modes import match_mode
-from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import (
     GoldenQuery,
     MatchMode,
@@ -77,8 +77,9 @@ def evaluate(
         sides = runs.score(briefs)
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
         golden = runs.scorer.queries
-        compared = compare_queries(golden, Comparer(sides, runs.matcher.targets, changes, settings.compare_k))
+        compared = compare_queries(Comparer(sides, runs.targets, changes, settings.compare_k))
         counts = _counts(settings, sides, compared.per_query)
+        sides = sides._replace(movement=None)  # a large part of the memory that a million queries take
         totals = compare_totals(sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
         in_doubt = compared.doubtful | {
@@ -265,6 +266,10 @@ class _OpenRuns:
 
     def _stored_b(self, query_id: str) -> QueryResult | Unreadable | None:
         return self.b.result(self._run_b.run_id, query_id)
+
+    def targets(self, query_id: str) -> Targets:
+        """The targets of a golden query."""
+        return self.matcher.targets(self.scorer.queries[query_id])
 
     def evidence(self, query: GoldenQuery) -> QueryEvidence:
         """A query with its stored results, read again."""
