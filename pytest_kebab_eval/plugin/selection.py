@@ -89,12 +89,17 @@ class Selection:
         if _calling_module() in _BY_LAST_RUN:
             self._by_last_run.update(item.name for item in items)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Keep what is about to run; xdist's controller has no items, unless it judges what was recorded."""
+        if not self._config.pluginmanager.hasplugin("dsession"):
+            self.plan(session)
+        return (yield)
+
+    def plan(self, session: pytest.Session) -> None:
         """Keep what is about to run."""
         self._session = session
         self._planned = _ours(session.items)
-        return (yield)
 
     def pytest_sessionfinish(self) -> None:
         """Tell the controller of xdist, which has no items."""
@@ -103,7 +108,7 @@ class Selection:
 
     def find_left_out(self) -> LeftOut:
         """What did not run, once the comparison is made."""
-        if self._kebab.reason_left_out:
+        if self._session is None or self._kebab.reason_left_out:
             return LeftOut()
         planned = {item.name: item for item in self._planned}
         kinds = Counter(map(type, planned.values()))

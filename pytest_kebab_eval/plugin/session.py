@@ -13,14 +13,15 @@ from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.evaluation import Evaluation
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
+from pytest_kebab_eval.plugin.allure import AllureResults, uses_allure
 from pytest_kebab_eval.plugin.command_line import reason_left_out
 from pytest_kebab_eval.plugin.evaluation_source import (
     EvaluationSource,
     OwnEvaluation,
     received_evaluation,
-    send_to_worker,
 )
 from pytest_kebab_eval.plugin.exit_status import ExitStatus
+from pytest_kebab_eval.plugin.failures import FailureReports
 from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
 from pytest_kebab_eval.plugin.golden_file import GoldenFile
 from pytest_kebab_eval.plugin.items import QueryItem
@@ -42,18 +43,37 @@ def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
         settings = resolve(sources)
     own = OwnEvaluation(config, settings)
     session = KebabSession(config, settings, received_evaluation(config, settings) or own)
-    selection = Selection(session)
-    register = config.pluginmanager.register
-    register(session, "kebab-eval-session")
-    register(selection, "kebab-eval-selection")
+    config.pluginmanager.register(session, "kebab-eval-session")
+    selection = register_selection(session)
+    register_results(config)
     FastPath(config, settings.golden.absolute()).register()
     if not hasattr(config, "workerinput"):
-        exit_status = ExitStatus()
-        controller = Controller(session, own, selection, exit_status)
-        register(exit_status, "kebab-eval-exit-status")
-        register(controller, "kebab-eval-controller")
-        register(TerminalSummary(session, own, controller), "kebab-eval-summary")
+        register_controller(session, own, selection)
     return session
+
+
+def register_results(config: pytest.Config) -> None:
+    """Register what shows failures to others, here and on workers."""
+    config.pluginmanager.register(FailureReports(), "kebab-eval-failures")
+    if uses_allure(config):
+        config.pluginmanager.register(AllureResults(), "kebab-eval-allure")
+
+
+def register_selection(session: KebabSession) -> Selection:
+    """Register what follows which items run, in a process that has items."""
+    selection = Selection(session)
+    session.config.pluginmanager.register(selection, "kebab-eval-selection")
+    return selection
+
+
+def register_controller(session: KebabSession, source: OwnEvaluation, selection: Selection) -> None:
+    """Register what works in the process that pytest was called in."""
+    register = session.config.pluginmanager.register
+    exit_status = ExitStatus()
+    controller = Controller(session, source, selection, exit_status)
+    register(exit_status, "kebab-eval-exit-status")
+    register(controller, "kebab-eval-controller")
+    register(TerminalSummary(session, source, controller), "kebab-eval-summary")
 
 
 class KebabSession:
@@ -104,16 +124,17 @@ class KebabSession:
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GoldenFile | None:
         """Collect the golden file, where pytest comes across it."""
-        return GoldenFile.make(self, file_path, parent) if self._is_golden(file_path) else None
+        return GoldenFile.make(self, file_path, parent) if self.is_golden(file_path) else None
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Evaluate before the first item asks for its verdict."""
         if will_run_items(session) and not self.reason_left_out:
-            _mark_skipped(session.items, self.evaluate().verdicts)
+            mark_skipped(session.items, self.evaluate().verdicts)
         return (yield)
 
-    def _is_golden(self, path: Path) -> bool:
+    def is_golden(self, path: Path) -> bool:
+        """Whether it is the golden file, by whatever path."""
         golden = self.settings.golden
         try:
             return path.name == golden.name and path.samefile(golden)
@@ -121,7 +142,8 @@ class KebabSession:
             return False
 
 
-def _mark_skipped(items: Sequence[pytest.Item], verdicts: Mapping[str, Verdict]) -> None:
+def mark_skipped(items: Sequence[pytest.Item], verdicts: Mapping[str, Verdict]) -> None:
+    """Mark the items of queries that are in neither run."""
     for item in items:
         verdict = verdicts[item.query.id] if isinstance(item, QueryItem) else None
         if verdict and verdict.outcome is Outcome.SKIPPED:
@@ -136,6 +158,7 @@ class Controller:
     ) -> None:
         self.published = Published([], [])
         self.left_out = LeftOut()
+        self._left_out_by_workers: LeftOut | None = None
         self.was_stopped = False
         self._kebab = kebab
         self._config = kebab.config
@@ -149,19 +172,18 @@ class Controller:
         """Check the input early; where xdist has workers, evaluate for them."""
         self._check_snapshot()
         if not self._config.option.collectonly:  # where it is an error of the golden file alone
-            self._source.read_inputs()
-        if self._has_workers():
-            self._source.evaluate()
+            self._source.prepare(has_workers=self._config.pluginmanager.hasplugin("dsession"))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Send the evaluation to a worker that is starting."""
-        send_to_worker(node, self._source)
+        self._source.send_to_worker(node)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over what a worker says was left out; each has the same items."""
-        self.left_out = LeftOut(*getattr(node, "workeroutput", {}).get(WORKER_KEY, self.left_out))
+        left_out = getattr(node, "workeroutput", {}).get(WORKER_KEY)
+        self._left_out_by_workers = LeftOut(*left_out) if left_out else self._left_out_by_workers
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Remember that somebody stopped the session; xdist itself ends `-x` by another exception."""
@@ -170,8 +192,8 @@ class Controller:
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Store the aggregates and write the reports; an error there fails the session."""
         evaluation = None if self._kebab.reason_left_out else self._source.made
-        if evaluation is not None and not self._has_workers():
-            self.left_out = self._selection.find_left_out()
+        if evaluation is not None:
+            self.left_out = self._left_out_by_workers or self._selection.find_left_out()
         if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:
             self.published = self._publish(evaluation)
             if self.left_out.by_others:
@@ -209,10 +231,6 @@ class Controller:
         except Exception as error:  # noqa: BLE001  the reports are written without what the hook adds
             return report_context(report, queries), error
         return context, None
-
-    def _has_workers(self) -> bool:
-        """Whether workers of xdist run the items."""
-        return self._config.pluginmanager.hasplugin("dsession") and not self._config.option.collectonly
 
     def _has_errors(self, report: CompareReport) -> bool:
         return bool(self.published.errors or report.unreadable or report.problems)
