@@ -40,7 +40,7 @@ def test_pytest_pretty_has_message_and_line_in_its_table(run: Run) -> None:
 # -- GitHub annotations --------------------------------------------------------------------------
 
 
-def annotations(outcome: pytest.RunResult) -> list[str]:
+def annotated(outcome: pytest.RunResult) -> list[str]:
     """Those that GitHub would show, whoever wrote them; a progress dot may come first."""
     return re.findall(r"::error .*", "\n".join([*outcome.outlines, *outcome.errlines]))
 
@@ -57,16 +57,16 @@ OURS = f"::error file={GOLDEN},line=9,title=query lost::{MESSAGE}"
 
 def test_where_another_plugin_annotates_ours_does_not(run: Run, actions: None) -> None:
     pytest.importorskip("pytest_github_actions_annotate_failures")
-    assert annotations(run("-p", "no:pretty")) == [THEIRS]
+    assert annotated(run("-p", "no:pretty")) == [THEIRS]
 
 
 def test_where_it_is_turned_off_ours_annotates(run: Run, actions: None) -> None:
     off = ("-p", "no:pytest_github_actions_annotate_failures")
-    assert annotations(run("-p", "no:pretty", *off)) == [OURS]
+    assert annotated(run("-p", "no:pretty", *off)) == [OURS]
 
 
 def test_elsewhere_only_ours_annotates_if_asked_to(run: Run) -> None:
-    assert annotations(run("-p", "no:pretty", "--kebab-annotations=on")) == [OURS]
+    assert annotated(run("-p", "no:pretty", "--kebab-annotations=on")) == [OURS]
 
 
 def test_what_is_no_failure_of_an_item_is_annotated_by_ours(project: Project, actions: None) -> None:
@@ -75,7 +75,7 @@ def test_what_is_no_failure_of_an_item_is_annotated_by_ours(project: Project, ac
     found = {query_id: result("184") for query_id in ids}
     project.write_golden(*({"id": name, "expected_chunk_ids": ["doc184"]} for name in ids))
     project.make_database(A=found, B=found)
-    (line,) = annotations(project.pytest_subprocess(*ALONE, "-p", "no:pretty"))
+    (line,) = annotated(project.pytest_subprocess(*ALONE, "-p", "no:pretty"))
     assert "title=kebab-eval::nothing was measured" in line
 
 
