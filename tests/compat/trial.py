@@ -15,6 +15,7 @@ from tests.compat.plugins import Plugin
 
 _FAILED = re.compile(r"^FAILED \S+::query\[(.+?)\] - (.+)$", re.MULTILINE)
 _OWN = {
+    "pytest.ini": "[pytest]\n",  # or that of this repository would be used
     "own.py": "def one():\n    return 1\n",
     "test_own.py": "import own\n\ndef test_one():\n    assert own.one() == 1\n",
 }
