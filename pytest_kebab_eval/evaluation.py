@@ -6,7 +6,7 @@ import datetime
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,10 +39,13 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
+from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
+
+_EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail
 
 
 class Evaluation(Value, frozen=True, kw_only=True):
@@ -60,29 +63,40 @@ def evaluate(
     inputs: Inputs | None = None,
     today: datetime.date | None = None,
     briefs: Briefs | None = None,
+    *,
+    with_evidence: bool = True,
 ) -> Evaluation:
-    """Compare the two runs that the settings name, or judge run B alone; `briefs` is filled for a page."""
+    """Compare the two runs that the settings name, or judge run B alone.
+
+    `briefs` is filled for a page. Evidence is for messages that explain why a query fails.
+    """
     inputs = inputs or find_inputs(settings)
     queries, run_a, run_b = inputs.golden.queries, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
         sides = runs.score(briefs)
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
-        compared = compare_queries(
-            runs.scorer.queries, Comparer(sides, runs.scorer.judge.targets, changes, settings.compare_k)
-        )
+        golden = runs.scorer.queries
+        compared = compare_queries(golden, Comparer(sides, runs.matcher.targets, changes, settings.compare_k))
         counts = _counts(settings, sides, compared.per_query)
-        totals = compare_totals(queries, sides.a, sides.b, compared.matched_by, counts)
+        totals = compare_totals(sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
-        by_id = {comparison.query_id: comparison for comparison in compared.per_query}
+        in_doubt = compared.doubtful | {
+            query.id for query in queries if query.xfail or query.id not in sides.b
+        }
+        by_id = {
+            comparison.query_id: comparison
+            for comparison in compared.per_query
+            if comparison.query_id in in_doubt
+        }
         if briefs is not None:
             briefs.keep_targets(queries, runs.matcher)
         rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k)
         verdicts = {
-            query.id: PASSED
-            if query.id in compared.fine and query.xfail is None
-            else judge_query(query, by_id.get(query.id), sides.a, sides.b, rules)
-            for query in queries
+            query_id: judge_query(golden[query_id], by_id.get(query_id), sides.a, sides.b, rules)
+            if query_id in in_doubt
+            else PASSED
+            for query_id in golden
         }
         report = CompareReport(
             run_a=run_a.run_id if run_a else None,
@@ -108,9 +122,9 @@ def evaluate(
             warnings=(*inputs.warnings, *problems.warnings),
         )
         evidence = {
-            query.id: runs.evidence(query).for_message(by_id.get(query.id))
-            for query in queries
-            if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
+            query_id: runs.evidence(golden[query_id]).for_message(by_id.get(query_id))
+            for query_id, verdict in verdicts.items()
+            if with_evidence and verdict.outcome in _EXPLAINED
         }
     return Evaluation(run_a=run_a, run_b=run_b, report=report, verdicts=verdicts, evidence=evidence)
 
@@ -217,15 +231,18 @@ class _OpenRuns:
         self.a, self.b = _open_both(stack, settings, alone=inputs.run_a is None)
         self._run_a, self._run_b = inputs.run_a, inputs.run_b
         self.matcher = matcher or self._find_matcher(settings, inputs)
-        self.scorer = Scorer(inputs.golden, self.matcher, settings.k, inputs.metrics)
-        self._compare_k = settings.compare_k
-        self._overlaps = inputs.overlaps
+        self._settings, self._inputs = settings, inputs
         version_a = inputs.run_a.chunker_version if inputs.run_a else None
         self._reader = EvidenceReader(
-            self.scorer.judge,
+            QueryJudge(self.matcher, settings.k),
             Passages(self.a.corpus, version_a),
             Passages(self.b.corpus, inputs.run_b.chunker_version),
         )
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """Scores both runs; where results are only shown again, it is not needed."""
+        return Scorer(self._inputs.golden, self.matcher, self._settings.k, self._inputs.metrics)
 
     def _find_matcher(self, settings: Settings, inputs: Inputs) -> Matcher:
         runs = [(self.a, inputs.run_a)] if inputs.run_a else []
@@ -236,7 +253,7 @@ class _OpenRuns:
         """Read and score both runs."""
         a = self._scorecard(self.a, self._run_a, briefs.a if briefs else None) if self._run_a else None
         b = self._scorecard(self.b, self._run_b, briefs.b if briefs else None)
-        movement = measure_movement(a, b, self._compare_k, self._overlaps) if a else None
+        movement = measure_movement(a, b, self._settings.compare_k, self._inputs.overlaps) if a else None
         groups = alike(a, b, self.scorer.queries)
         return Sides(a, b, self._stored_a, self._stored_b, groups, movement)
 
@@ -306,7 +323,7 @@ def compare_runs(
         golden=_golden_path(golden),
         strict_chunker_version=strict_chunker_version,
     )
-    return evaluate(settings).report
+    return evaluate(settings, with_evidence=False).report
 
 
 _FROM_ENVIRONMENT = Sources(lambda option: None, environment=os.environ)

@@ -63,7 +63,7 @@ class ComparedQueries(NamedTuple):
     per_query: tuple[QueryComparison, ...]
     matched_by: dict[str, int]
     missed: tuple[str, ...]  # queries whose targets no run found
-    fine: set[str]  # queries to which nothing happened that could fail them
+    doubtful: set[str]  # queries to which something happened that could fail them
 
 
 def compare_queries(by_id: Mapping[str, GoldenQuery], comparer: Comparer) -> ComparedQueries:
@@ -71,7 +71,7 @@ def compare_queries(by_id: Mapping[str, GoldenQuery], comparer: Comparer) -> Com
     per_query: list[QueryComparison] = []
     matched_by = dict.fromkeys(MATCHED_BY, 0)
     missed: list[str] = []
-    fine: set[str] = set()
+    doubtful: set[str] = set()
     for a, b, query_ids in comparer.sides.groups:
         outcome = comparer.outcome(a, b)
         per_query += [comparer.compare(by_id[query_id], a, b, outcome) for query_id in query_ids]
@@ -79,10 +79,10 @@ def compare_queries(by_id: Mapping[str, GoldenQuery], comparer: Comparer) -> Com
             matched_by[outcome.matched_by] += len(query_ids)
         if outcome.is_missed:
             missed += query_ids
-        if outcome.is_fine:
-            fine.update(query_ids)
+        if not outcome.is_fine:
+            doubtful.update(query_ids)
     per_query.sort(key=attrgetter("query_id"))
-    return ComparedQueries(tuple(per_query), matched_by, tuple(sorted(missed)), fine)
+    return ComparedQueries(tuple(per_query), matched_by, tuple(sorted(missed)), doubtful)
 
 
 class Comparer:

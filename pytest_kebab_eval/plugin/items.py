@@ -5,50 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
+from pytest_kebab_eval.plugin.failures import Failure, FailureText
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.text import printable, safe_lines, shown_path
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.model import GoldenQuery, QueryComparison
     from pytest_kebab_eval.plugin.session import KebabSession
-
-
-class Failure(Exception):
-    """What makes an item fail; only its text is shown."""
-
-
-class Crash(NamedTuple):
-    """Where and what, for pytest's one-line styles."""
-
-    message: str
-    path: str
-    lineno: int
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.lineno}: {self.message}"
-
-
-class FailureText:
-    """How a failure is shown: without a traceback, and by its first line where there is little room."""
-
-    def __init__(self, text: str, path: str, line: int) -> None:
-        self._text = safe_lines(text)
-        self.reprcrash = Crash(self._text.split("\n")[0], path, line)
-
-    def __str__(self) -> str:
-        return self._text
-
-    def toterminal(self, tw: Any) -> None:
-        """Called by pytest's terminal reporter."""
-        first, *rest = self._text.split("\n")
-        tw.line(safe_lines(first), red=True, bold=True)
-        for line in rest:
-            tw.line(safe_lines(line), green=line.startswith("  * "), red=line.startswith(("- ", "+ ")))
 
 
 class KebabItem(pytest.Item):
@@ -58,15 +26,18 @@ class KebabItem(pytest.Item):
         super().__init__(**more)
         self.kebab = kebab
         self.line = line
+        self.properties: tuple[tuple[str, object], ...] = ()
         # What pytest derives from `reportinfo`, without resolving the golden file's path for each item.
         self.location = (self.nodeid.partition("::")[0], line - 1, self.name)
 
     def set_properties(self, properties: Iterable[tuple[str, object]]) -> None:
         """Replace the item's `kebab_` properties, so that an item that is run again has each once."""
+        self.properties = tuple(properties)
         if self.user_properties:
             others = [pair for pair in self.user_properties if not pair[0].startswith("kebab_")]
             self.user_properties[:] = others
-        self.user_properties.extend(properties)
+        if self.kebab.settings.junit_properties:
+            self.user_properties.extend(self.properties)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Where the item is, for pytest's reports: its line in the golden file, counted from 0."""
@@ -75,8 +46,14 @@ class KebabItem(pytest.Item):
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """A failure as its text; anything else, which would be a bug, as pytest shows it."""
         if isinstance(excinfo.value, Failure):
-            return FailureText(str(excinfo.value), printable(str(self.path)), self.line)
+            return self.show_failure(excinfo.value.text)
         return super().repr_failure(excinfo, style)
+
+    def show_failure(self, text: str) -> FailureText:
+        """How a failure is shown; by `--tb=line`, in one line."""
+        if self.config.getoption("tbstyle", "auto") == "line":
+            text = text.partition("\n")[0]
+        return FailureText(text, printable(str(self.path)), self.line)
 
 
 class QueryItem(KebabItem):
@@ -101,8 +78,7 @@ class QueryItem(KebabItem):
 
     def failure_text(self) -> FailureText:
         """How it is shown that the item fails."""
-        text = self._explain(self.kebab.find_verdict(self.query))
-        return FailureText(text, printable(str(self.path)), self.line)
+        return self.show_failure(self._explain(self.kebab.find_verdict(self.query)))
 
     def _explain(self, verdict: Verdict) -> str:
         query, kebab = self.query, self.kebab

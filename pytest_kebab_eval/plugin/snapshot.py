@@ -22,7 +22,8 @@ from syrupy.location import PyTestLocation
 from pytest_kebab_eval.comparing.config_changes import mask_changes
 from pytest_kebab_eval.files import exists, write_whole
 from pytest_kebab_eval.limits import SNAPSHOT_DEPTH
-from pytest_kebab_eval.plugin.items import Failure, KebabItem
+from pytest_kebab_eval.plugin.failures import Failure
+from pytest_kebab_eval.plugin.items import KebabItem
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.settings import Settings

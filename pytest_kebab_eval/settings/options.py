@@ -211,7 +211,8 @@ OPTIONS = (
     Option(
         "record",
         "text",
-        "record what the tests give to the fixture kebab_recorder as a run of this id",
+        "record what the tests give to the fixture kebab_recorder as a run of this id;"
+        " with --kebab-run-a, judge it when they have run",
         metavar="RUN_ID",
         has_ini=False,
         example="give the new run an id",
@@ -223,6 +224,14 @@ OPTIONS = (
         default="auto",
         choices=("auto", "on", "off"),
         value_if_bare="on",
+    ),
+    Option(
+        "junit_properties",
+        "off flag",
+        "give items no properties, which strict schemas of JUnit XML forbid",
+        default=False,
+        flag_name="no_junit_properties",
+        ini_name="no_junit_properties",
     ),
     Option(
         "html",

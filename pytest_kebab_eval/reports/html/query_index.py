@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from markupsafe import Markup
@@ -64,6 +64,22 @@ class PageQueries(NamedTuple):
     golden: Sequence[GoldenQuery]
     briefs: Briefs
     read: Callable[[Sequence[GoldenQuery]], Evidence]
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A query in the list, as the script is given it."""
+
+    id: str
+    query: str
+    kind: str
+    slices: list[int]  # numbers
+    a: str  # the first correct rank, or why there is none
+    b: str
+    lost: int = 0
+    cause: str | None = None
+    checks: tuple[str, ...] = ()
+    note: str | None = None
+    flow: tuple[int, int] | None = None  # levels in A and B
 
 
 class Level(NamedTuple):
@@ -127,7 +143,7 @@ class QueryIndex:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _pack_rows(self) -> tuple[list[dict[str, Any]], list[str]]:
+    def _pack_rows(self) -> tuple[list[Row], list[str]]:
         """The rows that are seen first, and the others, packed."""
         rows = map(self._row, self.listed)
         first = list(itertools.islice(rows, QUERIES_A_BLOCK))
@@ -136,26 +152,23 @@ class QueryIndex:
             packer.add(msgspec.json.encode(some))
         return first, packer.finish()
 
-    def _row(self, query: GoldenQuery) -> dict[str, Any]:
+    def _row(self, query: GoldenQuery) -> Row:
         """The query in the list; counts it."""
         comparison = self._comparisons.get(query.id)
         has_targets = bool(self._briefs.expected(query))
         rank_a, rank_b = (comparison.a_hit_rank, comparison.b_hit_rank) if comparison else (None, None)
         kind = self._kind(query, comparison)
         self.kind_counts[kind] += 1
-        row: dict[str, Any] = {
-            "id": short(query.id),
-            "query": short(query.query, TEXT_SHOWN),
-            "kind": kind,
-            "slices": self._count_slices(query),
-            "a": "" if self.alone else self._rank(query.id, rank_a, "a", self._briefs.a, has_targets),
-            "b": self._rank(query.id, rank_b, "b", self._briefs.b, has_targets),
-        }
-        if query.id in self._lost:
-            row["lost"] = 1
-        if comparison is not None:
-            self._count_comparison(row, comparison, has_targets)
-        return row
+        return Row(
+            short(query.id),
+            short(query.query, TEXT_SHOWN),
+            kind,
+            self._count_slices(query),
+            "" if self.alone else self._rank(query.id, rank_a, "a", self._briefs.a, has_targets),
+            self._rank(query.id, rank_b, "b", self._briefs.b, has_targets),
+            1 if query.id in self._lost else 0,
+            *(self._count_comparison(comparison, has_targets) if comparison else ()),
+        )
 
     def _rank(self, query_id: str, rank: int | None, side: str, briefs: RunBriefs, has_targets: bool) -> str:
         """The first correct rank, or why there is none."""
@@ -181,19 +194,18 @@ class QueryIndex:
         self._slice_tally[found[0]] += 1
         return found[1]
 
-    def _count_comparison(self, row: dict[str, Any], comparison: QueryComparison, has_targets: bool) -> None:
-        """Count the query's cause and its ranks, and add to its row what it has of a comparison."""
+    def _count_comparison(
+        self, comparison: QueryComparison, has_targets: bool
+    ) -> tuple[str | None, tuple[str, ...], str | None, tuple[int, int] | None]:
+        """Count the query's cause and its ranks; what a row has of a comparison."""
+        flow = None
         if comparison.cause:
             self.cause_counts[comparison.cause] += 1
-            row["cause"] = comparison.cause
-        if comparison.checks:
-            row["checks"] = comparison.checks
-        if comparison.note:
-            row["note"] = short(comparison.note, TEXT_SHOWN)
         if has_targets and not self.alone:
             flow = self._level(comparison.a_hit_rank), self._level(comparison.b_hit_rank)
             self.flows[flow] += 1
-            row["flow"] = flow
+        note = short(comparison.note, TEXT_SHOWN) if comparison.note else None
+        return comparison.cause, comparison.checks, note, flow
 
     def _level(self, rank: int | None) -> int:
         known = self._level_of.get(rank)

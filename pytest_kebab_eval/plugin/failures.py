@@ -1,0 +1,89 @@
+"""Failures as others read them: one message for all, which survives the way from a worker of xdist."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from _pytest._code.code import ExceptionRepr, ReprEntry, ReprFileLocation, ReprTraceback
+
+from pytest_kebab_eval.text import safe_lines
+
+_MARK = "$kebab_eval_failure"  # in a report that is sent
+
+
+class Failure(AssertionError):
+    """What makes an item fail; as an exception it is its first line."""
+
+    __module__ = "builtins"  # as pytest's own have it: shown without the name of a module
+
+    def __init__(self, text: str) -> None:
+        self.text = safe_lines(text)
+        super().__init__(self.text.partition("\n")[0])
+
+
+class Location(ReprFileLocation):
+    """Where and what, for pytest's one-line styles."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.lineno}: {self.message}"
+
+
+class FailureText(ExceptionRepr):
+    """How a failure is shown: without a traceback, and by its first line where there is little room.
+
+    It is built of pytest's own parts, where other plugins look for the message, and which pytest knows how to
+    send: an exception with one entry in its traceback, whose place is the line in the golden file.
+    """
+
+    def __init__(self, text: str, path: str, line: int) -> None:
+        self._text = safe_lines(text)
+        lines = self._text.split("\n")
+        place = Location(path, line, lines[0])
+        super().__init__(ReprTraceback([ReprEntry(lines, None, None, place, "value")], None, "value"), place)
+
+    @property
+    def chain(self) -> list[tuple[Any, Any, None]]:
+        """What other exceptions led to it: none."""
+        return [(self.reprtraceback, self.reprcrash, None)]
+
+    def __str__(self) -> str:
+        return self._text
+
+    def toterminal(self, tw: Any) -> None:
+        """Called by pytest's terminal reporter."""
+        first, *rest = self._text.split("\n")
+        tw.line(safe_lines(first), red=True, bold=True)
+        for line in rest:
+            tw.line(safe_lines(line), green=line.startswith("  * "), red=line.startswith(("- ", "+ ")))
+        super().toterminal(tw)  # the sections that a plugin has added
+
+
+class FailureReports:
+    """The plugin by which failures arrive as they were sent; pytest alone would take the colours away."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self, report: Any) -> Generator[None, Any, Any]:
+        """Mark a report of a failure of ours."""
+        data = yield
+        if isinstance(report.longrepr, FailureText) and data is not None:
+            data[_MARK] = True
+        return data
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_from_serializable(self, data: dict[str, Any]) -> Generator[None, Any, Any]:
+        """Make a failure of ours of what a marked report has."""
+        is_ours = data.pop(_MARK, False)
+        report = yield
+        if is_ours:
+            report.longrepr = _failure_text(report.longrepr)
+        return report
+
+
+def _failure_text(received: Any) -> FailureText:
+    (entry,) = received.reprtraceback.reprentries
+    place = received.reprcrash
+    failure = FailureText("\n".join(entry.lines), place.path, place.lineno)
+    failure.sections = received.sections
+    return failure

@@ -1,0 +1,180 @@
+"""A failure has one message of one line, wherever it is shown, and whichever process the item ran in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.builders import result
+from tests.integration.conftest import GOLDEN, Project
+from tests.integration.plugin.ways_to_run import ALONE, STANDARD, several
+
+MESSAGE = "lost c-lost, at rank 1 in A"  # what `several` has fail
+PLAIN = (*ALONE, "-p", "no:pretty", "--junitxml=junit.xml", "--kebab-annotations=on")
+WORKERS = [pytest.param((), id="alone"), pytest.param(("-n", "2"), id="workers")]
+# Prints what a listener is given of a failure, and what pytest would send of it.
+LISTENS = """
+import json
+
+def pytest_configure(config):
+    config.pluginmanager.register(Listener(config))
+
+class Listener:
+    def __init__(self, config):
+        self.config = config
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed and not hasattr(self.config, "workerinput"):
+            crash = report.longrepr.reprcrash
+            print("\\nHEARD", json.dumps([crash.message, crash.lineno, str(report.longrepr)]))
+            data = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
+            print("\\nSENT", json.dumps(data))
+"""
+
+
+def heard(project: Project, *options: str, word: str = "HEARD") -> list[object]:
+    printed = project.pytest(*PLAIN, "-s", *options).outlines
+    return [json.loads(line.partition(" ")[2]) for line in printed if line.startswith(word)]
+
+
+def after(pattern: str, lines: list[str]) -> list[str]:
+    return [match[1] for line in lines if (match := re.search(pattern, line))]
+
+
+def in_junit(project: Project) -> list[str | None]:
+    root = ElementTree.parse(project.path / "junit.xml").getroot()
+    return [failure.get("message") for failure in root.iter("failure")]
+
+
+def in_failures(lines: list[str]) -> list[str]:
+    """The first line below the heading of a failure; a worker's name may come first."""
+    below = lines[next(n for n, line in enumerate(lines) if re.match(r"_+ query\[lost\] _+$", line)) + 1 :]
+    return [line for line in below if not line.startswith("[gw")][:1]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(
+    ("style", "family", "shown"),
+    [
+        ("auto", "xunit1", in_failures),
+        ("long", "xunit2", in_failures),
+        ("short", "xunit2", in_failures),
+        ("native", "legacy", in_failures),
+        ("line", "xunit1", lambda lines: after(rf"{GOLDEN}:9: (.*)", lines)),
+        ("no", "xunit2", lambda lines: [MESSAGE]),  # nothing is
+    ],
+)
+def test_the_message_is_the_same_everywhere(
+    project: Project, style: str, family: str, shown: Callable[[list[str]], list[str]], workers: tuple[str]
+) -> None:
+    if workers:
+        pytest.importorskip("xdist")
+    lines = (
+        several(project).pytest(*PLAIN, f"--tb={style}", "-o", f"junit_family={family}", *workers).outlines
+    )
+    found = {
+        "failures": shown(lines),
+        "short summary": after(r"^FAILED \S+::query\[lost\] - (.*)", lines),
+        "annotations": after(r"^::error .*title=query lost::(.*)", lines),
+        "JUnit": in_junit(project),
+    }
+    assert found == {place: [MESSAGE] for place in found}
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_listener_finds_message_line_and_text(project: Project, workers: tuple[str]) -> None:
+    if workers:
+        pytest.importorskip("xdist")
+    several(project).pytester.makeconftest(LISTENS)
+    found: Any = heard(project, *workers)
+    ((message, line, text),) = found
+    assert (message, line) == (MESSAGE, 9)  # four lines an entry: the third begins on line 9
+    assert text.startswith(f"{MESSAGE}\n  query     ?\n  expected  c-lost\n")
+
+
+def test_what_is_sent_is_the_same_from_the_fast_path(project: Project) -> None:
+    sent = []
+    for conftest in (LISTENS, LISTENS + STANDARD):
+        several(project).pytester.makeconftest(conftest)
+        (data,) = heard(project, word="SENT")
+        assert isinstance(data, dict)
+        sent.append(
+            {name: value for name, value in data.items() if name not in ("start", "stop", "duration")}
+        )
+    assert sent[0] == sent[1]
+    assert sent[0]["longrepr"]["reprcrash"]["message"] == MESSAGE
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_colours_survive_the_way_from_a_worker(project: Project, workers: tuple[str]) -> None:
+    if workers:
+        pytest.importorskip("xdist")
+    lines = several(project).pytest(*PLAIN, "--color=yes", *workers).outlines
+    assert f"\x1b[31m\x1b[1m{MESSAGE}\x1b[0m" in lines
+
+
+def test_by_tb_line_a_failure_takes_no_more_than_its_line(project: Project) -> None:
+    several(project).pytest(*PLAIN, "--tb=line").stdout.no_fnmatch_line("  query *")
+
+
+def test_a_failing_gate_has_its_message_from_a_worker_too(project: Project) -> None:
+    pytest.importorskip("xdist")
+    project.pytest(*PLAIN, "-n", "2", "--kebab-gate=hit@5 >= 0.9", "-k", "gate")
+    assert in_junit(project) == ["hit@5 is 0.5, not >= 0.9"]
+
+
+def test_a_failure_of_another_test_is_left_as_pytest_sends_it(project: Project) -> None:
+    pytest.importorskip("xdist")
+    project.pytester.makepyfile("def test_own():\n    assert 1 == 2\n")
+    outcome = project.pytest(*PLAIN, "-n", "2", b="A2")
+    outcome.stdout.fnmatch_lines(
+        [">       assert 1 == 2", "E       assert 1 == 2", "FAILED *::test_own - assert 1 == 2"]
+    )
+
+
+# -- JUnit's properties --------------------------------------------------------------------------
+
+
+def properties(project: Project) -> int:
+    return len(list(ElementTree.parse(project.path / "junit.xml").getroot().iter("property")))
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_properties_can_be_left_out(project: Project, workers: tuple[str]) -> None:
+    if workers:
+        pytest.importorskip("xdist")
+    gate = "--kebab-gate=hit@5 >= 0.1"
+    project.pytest(*PLAIN, gate, *workers)
+    assert properties(project) == 5 + 5 + 2  # of two queries and a gate
+    project.pytest(*PLAIN, gate, *workers, "--kebab-no-junit-properties")
+    assert properties(project) == 0
+
+
+def test_an_ini_value_leaves_properties_out(project: Project) -> None:
+    project.pytester.makeini("[pytest]\nkebab_no_junit_properties = true\n")
+    project.pytest(*PLAIN)
+    assert properties(project) == 0
+
+
+def test_a_failure_is_an_assertion_error_for_hooks(project: Project) -> None:
+    several(project).pytester.makeconftest(
+        """
+        def pytest_exception_interact(call):
+            print("\\nRAISED", isinstance(call.excinfo.value, AssertionError), call.excinfo.exconly())
+        """
+    )
+    project.pytest(*PLAIN, "-s").stdout.fnmatch_lines([f"RAISED True Failure: {MESSAGE}"])
+
+
+def test_a_result_that_cannot_be_read_has_one_line_too(project: Project) -> None:
+    project.make_database(A={"q-001": result("c1")}, B={"q-001": "{oops"})
+    project.pytest(*PLAIN)
+    (message,) = in_junit(project)
+    assert message is not None
+    assert message.startswith("the stored result in run B (B) cannot be read: ")
+    assert "\n" not in message
