@@ -19,8 +19,8 @@ class Failure(AssertionError):
     __module__ = "builtins"  # as pytest's own have it: shown without the name of a module
 
     def __init__(self, text: str) -> None:
-        self.text = safe_lines(text)
-        super().__init__(self.text.partition("\n")[0])
+        self.text = text
+        super().__init__(safe_lines(text.partition("\n")[0]))
 
 
 class Location(ReprFileLocation):

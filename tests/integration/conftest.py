@@ -19,8 +19,6 @@ RunResult = pytest.RunResult  # within `Project`, `pytest` is the method
 GOLDEN = "fixtures/golden_queries.yaml"
 # Hypothesis's plugin is of no use to the inner pytest and takes seconds to import.
 LEAN = ("-p", "no:hypothesispytest")
-# Of a failure that a worker sends, pytest 8 does not repeat the message in its short summary.
-needs_pytest_9 = pytest.mark.xfail(pytest.version_tuple < (9,), reason="pytest 8 shows no message here")
 
 
 class Project:

@@ -37,7 +37,7 @@ class Listener:
 """
 
 
-def heard(project: Project, *options: str, word: str = "HEARD") -> list[object]:
+def heard(project: Project, *options: str, word: str = "HEARD") -> list[Any]:
     printed = project.pytest(*PLAIN, "-s", *options).outlines
     return [json.loads(line.partition(" ")[2]) for line in printed if line.startswith(word)]
 
@@ -91,8 +91,7 @@ def test_a_listener_finds_message_line_and_text(project: Project, workers: tuple
     if workers:
         pytest.importorskip("xdist")
     several(project).pytester.makeconftest(LISTENS)
-    found: Any = heard(project, *workers)
-    ((message, line, text),) = found
+    ((message, line, text),) = heard(project, *workers)
     assert (message, line) == (MESSAGE, 9)  # four lines an entry: the third begins on line 9
     assert text.startswith(f"{MESSAGE}\n  query     ?\n  expected  c-lost\n")
 
@@ -102,7 +101,6 @@ def test_what_is_sent_is_the_same_from_the_fast_path(project: Project) -> None:
     for conftest in (LISTENS, LISTENS + STANDARD):
         several(project).pytester.makeconftest(conftest)
         (data,) = heard(project, word="SENT")
-        assert isinstance(data, dict)
         sent.append(
             {name: value for name, value in data.items() if name not in ("start", "stop", "duration")}
         )

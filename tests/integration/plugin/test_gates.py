@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.builders import Json, result
-from tests.integration.conftest import GOLDEN, Project, needs_pytest_9
+from tests.integration.conftest import GOLDEN, Project
 
 # In the project, of two queries A finds both and B one: hit@5 is 1.0 in A, 0.5 in B, and -0.5 between.
 
@@ -61,7 +61,6 @@ def test_a_gate_on_what_was_not_measured_fails_and_says_so(project: Project) -> 
     outcome.stdout.fnmatch_lines(["*nothing was measured for groundedness*"])
 
 
-@needs_pytest_9
 def test_gates_under_xdist_have_the_same_ids_verdicts_and_reasons(project: Project) -> None:
     gates = [
         "--kebab-gate=hit@5 >= 0.5",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Json, result
-from tests.integration.conftest import GOLDEN, Project, needs_pytest_9
+from tests.integration.conftest import GOLDEN, Project
 
 ITEM = f"{GOLDEN}::snapshot[compare-report]"
 LATER: dict[str, Json] = {"q-001": result("c7", "c1"), "q-002": result("c8", "c9")}
@@ -429,7 +429,6 @@ def test_workers_record_and_compare(project: Project, two_workers: tuple[str, st
     outcome.assert_outcomes(passed=2, failed=1)
 
 
-@needs_pytest_9
 def test_workers_show_the_diff(project: Project, two_workers: tuple[str, str]) -> None:
     record(project)
     change_b(project)

@@ -7,12 +7,11 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.builders import dump, result
-from tests.integration.conftest import Project, needs_pytest_9
+from tests.integration.conftest import Project
 
 pytest.importorskip("xdist")
 
 
-@needs_pytest_9
 def test_verdicts_and_their_wording_are_those_of_a_single_process(project: Project) -> None:
     outcome = project.pytest("-n", "2")
     outcome.assert_outcomes(passed=1, failed=1)
