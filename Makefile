@@ -11,7 +11,7 @@ KILLS ?= 300
 FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults docs site sdist clean
+.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults docs site sdist compat clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -112,6 +112,10 @@ sdist: $(RELEASE_VENV)/.installed ## build the sdist and the wheel into dist, un
 	unpacked=$$(mktemp -d) && trap 'rm -rf "$$unpacked"' EXIT && \
 	tar -xzf dist/*.tar.gz -C "$$unpacked" --strip-components 1 && \
 	$(MAKE) -C "$$unpacked" test VENV=.venv
+
+PLUGINS ?=
+compat: $(VENV)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
+	$(BIN)/python -m tests.compat $(PLUGINS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*

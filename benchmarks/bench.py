@@ -264,6 +264,7 @@ def arguments() -> argparse.Namespace:
         "--only", action="append", metavar="NAME", help=f"only rows whose name has this in it: {names}"
     )
     parser.add_argument("--before", type=Path, metavar="TREE", help="another version to compare with")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="keep the data there, and use what is there")
     parser.add_argument("--output", type=Path, help="a page to replace the tables of")
     given = parser.parse_args()
     if given.output and (given.quick or given.only):
@@ -278,8 +279,10 @@ def main() -> None:
         by_name = not given.only or any(part in measurement.name for part in given.only)
         return by_name and (measurement.is_quick or not given.quick)
 
-    with tempfile.TemporaryDirectory() as root:
-        bench = Bench(Path(root), given.repeats, given.before)
+    with tempfile.TemporaryDirectory() as temporary:
+        root = given.data or Path(temporary)
+        root.mkdir(parents=True, exist_ok=True)
+        bench = Bench(root, given.repeats, given.before)
         promises = printed(lines(bench, PROMISES_HEAD, filter(is_chosen, PROMISES)))
         growth = printed(lines(bench, GROWTH_HEAD, filter(is_chosen, GROWTH)))
     if given.output:

@@ -92,7 +92,7 @@ class Commands:
 
     def directory(self, data: Data) -> Path:
         where = self._root / "-".join(map(str, ("data", *data)))
-        if not where.exists():
+        if not (where / "golden.yaml").exists():  # which is written last
             generate(where, data)
         return where
 

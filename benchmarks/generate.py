@@ -124,8 +124,6 @@ def _result(number: int, found: list[dict[str, Any]], generator: random.Random) 
 def generate(directory: Path, data: Data) -> None:
     """`kebab.sqlite` with runs a and b, and older ones if wanted, and `golden.yaml`."""
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "golden.yaml").open("w", encoding="utf-8") as file:
-        file.writelines(golden_yaml(data.queries))
     path = directory / "kebab.sqlite"
     path.unlink(missing_ok=True)
     connection = sqlite3.connect(path)
@@ -142,6 +140,8 @@ def generate(directory: Path, data: Data) -> None:
             rows = ((run_id, name, text) for name, text in results(data, loss, texts))
             connection.executemany("INSERT INTO eval_query_results VALUES (?, ?, ?)", rows)
     connection.close()
+    with (directory / "golden.yaml").open("w", encoding="utf-8") as file:
+        file.writelines(golden_yaml(data.queries))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.report import CompareReport
+    from pytest_kebab_eval.comparing.config_changes import ConfigChange
+    from pytest_kebab_eval.comparing.counts import ComparisonCounts
+    from pytest_kebab_eval.comparing.deltas import Deltas, Paired
+    from pytest_kebab_eval.comparing.gates import GateResult
+    from pytest_kebab_eval.comparing.paraphrases import Paraphrase, ParaphraseGroup
+    from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport
+    from pytest_kebab_eval.comparing.significance import Significance
     from pytest_kebab_eval.errors import (
         ChunkerError,
         DatabaseError,
@@ -26,20 +32,51 @@ if TYPE_CHECKING:
     )
     from pytest_kebab_eval.evaluation import compare_runs, compute_aggregate, store_aggregate
     from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+    from pytest_kebab_eval.golden.lock import Lock, LockedChunk
     from pytest_kebab_eval.model import (
         Answer,
+        Cited,
         ComparisonKind,
+        ExpectedSpan,
         GoldenQuery,
         Hit,
+        Judge,
+        Judgment,
         QueryComparison,
         QueryResult,
+        Retrieval,
+        Run,
+        Scope,
+        Span,
+        Support,
+        Timings,
+        Usage,
+        Xfail,
     )
     from pytest_kebab_eval.reports.as_markdown import render_report_md
     from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
-    from pytest_kebab_eval.store import RunRecorder
+    from pytest_kebab_eval.store import Recording, RunRecorder
+    from pytest_kebab_eval.store.corpus import IndexCoverage
+
+__version__ = "0.1.0"  # as in pyproject.toml
 
 _HOMES = {
-    "comparing.report": ("CompareReport",),
+    "comparing.config_changes": ("ConfigChange",),
+    "comparing.counts": ("ComparisonCounts",),
+    "comparing.deltas": (
+        "Deltas",
+        "Paired",
+    ),
+    "comparing.gates": ("GateResult",),
+    "comparing.paraphrases": (
+        "Paraphrase",
+        "ParaphraseGroup",
+    ),
+    "comparing.report": (
+        "BrokenResult",
+        "CompareReport",
+    ),
+    "comparing.significance": ("Significance",),
     "errors": (
         "ChunkerError",
         "DatabaseError",
@@ -54,38 +91,97 @@ _HOMES = {
         "SettingsError",
         "StoreError",
     ),
-    "evaluation": ("compare_runs", "compute_aggregate", "store_aggregate"),
-    "golden": ("GoldenSet", "load_golden_set"),
-    "model": ("Answer", "ComparisonKind", "GoldenQuery", "Hit", "QueryComparison", "QueryResult"),
+    "evaluation": (
+        "compare_runs",
+        "compute_aggregate",
+        "store_aggregate",
+    ),
+    "golden": (
+        "GoldenSet",
+        "load_golden_set",
+    ),
+    "golden.lock": (
+        "Lock",
+        "LockedChunk",
+    ),
+    "model": (
+        "Answer",
+        "Cited",
+        "ComparisonKind",
+        "ExpectedSpan",
+        "GoldenQuery",
+        "Hit",
+        "Judge",
+        "Judgment",
+        "QueryComparison",
+        "QueryResult",
+        "Retrieval",
+        "Run",
+        "Scope",
+        "Span",
+        "Support",
+        "Timings",
+        "Usage",
+        "Xfail",
+    ),
     "reports.as_markdown": ("render_report_md",),
     "scoring.aggregates": ("AggregateMetrics",),
-    "store": ("RunRecorder",),
+    "store": (
+        "Recording",
+        "RunRecorder",
+    ),
+    "store.corpus": ("IndexCoverage",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AggregateMetrics",
     "Answer",
+    "BrokenResult",
     "ChunkerError",
+    "Cited",
     "CompareReport",
+    "ComparisonCounts",
     "ComparisonKind",
+    "ConfigChange",
     "DatabaseError",
+    "Deltas",
+    "ExpectedSpan",
     "GateError",
+    "GateResult",
     "GoldenError",
     "GoldenQuery",
     "GoldenSet",
     "Hit",
+    "IndexCoverage",
     "InputError",
+    "Judge",
+    "Judgment",
     "KebabEvalError",
+    "Lock",
+    "LockedChunk",
     "MetricError",
     "NoDatabase",
     "NoSuchRun",
+    "Paired",
+    "Paraphrase",
+    "ParaphraseGroup",
     "QueryComparison",
     "QueryResult",
+    "Recording",
+    "Retrieval",
+    "Run",
     "RunNameError",
     "RunRecorder",
+    "Scope",
     "SettingsError",
+    "Significance",
+    "Span",
     "StoreError",
+    "Support",
+    "Timings",
+    "Usage",
+    "Xfail",
     "compare_runs",
     "compute_aggregate",
     "load_golden_set",

@@ -27,7 +27,7 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
 from pytest_kebab_eval.matching.modes import match_mode
-from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import (
     GoldenQuery,
     MatchMode,
@@ -45,6 +45,8 @@ from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
 
+_EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail
+
 
 class Evaluation(Value, frozen=True, kw_only=True):
     """The outcome of one comparison: the report, and a verdict on each golden query."""
@@ -61,29 +63,41 @@ def evaluate(
     inputs: Inputs | None = None,
     today: datetime.date | None = None,
     briefs: Briefs | None = None,
+    *,
+    with_evidence: bool = True,
 ) -> Evaluation:
-    """Compare the two runs that the settings name, or judge run B alone; `briefs` is filled for a page."""
+    """Compare the two runs that the settings name, or judge run B alone.
+
+    `briefs` is filled for a page. Evidence is for messages that explain why a query fails.
+    """
     inputs = inputs or find_inputs(settings)
     queries, run_a, run_b = inputs.golden.queries, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
         sides = runs.score(briefs)
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
-        compared = compare_queries(
-            runs.scorer.queries, Comparer(sides, runs.matcher.targets, changes, settings.compare_k)
-        )
+        golden = runs.scorer.queries
+        compared = compare_queries(Comparer(sides, runs.targets, changes, settings.compare_k))
         counts = _counts(settings, sides, compared.per_query)
-        totals = compare_totals(queries, sides.a, sides.b, compared.matched_by, counts)
+        sides = sides._replace(movement=None)  # a large part of the memory that a million queries take
+        totals = compare_totals(sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
-        by_id = {comparison.query_id: comparison for comparison in compared.per_query}
+        in_doubt = compared.doubtful | {
+            query.id for query in queries if query.xfail or query.id not in sides.b
+        }
+        by_id = {
+            comparison.query_id: comparison
+            for comparison in compared.per_query
+            if comparison.query_id in in_doubt
+        }
         if briefs is not None:
             briefs.keep_targets(queries, runs.matcher)
         rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k)
         verdicts = {
-            query.id: PASSED
-            if query.id in compared.fine and query.xfail is None
-            else judge_query(query, by_id.get(query.id), sides.a, sides.b, rules)
-            for query in queries
+            query_id: judge_query(golden[query_id], by_id.get(query_id), sides.a, sides.b, rules)
+            if query_id in in_doubt
+            else PASSED
+            for query_id in golden
         }
         report = CompareReport(
             run_a=run_a.run_id if run_a else None,
@@ -109,9 +123,9 @@ def evaluate(
             warnings=(*inputs.warnings, *problems.warnings),
         )
         evidence = {
-            query.id: runs.evidence(query).for_message(by_id.get(query.id))
-            for query in queries
-            if verdicts[query.id].outcome in (Outcome.FAILED, Outcome.XFAILED)  # which --runxfail makes fail
+            query_id: runs.evidence(golden[query_id]).for_message(by_id.get(query_id))
+            for query_id, verdict in verdicts.items()
+            if with_evidence and verdict.outcome in _EXPLAINED
         }
     return Evaluation(run_a=run_a, run_b=run_b, report=report, verdicts=verdicts, evidence=evidence)
 
@@ -253,6 +267,10 @@ class _OpenRuns:
     def _stored_b(self, query_id: str) -> QueryResult | Unreadable | None:
         return self.b.result(self._run_b.run_id, query_id)
 
+    def targets(self, query_id: str) -> Targets:
+        """The targets of a golden query."""
+        return self.matcher.targets(self.scorer.queries[query_id])
+
     def evidence(self, query: GoldenQuery) -> QueryEvidence:
         """A query with its stored results, read again."""
         return self._reader.evidence(query, self._stored_a(query.id), self._stored_b(query.id))
@@ -310,7 +328,7 @@ def compare_runs(
         golden=_golden_path(golden),
         strict_chunker_version=strict_chunker_version,
     )
-    return evaluate(settings).report
+    return evaluate(settings, with_evidence=False).report
 
 
 _FROM_ENVIRONMENT = Sources(lambda option: None, environment=os.environ)

@@ -35,6 +35,11 @@ def exists(path: Path) -> bool:
     return os.path.exists(path)  # noqa: PTH110
 
 
+def has_name_in_other_case(path: Path) -> bool:
+    """Whether what is there is named `PR-1`, where the path says `pr-1`, as can be on Windows and macOS."""
+    return exists(path) and all(entry.name != path.name for entry in path.parent.iterdir())
+
+
 def same_file(path: Path, other: Path) -> bool:
     """Whether two paths lead to one file, which need not be there; False if there is no working directory."""
     try:

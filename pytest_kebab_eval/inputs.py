@@ -31,6 +31,21 @@ class Inputs(NamedTuple):
     overlaps: tuple[int, ...] = ()  # cutoffs of `overlap@k`, beside the usual ones
 
 
+class Task(NamedTuple):
+    """What does not depend on the runs: golden queries, gates, and metrics of the user's own."""
+
+    golden: GoldenSet
+    gates: tuple[Gate, ...]
+    metrics: tuple[Metric, ...]
+
+
+class Baseline(NamedTuple):
+    """Run A, as it was found before run B was recorded; None, with a warning, where there is none yet."""
+
+    run: Run | None
+    warnings: tuple[str, ...] = ()
+
+
 CustomMetrics = Mapping[str, Callable[[GoldenQuery, QueryResult], "float | None"]]
 
 
@@ -41,9 +56,21 @@ def find_inputs(
 
     The golden file is read, unless what it holds is given.
     """
+    return inputs_of(settings, read_task(settings, custom_metrics, golden))
+
+
+def read_task(
+    settings: Settings, custom_metrics: CustomMetrics | None = None, golden: GoldenSet | None = None
+) -> Task:
+    """Read what does not depend on the runs."""
     golden = golden or load_golden_set(settings.golden)
     metrics = tuple(custom_metric(name, function) for name, function in (custom_metrics or {}).items())
-    gates = _parsed_gates(settings, metrics)
+    return Task(golden, _parsed_gates(settings, metrics), metrics)
+
+
+def inputs_of(settings: Settings, task: Task) -> Inputs:
+    """Find the runs, and how they are matched."""
+    golden, gates, metrics = task
     with ExitStack() as stack:
         b = stack.enter_context(open_database(settings.db_b, settings.mask))
         run_b = find_run(b, settings.run_b, settings.suite)
@@ -123,27 +150,41 @@ def _baseline(stack: ExitStack, settings: Settings, b: Database) -> tuple[Databa
     """Run A and its database; none, with a warning, where it is not there yet and need not be."""
     if settings.run_a is None:
         return b, None, []
+    same = settings.db_a == settings.db_b
     try:
-        same = settings.db_a == settings.db_b
         a = b if same else stack.enter_context(open_database(settings.db_a, settings.mask))
         return a, find_run(a, settings.run_a, settings.suite), []
     except (NoDatabase, NoSuchRun) as error:
-        if settings.if_no_baseline == "pass" and _is_first(settings, error):
-            name = printable(settings.run_a)
-            return b, None, [f"there is no baseline '{name}' yet, so run B is judged alone"]
-        hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
-        advice = "" if settings.if_no_baseline == "pass" else f"\n{hint}"
-        raise type(error)(f"run A: {error}{advice}") from None
+        return b, None, [_no_baseline(settings, error, most_runs=1 if same else 0)]
 
 
-def _is_first(settings: Settings, error: Exception) -> bool:
+def find_baseline(settings: Settings) -> Baseline:
+    """Run A, while run B is not recorded yet, so that `latest` is none but the latest before B."""
+    if settings.run_a is None:
+        return Baseline(None)
+    try:
+        with open_database(settings.db_a, settings.mask) as a:
+            return Baseline(find_run(a, settings.run_a, settings.suite))
+    except (NoDatabase, NoSuchRun) as error:
+        return Baseline(None, (_no_baseline(settings, error, most_runs=0),))
+
+
+def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, most_runs: int) -> str:
+    """The warning that there is no run A yet; or the error, where there should be one."""
+    if settings.if_no_baseline == "pass" and _is_first(settings, error, most_runs):
+        return f"there is no baseline '{printable(settings.run_a or '')}' yet, so run B is judged alone"
+    hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
+    advice = "" if settings.if_no_baseline == "pass" else f"\n{hint}"
+    raise type(error)(f"run A: {error}{advice}") from None
+
+
+def _is_first(settings: Settings, error: Exception, most_runs: int) -> bool:
     """Whether A is not there because nothing is: no file, or a database with no run but B."""
     if isinstance(error, NoDatabase):
         return True
     with open_database(settings.db_a) as a:
-        same = settings.db_a == settings.db_b
         others = [run for run in a.runs() if settings.suite in (None, run.suite)]
-        return len(others) <= (1 if same else 0)
+        return len(others) <= most_runs
 
 
 def _strict_refusal(a: Run | None, b: Run, golden_versions: set[str | None]) -> str:

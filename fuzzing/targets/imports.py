@@ -46,9 +46,9 @@ def _sources(importer: Importer, directory: Path, data: bytes) -> dict[str, Sour
             path = directory / name
             path.write_bytes(content)
             sources[name] = Source(str(path))
-    missing = [option.name for option in importer.options if option.required and option.name not in sources]
+    missing = importer.missing(sources)
     if missing:
-        raise InputError(f"there is no {missing[0]}")
+        raise InputError(f"there is no {missing}")
     return sources
 
 
@@ -68,7 +68,7 @@ def _import(importer: Importer, sources: dict[str, Source], directory: Path) -> 
     db, golden = directory / "new.sqlite", directory / f"out.{'json' if len(sources) % 2 else 'yaml'}"
     for path in (db, golden):
         path.unlink(missing_ok=True)
-    has_golden = importer.joins_files
+    has_golden = importer.name != "kebab"  # which has results alone
     try:
         made = import_run(
             importer, sources, db=db, run_id="new", suite="s", golden_out=golden if has_golden else None

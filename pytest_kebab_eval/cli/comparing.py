@@ -53,7 +53,7 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
     settings = _settings(a, b, **given)
     inputs = find_inputs(settings)
     tell_size(inputs.golden)
-    evaluation = evaluate(settings, inputs)
+    evaluation = evaluate(settings, inputs, with_evidence=verbose)
     tell_warnings(evaluation.report.warnings)
     failing = _failing(evaluation)
     if as_json:
@@ -78,16 +78,27 @@ def _is_bad(report: CompareReport) -> bool:
 
 def _print_failing(evaluation: Evaluation, failing: list[str], golden: GoldenSet | None) -> None:
     """The queries that fail; with the golden set, each is explained."""
-    queries = golden.by_id() if golden else {}
-    comparisons = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
+    explanations = _explanations(evaluation, golden) if golden else {}
     for query_id in failing:
-        verdict, evidence = evaluation.verdicts[query_id], evaluation.evidence.get(query_id)
-        print_line(f"FAILED {printable(query_id)}: {verdict.reason}", "red")
-        if golden:
-            query = queries[query_id]
-            where = f"{shown_path(golden.path)}:{query.line}"
-            text = explain(query, verdict, comparisons.get(query_id), evidence, where)
-            print_line("\n".join(text.split("\n")[1:]))
+        print_line(f"FAILED {printable(query_id)}: {evaluation.verdicts[query_id].reason}", "red")
+        if query_id in explanations:
+            print_line("\n".join(explanations[query_id].split("\n")[1:]))
+
+
+def _explanations(evaluation: Evaluation, golden: GoldenSet) -> dict[str, str]:
+    """Why each query fails that there is evidence of, in full."""
+    queries = golden.by_id()
+    compared = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
+    return {
+        query_id: explain(
+            queries[query_id],
+            evaluation.verdicts[query_id],
+            compared.get(query_id),
+            evidence,
+            f"{shown_path(golden.path)}:{queries[query_id].line}",
+        )
+        for query_id, evidence in evaluation.evidence.items()
+    }
 
 
 def _print_summary(report: CompareReport) -> None:
@@ -121,7 +132,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     inputs = find_inputs(settings)
     tell_size(inputs.golden)
     briefs = Briefs() if form == "html" else None
-    made = evaluate(settings, inputs, briefs=briefs).report
+    made = evaluate(settings, inputs, briefs=briefs, with_evidence=False).report
     tell_warnings(made.warnings)
     parts, errors = _rendered(form, made, settings, inputs, briefs)
     if output is not None:

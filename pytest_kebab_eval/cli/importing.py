@@ -14,7 +14,7 @@ from pytest_kebab_eval.cli.group import Subcommand
 from pytest_kebab_eval.cli.output import print_line, tell, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import is_stream
-from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, import_run
+from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, guess_format, import_run
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import shown_path
 
@@ -32,25 +32,61 @@ def import_group() -> None:
 def _add_importer(importer: Importer) -> None:
     @import_group.command(importer.name, cls=Subcommand, help=importer.help)
     @_file_options(importer)
-    @click.option(
-        "--db", required=True, metavar="FILE", help="The database to import into; made if it is not there."
-    )
-    @click.option("--run-id", metavar="ID", help="The id of the run (default: a new one).")
-    @click.option(
-        "--suite", default="default", show_default=True, metavar="NAME", help="The suite of the run."
-    )
-    @click.option(
-        "--golden-out",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Write the golden queries there (.yaml, .json or .jsonl).",
-    )
-    @_allow_missing(importer)
-    @click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there.")
+    @_run_options(joins_files=importer.joins_files)
     def command(golden_out: Path | None, overwrite: bool, **given: Any) -> None:
-        if golden_out is not None and _is_taken(golden_out) and not overwrite:
-            raise InputError(f"{shown_path(golden_out)} is there already; say --overwrite to replace it")
+        _check_free(golden_out, overwrite)
         _import(importer, golden_out, **given)
+
+
+def _add_auto() -> None:
+    @import_group.command("auto", cls=Subcommand, help=_AUTO_HELP)
+    @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+    @_run_options(joins_files=True)
+    def command(files: tuple[str, ...], golden_out: Path | None, overwrite: bool, **given: Any) -> None:
+        _check_free(golden_out, overwrite)
+        guess = guess_format(IMPORTERS, files)
+        tell(f"taken for {guess}")
+        _import(guess.importer, golden_out, **given | dict(guess.files))
+
+
+_AUTO_HELP = """Guess the format of the files, and say what it is.
+
+Files that could be of several formats are an error that names them."""
+
+
+def _run_options(*, joins_files: bool) -> Callable[[F], F]:
+    options = [
+        click.option(
+            "--db",
+            required=True,
+            metavar="FILE",
+            help="The database to import into; made if it is not there.",
+        ),
+        click.option("--run-id", metavar="ID", help="The id of the run (default: a new one)."),
+        click.option(
+            "--suite", default="default", show_default=True, metavar="NAME", help="The suite of the run."
+        ),
+        click.option(
+            "--golden-out",
+            metavar="FILE",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Write the golden queries there (.yaml, .json or .jsonl).",
+        ),
+        *([_allow_missing] if joins_files else []),
+        click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there."),
+    ]
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _check_free(golden_out: Path | None, overwrite: bool) -> None:
+    if golden_out is not None and _is_taken(golden_out) and not overwrite:
+        raise InputError(f"{shown_path(golden_out)} is there already; say --overwrite to replace it")
 
 
 def _is_taken(path: Path) -> bool:
@@ -67,12 +103,9 @@ def _file_options(importer: Importer) -> Callable[[F], F]:
     return decorate
 
 
-def _allow_missing(importer: Importer) -> Callable[[F], F]:
-    if not importer.joins_files:
-        return lambda command: command
-    return click.option(
-        "--allow-missing", is_flag=True, help="No warning about ids that only one of the files has."
-    )
+_allow_missing = click.option(
+    "--allow-missing", is_flag=True, help="No warning about ids that only one of the files has."
+)
 
 
 def _import(
@@ -115,5 +148,6 @@ def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
         yield {name: Source(path, watched(name)) for name, path in paths.items()}
 
 
+_add_auto()
 for _importer in IMPORTERS:
     _add_importer(_importer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import msgspec
 from pytest_kebab_eval.comparing.counts import ComparisonCounts
 from pytest_kebab_eval.comparing.significance import Significance, paired_significance
 from pytest_kebab_eval.metrics import Metric
-from pytest_kebab_eval.model import GoldenQuery, Value
+from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, MetricValues, aggregate, in_shape, rounded
 from pytest_kebab_eval.scoring.scorecard import JudgeIdentity, Pairs, Scorecard
 from pytest_kebab_eval.text import brief
@@ -48,7 +48,6 @@ class Totals(NamedTuple):
 
 
 def compare_totals(
-    queries: Sequence[GoldenQuery],
     a: Scorecard | None,
     b: Scorecard,
     matched_by: Mapping[str, int],
@@ -62,15 +61,14 @@ def compare_totals(
     return Totals(
         aggregate_a,
         aggregate_b,
-        _deltas(aggregate_a, aggregate_b, _paired(queries, a, b), matched_by),
+        _deltas(aggregate_a, aggregate_b, _paired(a, b), matched_by),
         _significances(a, b, aggregate_a, aggregate_b),
         _judge_drift(a, b),
         counts,
     )
 
 
-def _paired(queries: Sequence[GoldenQuery], a: Scorecard, b: Scorecard) -> Paired:
-    golden = {query.id for query in queries}
+def _paired(a: Scorecard, b: Scorecard) -> Paired:
     both: AbstractSet[str] = a.query_ids()
     deltas = None
     if a.query_ids() != b.query_ids():
@@ -80,8 +78,8 @@ def _paired(queries: Sequence[GoldenQuery], a: Scorecard, b: Scorecard) -> Paire
         queries=len(both),
         errored_a=a.part().errored,
         errored_b=b.part().errored,
-        absent_a=len(golden - a.query_ids()),
-        absent_b=len(golden - b.query_ids()),
+        absent_a=a.count_absent(),
+        absent_b=b.count_absent(),
         deltas=deltas,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import NamedTuple
@@ -149,20 +149,27 @@ def measure_movement(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Iterab
     """Compare the rankings of every golden query that both runs have."""
     depths = sorted({*CUTOFFS, *cutoffs})
     names = [*(OVERLAP.pattern.format(k=k) for k in depths), RBO.pattern]
-    pairs = Pairs(a, b).golden()
-    same, not_measured = (1.0,) * len(names), (None,) * len(names)
+    pairs = Pairs(a, b, golden_only=True)
+    moved: dict[str, tuple[float, float]] = {}
+    values = _measured(pairs, depths, compare_k, moved)
+    return Movement(pairs.with_values(tuple(map(movement_metric, names)), values), moved)
+
+
+def _measured(
+    pairs: Pairs, depths: Sequence[int], compare_k: int, moved: dict[str, tuple[float, float]]
+) -> Iterator[tuple[str, tuple[float | None, ...]]]:
+    """The values of each query, those alike being the same tuple; what moved is added."""
+    same, not_measured = (1.0,) * (len(depths) + 1), (None,) * (len(depths) + 1)
     known: dict[Rankings, tuple[tuple[float, ...], tuple[float, float]]] = {}
-    values: dict[str, tuple[float | None, ...]] = {}
-    moved = {}
     for query_id, in_a, in_b in pairs.rankings():
         if in_a is None or in_b is None:
-            values[query_id] = not_measured
+            yield query_id, not_measured
         elif in_a == in_b:
-            values[query_id] = same
+            yield query_id, same
         else:
             rankings = beside(in_a, in_b)
             if rankings not in known:
-                measured = (*map(rankings.overlap, depths), rankings.rbo())
-                known[rankings] = measured, (rounded(rankings.overlap(compare_k)), rounded(measured[-1]))
-            values[query_id], moved[query_id] = known[rankings]
-    return Movement(pairs.with_values(tuple(map(movement_metric, names)), values), moved)
+                values = (*map(rankings.overlap, depths), rankings.rbo())
+                known[rankings] = values, (rounded(rankings.overlap(compare_k)), rounded(values[-1]))
+            values, moved[query_id] = known[rankings]
+            yield query_id, values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from pytest_kebab_eval.comparing.config_changes import ConfigChange, change_note
 from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, QueryResult, Unreadable
+from pytest_kebab_eval.model import ComparisonKind, QueryComparison, QueryResult, Unreadable
 from pytest_kebab_eval.scoring.scorecard import Alike, QueryScore, Scorecard
 
 COMPARE_K = 10
@@ -63,26 +63,26 @@ class ComparedQueries(NamedTuple):
     per_query: tuple[QueryComparison, ...]
     matched_by: dict[str, int]
     missed: tuple[str, ...]  # queries whose targets no run found
-    fine: set[str]  # queries to which nothing happened that could fail them
+    doubtful: set[str]  # queries to which something happened that could fail them
 
 
-def compare_queries(by_id: Mapping[str, GoldenQuery], comparer: Comparer) -> ComparedQueries:
+def compare_queries(comparer: Comparer) -> ComparedQueries:
     """Compare query by query; how two scores compare is found out once for all queries that have them."""
     per_query: list[QueryComparison] = []
     matched_by = dict.fromkeys(MATCHED_BY, 0)
     missed: list[str] = []
-    fine: set[str] = set()
+    doubtful: set[str] = set()
     for a, b, query_ids in comparer.sides.groups:
         outcome = comparer.outcome(a, b)
-        per_query += [comparer.compare(by_id[query_id], a, b, outcome) for query_id in query_ids]
+        per_query += [comparer.compare(query_id, a, b, outcome) for query_id in query_ids]
         if outcome.matched_by is not None:
             matched_by[outcome.matched_by] += len(query_ids)
         if outcome.is_missed:
             missed += query_ids
-        if outcome.is_fine:
-            fine.update(query_ids)
+        if not outcome.is_fine:
+            doubtful.update(query_ids)
     per_query.sort(key=attrgetter("query_id"))
-    return ComparedQueries(tuple(per_query), matched_by, tuple(sorted(missed)), fine)
+    return ComparedQueries(tuple(per_query), matched_by, tuple(sorted(missed)), doubtful)
 
 
 class Comparer:
@@ -91,7 +91,7 @@ class Comparer:
     def __init__(
         self,
         sides: Sides,
-        targets_of: Callable[[GoldenQuery], Targets],
+        targets_of: Callable[[str], Targets],
         changes: tuple[ConfigChange, ...] = (),
         compare_k: int = COMPARE_K,
     ) -> None:
@@ -101,21 +101,21 @@ class Comparer:
         self._k = compare_k
 
     def compare(
-        self, query: GoldenQuery, a: QueryScore | None, b: QueryScore | None, outcome: PairOutcome
+        self, query_id: str, a: QueryScore | None, b: QueryScore | None, outcome: PairOutcome
     ) -> QueryComparison:
         """One query that has these scores."""
         cause = outcome.cause
         lost: tuple[str, ...] = ()
         gained: tuple[str, ...] = ()
         if not outcome.finds_the_same:
-            targets = self._targets_of(query)
-            if cause == "gone" and self._right_document(query, targets):
+            targets = self._targets_of(query_id)
+            if cause == "gone" and self._right_document(query_id, targets):
                 cause = "wrong_chunk"
             in_a, in_b = self._found(targets, a), self._found(targets, b)
             lost, gained = tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a))
         movement = self.sides.movement
         return QueryComparison(
-            query.id,
+            query_id,
             outcome.kind,
             outcome.a_rank,
             outcome.b_rank,
@@ -124,7 +124,7 @@ class Comparer:
             outcome.checks,
             lost,
             gained,
-            *(movement.of(query.id) if movement else ()),
+            *(movement.of(query_id) if movement else ()),
         )
 
     def outcome(self, a: QueryScore | None, b: QueryScore | None) -> PairOutcome:
@@ -178,12 +178,12 @@ class Comparer:
             if rank is not None and rank <= self._k
         }
 
-    def _right_document(self, query: GoldenQuery, targets: Targets) -> bool:
+    def _right_document(self, query_id: str, targets: Targets) -> bool:
         """Whether B found another part of a document that has a target, or that was right in A."""
-        a, b = self.sides.stored_a(query.id), self.sides.stored_b(query.id)
+        a, b = self.sides.stored_a(query_id), self.sides.stored_b(query_id)
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
             return False
-        score_a = self.sides.a.score(query.id) if self.sides.a else None
+        score_a = self.sides.a.score(query_id) if self.sides.a else None
         ranks = score_a.facts.ranking.correct if score_a else ()
         right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self._k]
         docs = {*targets.doc_ids, *(hit.doc_id for hit in right)} - {None, ""}

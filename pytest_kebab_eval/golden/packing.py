@@ -10,7 +10,7 @@ from typing import Any, overload
 import msgspec
 
 from pytest_kebab_eval.limits import PACKED_QUERIES
-from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.model import GoldenQuery, Value
 
 _FIELDS = tuple(field.type for field in msgspec.structs.fields(GoldenQuery)[1:])  # all but the id
 _pack = msgspec.msgpack.Encoder().encode
@@ -24,27 +24,38 @@ def kept(queries: Iterable[GoldenQuery]) -> Sequence[GoldenQuery]:
     return found if len(found) < PACKED_QUERIES else PackedQueries(chain(found, rest))
 
 
+class _Packed(Value, frozen=True):
+    """A query whose other fields are packed; its id is shared by all who ask for it."""
+
+    id: str
+    fields: bytes
+
+    def unpack(self) -> GoldenQuery:
+        fields: tuple[Any, ...] = _unpack(self.fields)
+        return GoldenQuery(self.id, *fields)
+
+
 class PackedQueries(Sequence[GoldenQuery]):
-    """Queries that are unpacked when they are asked for, each time anew; their ids are kept as they are."""
+    """Queries that are unpacked when they are asked for, each time anew."""
 
     def __init__(self, queries: Iterable[GoldenQuery]) -> None:
-        self._packed = {query.id: _pack(msgspec.structs.astuple(query)[1:]) for query in queries}
+        self._packed = {
+            query.id: _Packed(query.id, _pack(msgspec.structs.astuple(query)[1:])) for query in queries
+        }
 
     def __len__(self) -> int:
         return len(self._packed)
 
     def __iter__(self) -> Iterator[GoldenQuery]:
-        return (_unpacked(query_id, data) for query_id, data in self._packed.items())
+        return map(_Packed.unpack, self._packed.values())
 
     @overload
     def __getitem__(self, index: int) -> GoldenQuery: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[GoldenQuery]: ...
     def __getitem__(self, index: int | slice) -> GoldenQuery | Sequence[GoldenQuery]:
-        ids = list(self._packed)[index]
-        if isinstance(ids, str):
-            return _unpacked(ids, self._packed[ids])
-        return tuple(_unpacked(query_id, self._packed[query_id]) for query_id in ids)
+        found = list(self._packed.values())[index]
+        return found.unpack() if isinstance(found, _Packed) else tuple(map(_Packed.unpack, found))
 
     def by_id(self) -> Mapping[str, GoldenQuery]:
         """The same queries by their id."""
@@ -52,7 +63,7 @@ class PackedQueries(Sequence[GoldenQuery]):
 
 
 class _ById(Mapping[str, GoldenQuery]):
-    def __init__(self, packed: dict[str, bytes]) -> None:
+    def __init__(self, packed: dict[str, _Packed]) -> None:
         self._packed = packed
 
     def __len__(self) -> int:
@@ -65,9 +76,4 @@ class _ById(Mapping[str, GoldenQuery]):
         return query_id in self._packed
 
     def __getitem__(self, query_id: str) -> GoldenQuery:
-        return _unpacked(query_id, self._packed[query_id])
-
-
-def _unpacked(query_id: str, data: bytes) -> GoldenQuery:
-    fields: tuple[Any, ...] = _unpack(data)
-    return GoldenQuery(query_id, *fields)
+        return self._packed[query_id].unpack()

@@ -18,6 +18,7 @@ from yaml.events import (
 )
 
 from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8
+from pytest_kebab_eval.golden.yaml_loaders import LOADER
 from pytest_kebab_eval.limits import YAML_DEPTH, YAML_FREE_REPEATS, YAML_NUMBER, YAML_REPEATS_PER_VALUE
 from pytest_kebab_eval.text import brief, printable
 
@@ -32,8 +33,6 @@ __all__ = [
     "line_of",
 ]
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 _TAG = "tag:yaml.org,2002:"
 _CONSTRUCTORS = {
     f"{_TAG}null": "construct_yaml_null",
@@ -44,7 +43,7 @@ _CONSTRUCTORS = {
     f"{_TAG}str": "construct_yaml_str",
 }
 # By first character: the types, other than text, that an unquoted value may have.
-_RESOLVERS = _Loader.yaml_implicit_resolvers
+_RESOLVERS = yaml.SafeLoader.yaml_implicit_resolvers
 _COLLECTION_TAGS = (None, "!", f"{_TAG}seq", f"{_TAG}map")
 _MERGE = object()  # the key '<<'
 
@@ -55,7 +54,7 @@ class YamlReader:
     def __init__(self, source: bytes) -> None:
         self._source = source
         try:
-            self.loader = _Loader(source)
+            self.loader = LOADER(source)
         except yaml.YAMLError as error:
             raise self._parse_error(error) from None
         self._anchors: dict[str, tuple[Any, int]] = {}
@@ -201,8 +200,8 @@ class YamlReader:
     def _scalar(self, event: Any) -> Any:
         text, tag = event.value, event.tag
         if tag is None or tag == "!":
-            if not event.implicit[0] or text[:1] not in _RESOLVERS:
-                return text
+            if not event.implicit[0] or text[:1] not in _RESOLVERS or (tag and not text):
+                return text  # a lone '!' is empty text, with libyaml and without
             if text in self._plain:
                 return self._plain[text]
             tag = next((tag for tag, pattern in _RESOLVERS[text[:1]] if pattern.match(text)), None)

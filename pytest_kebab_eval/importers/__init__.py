@@ -10,10 +10,19 @@ from typing import NamedTuple, TextIO
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
+from pytest_kebab_eval.importers.beir import BEIR
+from pytest_kebab_eval.importers.deepeval import DEEPEVAL
 from pytest_kebab_eval.importers.eval_harness import EVAL_HARNESS
+from pytest_kebab_eval.importers.guessing import Guess, guess_format
 from pytest_kebab_eval.importers.helloworld import HELLOWORLD
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
+from pytest_kebab_eval.importers.ir_datasets import IR_DATASETS
 from pytest_kebab_eval.importers.kebab import KEBAB
+from pytest_kebab_eval.importers.langfuse import LANGFUSE
+from pytest_kebab_eval.importers.langsmith import LANGSMITH
+from pytest_kebab_eval.importers.promptfoo import PROMPTFOO
+from pytest_kebab_eval.importers.ragas import RAGAS
+from pytest_kebab_eval.importers.ranx import RANX
 from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.trec import TREC
 from pytest_kebab_eval.importers.wfgy import WFGY
@@ -24,15 +33,21 @@ from pytest_kebab_eval.text import printable, shown_path
 
 __all__ = [
     "IMPORTERS",
+    "Guess",
     "ImportOption",
     "Imported",
     "Importer",
     "Source",
     "Summary",
+    "guess_format",
     "import_run",
 ]
 
-IMPORTERS: tuple[Importer, ...] = (KEBAB, TREC, WFGY, EVAL_HARNESS, HELLOWORLD)
+IMPORTERS: tuple[Importer, ...] = (
+    *(KEBAB, TREC, RANX, BEIR, IR_DATASETS),
+    *(RAGAS, DEEPEVAL, PROMPTFOO, LANGSMITH, LANGFUSE),
+    *(WFGY, EVAL_HARNESS, HELLOWORLD),
+)
 
 
 class Summary(NamedTuple):
@@ -137,10 +152,9 @@ def _missing_ids(imported: Imported) -> Iterator[str]:
 
 
 def _check_use(importer: Importer, sources: Mapping[str, Source], db: Path, golden_out: Path | None) -> None:
-    required = [option.name for option in importer.options if option.required]
-    missing = [name for name in required if name not in sources]
+    missing = importer.missing(sources)
     if missing:
-        raise InputError(f"the format {importer.name} needs --{missing[0]}")
+        raise InputError(f"the format {importer.name} needs {missing}")
     piped = [f"--{name}" for name, source in sources.items() if source.path == STDIN]
     if len(piped) > 1:
         raise InputError(f"only one of {' and '.join(piped)} can be standard input")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.golden.json_values import JsonReader
@@ -42,6 +42,23 @@ def read_members(data: bytes, name: str, ending: str, fail: Callable[[int, str],
         raise fail(error.line, str(error)) from None
 
 
+def read_json_members(
+    data: bytes, fail: Callable[[int, str], Exception], names: Collection[str] = ()
+) -> list[Member]:
+    """The members of a JSON document, or of the innermost list or mapping in it that is under such names."""
+    try:
+        members = _JsonMembers(decode_utf8(data)).read_deep(names)
+    except ParseError as error:
+        raise fail(error.line, str(error)) from None
+    while inner := [member.value for member in members if isinstance(member.value, _Inner)]:
+        members = inner[0]
+    return members
+
+
+class _Inner(list[Member]):
+    """The members of a list or mapping that has one of the names looked for."""
+
+
 def _under(name: str, members: list[Member]) -> list[Member]:
     found: list[list[Member]] = [member.value for member in members if member.key == name]
     return found[0] if found else members
@@ -55,7 +72,12 @@ def _empty(line: int) -> ParseError:
     return ParseError(line, "there is nothing in this file")
 
 
+_MAX_DEPTH = 8  # of lists and mappings under the names that are looked for
+
+
 class _JsonMembers(JsonReader):
+    _depth = 0
+
     def read(self, name: str) -> list[Member]:
         """The members under `name`, or of the whole document."""
         first = self.peek()
@@ -64,12 +86,52 @@ class _JsonMembers(JsonReader):
         if first not in "[{":
             raise _wrong_top_level(self.line, name)
         members = list(self._members(name))
+        self._check_end()
+        return _under(name, members)
+
+    def read_deep(self, names: Collection[str]) -> list[Member]:
+        """The members of the document; values under these names are members themselves, at any level."""
+        first = self.peek()
+        if not first:
+            raise _empty(1)
+        if first not in "[{":
+            raise ParseError(self.line, "the top level must be a list or a mapping")
+        members = list(self._deep_members(names))
+        self._check_end()
+        return members
+
+    def _check_end(self) -> None:
         if self.peek():
             raise ParseError(self.line, "this is not JSON: there is something after its end")
-        return _under(name, members)
+
+    def _deep_members(self, names: Collection[str]) -> Iterator[Member]:
+        for key in self._keys():
+            if key in names and self.peek() in {"[", "{"}:
+                line = self.line
+                yield Member(self._inner(names), line, key)
+            else:
+                value, line = self.value()
+                yield Member(value, line, key)
+
+    def _inner(self, names: Collection[str]) -> _Inner:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise ParseError(self.line, "this is nested too deeply")
+        found = _Inner(self._deep_members(names))
+        self._depth -= 1
+        return found
 
     def _members(self, name: str | None = None) -> Iterator[Member]:
         """The members of the list or mapping that starts here; the value under `name` is its own members."""
+        for key in self._keys():
+            if key is not None and key == name:
+                yield Member(self._named(name), self.line, key)
+            else:
+                value, line = self.value()
+                yield Member(value, line, key)
+
+    def _keys(self) -> Iterator[str | None]:
+        """The keys of the mapping that starts here, None for those of a list; the caller reads the values."""
         opening = self.take("[{")
         closing = "]" if opening == "[" else "}"
         if self.peek() == closing:
@@ -77,12 +139,7 @@ class _JsonMembers(JsonReader):
             return
         separator = ","
         while separator == ",":
-            key = self._key() if opening == "{" else None
-            if key is not None and key == name:
-                yield Member(self._named(name), self.line, key)
-            else:
-                value, line = self.value()
-                yield Member(value, line, key)
+            yield self._key() if opening == "{" else None
             separator = self.take("," + closing)
 
     def _named(self, name: str) -> list[Member]:

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from pytest_kebab_eval.importers.documents import Member, read_members
 from pytest_kebab_eval.importers.importer import (
     Imported,
@@ -18,7 +16,8 @@ from pytest_kebab_eval.importers.importer import (
     result_json,
 )
 from pytest_kebab_eval.importers.joining import Ids, Join
-from pytest_kebab_eval.importers.records import UniqueIds
+from pytest_kebab_eval.importers.records import UniqueIds, parsed_json
+from pytest_kebab_eval.importers.samples import has_top
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.store.hits import id_hit
 from pytest_kebab_eval.text import brief, printable
@@ -93,7 +92,7 @@ def _question(given: Any) -> str | None:
 def _expected(source: Source, line: int, expected: Any) -> Json:
     """What is expected, as a golden field: relevant ids, gains by id, or text of a retrieved passage."""
     if isinstance(expected, str):
-        parsed = _parse_json(expected)
+        parsed = parsed_json(expected)
         if not isinstance(parsed, (list, dict)):
             return {"expected_answer": expected}
         expected = parsed
@@ -120,7 +119,7 @@ def _results(source: Source, queries: Mapping[str, str]) -> Iterator[tuple[str, 
 
 
 def _result(source: Source, line: int, query_id: str, query: str, output: Any) -> bytes:
-    ranked = _ranked_list(_parse_json(output) if isinstance(output, str) else output)
+    ranked = _ranked_list(parsed_json(output) if isinstance(output, str) else output)
     hits: Iterable[Json] = ()
     answer = None
     if ranked is not None:
@@ -136,14 +135,6 @@ def _result(source: Source, line: int, query_id: str, query: str, output: Any) -
         return result_json(query_id, query, hits, answer)
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
         raise source.error(line, "this has a character that is not Unicode text") from None
-
-
-def _parse_json(text: str) -> Any:
-    """The JSON value that the text is; None if it is none."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
 
 
 def _ranked_list(output: Any) -> list[Any] | None:
@@ -168,10 +159,16 @@ def _hits(source: Source, line: int, ranked: list[Any]) -> list[Json]:
 
 EVAL_HARNESS = Importer(
     name="eval-harness",
-    help="An eval-harness dataset and saved outputs.",
+    help="Dataset and outputs of eval-harness, a Laravel package.",
     options=(
-        ImportOption("dataset", "The dataset: samples with id, input, expected_output, metadata."),
-        ImportOption("outputs", "The outputs: a mapping, or a list of id and actual_output."),
+        ImportOption(
+            "dataset",
+            "The dataset: samples with id, input, expected_output, metadata.",
+            fits=has_top("samples"),
+        ),
+        ImportOption(
+            "outputs", "The outputs: a mapping, or a list of id and actual_output.", fits=has_top("outputs")
+        ),
     ),
     read=_read,
 )

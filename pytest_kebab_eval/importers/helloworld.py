@@ -17,6 +17,7 @@ from pytest_kebab_eval.importers.importer import (
 )
 from pytest_kebab_eval.importers.joining import Ids, Join
 from pytest_kebab_eval.importers.records import Id, decode, distinct_texts, unique_records
+from pytest_kebab_eval.importers.samples import has_keys, has_top
 from pytest_kebab_eval.importers.sources import Source
 
 Heading = str | tuple[str, ...]
@@ -288,11 +289,13 @@ def _text(given: Any) -> str | None:
 
 HELLOWORLD = Importer(
     name="helloworld",
-    help="A helloworld evaluation set and a run over it.",
+    help="A run of helloworld, question answering over notes.",
     options=(
-        ImportOption("eval-set", "The eval_set.jsonl."),
-        ImportOption("results", "The results.jsonl of the run."),
-        ImportOption("config", "The config.json of the run.", required=False),
+        ImportOption("eval-set", "The eval_set.jsonl.", fits=has_keys("id", "question", "gold_supports")),
+        ImportOption("results", "The results.jsonl of the run.", fits=has_keys("test_case_id")),
+        ImportOption(
+            "config", "The config.json of the run.", required=False, fits=has_top("chunker_version")
+        ),
     ),
     read=_read,
 )

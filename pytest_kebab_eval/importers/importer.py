@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.importers.joining import Join
+from pytest_kebab_eval.importers.samples import Fits, never
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.store.results import result_fields
 
@@ -17,11 +18,15 @@ Json = dict[str, Any]
 
 
 class ImportOption(NamedTuple):
-    """A file of the format; the name `results` becomes the option `--results`."""
+    """A file of the format; the name `results` becomes the option `--results`.
+
+    `fits` says whether a file looks like it, for `import auto`.
+    """
 
     name: str
     help: str
     required: bool = True
+    fits: Fits = never
 
 
 class Imported(NamedTuple):
@@ -40,17 +45,35 @@ class Imported(NamedTuple):
 
 
 class Importer(NamedTuple):
-    """A foreign format; `read` takes the files by the names of their options."""
+    """A foreign format; `read` takes the files by the names of their options.
+
+    Of the options in `needs_one_of`, which are not required, one must be given.
+    """
 
     name: str
     help: str
     options: tuple[ImportOption, ...]
     read: Callable[[Mapping[str, Source]], Imported]
+    needs_one_of: tuple[str, ...] = ()
+
+    def missing(self, given: Collection[str]) -> str | None:
+        """The option that is missing, as it would be written."""
+        required = [option.name for option in self.options if option.required and option.name not in given]
+        if required:
+            return f"--{required[0]}"
+        if self.needs_one_of and not set(self.needs_one_of) & set(given):
+            return " or ".join(f"--{name}" for name in self.needs_one_of)
+        return None
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """The names of its files."""
+        return tuple(option.name for option in self.options)
 
     @property
     def joins_files(self) -> bool:
-        """Whether results and what is expected of them come in two files."""
-        return sum(option.required for option in self.options) > 1
+        """Whether results and what is expected of them can come in two files."""
+        return len(self.options) > 1
 
 
 def golden_entry(source: Source, line: int, fields: Json) -> Json:
@@ -59,7 +82,7 @@ def golden_entry(source: Source, line: int, fields: Json) -> Json:
         field: value for field, value in fields.items() if value is not None and value not in ("", [], {})
     }
     problems: list[Problem] = []
-    check_entries([Entry(entry, line, {})], problems)
+    list(check_entries([Entry(entry, line, {})], problems))
     if problems:
         raise source.error(line, problems[0].text)
     return entry

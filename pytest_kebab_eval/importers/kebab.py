@@ -9,6 +9,7 @@ import msgspec
 
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
 from pytest_kebab_eval.importers.records import UniqueIds, decode
+from pytest_kebab_eval.importers.samples import has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.store.results import decode_result
@@ -52,6 +53,8 @@ def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
 KEBAB = Importer(
     name="kebab",
     help="The results of kebab: one result_json a line.",
-    options=(ImportOption("results", "The per_query.jsonl of the run."),),
+    options=(
+        ImportOption("results", "The per_query.jsonl of the run.", fits=has_keys("query_id", "hits_top_k")),
+    ),
     read=_read,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -74,6 +74,14 @@ def decode(source: Source, number: int, data: bytes, decoder: msgspec.json.Decod
         raise source.error(number, f"this is not JSON: {brief(str(error), 120)}") from None
     except RecursionError:
         raise source.error(number, "this is nested too deeply") from None
+
+
+def parsed_json(text: str) -> Any:
+    """The JSON value that the text is; None if it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
 
 
 def distinct_texts(given: Iterable[Id] | None) -> list[str]:

@@ -67,8 +67,8 @@ class Source:
             line = bytes(error.object).count(b"\n", 0, error.start) + 1
             raise self.error(line, "this is not UTF-8 text") from None
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """The lines that are not blank, with their numbers; all are UTF-8."""
+    def lines(self, *, with_blank: bool = False) -> Iterator[tuple[int, bytes]]:
+        """The lines with their numbers, without blank ones unless asked for; all are UTF-8."""
         number = 0
         with self._opened() as stream, self._read_errors():
             while line := stream.readline(IMPORTED_LINE + 1):
@@ -79,7 +79,7 @@ class Source:
                     line = self._checked_start(line)
                 if not line.isascii():
                     self._check_encoding(number, line)
-                if line and not line.isspace():
+                if with_blank or (line and not line.isspace()):
                     yield number, line
 
     @contextmanager

@@ -1,11 +1,14 @@
-"""A file of TREC topics -> the text of each: SGML (`<top> <num> … <title> …`), or `id<TAB>text` a line."""
+"""A file of topics -> the text of each: SGML (`<top> <num> … <title> …`), `id<TAB>text` a line, or JSONL."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from pytest_kebab_eval.importers.joining import Ids, nothing_alike
+from pytest_kebab_eval.importers.records import Id, decode
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.text import brief
 
@@ -59,9 +62,31 @@ def _judged_id(topic_id: str, judged: Ids) -> str:
 
 def _topics(source: Source) -> Iterator[Topic]:
     text = source.text()
+    if text.lstrip().startswith("{"):
+        return _from_json(source, text)
     if "<top>" in text.lower():
         return _from_sgml(source, text)
     return _from_lines(source, text)
+
+
+class _JsonTopic(msgspec.Struct):
+    """A query as BEIR (`_id`) or ir_datasets (`query_id`) write it; TREC's own have a title."""
+
+    beir_id: Id | None = msgspec.field(default=None, name="_id")
+    query_id: Id | None = None
+    text: str | None = None
+    title: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_JsonTopic)
+
+
+def _from_json(source: Source, text: str) -> Iterator[Topic]:
+    for line, row in enumerate(text.split("\n"), start=1):
+        if row.strip():
+            topic = decode(source, line, row.encode(), _decoder, "topic")
+            topic_id = topic.query_id if topic.beir_id is None else topic.beir_id
+            yield Topic(line, "" if topic_id is None else str(topic_id), topic.text or topic.title or "")
 
 
 def _from_sgml(source: Source, text: str) -> Iterator[Topic]:

@@ -17,6 +17,7 @@ from pytest_kebab_eval.importers.importer import (
 )
 from pytest_kebab_eval.importers.joining import Ids, Join
 from pytest_kebab_eval.importers.records import Id, distinct_texts, json_lines, required_id, unique_records
+from pytest_kebab_eval.importers.samples import has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.store.citations import chunk_citation
 from pytest_kebab_eval.store.hits import id_hit
@@ -103,10 +104,16 @@ def _answer(given: _Answer | None) -> Json | None:
 
 WFGY = Importer(
     name="wfgy",
-    help="A WFGY gold set and the traces of a guarded pipeline.",
+    help="Gold set and traces of WFGY, prompts for grounded answers.",
     options=(
-        ImportOption("gold", "The gold.jsonl: qid, question, answerable, gold_claim_substr, gold_citations."),
-        ImportOption("trace", "The trace.jsonl: qid, q, retrieved_ids, answer_json."),
+        ImportOption(
+            "gold",
+            "The gold.jsonl: qid, question, answerable, gold_claim_substr, gold_citations.",
+            fits=has_keys("gold_claim_substr"),
+        ),
+        ImportOption(
+            "trace", "The trace.jsonl: qid, q, retrieved_ids, answer_json.", fits=has_keys("retrieved_ids")
+        ),
     ),
     read=_read,
 )

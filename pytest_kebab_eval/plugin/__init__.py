@@ -77,9 +77,12 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     _refuse_runs_in_ini(config)
     sources = _sources(config)
-    if is_given(sources, "record"):
+    is_judged, is_recorded = is_given(sources, "run_a", "run_b"), is_given(sources, "record")
+    if is_judged and is_recorded:
+        _start_recorded_gate(config, sources)
+    elif is_recorded:
         _start_recording(config, sources)
-    if is_given(sources, "run_a", "run_b"):
+    elif is_judged:
         _start_judging(config, sources)
 
 
@@ -108,6 +111,14 @@ def _start_recording(config: pytest.Config, sources: Sources) -> None:
     check_ini_file(config)
     config.stash[RECORDING] = RecordingSession(config, sources)
     config.pluginmanager.register(config.stash[RECORDING], "kebab-eval-recording")
+
+
+def _start_recorded_gate(config: pytest.Config, sources: Sources) -> None:
+    from pytest_kebab_eval.plugin.recorded_gate import start_recorded_gate
+    from pytest_kebab_eval.plugin.rootdir import check_ini_file
+
+    check_ini_file(config)
+    config.stash[RECORDING], config.stash[SESSION] = start_recorded_gate(config, sources)
 
 
 def _sources(config: pytest.Config) -> Sources:

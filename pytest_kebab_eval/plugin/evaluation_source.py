@@ -6,6 +6,7 @@ reads a database, and the controller has the report to store and to write.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -16,9 +17,10 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.plugin.usage import usage_errors
+from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.text import brief, printable, safe_lines
+from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path
 
 WORKER_KEY = "kebab_eval"
 
@@ -57,10 +59,32 @@ class OwnEvaluation:
     def read_inputs(self) -> Inputs:
         """Read what is compared; a usage error if anything is wrong with it."""
         if self._inputs is None:
-            metrics = _custom_metrics(self._config)
             with usage_errors():
-                self._inputs = find_inputs(self._settings, metrics)
+                self._inputs = self._find_inputs()
         return self._inputs
+
+    def _find_inputs(self) -> Inputs:
+        return find_inputs(self._settings, custom_metrics(self._config))
+
+    def prepare(self, *, has_workers: bool) -> None:
+        """Check the input early; where xdist has workers, evaluate for them."""
+        self.read_inputs()
+        if has_workers:
+            self.evaluate()
+
+    def header_lines(self) -> Iterator[str]:
+        """What is compared, for the header of the session."""
+        inputs = self.read_inputs()
+        b = printable(inputs.run_b.run_id)
+        runs = f"A {printable(inputs.run_a.run_id)} → B {b}" if inputs.run_a else f"run {b} alone"
+        yield f"{runs} ({inputs.mode.value})"
+        yield golden_line(inputs.golden)
+        yield from (f"warning: {warning}" for warning in inputs.warnings)
+
+    def send_to_worker(self, node: Any) -> None:
+        """Give a worker that xdist is starting the evaluation."""
+        payload = WorkerPayload(tuple(self.load_golden().queries), self.evaluate())
+        node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
 
     def load_golden(self) -> GoldenSet:
         """The golden queries."""
@@ -115,19 +139,18 @@ class ReceivedEvaluation:
         return self._evaluation
 
 
-def send_to_worker(node: Any, source: EvaluationSource) -> None:
-    """Give a worker that xdist is starting the evaluation."""
-    payload = WorkerPayload(tuple(source.load_golden().queries), source.evaluate())
-    node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
-
-
 def received_evaluation(config: pytest.Config, settings: Settings) -> ReceivedEvaluation | None:
     """What the controller sent, in a worker of xdist."""
     data = getattr(config, "workerinput", {}).get(WORKER_KEY)
     return ReceivedEvaluation(settings, msgspec.json.decode(data, type=WorkerPayload)) if data else None
 
 
-def _custom_metrics(config: pytest.Config) -> dict[str, Any]:
+def golden_line(golden: GoldenSet) -> str:
+    """The golden file, for the header of the session."""
+    return f"golden {shown_path(golden.path)} ({counted(len(golden.queries), 'query')})"
+
+
+def custom_metrics(config: pytest.Config) -> dict[str, Any]:
     """The functions that the hooks `pytest_kebab_metrics` return, by name."""
     try:
         returned = config.hook.pytest_kebab_metrics()

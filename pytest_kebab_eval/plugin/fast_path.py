@@ -47,10 +47,14 @@ class FastPath:
         """Run the items, where only pytest itself would."""
         if will_run_items(session):
             self._freeze(session.items)
-            self._light.leave_out(HARMLESS)
-            self._follow(make_plan(self._config))
-            self._add_headings()
-        return self._run_items(session) if self._plan.shortcut is Shortcut.LOOP else None
+            self.prepare()
+        return self.run_items(session) if self._plan.shortcut is Shortcut.LOOP else None
+
+    def prepare(self) -> None:
+        """Find out how items can be run."""
+        self._light.leave_out(HARMLESS)
+        self._follow(make_plan(self._config))
+        self._add_headings()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -72,12 +76,12 @@ class FastPath:
         self._plan = plan
         self._light.reported = plan.reported
 
-    def _run_items(self, session: pytest.Session) -> bool:
+    def run_items(self, session: pytest.Session) -> bool:
         """Run the items as pytest does, but without calling hooks for those that take the fast path."""
         protocol = self._config.hook.pytest_runtest_protocol
         for number, item in enumerate(session.items):  # hooks may change the list meanwhile
             nextitem = session.items[number + 1] if number + 1 < len(session.items) else None
-            if not self._run_fast(item, nextitem):
+            if self._plan.shortcut is not Shortcut.LOOP or not self._run_fast(item, nextitem):
                 protocol(item=item, nextitem=nextitem)
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)

@@ -52,7 +52,15 @@ class GoldenFile(pytest.File):
 
 def file_nodeid(path: Path, config: pytest.Config) -> str:
     """The node id of the golden file."""
-    return safe_lines(printable(Path(os.path.relpath(path, config.rootpath)).as_posix()))
+    return safe_lines(printable(_from(config.rootpath, path).as_posix()))
+
+
+def _from(directory: Path, path: Path) -> Path:
+    """The path relative to a directory; whole, where they are on different drives."""
+    try:
+        return Path(os.path.relpath(path, directory))
+    except ValueError:
+        return path
 
 
 def item_name(query: GoldenQuery) -> str:

@@ -59,25 +59,25 @@ class LightProtocol:
         hook, nodeid, location = item.ihook, item.nodeid, item.location
         if self.reported.start_and_finish:
             hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
-        self._run_phases(item, nextitem)
+        self._run_phases(item, nextitem, hook)
         if self.reported.start_and_finish:
             hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
         return True
 
-    def _run_phases(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        if self._run_phase(item, "setup").passed:
-            self._run_phase(item, "call")
+    def _run_phases(self, item: pytest.Item, nextitem: pytest.Item | None, hook: Any) -> None:
+        if self._run_phase(item, hook, "setup").passed:
+            self._run_phase(item, hook, "call")
         is_over = item.session.shouldfail or item.session.shouldstop
-        self._run_phase(item, "teardown", nextitem=None if is_over else nextitem)
+        self._run_phase(item, hook, "teardown", nextitem=None if is_over else nextitem)
 
-    def _run_phase(self, item: pytest.Item, when: Phase, **more: Any) -> pytest.TestReport:
+    def _run_phase(self, item: pytest.Item, hook: Any, when: Phase, **more: Any) -> pytest.TestReport:
         phase = partial(self._hooks[when], item=item, **more)
         call = pytest.CallInfo.from_call(phase, when=when, reraise=_RERAISED)
         report: pytest.TestReport = self._hooks["makereport"](item=item, call=call)
         if when in self.reported.phases or not report.passed or report.sections:
-            item.ihook.pytest_runtest_logreport(report=report)
+            hook.pytest_runtest_logreport(report=report)
         if call.excinfo is not None and not isinstance(call.excinfo.value, pytest.skip.Exception):
-            item.ihook.pytest_exception_interact(node=item, call=call, report=report)
+            hook.pytest_exception_interact(node=item, call=call, report=report)
         return report
 
 

@@ -25,7 +25,7 @@ _QUIET = ("pytest_cov", "pytest_html", "pytest_randomly", "pytest_rerunfailures"
 _CLOSING_OPTIONS = ("setupshow", "setuponly", "setupplan", "trace")
 _OPTIONS_ON_FAILURE = ("usepdb", "maxfail", "stepwise")
 # To these packages an item is what its report of the call says; but not to one of pytest's modules.
-_LAST_REPORT_COUNTS = ("_pytest", "syrupy")
+_LAST_REPORT_COUNTS = ("_pytest", "syrupy", "pytest_rerunfailures")
 _LISTENERS = ("_pytest.junitxml",)
 _PRINTERS = ("_pytest.terminal", "_pytest.logging")
 _INDIFFERENT_TO_FAILURES = ("_pytest.faulthandler",)

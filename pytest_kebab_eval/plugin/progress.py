@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from pytest_kebab_eval.reports.wording import counted
@@ -44,6 +46,10 @@ class SessionProgress:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Keep what stopped the session: Ctrl-C, `pytest.exit`, or pytest itself."""
         self._stopped_by = excinfo.value
+
+    def expect(self, items: Iterable[pytest.Item]) -> None:
+        """Only these are to run."""
+        self._planned = {item.nodeid for item in items}
 
     def lose_worker(self) -> None:
         """A worker of xdist died, and with it what it knew."""

@@ -7,6 +7,8 @@ the whole run when the session ends.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,13 +32,14 @@ SHOWN_MISSING = 5
 class RecordingSession:
     """The plugin that is registered with `--kebab-record`."""
 
-    def __init__(self, config: pytest.Config, sources: Sources) -> None:
+    def __init__(self, config: pytest.Config, sources: Sources, *, is_judged: bool = False) -> None:
         self.recorder = Recording()
         self._config = config
         with usage_errors():
             sources.refuse_empty()
-            self._run_id: str = sources.read("record")
-            self._database = database_of(sources)
+            self.run_id: str = sources.read("record")
+            run_b_database = sources.read("db_b") if is_judged else None
+            self._database: Path = run_b_database or database_of(sources)
             self._golden_path = golden_of(sources)
             self._suite: str = sources.read("suite") or "default"
             self._mask: tuple[str, ...] = sources.read("mask")
@@ -44,6 +47,7 @@ class RecordingSession:
         self._raised: dict[str, tuple[str, str]] = {}  # query id -> its text, what its test raised
         self._progress = SessionProgress()
         self._worker_error: str | None = None
+        self._is_stored: bool | None = None  # None: not tried yet
         self._message = Line("")
 
     def load_golden(self) -> GoldenSet:
@@ -53,6 +57,25 @@ class RecordingSession:
                 self._golden = load_golden_set(self._golden_path)
         return self._golden
 
+    def take_golden(self, golden: GoldenSet) -> None:
+        """Use these golden queries, which somebody else has read."""
+        self._golden = golden
+
+    def expect(self, items: Iterable[pytest.Item]) -> None:
+        """Only these tests are to run before the run is stored."""
+        self._progress.expect(items)
+
+    def store_whole(self, session: pytest.Session, exitstatus: int = 0) -> bool:
+        """Store the run if it is whole, once; whether it is stored."""
+        if self._is_stored is None:
+            self._is_stored = self._try_to_store(session, exitstatus)
+        return self._is_stored
+
+    @property
+    def message(self) -> str:
+        """What became of the run."""
+        return self._message.text
+
     # -- hooks -----------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
@@ -61,7 +84,7 @@ class RecordingSession:
         if not hasattr(self._config, "workerinput"):
             self._config.pluginmanager.register(self._progress, "kebab-eval-recording-progress")
             with usage_errors():
-                check_recordable(self._database, self._run_id)
+                check_recordable(self._database, self.run_id)
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Keep what a recording test raised, in case that nothing else is recorded for its query."""
@@ -83,12 +106,13 @@ class RecordingSession:
             self._receive(output)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Store the run; a worker of xdist sends what it recorded."""
+        """Store the run, or fail; a worker of xdist sends what it recorded."""
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput[WORKER_KEY] = self._recorded()
-        elif not self._config.option.collectonly:
-            self._finish(session, exitstatus)
+        elif not self._config.option.collectonly and not self.store_whole(session, exitstatus):
+            session.exitstatus = self._progress.exit_code(exitstatus)
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print what became of the run."""
         text, is_error = self._message.text, self._message.direction < 0
@@ -126,16 +150,16 @@ class RecordingSession:
 
     # -- storing ---------------------------------------------------------------------------------
 
-    def _finish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Store the run if it is whole; a run that was to be recorded and was not fails the session."""
+    def _try_to_store(self, session: pytest.Session, exitstatus: int) -> bool:
         try:
             missing = self._progress.what_is_missing(session, exitstatus)
             if missing:
                 raise StoreError(missing)
             self._store()
         except (KebabEvalError, OSError) as error:
-            self._message = Line(f"run {printable(self._run_id)} was not recorded{_reason(error)}", -1)
-            session.exitstatus = self._progress.exit_code(exitstatus)
+            self._message = Line(f"run {printable(self.run_id)} was not recorded{_reason(error)}", -1)
+            return False
+        return True
 
     def _store(self) -> None:
         if self._worker_error is not None:
@@ -144,12 +168,12 @@ class RecordingSession:
         if not self.recorder.rows:
             raise StoreError("no test recorded anything")
         path, config = self._database, self.recorder.config
-        with RunRecorder(path, self._suite, config, self._run_id, mask=self._mask) as run:
+        with RunRecorder(path, self._suite, config, self.run_id, mask=self._mask) as run:
             for query_id, data in self.recorder.rows:
                 run.record_json(query_id, data)
         recorded, missing = self._coverage()
         with_errors = f", {errored} of them with an error" if errored else ""
-        name = printable(self._run_id)
+        name = printable(self.run_id)
         self._message = Line(f"run {name}: {recorded} recorded in {shown_path(path)}{with_errors}{missing}")
 
     def _record_raised(self) -> int:

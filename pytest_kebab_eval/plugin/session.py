@@ -18,7 +18,6 @@ from pytest_kebab_eval.plugin.evaluation_source import (
     EvaluationSource,
     OwnEvaluation,
     received_evaluation,
-    send_to_worker,
 )
 from pytest_kebab_eval.plugin.failures import FailureReports
 from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
@@ -44,17 +43,28 @@ def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
         settings = resolve(sources)
     own = OwnEvaluation(config, settings)
     session = KebabSession(config, settings, received_evaluation(config, settings) or own)
-    register = config.pluginmanager.register
-    register(session, "kebab-eval-session")
-    register(FailureReports(), "kebab-eval-failures")
-    if uses_allure(config):
-        register(AllureResults(), "kebab-eval-allure")
+    config.pluginmanager.register(session, "kebab-eval-session")
+    register_results(config)
     FastPath(config, settings.golden.absolute()).register()
     if not hasattr(config, "workerinput"):
-        controller = Controller(config, settings, own)
-        register(controller, "kebab-eval-controller")
-        register(TerminalSummary(session, own, controller), "kebab-eval-summary")
+        register_controller(session, own)
     return session
+
+
+def register_results(config: pytest.Config) -> None:
+    """Register what shows failures to others, here and on workers."""
+    config.pluginmanager.register(FailureReports(), "kebab-eval-failures")
+    if uses_allure(config):
+        config.pluginmanager.register(AllureResults(), "kebab-eval-allure")
+
+
+def register_controller(session: KebabSession, source: OwnEvaluation) -> Controller:
+    """Register what works in the process that pytest was called in."""
+    register = session.config.pluginmanager.register
+    controller = Controller(session.config, session.settings, source)
+    register(controller, "kebab-eval-controller")
+    register(TerminalSummary(session, source, controller), "kebab-eval-summary")
+    return controller
 
 
 class KebabSession:
@@ -100,7 +110,7 @@ class KebabSession:
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GoldenFile | None:
         """Collect the golden file, where pytest comes across it."""
-        return GoldenFile.make(self, file_path, parent) if self._is_golden(file_path) else None
+        return GoldenFile.make(self, file_path, parent) if self.is_golden(file_path) else None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -113,10 +123,11 @@ class KebabSession:
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Evaluate before the first item asks for its verdict."""
         if will_run_items(session):
-            _mark_skipped(session.items, self.evaluate().verdicts)
+            mark_skipped(session.items, self.evaluate().verdicts)
         return (yield)
 
-    def _is_golden(self, path: Path) -> bool:
+    def is_golden(self, path: Path) -> bool:
+        """Whether it is the golden file, by whatever path."""
         golden = self.settings.golden
         try:
             return path.name == golden.name and path.samefile(golden)
@@ -124,7 +135,8 @@ class KebabSession:
             return False
 
 
-def _mark_skipped(items: Sequence[pytest.Item], verdicts: Mapping[str, Verdict]) -> None:
+def mark_skipped(items: Sequence[pytest.Item], verdicts: Mapping[str, Verdict]) -> None:
+    """Mark the items of queries that are in neither run."""
     for item in items:
         verdict = verdicts[item.query.id] if isinstance(item, QueryItem) else None
         if verdict and verdict.outcome is Outcome.SKIPPED:
@@ -147,14 +159,13 @@ class Controller:
     def pytest_sessionstart(self) -> None:
         """Check the input early; where xdist has workers, evaluate for them."""
         self._check_snapshot()
-        self._source.read_inputs()
-        if self._config.pluginmanager.hasplugin("dsession") and not self._config.option.collectonly:
-            self._source.evaluate()
+        has_workers = self._config.pluginmanager.hasplugin("dsession")
+        self._source.prepare(has_workers=has_workers and not self._config.option.collectonly)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Send the evaluation to a worker that is starting."""
-        send_to_worker(node, self._source)
+        self._source.send_to_worker(node)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

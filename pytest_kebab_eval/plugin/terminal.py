@@ -13,7 +13,6 @@ import pytest
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.evaluation import sorted_by_id
-from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
 from pytest_kebab_eval.plugin.golden_file import gate_name, item_name
@@ -23,7 +22,7 @@ from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_text import Line, query_lines, summary
 from pytest_kebab_eval.reports.publishing import ShownEvidence
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path
+from pytest_kebab_eval.text import brief, printable, safe_lines
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.session import Controller, KebabSession
@@ -44,7 +43,7 @@ class TerminalSummary:
 
     def pytest_report_header(self) -> list[str]:
         """Name what is compared."""
-        return [safe_lines(line) for line in _header_lines(self._source.read_inputs())]
+        return [safe_lines(f"kebab-eval: {line}") for line in self._source.header_lines()]
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Count the items that will not run."""
@@ -124,16 +123,6 @@ def _failed_items(terminal: pytest.TerminalReporter) -> set[str]:
     if terminal.config.pluginmanager.hasplugin(_ANNOTATES) and os.environ.get("GITHUB_ACTIONS") == "true":
         return set()
     return {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
-
-
-def _header_lines(inputs: Inputs) -> Iterator[str]:
-    b = printable(inputs.run_b.run_id)
-    runs = f"A {printable(inputs.run_a.run_id)} → B {b}" if inputs.run_a else f"run {b} alone"
-    yield f"kebab-eval: {runs} ({inputs.mode.value})"
-    golden = inputs.golden
-    yield f"kebab-eval: golden {shown_path(golden.path)} ({counted(len(golden.queries), 'query')})"
-    for warning in inputs.warnings:
-        yield f"kebab-eval: warning: {warning}"
 
 
 def _unreadable_lines(report: CompareReport) -> Iterator[Line]:

@@ -12,7 +12,7 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence, unread_evidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, StoreError
 from pytest_kebab_eval.evaluation import Evaluation, read_evidence, store
-from pytest_kebab_eval.files import append, write_whole
+from pytest_kebab_eval.files import append, has_name_in_other_case, write_whole
 from pytest_kebab_eval.history import HistoryPoint, history
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.targets import Matcher
@@ -23,7 +23,7 @@ from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.text import brief, file_name, printable, shown_path
+from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
 
@@ -65,12 +65,18 @@ def publish(
         path = Path(summary_file)
         with _step(f"cannot add to the step summary {shown_path(path)}", published):
             append(path, f"{render_markdown(context)}\n")
-    directory = settings.runs_dir / file_name(evaluation.report.run_b)
+    directory = _directory(settings.runs_dir, evaluation.report.run_b)
     with _step(f"cannot write the reports to {shown_path(directory)}", published):
         directory.mkdir(parents=True, exist_ok=True)
         source = ReportSource(settings, inputs, evaluation.report, context, briefs)
         _write_reports(directory, source, published)
     return published
+
+
+def _directory(runs_dir: Path, run_id: str) -> Path:
+    """Where the reports of a run go; not to the directory of a run that is named alike but for upper case."""
+    path = runs_dir / file_name(run_id)
+    return runs_dir / marked_file_name(run_id) if has_name_in_other_case(path) else path
 
 
 @contextmanager

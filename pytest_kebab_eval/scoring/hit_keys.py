@@ -21,14 +21,13 @@ class HitKeys:
 
     def __init__(self) -> None:
         self._keys = array("q")
-        self._starts = array("q")
         self._ends = array("q")
+        self._cleared: set[int] = set()
         self._gapped: dict[int, tuple[int, ...]] = {}  # the ranks of hits that are not 1, 2, 3, …
 
     def add(self, hits: Sequence[Hit]) -> None:
         """The hits of the next query."""
         ids = [hit.chunk_id or hit.doc_id or hit.doc_path for hit in hits]
-        self._starts.append(len(self._keys))
         self._keys.fromlist([*map(hash, ids)])
         self._ends.append(len(self._keys))
         if hits and hits[-1].rank != len(hits):
@@ -36,12 +35,14 @@ class HitKeys:
 
     def clear(self, row: int) -> None:
         """Forget the hits of a query."""
-        self._ends[row] = self._starts[row]
+        self._cleared.add(row)
         self._gapped.pop(row, None)
 
     def of(self, row: int) -> Ranked:
         """A query's hits, the best first."""
-        return Ranked(self._keys[self._starts[row] : self._ends[row]], self._gapped.get(row))
+        start = self._ends[row - 1] if row else 0
+        keys = self._keys[start : start if row in self._cleared else self._ends[row]]
+        return Ranked(keys, self._gapped.get(row))
 
     def without(self, ids: Iterable[str]) -> set[str]:
         """Which of these ids no hit of the run has."""

@@ -98,6 +98,10 @@ class Scorecard:
         """How a query did; None if the run has no result for it."""
         return self._scores.get(query_id)
 
+    def count_absent(self) -> int:
+        """How many golden queries the run has no result for."""
+        return sum(query_id not in self._scores for query_id in self._basis.slices)
+
     def only(self, query_ids: Collection[str]) -> Scorecard:
         """The same run over some of its queries."""
         part = Scorecard(self.run, self._basis, self.notes, self._scores, self._columns, self._hit_keys)
@@ -146,7 +150,7 @@ class Part:
     def __init__(self, card: Scorecard, rows: list[array[int]]) -> None:
         self._card = card
         self._rows = rows
-        self._sorted: dict[int, list[float]] = {}
+        self._sorted: dict[int, Column] = {}
         tally: Counter[QueryScore] = Counter()
         for group in rows:
             tally.update(map(card._in_rows.__getitem__, group))
@@ -169,15 +173,15 @@ class Part:
         measured = [pair for pair in zip(numbers, self._weights, strict=True) if pair[0] is not None]
         return Values([number for number, _ in measured], [weight for _, weight in measured])
 
-    def _measured(self, column: Column) -> list[float]:
+    def _measured(self, column: Column) -> Column:
         """A column's values in order, since percentiles of one column would each sort it."""
         known = self._sorted.get(id(column))
         if known is None:
-            known = list(chain.from_iterable(map(column.__getitem__, rows) for rows in self._rows))
-            if isnan(sum(known)):
-                known = [value for value in known if not isnan(value)]
-            known.sort()
-            self._sorted[id(column)] = known
+            found = list(chain.from_iterable(map(column.__getitem__, rows) for rows in self._rows))
+            if isnan(sum(found)):
+                found = [value for value in found if not isnan(value)]
+            found.sort()
+            known = self._sorted[id(column)] = array("d", found)  # a third of a list's memory
         return known
 
 
@@ -195,39 +199,42 @@ class Changes(NamedTuple):
 class Pairs:
     """The queries that two runs have in common, over all or within one slice."""
 
-    def __init__(self, a: Scorecard, b: Scorecard, part: str | None = None) -> None:
+    def __init__(
+        self, a: Scorecard, b: Scorecard, part: str | None = None, *, golden_only: bool = False
+    ) -> None:
         self._a, self._b = a, b
+        self._rows_a, self._rows_b = array("q"), array("q")
         slices = b._basis.slices
-        self._ids = [
-            query_id
-            for query_id in b._scores
-            if query_id in a._scores and (part is None or part in slices.get(query_id, _NO_SLICES))
-        ]
+        for query_id, row_a, row_b in _rows_in_both(a._scores, b._scores):
+            if part is None:
+                is_wanted = not golden_only or query_id in slices
+            else:
+                is_wanted = part in slices.get(query_id, _NO_SLICES)
+            if is_wanted:
+                self._rows_a.append(row_a)
+                self._rows_b.append(row_b)
+
+    def _scores(self) -> Iterator[tuple[QueryScore, QueryScore]]:
+        a, b = self._a._in_rows, self._b._in_rows
+        return zip(map(a.__getitem__, self._rows_a), map(b.__getitem__, self._rows_b), strict=True)
 
     @cached_property
     def _tally(self) -> Counter[tuple[QueryScore, QueryScore]]:
-        a, b = self._a._scores, self._b._scores
-        return Counter((a[query_id], b[query_id]) for query_id in self._ids)
-
-    def golden(self) -> Pairs:
-        """Without the queries that the golden file does not know."""
-        pairs = Pairs(self._a, self._b)
-        pairs._ids = [query_id for query_id in self._ids if query_id in self._b._basis.slices]
-        return pairs
+        return Counter(self._scores())
 
     def rankings(self) -> Iterator[tuple[str, Ranked | None, Ranked | None]]:
         """Each query with its hits in A and in B; None for both if it errored in both."""
-        rows_a, rows_b = self._rows
-        scores_a, scores_b = self._a._scores, self._b._scores
         of_a, of_b = self._a._hit_keys.of, self._b._hit_keys.of
-        for query_id in self._ids:
-            if scores_a[query_id].facts.errored and scores_b[query_id].facts.errored:
-                yield query_id, None, None
+        ids = list(self._b._scores)
+        rows = zip(self._rows_a, self._rows_b, self._scores(), strict=True)
+        for row_a, row_b, (score_a, score_b) in rows:
+            if score_a.facts.errored and score_b.facts.errored:
+                yield ids[row_b], None, None
             else:
-                yield query_id, of_a(rows_a[query_id]), of_b(rows_b[query_id])
+                yield ids[row_b], of_a(row_a), of_b(row_b)
 
     def with_values(
-        self, metrics: tuple[Metric, ...], values: Mapping[str, tuple[float | None, ...]]
+        self, metrics: tuple[Metric, ...], values: Iterable[tuple[str, tuple[float | None, ...]]]
     ) -> Scorecard:
         """A scorecard of these queries that has these values alone, in the order of the metrics."""
         b = self._b
@@ -235,7 +242,7 @@ class Pairs:
         basis = b._basis._replace(metrics=metrics, positions=positions)
         shared: dict[int, QueryScore] = {}
         scores = {}
-        for query_id, measured in values.items():
+        for query_id, measured in values:
             score = shared.get(id(measured))
             if score is None:
                 score = QueryScore(b._scores[query_id].facts, measured, positions)
@@ -244,7 +251,7 @@ class Pairs:
         return Scorecard(b.run, basis, b.notes, scores, {})
 
     def __bool__(self) -> bool:
-        return bool(self._ids)
+        return bool(self._rows_b)
 
     def changes(self, metric: Metric) -> Changes:
         """How the metric changed, query by query."""
@@ -267,16 +274,24 @@ class Pairs:
         before, after = self._a._columns.get(name), self._b._columns.get(name)
         if before is None or after is None:
             return Changes([], 0)
-        rows_a, rows_b = self._rows
-        pairs = [(before[rows_a[query_id]], after[rows_b[query_id]]) for query_id in self._ids]
+        pairs = zip(map(before.__getitem__, self._rows_a), map(after.__getitem__, self._rows_b), strict=True)
         measured = [pair for pair in pairs if not isnan(pair[0]) and not isnan(pair[1])]
         is_yes_no = all(value in _YES_NO for pair in measured for value in pair)
         return Changes([b - a for a, b in measured if a != b], len(measured), is_yes_no)
 
-    @cached_property
-    def _rows(self) -> tuple[dict[str, int], dict[str, int]]:
-        a, b = ({name: row for row, name in enumerate(card._scores)} for card in (self._a, self._b))
-        return a, b
+
+def _rows_in_both(a: Iterable[str], b: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """The queries that both have, in the order of B, each with its row in A and in B; usually the same."""
+    ids_a = list(a)
+    rows_a: dict[str, int] | None = None
+    for row_b, query_id in enumerate(b):
+        row_a: int | None = row_b
+        if row_b >= len(ids_a) or ids_a[row_b] != query_id:
+            if rows_a is None:
+                rows_a = {name: row for row, name in enumerate(ids_a)}
+            row_a = rows_a.get(query_id)
+        if row_a is not None:
+            yield query_id, row_a, row_b
 
 
 class Alike(NamedTuple):

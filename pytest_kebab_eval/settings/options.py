@@ -211,7 +211,8 @@ OPTIONS = (
     Option(
         "record",
         "text",
-        "record what the tests give to the fixture kebab_recorder as a run of this id",
+        "record what the tests give to the fixture kebab_recorder as a run of this id;"
+        " with --kebab-run-a, judge it when they have run",
         metavar="RUN_ID",
         has_ini=False,
         example="give the new run an id",

@@ -12,6 +12,7 @@ from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.settings.kinds import convert
 from pytest_kebab_eval.settings.options import BY_NAME
 from pytest_kebab_eval.settings.sources import Given, Sources
+from pytest_kebab_eval.text import brief
 
 DATABASE_NAME = "kebab.sqlite"
 
@@ -50,8 +51,9 @@ class Settings(NamedTuple):
 
 def resolve(sources: Sources) -> Settings:
     """One set of settings from all their sources; a value that makes no sense is a `SettingsError`."""
-    _check_runs(sources)
+    run_b = _run_b(sources)
     values = {name: sources.read(name) for name in BY_NAME if name in Settings._fields}
+    values["run_b"] = run_b
     for name in ("db_a", "db_b"):
         values[name] = values[name] or database_of(sources)
     if _is_same_file(values["db_a"], values["db_b"]):
@@ -68,13 +70,21 @@ def _is_same_file(path: Path, other: Path) -> bool:
         return False
 
 
-def _check_runs(sources: Sources) -> None:
-    runs = [sources.read(name) for name in ("run_a", "run_b")]
-    if runs[1] is None:
+def _run_b(sources: Sources) -> str:
+    """The candidate: the run that is named, or the run that this session records."""
+    _, named, recorded = (sources.read(name) for name in ("run_a", "run_b", "record"))
+    if named is None and recorded is None:
         raise SettingsError(
             "--kebab-run-a is given without --kebab-run-b; a comparison takes both"
             " (and --kebab-run-b alone judges that run by its gates)"
         )
+    if None not in (named, recorded) and named != recorded:
+        raise SettingsError(
+            f"--kebab-record {brief(recorded)} records the candidate, and {sources.value('run_b').source}"
+            f" names another one, {brief(named)}; leave one of them out"
+        )
+    run_b: str = recorded or named
+    return run_b
 
 
 def _annotates(annotations: str, environment: Mapping[str, str]) -> bool:

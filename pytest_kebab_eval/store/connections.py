@@ -52,7 +52,12 @@ def load_schema(connection: sqlite3.Connection, statement: str, parameters: tupl
 
 def database_uri(path: Path, mode: str) -> str:
     """The path as SQLite takes it with parameters."""
-    return f"{path.absolute().as_uri()}?{mode}"
+    return f"{_without_server(path.absolute().as_uri())}?{mode}"
+
+
+def _without_server(uri: str) -> str:
+    """SQLite takes the server of a Windows share, `file://server/share`, only as a part of the path."""
+    return uri if uri.startswith("file:///") else uri.replace("file://", "file:////", 1)
 
 
 def is_database(path: Path) -> bool:

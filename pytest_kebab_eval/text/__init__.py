@@ -110,8 +110,12 @@ def file_name(text: str) -> str:
 
 def file_name_in_any_case(text: str) -> str:
     """The text as a file name that no other text has, even where file names are alike in any case."""
-    name = file_name(text)
-    return name if text == text.lower() and "~" not in text else f"{name}~{_fingerprint(text)}"
+    return file_name(text) if text == text.lower() and "~" not in text else marked_file_name(text)
+
+
+def marked_file_name(text: str) -> str:
+    """The text as a file name, with a fingerprint of it at the end."""
+    return f"{file_name(text)}~{_fingerprint(text)}"
 
 
 def _fingerprint(text: str) -> str:

@@ -3,122 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from pytest_kebab_eval import load_golden_set
 from tests.builders import make_database, result
 from tests.integration.cli.calling import Called, call
+from tests.integration.cli.import_cases import CASES, TREC, Case
 
-
-def jsonl(*lines: Any) -> str:
-    return "".join(json.dumps(line) + "\n" for line in lines)
-
-
-class Case(NamedTuple):
-    """A format: good files by option, the queries they give, and bad files with the error for each."""
-
-    name: str
-    files: Mapping[str, str]
-    queries: list[str]
-    bad: tuple[tuple[Mapping[str, str], str], tuple[Mapping[str, str], str]]
-
-
-GOLD = {
-    "qid": "w1",
-    "question": "?",
-    "answerable": True,
-    "gold_claim_substr": ["a claim"],
-    "gold_citations": ["p1"],
-}
-TRACE = {
-    "qid": "w1",
-    "q": "?",
-    "retrieved_ids": ["p1"],
-    "answer_json": {"claim": "a claim", "citations": ["p1"]},
-}
-CASE = {
-    "id": "h1",
-    "question": "?",
-    "answerable": True,
-    "expected_key_facts": ["a fact"],
-    "gold_supports": [{"rel_path": "a.md", "heading_path": "Intro", "snippets": []}],
-}
-OUTCOME = {
-    "test_case_id": "h1",
-    "answer": "a fact",
-    "references": [],
-    "retrieved_chunks": [
-        {"chunk_id": "c1", "rel_path": "a.md", "heading_path": "Intro", "rank": 1, "text": "t"}
-    ],
-    "abstention": {"abstained": False},
-}
-SAMPLES = """\
-samples:
-  - id: e1
-    input: what?
-    expected_output: [d1]
-"""
-
-CASES = [
-    Case(
-        "kebab",
-        {"results": jsonl({"query_id": "k1", **result("c1")}, {"query_id": "k2", **result("c2")})},
-        ["k1", "k2"],
-        (
-            (
-                {"results": jsonl({"query_id": "k1", **result("c1")}) + "{oops\n"},
-                "results:2: this is not JSON: ",
-            ),
-            (
-                {"results": jsonl({"query_id": "k1", **result()}, {"query_id": "k1", **result()})},
-                "results:2: the id 'k1' is taken already, at line 1",
-            ),
-        ),
-    ),
-    Case(
-        "trec",
-        {"run": "t1 Q0 d1 0 2.5 x\nt2 Q0 d2 0 1.5 x\n", "qrels": "t1 0 d1 1\nt2 0 d1 1\n"},
-        ["t1", "t2"],
-        (
-            ({"run": "t1 Q0 d1 0 2.5 x\nt1 Q0 d2\n"}, "run:2: "),
-            ({"qrels": "t1 0 d1 1\nt1 0 d2 much\n"}, "qrels:2: "),
-        ),
-    ),
-    Case(
-        "wfgy",
-        {"gold": jsonl(GOLD), "trace": jsonl(TRACE)},
-        ["w1"],
-        (
-            ({"gold": jsonl(GOLD, GOLD)}, "gold:2: the id 'w1' is taken already, at line 1"),
-            ({"trace": jsonl(TRACE, {"retrieved_ids": ["p1"]})}, "trace:2: "),
-        ),
-    ),
-    Case(
-        "eval-harness",
-        {"dataset": SAMPLES, "outputs": '{"outputs": {"e1": ["d1", "d2"]}}'},
-        ["e1"],
-        (
-            ({"dataset": SAMPLES + "  - id: e1\n    input: again?\n"}, "dataset:5: "),
-            ({"outputs": '{"outputs": {"e1": \n oops'}, "outputs:2: "),
-        ),
-    ),
-    Case(
-        "helloworld",
-        {"eval-set": jsonl(CASE), "results": jsonl(OUTCOME)},
-        ["h1"],
-        (
-            ({"eval-set": jsonl(CASE) + "\n[]\n"}, "eval-set:3: "),
-            ({"results": jsonl(OUTCOME, {"answer": "a fact"})}, "results:2: "),
-        ),
-    ),
-]
 EACH_FORMAT = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 EACH_BAD_FILE = pytest.mark.parametrize(
     ("case", "bad", "says"),
@@ -128,7 +25,6 @@ EACH_BAD_FILE = pytest.mark.parametrize(
         for number, bad in enumerate(case.bad)
     ],
 )
-TREC = CASES[1]
 
 
 @pytest.fixture
@@ -294,7 +190,20 @@ def test_a_file_that_is_not_given_is_wrong_use(db: Path, missing: str) -> None:
 
 
 def test_an_unknown_format_is_wrong_use(db: Path) -> None:
-    assert call("import", "beir", "--db", db).code == 2
+    assert call("import", "excel", "--db", db).code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "is_what"),
+    [
+        ("wfgy", "prompts for grounded answers"),
+        ("eval-harness", "a Laravel package"),
+        ("helloworld", "over notes"),
+    ],
+)
+def test_the_help_says_what_formats_are_that_few_know(name: str, is_what: str) -> None:
+    lines = [line.split() for line in call("import", "--help").lines]
+    assert any(words[:1] == [name] and is_what in " ".join(words) for words in lines)
 
 
 def test_an_import_has_no_commit(db: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+import os
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.builders import aggregate_of
 from tests.integration.conftest import GOLDEN, Project
 
 
@@ -86,3 +88,35 @@ def test_pytests_own_options_work_with_our_items(project: Project, flag: str) ->
     outcome = project.pytest(*flag.split(" "), b="A2")
     assert outcome.ret == pytest.ExitCode.OK
     outcome.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+# -- plugins that have syrupy's options, as pytest-snapshot and snapshottest do --------------------
+
+
+@pytest.fixture
+def _snapshot_plugin(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.pytester.makepyfile(
+        other_snapshots="""
+        def pytest_addoption(parser):
+            parser.addoption("--snapshot-update", action="store_true")
+        """
+    )
+    monkeypatch.setenv("PYTHONPATH", str(project.path), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("_snapshot_plugin")
+def test_beside_a_plugin_with_syrupys_options_pytest_does_not_start(project: Project) -> None:
+    outcome = project.pytest_subprocess("-p", "other_snapshots")
+    assert outcome.ret != pytest.ExitCode.OK
+    outcome.stderr.fnmatch_lines(["*--snapshot-update*"])
+
+
+@pytest.mark.usefixtures("_snapshot_plugin")
+def test_without_syrupy_all_but_the_snapshot_works_beside_such_a_plugin(project: Project) -> None:
+    outcome = project.pytest_subprocess(
+        "-p", "other_snapshots", "-p", "no:syrupy", "--snapshot-update", "--kebab-gate=hit@1>=0.9"
+    )
+    outcome.assert_outcomes(passed=1, failed=2)
+    outcome.stdout.fnmatch_lines([f"FAILED {GOLDEN}::query[[]q-002] - lost c2*"])
+    assert project.reports() == [f"runs/B/report.{form}" for form in ("html", "json", "md")]
+    assert aggregate_of(project.database, "B")

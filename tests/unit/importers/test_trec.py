@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import InputError
-from pytest_kebab_eval.importers import trec
+from pytest_kebab_eval.importers import columns
 from tests.unit.importers.test_import_run import Brought, bring, refusal
 
 QRELS = "t1 0 d1 1\n"
@@ -93,7 +93,7 @@ def test_a_run_larger_than_what_is_held_gives_the_same(
 ) -> None:
     rows = [f"t{topic} d{number} {number * 37 % 100}" for number in range(50) for topic in range(7)]
     expected = [f"d{number}" for number in sorted(range(50), key=lambda number: -(number * 37 % 100))]
-    monkeypatch.setattr(trec, "MAX_BYTES_IN_MEMORY", 200)
+    monkeypatch.setattr(columns, "MAX_BYTES_IN_MEMORY", 200)
     brought = imported(tmp_path, run_file(*rows))
     assert [ranking(brought, f"t{topic}") for topic in range(7)] == [expected] * 7
 
@@ -218,7 +218,7 @@ def test_a_bad_line_of_the_qrels_is_named(tmp_path: Path, third: str, why: str) 
 def test_a_repeated_docno_is_found_also_where_the_topic_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trec, "MAX_BYTES_IN_MEMORY", 10)
+    monkeypatch.setattr(columns, "MAX_BYTES_IN_MEMORY", 10)
     files = {"run.txt": run_file("t1 d1 1", "t2 d1 1", "t2 d2 1", "t1 d1 1"), "qrels.txt": QRELS}
     assert refusal(tmp_path, "trec", files) == ("run.txt:4: topic 't1' has the docno 'd1' already, at line 1")
 

@@ -142,7 +142,7 @@ def test_an_aggregate_of_some_queries_is_that_of_a_run_with_no_others(
 @given(pairs)
 def test_significance_is_that_of_the_changes_query_by_query(asked_pairs: list[Pair]) -> None:
     a, b = scorecards(asked_pairs)
-    found = compare_totals((), a, b, {}).significance
+    found = compare_totals(a, b, {}).significance
     changes = [float(reciprocal(pair.b)) - float(reciprocal(pair.a)) for pair in asked_pairs]
     is_yes_no = {reciprocal(asked) for pair in asked_pairs for asked in (pair.a, pair.b)} <= {0, 1}
     expected = paired_significance([change for change in changes if change], len(changes), yes_no=is_yes_no)

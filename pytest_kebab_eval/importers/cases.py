@@ -1,0 +1,117 @@
+"""Questions with what was retrieved, answered and expected, one a row -> a run and its golden queries.
+
+A row without an id of its own gets one that is made of its question; a question that is there again gets a
+number after it. A reference answer is text that an answer, and a retrieved passage, should contain. Where
+passages are expected by their texts, those that were retrieved are known by their texts, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pytest_kebab_eval.importers.importer import Imported, Json, golden_entry, result_json
+from pytest_kebab_eval.importers.joining import Ids, Join
+from pytest_kebab_eval.importers.passages import Passage, distinct, hit, text_id
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.text import printable
+
+
+class Case(NamedTuple):
+    """A row: the question, and what is known of it.
+
+    `rules` are more golden fields, `more` those of a result.
+    """
+
+    line: int
+    question: str
+    id: str | None = None
+    retrieved: tuple[Passage, ...] = ()
+    answer: str | None = None
+    expected: tuple[Passage, ...] = ()
+    references: tuple[str, ...] = ()
+    rules: Mapping[str, Any] = {}
+    more: Mapping[str, Any] = {}
+
+    @property
+    def expects_texts(self) -> bool:
+        """Whether passages are expected that have no id of their own."""
+        return any(passage.is_known_by_text for passage in self.expected)
+
+
+def imported_cases(
+    results: Source, cases: Iterable[Case], dataset: Source | None = None, expected: Iterable[Case] = ()
+) -> Imported:
+    """The run of all cases; what is expected is that of the dataset, or of the cases if there is none."""
+    golden: dict[str, Json] = {}
+    known: dict[str, str] = {}
+    by_text: set[str] = set()
+    if dataset:
+        for name, case in _with_ids(dataset, expected, {}):
+            golden[name] = _golden(dataset, name, case)
+            if case.expects_texts:
+                by_text.add(name)
+            if case.id:
+                known.setdefault(text_id(case.question, "q"), case.id)
+    if dataset and not golden:
+        raise dataset.error(None, "there are no rows in this file")
+    found = Ids(results, "question")
+    named = _with_ids(results, cases, known)
+    read = found.adding(_results(results, named, by_text, None if dataset else golden))
+    join = Join(found, Ids(dataset, "question", golden)) if dataset else None
+    return Imported(read, golden.values, {}, join)
+
+
+def _results(
+    source: Source, cases: Iterable[tuple[str, Case]], by_text: set[str], golden: dict[str, Json] | None
+) -> Iterator[tuple[str, bytes]]:
+    """The results as they are read; golden entries go into `golden`, if that is given."""
+    for name, case in cases:
+        if golden is not None:
+            golden[name] = _golden(source, name, case)
+        try:
+            yield name, _result(name, case, by_text=case.expects_texts or name in by_text)
+        except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
+            raise source.error(case.line, "this has a character that is not Unicode text") from None
+
+
+def _with_ids(source: Source, cases: Iterable[Case], known: Mapping[str, str]) -> Iterator[tuple[str, Case]]:
+    """The cases with their ids: their own, or that of the question in a dataset (`known`), or a new one."""
+    lines: dict[str, int] = {}
+    for case in cases:
+        if not case.question.strip() and case.id is None:
+            raise source.error(case.line, "this row has no question")
+        made = text_id(case.question, "q")
+        name = case.id or known.get(made) or _free_id(made, lines)
+        if name in lines:
+            raise source.error(
+                case.line, f"the id '{printable(name)}' is taken already, at line {lines[name]}"
+            )
+        lines[name] = case.line
+        yield name, case
+
+
+def _free_id(name: str, taken: Mapping[str, int]) -> str:
+    number = 1
+    while (numbered := name if number == 1 else f"{name}-{number}") in taken:
+        number += 1
+    return numbered
+
+
+def _result(name: str, case: Case, *, by_text: bool) -> bytes:
+    retrieved = distinct(passage.by_text() for passage in case.retrieved) if by_text else case.retrieved
+    hits = [hit(rank, passage) for rank, passage in enumerate(retrieved, start=1)]
+    answer = None if case.answer is None else {"answer": case.answer, "grounded": True, "citations": []}
+    return result_json(name, case.question, hits, answer, **case.more)
+
+
+def _golden(source: Source, name: str, case: Case) -> Json:
+    references = [reference for reference in case.references if reference.strip()]
+    fields: Json = {
+        "id": name,
+        "query": case.question.strip() or name,
+        "expected_chunk_ids": [passage.id for passage in case.expected],
+        "expected_answer": references[0] if references else None,
+        "claims": references,
+    }
+    return golden_entry(source, case.line, fields | dict(case.rules))

@@ -1,0 +1,97 @@
+"""Datasets (JSON, CSV, JSONL) and test runs (JSON) of DeepEval.
+
+In CSV and JSONL, DeepEval joins the passages of a case with `|`, and splits them there when it reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_kebab_eval.importers.cases import Case, imported_cases
+from pytest_kebab_eval.importers.fields import first, measured, milliseconds, text_of
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
+from pytest_kebab_eval.importers.passages import Passage, passages
+from pytest_kebab_eval.importers.samples import Sample, has_keys
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.tables import TableRow, read_table
+
+_NAMES = ("testRunData", "testCases", "test_cases", "test_results", "goldens")
+_SEPARATOR = "|"
+_WITH_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
+
+
+def _read(sources: Mapping[str, Source]) -> Imported:
+    results, dataset = sources["results"], sources.get("dataset")
+    cases = (_case(results, row) for row in read_table(results, _NAMES))
+    expected = (_case(dataset, row) for row in read_table(dataset, _NAMES)) if dataset else ()
+    return imported_cases(results, cases, dataset, expected)
+
+
+def _case(source: Source, row: TableRow) -> Case:
+    values = row.values
+    question = values.get("input")
+    if not isinstance(question, str):
+        what = (
+            "a conversation; only single questions can be imported" if "turns" in values else "no test case"
+        )
+        raise source.error(row.line, f"this row has no 'input': it is {what}")
+    reference = text_of(first(values, ("expected_output", "expectedOutput")))
+    return Case(
+        line=row.line,
+        question=question,
+        retrieved=_passages(first(values, ("retrieval_context", "retrievalContext"))),
+        answer=text_of(first(values, ("actual_output", "actualOutput"))),
+        expected=_passages(values.get("context")),
+        references=(reference,) if reference else (),
+        more=measured(
+            elapsed_ms=milliseconds(first(values, ("completion_time", "completionTime"))),
+            cost_usd=first(values, ("token_cost", "tokenCost")),
+        ),
+    )
+
+
+def _passages(given: Any) -> tuple[Passage, ...]:
+    parts = given.split(_SEPARATOR) if isinstance(given, str) else given
+    if not isinstance(parts, list):
+        return ()
+    return passages([_with_source(part) for part in parts])
+
+
+def _with_source(part: Any) -> Any:
+    """A passage that names its source, which a dataset has as text, and a test run as an object."""
+    match = _WITH_SOURCE.fullmatch(part) if isinstance(part, str) else None
+    return {"source": match[1], "text": match[2]} if match else part
+
+
+def _is_results(sample: Sample) -> bool:
+    return _is_test_run(sample) or has_keys("input", "actual_output", "retrieval_context")(sample)
+
+
+def _is_test_run(sample: Sample) -> bool:
+    return not sample.top.isdisjoint(_NAMES)
+
+
+def _is_dataset(sample: Sample) -> bool:
+    return has_keys("input", "expected_output", "context")(sample) and not _is_test_run(sample)
+
+
+DEEPEVAL = Importer(
+    name="deepeval",
+    help="A test run or a dataset of DeepEval.",
+    options=(
+        ImportOption(
+            "results",
+            "A test run (JSON), or a dataset (JSON, CSV, JSONL): input, retrieval_context, …",
+            fits=_is_results,
+        ),
+        ImportOption(
+            "dataset",
+            "The dataset, if what is expected is in a file of its own.",
+            required=False,
+            fits=_is_dataset,
+        ),
+    ),
+    read=_read,
+)

@@ -1,0 +1,68 @@
+"""What `ir_datasets export` writes, as TSV or JSONL: judgments, and scored documents as a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from pytest_kebab_eval.importers.columns import JsonColumns, TabColumns, read_topics_of
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
+from pytest_kebab_eval.importers.rankings import ByTopic, Rankings, read_any_run
+from pytest_kebab_eval.importers.samples import Sample, has_keys, is_number_at, is_run, is_topics
+from pytest_kebab_eval.importers.sources import Source
+
+_QRELS = TabColumns(("query_id", "doc_id", "relevance", "iteration"), docno=1, value=2, optional=1)
+_JSON_QRELS = JsonColumns(("query_id", "doc_id", "relevance"), docno=1, value=2)
+_SCORED = TabColumns(("query_id", "doc_id", "score"), docno=1, value=2)
+_JSON_SCORED = JsonColumns(("query_id", "doc_id", "score"), docno=1, value=2)
+
+
+def _read(sources: Mapping[str, Source]) -> Imported:
+    return Rankings(
+        run=sources["run"],
+        read_run=_read_run,
+        qrels=sources["qrels"],
+        read_qrels=_read_qrels,
+        topics=sources.get("queries"),
+    ).imported()
+
+
+def _read_qrels(source: Source) -> AbstractContextManager[ByTopic]:
+    return read_topics_of(source, _JSON_QRELS if source.ending == ".jsonl" else _QRELS)
+
+
+def _read_run(source: Source) -> AbstractContextManager[ByTopic]:
+    if source.ending not in {".jsonl", ".tsv"}:
+        return read_any_run(source)
+    return read_topics_of(source, _JSON_SCORED if source.ending == ".jsonl" else _SCORED)
+
+
+def _is_qrels(sample: Sample) -> bool:
+    return has_keys("query_id", "doc_id", "relevance")(sample) or (
+        sample.has_tabs and len(sample.fields) in {3, 4} and is_number_at(sample, 2)
+    )
+
+
+def _is_run(sample: Sample) -> bool:
+    is_scored = sample.has_tabs and len(sample.fields) == 3 and is_number_at(sample, 2)
+    return is_scored or is_run(sample) or has_keys("query_id", "doc_id", "score")(sample)
+
+
+IR_DATASETS = Importer(
+    name="ir-datasets",
+    help="Judgments that ir_datasets exported, and a run.",
+    options=(
+        ImportOption(
+            "run", "The run: TREC's columns, .json as of ranx, or scoreddocs as .tsv or .jsonl.", fits=_is_run
+        ),
+        ImportOption(
+            "qrels",
+            "The judgments: query_id, doc_id, relevance, iteration, apart by tabs; or .jsonl.",
+            fits=_is_qrels,
+        ),
+        ImportOption(
+            "queries", "The queries' texts: id, tab, text; or JSONL.", required=False, fits=is_topics
+        ),
+    ),
+    read=_read,
+)

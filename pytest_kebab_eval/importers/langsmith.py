@@ -1,0 +1,109 @@
+"""The results of an experiment of LangSmith, and the examples of a dataset, as CSV, JSONL or JSON.
+
+Inputs, outputs and reference outputs are objects, or spread over columns (`inputs.question`), as in the SDK's
+own tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_kebab_eval.importers.cases import Case, imported_cases
+from pytest_kebab_eval.importers.fields import (
+    EXPECTED_PASSAGES,
+    answer_in,
+    first,
+    grouped,
+    measured,
+    milliseconds,
+    passages_in,
+    question_in,
+    references_in,
+    text_of,
+)
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
+from pytest_kebab_eval.importers.samples import TABLE, Sample, has_keys
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.tables import TableRow, read_table
+
+_EXAMPLE_ID = ("example_id", "reference_example_id")
+_REFERENCE = ("reference_outputs", "reference", "expected_outputs")
+_NAMES = ("results", "examples", "runs")
+
+
+def _read(sources: Mapping[str, Source]) -> Imported:
+    results, examples = sources["results"], sources.get("examples")
+    cases = (_case(results, row, has_examples=examples is not None) for row in read_table(results, _NAMES))
+    expected = (_example(examples, row) for row in read_table(examples, _NAMES)) if examples else ()
+    return imported_cases(results, cases, examples, expected)
+
+
+def _case(source: Source, row: TableRow, *, has_examples: bool) -> Case:
+    values = row.values
+    outputs = grouped(values, "outputs", "output")
+    reference = None if has_examples else grouped(values, *_REFERENCE)
+    return Case(
+        line=row.line,
+        question=_question(source, row),
+        id=text_of(first(values, _EXAMPLE_ID)),
+        retrieved=passages_in(outputs),
+        answer=answer_in(outputs),
+        expected=passages_in(reference, EXPECTED_PASSAGES),
+        references=references_in(reference),
+        more={"error": text_of(values.get("error")) or None, **_times(values)},
+    )
+
+
+def _example(source: Source, row: TableRow) -> Case:
+    """An example of a dataset; what it calls its outputs is what is expected."""
+    outputs = grouped(row.values, "outputs", "output")
+    return Case(
+        line=row.line,
+        question=_question(source, row),
+        id=text_of(first(row.values, ("id", *_EXAMPLE_ID))),
+        expected=passages_in(outputs, EXPECTED_PASSAGES),
+        references=references_in(outputs),
+    )
+
+
+def _question(source: Source, row: TableRow) -> str:
+    inputs = grouped(row.values, "inputs", "input")
+    if inputs is None:
+        raise source.error(row.line, "there is no 'inputs', nor a column like 'inputs.question'")
+    return question_in(inputs)
+
+
+def _times(values: Json) -> Json:
+    """How long the run took: the SDK's tables have seconds."""
+    return measured(elapsed_ms=milliseconds(first(values, ("execution_time", "latency"))))
+
+
+def _is_results(sample: Sample) -> bool:
+    """Inputs and outputs of runs, which know their example, or have its reference outputs beside them."""
+    prefixes = {key.partition(".")[0] for key in sample.keys if "." in key}
+    keys = (sample.keys | prefixes) if sample.kind in TABLE else frozenset()
+    return {"inputs", "outputs"} <= keys and not keys.isdisjoint((*_EXAMPLE_ID, *_REFERENCE, "run_type"))
+
+
+def _is_examples(sample: Sample) -> bool:
+    return has_keys("inputs", "outputs")(sample) and not _is_results(sample)
+
+
+LANGSMITH = Importer(
+    name="langsmith",
+    help="An experiment of LangSmith, and perhaps its dataset.",
+    options=(
+        ImportOption(
+            "results",
+            "CSV, JSONL or JSON: inputs, outputs, reference, or columns like inputs.question.",
+            fits=_is_results,
+        ),
+        ImportOption(
+            "examples",
+            "The dataset, if its reference outputs are not in the results.",
+            required=False,
+            fits=_is_examples,
+        ),
+    ),
+    read=_read,
+)

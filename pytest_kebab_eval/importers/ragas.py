@@ -1,0 +1,104 @@
+"""Datasets and results of Ragas, as CSV, JSONL or JSON; columns as since version 0.2, or as before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_kebab_eval.importers.cases import Case, imported_cases
+from pytest_kebab_eval.importers.fields import first, text_of
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
+from pytest_kebab_eval.importers.passages import as_list, passages
+from pytest_kebab_eval.importers.samples import TABLE, Sample
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.tables import TableRow, read_table
+
+_QUESTION = ("user_input", "question")
+_CONTEXTS = ("retrieved_contexts", "contexts")
+_ANSWER = ("response", "answer")
+_REFERENCE = ("reference", "ground_truth", "ground_truths")
+_EXPECTED = ("reference_contexts",)
+
+
+def _read(sources: Mapping[str, Source]) -> Imported:
+    results, testset = sources["results"], sources.get("testset")
+    cases = (_case(results, row) for row in read_table(results))
+    expected = (_expected(testset, row) for row in read_table(testset)) if testset else ()
+    return imported_cases(results, cases, testset, expected)
+
+
+def _case(source: Source, row: TableRow) -> Case:
+    values = row.values
+    if not any(name in values for name in (*_CONTEXTS, *_ANSWER, "retrieved_context_ids")):
+        raise source.error(
+            row.line, "there is no column 'retrieved_contexts' or 'response', nor 'contexts' or 'answer'"
+        )
+    return Case(
+        line=row.line,
+        question=_question(source, row),
+        retrieved=passages(first(values, _CONTEXTS), values.get("retrieved_context_ids")),
+        answer=text_of(first(values, _ANSWER)),
+        expected=passages(first(values, _EXPECTED), values.get("reference_context_ids")),
+        references=_references(values),
+    )
+
+
+def _expected(source: Source, row: TableRow) -> Case:
+    """A row of a test set; before version 0.2, its `contexts` are those that the question was made from."""
+    values = row.values
+    return Case(
+        line=row.line,
+        question=_question(source, row),
+        expected=passages(first(values, (*_EXPECTED, "contexts")), values.get("reference_context_ids")),
+        references=_references(values),
+    )
+
+
+def _question(source: Source, row: TableRow) -> str:
+    given = first(row.values, _QUESTION)
+    if isinstance(given, list):
+        raise source.error(
+            row.line, "this is a conversation of several turns; only single questions can be imported"
+        )
+    if not isinstance(given, str):
+        raise source.error(row.line, "there is no 'user_input', nor a 'question'")
+    return given
+
+
+def _references(values: Json) -> tuple[str, ...]:
+    return tuple(str(text) for text in as_list(first(values, _REFERENCE)) if text is not None)
+
+
+def _is_results(sample: Sample) -> bool:
+    """Columns of what was retrieved or answered; a test set of old has contexts, too, but no answer."""
+    keys = sample.keys if sample.kind in TABLE else frozenset()
+    if "user_input" in keys:
+        return not keys.isdisjoint({"retrieved_contexts", "retrieved_context_ids", "response"})
+    return {"question", "answer"} <= keys and not keys.isdisjoint(
+        {"contexts", "ground_truth", "ground_truths"}
+    )
+
+
+def _is_testset(sample: Sample) -> bool:
+    keys = sample.keys if sample.kind in TABLE else frozenset()
+    names = ({"user_input", "reference_contexts"}, {"question", "contexts", "ground_truth"})
+    return any(known <= keys for known in names) and not _is_results(sample)
+
+
+RAGAS = Importer(
+    name="ragas",
+    help="A dataset or results of Ragas.",
+    options=(
+        ImportOption(
+            "results",
+            "CSV, JSONL or JSON: user_input, retrieved_contexts, response, reference, …",
+            fits=_is_results,
+        ),
+        ImportOption(
+            "testset",
+            "The test set, if what is expected is in a file of its own.",
+            required=False,
+            fits=_is_testset,
+        ),
+    ),
+    read=_read,
+)

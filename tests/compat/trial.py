@@ -1,0 +1,133 @@
+"""The gate beside one plugin: a regression must fail with its messages, and no regression must pass."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from tests.compat.environments import ROOT, run
+from tests.compat.plugins import Plugin
+
+_FAILED = re.compile(r"^FAILED \S+::query\[(.+?)\] - (.+)$", re.MULTILINE)
+_OWN = {
+    "pytest.ini": "[pytest]\n",  # or that of this repository would be used
+    "own.py": "def one():\n    return 1\n",
+    "test_own.py": "import own\n\ndef test_one():\n    assert own.one() == 1\n",
+}
+
+
+class Session(NamedTuple):
+    """What a call of pytest came to."""
+
+    code: int
+    output: str
+    failed: frozenset[str]  # the names of failed items, as JUnit has them
+
+
+class Project:
+    """The bundled example, whose run `candidate` lost queries, with a test of its own."""
+
+    def __init__(self, directory: Path, python: Path, env: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self._python = python
+        self._env = env
+        shutil.rmtree(directory, ignore_errors=True)
+        build = "import sys, pathlib, build; build.build(pathlib.Path(sys.argv[1]))"
+        code, output = run(python, "-c", build, directory, cwd=ROOT / "examples" / "quickstart")
+        if code:
+            raise RuntimeError(output)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Add files of the user's."""
+        for name, text in {**_OWN, **files}.items():
+            (self.directory / name).write_text(text, encoding="utf-8")
+
+    def pytest(self, *args: str, b: str) -> Session:
+        """Judge run B against the baseline."""
+        runs = ("--kebab-run-a=baseline", f"--kebab-run-b={b}", "--junitxml=junit.xml")
+        junit = self.directory / "junit.xml"
+        junit.unlink(missing_ok=True)
+        call = ("-m", "pytest", "-rf", *runs, *args)
+        code, output = run(self._python, *call, cwd=self.directory, env=self._env)
+        return Session(code, output, frozenset(_failed_cases(junit)))
+
+    def written(self, pattern: str) -> str:
+        """The text of the files that a plugin wrote, without the escapes of HTML and JSON."""
+        texts = [path.read_text("utf-8") for path in sorted(self.directory.glob(pattern))]
+        return "\n".join(_unescaped(text) for text in texts)
+
+
+def _unescaped(text: str) -> str:
+    plain = html.unescape(html.unescape(text))
+    return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), plain).replace('\\"', '"')
+
+
+def _failed_cases(junit: Path) -> Iterator[str]:
+    if junit.exists():
+        for case in ElementTree.parse(junit).getroot().iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                yield str(case.get("name"))
+
+
+class Expected(NamedTuple):
+    """What the gate says without any other plugin: the messages of failing queries, by id."""
+
+    messages: Mapping[str, str]
+    failed: frozenset[str]
+
+
+def expected_outcome(project: Project) -> Expected:
+    """Judge both comparisons without another plugin, and check that they are what is needed here."""
+    project.write({})
+    lost, same = project.pytest(b="candidate"), project.pytest(b="baseline")
+    messages = dict(_FAILED.findall(lost.output))
+    if (lost.code, same.code, len(messages), len(lost.failed)) != (1, 0, 2, 2):
+        raise RuntimeError(f"the example is not as expected:\n{lost.output}\n{same.output}")
+    return Expected(messages, lost.failed)
+
+
+def differences(project: Project, plugin: Plugin, expected: Expected) -> Iterator[str]:
+    """What the gate does otherwise beside this plugin."""
+    project.write(plugin.files)
+    (project.directory / "out").mkdir(exist_ok=True)
+    same = project.pytest(*plugin.args, b="baseline")
+    if same.code != 0 or same.failed:
+        yield f"exit code {same.code} without a regression: {_last_line(same.output)}"
+    shutil.rmtree(project.directory / "out")
+    (project.directory / "out").mkdir()
+    lost = project.pytest(*plugin.args, b="candidate")
+    if lost.code != 1:
+        yield f"exit code {lost.code} with a regression: {_last_line(lost.output)}"
+    yield from _taken_out(lost, expected) if plugin.takes_out else _told(project, plugin, lost, expected)
+
+
+def _told(project: Project, plugin: Plugin, lost: Session, expected: Expected) -> Iterator[str]:
+    if lost.failed != expected.failed:
+        yield f"failed items {sorted(lost.failed)}, not {sorted(expected.failed)}"
+    for query_id, message in expected.messages.items():
+        if message not in lost.output:
+            yield f"the message of {query_id} is not in the terminal"
+        if plugin.output and message not in project.written(plugin.output):
+            yield f"the message of {query_id} is not in {plugin.output}"
+
+
+def _taken_out(lost: Session, expected: Expected) -> Iterator[str]:
+    if not any(f"query[{query_id}]" in lost.output for query_id in expected.messages):
+        yield "no failing query is named in the terminal"
+
+
+def _last_line(output: str) -> str:
+    return output.strip().rpartition("\n")[2]
+
+
+def clash(project: Project) -> Iterator[str]:
+    """Beside a plugin with syrupy's options, pytest does not start: a failure, never a pass."""
+    project.write({})
+    session = project.pytest(b="candidate")
+    if session.code == 0:
+        yield "pytest passed beside a plugin that has syrupy's options"

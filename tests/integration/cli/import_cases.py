@@ -1,0 +1,370 @@
+"""A small run in every format that can be imported: good files, damaged ones, and bad ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pytest_kebab_eval.importers.passages import text_id
+from tests.builders import result
+
+Files = Mapping[str, str]
+
+
+def jsonl(*lines: Any) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+class Case(NamedTuple):
+    """A format: good files by option, the queries they give, and bad files with the error for each.
+
+    With the files of `damaged`, the queries `lost` have lost something.
+    """
+
+    name: str
+    files: Files
+    queries: list[str]
+    bad: tuple[tuple[Files, str], tuple[Files, str]]
+    damaged: Files
+    lost: list[str]
+
+
+# -- rankings ------------------------------------------------------------------------------------
+
+RUN = "t1 Q0 d1 0 2.5 x\nt2 Q0 d2 0 1.5 x\n"
+DAMAGED_RUN = "t1 Q0 d9 0 2.5 x\nt2 Q0 d2 0 1.5 x\n"
+TREC = Case(
+    "trec",
+    {"run": RUN, "qrels": "t1 0 d1 1\nt2 0 d1 1\n"},
+    ["t1", "t2"],
+    (
+        ({"run": "t1 Q0 d1 0 2.5 x\nt1 Q0 d2\n"}, "run:2: "),
+        ({"qrels": "t1 0 d1 1\nt1 0 d2 much\n"}, "qrels:2: "),
+    ),
+    {"run": DAMAGED_RUN},
+    ["t1"],
+)
+RANX = Case(
+    "ranx",
+    {
+        "run": '{"t1": {"d1": 2.5, "d3": 1},\n "t2": {"d2": 1.5}}',
+        "qrels": '{"t1": {"d1": 1}, "t2": {"d2": 2}}',
+    },
+    ["t1", "t2"],
+    (
+        (
+            {"run": '{"t1": {"d1": 2.5},\n "t2": {"d2": "high"}}'},
+            "run:2: 'd2' of query 't2' has 'high' instead",
+        ),
+        (
+            {"qrels": '{"t1": {"d1": 1},\n "t2": ["d2"]}'},
+            "qrels:2: the file must be {query: {document: number}}",
+        ),
+    ),
+    {"run": '{"t1": {"d1": 2.5}, "t2": {"d7": 1.5}}'},
+    ["t2"],
+)
+BEIR = Case(
+    "beir",
+    {
+        "run": RUN,
+        "qrels": "query-id\tcorpus-id\tscore\nt1\td1\t1\nt2\td2\t1\n",
+        "queries": jsonl({"_id": "t1", "text": "one?"}, {"_id": "t2", "text": "two?", "metadata": {}}),
+        "corpus": jsonl(
+            {"_id": "d1", "title": "D", "text": "first"}, {"_id": "d2", "title": "", "text": "second"}
+        ),
+    },
+    ["t1", "t2"],
+    (
+        (
+            {"qrels": "query-id\tcorpus-id\tscore\nt1\td1\tmuch\n"},
+            "qrels:2: the score 'much' is not a finite number",
+        ),
+        ({"corpus": jsonl({"_id": "d1", "text": "first"}, {"text": "second"})}, "corpus:2: '_id' is missing"),
+    ),
+    {"run": DAMAGED_RUN},
+    ["t1"],
+)
+IR_DATASETS = Case(
+    "ir-datasets",
+    {"run": RUN, "qrels": "t1\td1\t1\t0\nt2\td2\t2\t0\n", "queries": "t1\tone?\nt2\ttwo?\n"},
+    ["t1", "t2"],
+    (
+        ({"qrels": "t1\td1\t1\t0\nt1\t\t1\t0\n"}, "qrels:2: an id is missing"),
+        ({"qrels": "t1\td1\t1\t0\nt2 d2\n"}, "qrels:2: there are 1 columns instead of 4 (query_id doc_id"),
+    ),
+    {"run": DAMAGED_RUN},
+    ["t1"],
+)
+
+# -- questions with passages and answers ---------------------------------------------------------
+
+PYTHON, PERL = text_id("Who made Python?", "q"), text_id("Who made Perl?", "q")
+ASKED = {  # a question -> what was retrieved, answered, and expected
+    "Who made Python?": (["Guido made Python.", "Snakes."], "It was Guido van Rossum.", "Guido van Rossum"),
+    "Who made Perl?": (["Larry made Perl.", "Pearls."], "It was Larry Wall.", "Larry Wall"),
+}
+
+
+def ragas(question: str, *, lost: bool = False) -> dict[str, Any]:
+    contexts, answer, reference = ASKED[question]
+    return {
+        "user_input": question,
+        "retrieved_contexts": contexts[1:] if lost else contexts,
+        "reference_contexts": contexts[:1],
+        "response": answer,
+        "reference": reference,
+        "faithfulness": 0.5,
+    }
+
+
+def deepeval(question: str, *, lost: bool = False) -> dict[str, Any]:
+    contexts, answer, reference = ASKED[question]
+    return {
+        "name": "test_case_0",
+        "input": question,
+        "actualOutput": answer,
+        "expectedOutput": reference,
+        "context": contexts[:1],
+        "retrievalContext": contexts[1:] if lost else contexts,
+        "completionTime": 1.5,
+        "success": True,
+    }
+
+
+def promptfoo(number: int, question: str, *, lost: bool = False) -> dict[str, Any]:
+    contexts, answer, reference = ASKED[question]
+    test = {
+        "vars": {"query": question, "context": contexts},
+        "assert": [
+            {"type": "icontains", "value": reference},
+            {"type": "llm-rubric", "value": "is polite"},
+        ],
+    }
+    return {
+        "promptIdx": 0,
+        "testIdx": number,
+        "testCase": test,
+        "provider": {"id": "openai:gpt-4.1", "label": ""},
+        "prompt": {"raw": question, "label": "{{query}}"},
+        "vars": test["vars"],
+        "response": {"output": "No idea." if lost else answer, "cached": False},
+        "error": "Expected output to contain" if lost else None,
+        "failureReason": 1 if lost else 0,
+        "success": not lost,
+        "latencyMs": 120,
+        "cost": 0.001,
+    }
+
+
+def promptfoo_file(*results: Any) -> str:
+    summary = {"version": 3, "timestamp": "2026-01-01T00:00:00.000Z", "prompts": [], "results": results}
+    return json.dumps({"evalId": "eval-1", "results": summary, "config": {}, "shareableUrl": None}, indent=2)
+
+
+def langsmith(number: int, question: str, *, lost: bool = False) -> dict[str, Any]:
+    contexts, answer, reference = ASKED[question]
+    found = [{"page_content": text, "metadata": {"source": "notes.md"}} for text in contexts]
+    return {
+        "inputs.question": question,
+        "outputs.answer": answer,
+        "outputs.documents": found[1:] if lost else found,
+        "error": None,
+        "reference.answer": reference,
+        "reference.contexts": contexts[:1],
+        "execution_time": 2.0,
+        "example_id": f"example-{number}",
+        "id": f"run-{number}",
+    }
+
+
+def langfuse(number: int, question: str, *, lost: bool = False) -> dict[str, Any]:
+    contexts, answer, _ = ASKED[question]
+    return {
+        "id": f"trace-{number}",
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "name": "qa",
+        "sessionId": None,
+        "input": {"question": question},
+        "output": {"answer": answer, "contexts": contexts[1:] if lost else contexts},
+    }
+
+
+def item(number: int, question: str) -> dict[str, Any]:
+    contexts, _, reference = ASKED[question]
+    return {
+        "id": f"item-{number}",
+        "datasetName": "notes",
+        "status": "ACTIVE",
+        "input": {"question": question},
+        "expectedOutput": {"answer": reference, "contexts": contexts[:1]},
+    }
+
+
+FIRST, SECOND = ASKED
+RAGAS = Case(
+    "ragas",
+    {"results": jsonl(ragas(FIRST), ragas(SECOND))},
+    sorted([PYTHON, PERL]),
+    (
+        (
+            {"results": jsonl(ragas(FIRST), {"user_input": "?"})},
+            "results:2: there is no column 'retrieved_contexts'",
+        ),
+        ({"results": jsonl(ragas(FIRST)) + "{oops\n"}, "results:2: this is not JSON: "),
+    ),
+    {"results": jsonl(ragas(FIRST), ragas(SECOND, lost=True))},
+    [PERL],
+)
+DEEPEVAL = Case(
+    "deepeval",
+    {"results": json.dumps({"testCases": [deepeval(FIRST), deepeval(SECOND)], "official": False})},
+    sorted([PYTHON, PERL]),
+    (
+        (
+            {"results": '{"testCases":\n[{"turns": []}]}'},
+            "results:2: this row has no 'input': it is a conversation",
+        ),
+        ({"results": '{"testCases":\n["x"]}'}, "results:2: number 1 of the list is no object"),
+    ),
+    {"results": json.dumps({"testCases": [deepeval(FIRST, lost=True), deepeval(SECOND)]})},
+    [PYTHON],
+)
+PROMPTFOO = Case(
+    "promptfoo",
+    {"results": promptfoo_file(promptfoo(0, FIRST), promptfoo(1, SECOND))},
+    sorted([PYTHON, PERL]),
+    (
+        (
+            {"results": promptfoo_file({"x": 1})},
+            "results:8: this is no result of promptfoo: it has no 'vars'",
+        ),
+        ({"results": '{"results": {"results":\n[{}, oops]}}'}, "results:2: this is not JSON: "),
+    ),
+    {"results": promptfoo_file(promptfoo(0, FIRST), promptfoo(1, SECOND, lost=True))},
+    [PERL],
+)
+LANGSMITH = Case(
+    "langsmith",
+    {"results": jsonl(langsmith(1, FIRST), langsmith(2, SECOND))},
+    ["example-1", "example-2"],
+    (
+        ({"results": jsonl(langsmith(1, FIRST), {"outputs.answer": "x"})}, "results:2: there is no 'inputs'"),
+        (
+            {"results": jsonl(langsmith(1, FIRST), langsmith(1, SECOND))},
+            "results:2: the id 'example-1' is taken already, at line 1",
+        ),
+    ),
+    {"results": jsonl(langsmith(1, FIRST, lost=True), langsmith(2, SECOND))},
+    ["example-1"],
+)
+LANGFUSE = Case(
+    "langfuse",
+    {
+        "traces": jsonl(langfuse(1, FIRST), langfuse(2, SECOND)),
+        "items": jsonl(item(1, FIRST), item(2, SECOND)),
+        "run-items": jsonl(*({"traceId": f"trace-{n}", "datasetItemId": f"item-{n}"} for n in (1, 2))),
+    },
+    ["item-1", "item-2"],
+    (
+        ({"traces": jsonl(langfuse(1, FIRST), {"id": "trace-2"})}, "traces:2: there is no 'input'"),
+        (
+            {"run-items": jsonl({"id": "x"}, {"id": "x"})},
+            "run-items:1: 'traceId' or 'datasetItemId' is missing",
+        ),
+    ),
+    {"traces": jsonl(langfuse(1, FIRST), langfuse(2, SECOND, lost=True))},
+    ["item-2"],
+)
+
+
+# -- formats of single projects ------------------------------------------------------------------
+
+GOLD = {
+    "qid": "w1",
+    "question": "?",
+    "answerable": True,
+    "gold_claim_substr": ["a claim"],
+    "gold_citations": ["p1"],
+}
+TRACE = {
+    "qid": "w1",
+    "q": "?",
+    "retrieved_ids": ["p1"],
+    "answer_json": {"claim": "a claim", "citations": ["p1"]},
+}
+CASE = {
+    "id": "h1",
+    "question": "?",
+    "answerable": True,
+    "expected_key_facts": ["a fact"],
+    "gold_supports": [{"rel_path": "a.md", "heading_path": "Intro", "snippets": []}],
+}
+CHUNK = {"chunk_id": "c1", "rel_path": "a.md", "heading_path": "Intro", "rank": 1, "text": "t"}
+OUTCOME = {
+    "test_case_id": "h1",
+    "answer": "a fact",
+    "references": [],
+    "retrieved_chunks": [CHUNK],
+    "abstention": {"abstained": False},
+}
+SAMPLES = """\
+samples:
+  - id: e1
+    input: what?
+    expected_output: [d1]
+"""
+WFGY = Case(
+    "wfgy",
+    {"gold": jsonl(GOLD), "trace": jsonl(TRACE)},
+    ["w1"],
+    (
+        ({"gold": jsonl(GOLD, GOLD)}, "gold:2: the id 'w1' is taken already, at line 1"),
+        ({"trace": jsonl(TRACE, {"retrieved_ids": ["p1"]})}, "trace:2: "),
+    ),
+    {"trace": jsonl(TRACE | {"retrieved_ids": ["p2"]})},
+    ["w1"],
+)
+EVAL_HARNESS = Case(
+    "eval-harness",
+    {"dataset": SAMPLES, "outputs": '{"outputs": {"e1": ["d1", "d2"]}}'},
+    ["e1"],
+    (
+        ({"dataset": SAMPLES + "  - id: e1\n    input: again?\n"}, "dataset:5: "),
+        ({"outputs": '{"outputs": {"e1": \n oops'}, "outputs:2: "),
+    ),
+    {"outputs": '{"outputs": {"e1": ["d2"]}}'},
+    ["e1"],
+)
+HELLOWORLD = Case(
+    "helloworld",
+    {"eval-set": jsonl(CASE), "results": jsonl(OUTCOME)},
+    ["h1"],
+    (
+        ({"eval-set": jsonl(CASE) + "\n[]\n"}, "eval-set:3: "),
+        ({"results": jsonl(OUTCOME, {"answer": "a fact"})}, "results:2: "),
+    ),
+    {"results": jsonl(OUTCOME | {"retrieved_chunks": [CHUNK | {"rel_path": "b.md"}]})},
+    ["h1"],
+)
+KEBAB = Case(
+    "kebab",
+    {"results": jsonl({"query_id": "k1", **result("c1")}, {"query_id": "k2", **result("c2")})},
+    ["k1", "k2"],
+    (
+        ({"results": jsonl({"query_id": "k1", **result("c1")}) + "{oops\n"}, "results:2: this is not JSON: "),
+        (
+            {"results": jsonl({"query_id": "k1", **result()}, {"query_id": "k1", **result()})},
+            "results:2: the id 'k1' is taken already, at line 1",
+        ),
+    ),
+    {"results": jsonl({"query_id": "k1", **result("c1")}, {"query_id": "k2", **result("c9")})},
+    ["k2"],
+)
+
+CASES = [
+    *(KEBAB, TREC, RANX, BEIR, IR_DATASETS),
+    *(RAGAS, DEEPEVAL, PROMPTFOO, LANGSMITH, LANGFUSE),
+    *(WFGY, EVAL_HARNESS, HELLOWORLD),
+]

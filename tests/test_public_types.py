@@ -1,0 +1,84 @@
+"""A conftest can import the type of everything that a fixture or a hook hands it from `pytest_kebab_eval`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import typing
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import pytest_kebab_eval
+from pytest_kebab_eval import CompareReport, GoldenSet, QueryResult, Recording, Run, plugin
+from pytest_kebab_eval.plugin import hookspecs
+from tests.test_packaging import PROJECT
+
+PUBLIC = set(pytest_kebab_eval.__all__)
+
+
+def functions(module: ModuleType, prefix: str) -> Iterator[ast.FunctionDef]:
+    tree = ast.parse(inspect.getsource(module))
+    return (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith(prefix))
+
+
+def names_in(annotation: ast.expr | None) -> set[str]:
+    assert annotation is not None
+    return {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}
+
+
+def own_types(module: ModuleType) -> set[str]:
+    """The names that a module imports from this package, for its annotations."""
+    tree = ast.parse(inspect.getsource(module))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {
+        name.name
+        for node in imports
+        if (node.module or "").startswith(pytest_kebab_eval.__name__)
+        for name in node.names
+    }
+
+
+def test_every_type_that_a_fixture_returns_is_public() -> None:
+    returned = {name for node in functions(plugin, "kebab_") for name in names_in(node.returns)}
+    assert {"GoldenSet", "Run", "Recording", "QueryComparison"} <= returned
+    assert (returned & own_types(plugin)) - PUBLIC == set()
+
+
+def test_every_type_that_a_hook_is_given_or_returns_is_public() -> None:
+    hooks = list(functions(hookspecs, "pytest_kebab_"))
+    annotations = [
+        note for node in hooks for note in (node.returns, *(arg.annotation for arg in node.args.args))
+    ]
+    named = {name for note in annotations for name in names_in(note)}
+    assert {"CompareReport", "GoldenQuery", "QueryResult"} <= named
+    assert (named & own_types(hookspecs)) - PUBLIC == set()
+
+
+def inner_types(kind: Any, seen: set[type]) -> set[type]:
+    """The types of this package that a value of this type leads to: by fields, properties and methods."""
+    for argument in typing.get_args(kind):
+        inner_types(argument, seen)
+    if isinstance(kind, type) and kind.__module__.startswith("pytest_kebab_eval") and kind not in seen:
+        seen.add(kind)
+        for inner in [*typing.get_type_hints(kind).values(), *returned_by(kind)]:
+            inner_types(inner, seen)
+    return seen
+
+
+def returned_by(kind: type) -> Iterator[Any]:
+    for name, member in inspect.getmembers(kind):
+        function = member.fget if isinstance(member, property) else member
+        if not name.startswith("_") and inspect.isfunction(function):
+            yield typing.get_type_hints(function).get("return")
+
+
+@pytest.mark.parametrize("kind", [CompareReport, GoldenSet, QueryResult, Run, Recording])
+def test_what_a_public_value_consists_of_is_public(kind: type) -> None:
+    assert {inner.__name__ for inner in inner_types(kind, set())} - PUBLIC == set()
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert pytest_kebab_eval.__version__ == PROJECT["version"]
