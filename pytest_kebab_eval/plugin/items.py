@@ -53,7 +53,7 @@ class KebabItem(pytest.Item):
         """How a failure is shown; by `--tb=line`, in one line."""
         if self.config.getoption("tbstyle", "auto") == "line":
             text = text.partition("\n")[0]
-        return FailureText(text, printable(str(self.path)), self.line)
+        return FailureText(safe_lines(text), printable(str(self.path)), self.line)
 
 
 class QueryItem(KebabItem):

@@ -34,6 +34,7 @@ class Listener:
             print("\\nHEARD", json.dumps([crash.message, crash.lineno, str(report.longrepr)]))
             data = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
             print("\\nSENT", json.dumps(data))
+            print("\\nBY_PYTEST", json.dumps(report._to_json()))
 """
 
 
@@ -106,6 +107,31 @@ def test_what_is_sent_is_the_same_from_the_fast_path(project: Project) -> None:
         )
     assert sent[0] == sent[1]
     assert sent[0]["longrepr"]["reprcrash"]["message"] == MESSAGE
+
+
+def test_what_is_sent_has_the_form_that_pytest_gives_it(project: Project) -> None:
+    several(project).pytester.makeconftest(LISTENS)
+    (sent,), (by_pytest,) = heard(project, word="SENT"), heard(project, word="BY_PYTEST")
+    assert sent["longrepr"] == by_pytest["longrepr"]
+    assert set(sent) - set(by_pytest) == {"$report_type", "$kebab_eval_failure"}
+
+
+SECTION = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        report.longrepr.addsection("more", "what a plugin adds")
+    return report
+"""
+
+
+def test_a_section_that_a_plugin_adds_arrives_too(project: Project) -> None:
+    pytest.importorskip("xdist")
+    several(project).pytester.makeconftest(SECTION)
+    project.pytest(*PLAIN, "-n", "2").stdout.fnmatch_lines([MESSAGE, "*-- more --*", "what a plugin adds"])
 
 
 @pytest.mark.parametrize("workers", WORKERS)
