@@ -82,7 +82,7 @@ def main(names: list[str]) -> int:
     """Print the table; 1 if anything differs."""
     failed = False
     for row in Compat().rows(names):
-        sys.stdout.write(f"{row.plugin:28} {row.version:14} {row.result}\n")
+        sys.stdout.write(f"{row.plugin:30} {row.version:14} {row.result}\n")
         sys.stdout.flush()
         failed |= row.failed
     return int(failed)
