@@ -201,7 +201,7 @@ def test_a_failing_query_that_a_conftest_took_out_fails_the_session(project: Pro
     for workers in ((), ("-n2",)):
         project.pytester.path.joinpath("kebab.sqlite").unlink()
         outcome = gate(recording(project, LOST), *workers)
-        outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run, such as query[[]q-002]:*"])
+        outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run*query[[]q-002]*"])
         assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
