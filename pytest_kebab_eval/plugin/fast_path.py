@@ -139,9 +139,10 @@ class FastPath:
 
 
 def will_run_items(session: pytest.Session) -> bool:
-    """Whether pytest's loop gets as far as running items."""
+    """Whether pytest's loop gets as far as running items, and not only their setups."""
     options = session.config.option
-    return not (options.collectonly or (session.testsfailed and not options.continue_on_collection_errors))
+    only_looks = options.collectonly or getattr(options, "setuponly", False)  # --setup-plan sets it, too
+    return not (only_looks or (session.testsfailed and not options.continue_on_collection_errors))
 
 
 def _is_marked(item: QueryItem) -> bool:

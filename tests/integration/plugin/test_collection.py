@@ -88,6 +88,16 @@ def test_collect_only_evaluates_and_writes_nothing(project: Project) -> None:
     assert dump(project.database) == before
 
 
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+def test_a_session_that_only_shows_setups_evaluates_and_writes_nothing(project: Project, option: str) -> None:
+    before = dump(project.database)
+    outcome = project.pytest(option)
+    assert outcome.ret == pytest.ExitCode.OK
+    outcome.stdout.no_fnmatch_line("*B lost*")
+    assert not project.reports()
+    assert dump(project.database) == before
+
+
 def test_an_item_is_located_at_the_line_of_its_entry(project: Project) -> None:
     project.golden.write_text("# a comment\n- id: one\n  query: x\n\n- query: y\n  id: two\n")
     project.pytester.makeconftest(
