@@ -35,7 +35,7 @@ def named_golden(config: pytest.Config, value: Any) -> Any:
 
 
 def _looks_golden(path: Path) -> bool:
-    """Whether a file is a list of entries with an `id` and a `query`; other plugins have YAML files, too."""
+    """Whether a file is a list of entries with an `id` or a `query`; other plugins have YAML files, too."""
     beginning = _BEGINNINGS.get(path.suffix.lower())
     if beginning is None or not path.is_file():
         return False
@@ -44,7 +44,7 @@ def _looks_golden(path: Path) -> bool:
             head = file.read(_HEAD)
     except OSError:
         return False
-    return bool(beginning.match(head)) and all(key.search(head) for key in _KEYS)
+    return bool(beginning.match(head)) and any(key.search(head) for key in _KEYS)
 
 
 def names_items(config: pytest.Config, golden: Path) -> bool:

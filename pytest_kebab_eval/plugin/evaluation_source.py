@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from pytest_kebab_eval.evaluation import Evaluation, evaluate
-from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.plugin.usage import usage_errors
@@ -87,8 +87,14 @@ class OwnEvaluation:
         node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
 
     def load_golden(self) -> GoldenSet:
-        """The golden queries."""
-        return self.read_inputs().golden
+        """The golden queries; with `--collect-only` also where something else of the input is wrong."""
+        try:
+            return self.read_inputs().golden
+        except pytest.UsageError:
+            if not self._config.option.collectonly:
+                raise
+        with usage_errors():
+            return load_golden_set(self._settings.golden)
 
     def load_gates(self) -> tuple[str, ...]:
         """The gates, as they were written."""

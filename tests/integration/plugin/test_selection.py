@@ -170,6 +170,13 @@ def test_a_golden_file_of_each_format_is_known_by_its_entries(project: Project, 
     assert project.node_ids(name) == [f"{name}::query[q-001]"]
 
 
+def test_a_mistyped_field_is_told_of_the_file_that_is_named(elsewhere: Project) -> None:
+    (elsewhere.path / "mine.yaml").write_text("- id: q-001\n  qury: x\n")
+    outcome = elsewhere.pytest("mine.yaml")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["*mine.yaml*", "*unknown field 'qury'*"])
+
+
 @pytest.mark.parametrize("args", [("mine.yaml", "--kebab-golden=other.yaml"), ("mine.yaml", "other.yaml")])
 def test_two_golden_files_are_wrong_use(elsewhere: Project, args: tuple[str, ...]) -> None:
     elsewhere.write_golden({"id": "q-001"}, at="other.yaml")
@@ -255,6 +262,14 @@ def test_a_test_of_each_query_has_the_error_too(project: Project) -> None:
     outcome.stdout.fnmatch_lines(["test_own.py::test_own", "*ERROR collecting test_each.py *", "*'quer'*"])
     outcome.stdout.no_fnmatch_line("*plugin/__init__.py*")
     outcome.assert_outcomes(errors=2)
+
+
+def test_a_wrong_run_does_not_hide_a_test_of_each_query(project: Project) -> None:
+    project.pytester.makepyfile(test_each="def test_each(kebab_query): pass")
+    project.make_database(other={})
+    outcome = project.pytest("--collect-only", "-q")
+    outcome.stdout.fnmatch_lines(["test_each.py::test_each[[]q-001]", f"*ERROR collecting {GOLDEN} *"])
+    outcome.assert_outcomes(errors=1)
 
 
 def test_an_editor_that_names_a_test_does_not_meet_the_golden_file(mixed: Project) -> None:
