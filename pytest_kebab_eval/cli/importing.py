@@ -124,7 +124,9 @@ def _import(
     print_line(made.run_id)
     if not allow_missing:
         tell_warnings(made.warnings)
-    golden = f", {made.golden} golden queries in {shown_path(golden_out)}" if golden_out else ""
+    golden = (
+        f", {counted(made.golden or 0, 'golden query')} in {shown_path(golden_out)}" if golden_out else ""
+    )
     tell(f"imported {counted(made.queries, 'query')} into {shown_path(Path(db))}{golden}")
 
 

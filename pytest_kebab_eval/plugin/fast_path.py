@@ -147,7 +147,12 @@ def will_run_items(session: pytest.Session) -> bool:
 
 def _is_marked(item: QueryItem) -> bool:
     """Whether somebody has marked the item, or what it is in; the golden file has one mark, `kebab`."""
-    return any(len(node.own_markers) > isinstance(node, GoldenFile) for node in item.iter_parents())
+    node: pytest.Item | pytest.Collector | None = item
+    while node is not None:
+        if len(node.own_markers) > isinstance(node, GoldenFile):
+            return True
+        node = node.parent
+    return False
 
 
 def _has_conftest(config: pytest.Config) -> bool:

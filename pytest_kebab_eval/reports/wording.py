@@ -78,11 +78,11 @@ def lost_queries(report: CompareReport) -> list[QueryComparison]:
 
 def failed_checks(report: CompareReport) -> list[QueryComparison]:
     """The queries that lost a check which counts as a failure, or that B has no result for."""
-    counted_checks = report.comparison.checks if report.comparison else ("error",)
+    counted_checks = {*(report.comparison.checks if report.comparison else ("error",))}
     return [
         query
         for query in report.per_query
-        if query.cause == "absent" or any(check in counted_checks for check in query.checks)
+        if query.cause == "absent" or (query.checks and not counted_checks.isdisjoint(query.checks))
     ]
 
 
@@ -131,7 +131,7 @@ def movement(report: CompareReport) -> str | None:
 
 def counted(number: int, noun: str) -> str:
     """`1 query`, `2 queries`."""
-    plural = {"query": "queries", "loss": "losses"}.get(noun, f"{noun}s")
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
 
 
