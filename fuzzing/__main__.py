@@ -12,7 +12,7 @@ from pathlib import Path
 from fuzzing import CORPUS, FINDINGS
 from fuzzing.findings import repeat_command
 from fuzzing.watching import Outcome, fuzz
-from fuzzing.worker import ENGINES, default_engine, limit_memory, load_target
+from fuzzing.worker import ENGINES, default_engine, limited_memory, load_target
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,9 +52,9 @@ def repeat(path: Path) -> int:
     target = load_target(path.absolute().parent.name, "mutator")
     with tempfile.TemporaryDirectory() as directory:
         execute = target.prepare(Path(directory))
-        limit_memory()
         try:
-            execute(path.read_bytes())
+            with limited_memory():
+                execute(path.read_bytes())
         except KebabEvalError as error:
             print(f"an error of the package, as it should be: {error}")
     print("no finding")

@@ -10,8 +10,8 @@ import importlib
 import importlib.util
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -125,12 +125,21 @@ def load_target(name: str, engine: str) -> Target:
     return found
 
 
-def limit_memory() -> None:
-    """An input that needs too much memory is a `MemoryError`, where the system can do that."""
-    with suppress(ImportError, ValueError, OSError):
+@contextmanager
+def limited_memory() -> Iterator[None]:
+    """In the block, an input that needs too much memory is a `MemoryError`, where the system can do that."""
+    try:
         import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    except ImportError:
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def main(arguments: list[str]) -> None:
@@ -138,11 +147,11 @@ def main(arguments: list[str]) -> None:
     order = Order.parse(arguments)
     target = load_target(order.target, order.engine)
     runner = Runner(target, order.directory, order.out)
-    limit_memory()
     run: Callable[[Runner, list[bytes], Order], None] = (
         run_atheris if order.engine == "atheris" else run_mutator
     )
-    run(runner, list(target.corpus()), order)
+    with limited_memory():
+        run(runner, list(target.corpus()), order)
 
 
 if __name__ == "__main__":

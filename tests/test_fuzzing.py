@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from fuzzing import MAX_MEMORY, shared, watching
 from fuzzing import __main__ as command
-from fuzzing import shared, watching
 from fuzzing.mutating import Mutator
 from fuzzing.targets import TARGETS, Target
 from fuzzing.watching import Outcome
-from fuzzing.worker import Order, Runner, run_mutator
+from fuzzing.worker import Order, Runner, limited_memory, run_mutator
 from pytest_kebab_eval.errors import InputError
 
 MUTATIONS = {"database-values": 15, "database-bytes": 15, "gates": 100}  # those that take longer
@@ -172,3 +172,11 @@ def test_a_finding_can_be_repeated(capsys: pytest.CaptureFixture[str], tmp_path:
     path.write_bytes(b"hit@5 is fine")
     assert command.main(["--repeat", str(path)]) == 0
     assert "an error of the package, as it should be: bad gate" in capsys.readouterr().out
+
+
+def test_the_limit_of_memory_ends_with_the_block() -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with limited_memory():
+        assert resource.getrlimit(resource.RLIMIT_AS)[0] == MAX_MEMORY
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
