@@ -29,6 +29,7 @@ WORKER_KEY = "kebab_left_out"
 MOST_NAMES_SHOWN = 5
 # Of pytest's own modules that take items out: those that can be asked again, and those that remember.
 _BY_EXPRESSION = ("_pytest.mark", "_pytest.main")  # -k, -m, --deselect
+_NOT_RUN = ("skip", "skipif", "xfail")
 _BY_LAST_RUN = ("_pytest.cacheprovider", "_pytest.stepwise")  # --lf, --sw
 
 
@@ -114,10 +115,22 @@ class Selection:
         kinds = Counter(map(type, planned.values()))
         queries = len(self._kebab.load_golden().queries) - kinds[QueryItem]
         gates = len(self._kebab.load_gates()) - kinds[GateItem]
-        if not (queries or gates):
-            return LeftOut()
-        failing = [name for name in _failing_names(self._kebab) if name not in planned]
-        return LeftOut(queries, gates, tuple(self._by_others(failing)))
+        failing = list(_failing_names(self._kebab))
+        by_others = list(self._by_others([name for name in failing if name not in planned]))
+        if self._ran_to_the_end():
+            by_others += [name for name in failing if name in planned and _was_passed_over(planned[name])]
+        return LeftOut(queries, gates, tuple(by_others))
+
+    def _ran_to_the_end(self) -> bool:
+        """Whether this process was to run all that is planned, and nothing stopped it."""
+        return not (hasattr(self._config, "workerinput") or self._was_stopped())
+
+    def _was_stopped(self) -> bool:
+        return bool(self._session and (self._session.shouldfail or self._session.shouldstop))
+
+    def planned_before_stop(self) -> list[str]:
+        """The node ids of what was to run, where `-x`, `--maxfail` or the like stopped the session."""
+        return [item.nodeid for item in self._planned] if self._was_stopped() else []
 
     def _by_others(self, names: Sequence[str]) -> Iterator[str]:
         """Of items that do not run, those that the user's selection would have kept."""
@@ -136,6 +149,11 @@ class Selection:
 
 def _ours(items: Sequence[pytest.Item]) -> list[KebabItem]:
     return [item for item in items if isinstance(item, KebabItem)]
+
+
+def _was_passed_over(item: KebabItem) -> bool:
+    """Whether an item that fails was never asked for its verdict, and nobody has marked it."""
+    return not item.has_run and not any(mark.name in _NOT_RUN for mark in item.iter_markers())
 
 
 def _failing_names(kebab: KebabSession) -> Iterator[str]:

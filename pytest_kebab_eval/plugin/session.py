@@ -164,7 +164,7 @@ class Controller:
         self._config = kebab.config
         self._settings = kebab.settings
         self._source = source
-        self._selection = selection
+        self.selection = selection
         self._exit_status = exit_status
 
     @pytest.hookimpl(tryfirst=True)
@@ -193,7 +193,7 @@ class Controller:
         """Store the aggregates and write the reports; an error there fails the session."""
         evaluation = None if self._kebab.reason_left_out else self._source.made
         if evaluation is not None:
-            self.left_out = self._left_out_by_workers or self._selection.find_left_out()
+            self.left_out = self._left_out_by_workers or self.selection.find_left_out()
         if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:
             self.published = self._publish(evaluation)
             if self.left_out.by_others:

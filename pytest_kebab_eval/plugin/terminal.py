@@ -19,6 +19,7 @@ from pytest_kebab_eval.plugin.snapshot import snapshot_lines
 from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_text import Line, query_lines, summary
 from pytest_kebab_eval.reports.publishing import ShownEvidence
+from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import brief, printable, safe_lines
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class TerminalSummary:
     def _print_summary(self, terminal: pytest.TerminalReporter, report: CompareReport) -> None:
         runs = [brief(run_id, 30) for run_id in (report.run_a, report.run_b) if run_id]
         terminal.section(safe_lines(f"kebab-eval: {' → '.join(runs)}"), sep="-")
-        for line in self._lines(report):
+        for line in (*self._lines(report), *self._stopped_lines(terminal)):
             terminal.write_line(safe_lines(line.text), **_COLOURS.get(line.direction, {}))
         for error in self._controller.published.errors:
             terminal.write_line(safe_lines(f"ERROR: {error}"), red=True, bold=True)
@@ -75,6 +76,15 @@ class TerminalSummary:
             yield Line("nothing was stored or written: the session was stopped", -1)
         elif report.run_a:
             yield from snapshot_lines(self._kebab.config, self._kebab.settings)
+
+    def _stopped_lines(self, terminal: pytest.TerminalReporter) -> Iterator[Line]:
+        """How much was still to run when the session was stopped."""
+        planned = self._controller.selection.planned_before_stop()
+        if planned:
+            reports = (report for reports in terminal.stats.values() for report in reports)
+            ran = {report.nodeid for report in reports if isinstance(report, pytest.TestReport)}
+            if left := len({*planned} - ran):
+                yield Line(f"not run: {counted(left, 'item')}, since the session was stopped")
 
     def _query_lines(self, report: CompareReport, verbosity: int) -> Iterator[Line]:
         if verbosity >= WITH_HITS:

@@ -92,3 +92,42 @@ def test_a_session_that_a_test_ends_with_code_0_fails(project: Project) -> None:
     outcome.stdout.fnmatch_lines(["*nothing was stored or written: the session was stopped"])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert project.reports() == []
+
+
+SWALLOWS = """
+    import pytest
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(item):
+        return True if "q-002" in item.name else None
+"""
+SHORTENS = """
+    import pytest
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(session):
+        session.items[:] = [item for item in session.items if "q-002" not in item.name]
+"""
+SKIPS = """
+    import pytest
+
+    def pytest_runtest_setup(item):
+        if "q-002" in item.name:
+            pytest.skip("not today")
+"""
+
+
+@pytest.mark.parametrize("conftest", [SWALLOWS, SHORTENS, SKIPS], ids=["protocol", "loop", "setup"])
+def test_a_failing_query_that_was_to_run_and_was_passed_over_fails_the_session(
+    project: Project, conftest: str
+) -> None:
+    project.pytester.makeconftest(conftest)
+    outcome = project.pytest()
+    outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run: query[[]q-002]; *"])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_session_that_stops_at_the_first_failure_says_how_much_was_left(project: Project) -> None:
+    outcome = project.pytest("-x", "--kebab-gate=mrr >= 0")
+    outcome.stdout.fnmatch_lines(["not run: 1 item, since the session was stopped"])
+    outcome.stdout.no_fnmatch_line("*did not run*")
