@@ -11,7 +11,7 @@ KILLS ?= 300
 FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults docs site sdist compat clean
+.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults docs site sdist compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -114,6 +114,16 @@ sdist: $(RELEASE_VENV)/.installed ## build the sdist and the wheel into dist, un
 	$(MAKE) -C "$$unpacked" test VENV=.venv
 
 PLUGINS ?=
+TOOLS_VENV := build/tools-venv
+$(TOOLS_VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS_VENV)
+	$(TOOLS_VENV)/bin/python -m pip --quiet install --upgrade 'pip>=25.1'
+	$(TOOLS_VENV)/bin/python -m pip --quiet install --editable . --group dev --group tools
+	@touch $@
+
+tools: $(TOOLS_VENV)/.installed ## import files of Ragas, DeepEval, LangSmith, ranx and ir_datasets, as these write them
+	$(TOOLS_VENV)/bin/python -m pytest -W default -rs tests/unit/importers/test_written_by_tools.py tests/unit/importers/test_rankings.py
+
 compat: $(VENV)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
 	$(BIN)/python -m tests.compat $(PLUGINS)
 
