@@ -204,7 +204,7 @@ def test_an_empty_name_of_a_database_is_wrong_use(project: Project) -> None:
 def test_a_command_that_is_stopped_says_so_and_exits_as_a_shell_would(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object) -> None:
+    def stop(*_: object, **more: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pytest_kebab_eval.cli.comparing.evaluate", stop)
