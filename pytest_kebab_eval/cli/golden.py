@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval import validation
 from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import exit_with, print_json, print_line, tell, tell_size, write_file
@@ -18,6 +17,7 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of, golden_of
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import printable, shown_path
+from pytest_kebab_eval.upkeep import validation
 
 
 @click.command()

@@ -14,7 +14,7 @@ from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import LockedChunk
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.validation import Kind, Locking, make_lock, validate
+from pytest_kebab_eval.upkeep.validation import Kind, Locking, make_lock, validate
 from tests.builders import Json, golden, line, make_database, result
 
 CORPUS = {"c1": ("d1", [line(start=1, end=9)]), "c2": ("d2", [line(start=3, end=4)])}

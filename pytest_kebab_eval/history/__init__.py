@@ -1,0 +1,5 @@
+"""The runs of a suite in order of time: how their metrics went."""
+
+from pytest_kebab_eval.history.trends import LAST_RUNS, HistoryPoint, history, history_point
+
+__all__ = ["LAST_RUNS", "HistoryPoint", "history", "history_point"]
