@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, guess_forma
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.store import shown_address, to_address
 from pytest_kebab_eval.text import shown_path
+from pytest_kebab_eval.text.progress import Progress, megabytes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -134,17 +134,17 @@ def _import(
 
 @contextmanager
 def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
-    """The files, with a progress bar over all their bytes on a terminal, unless one is standard input."""
-    if "-" in paths.values() or not sys.stderr.isatty():
+    """The files, with progress over all their bytes on a terminal, unless one is standard input."""
+    if "-" in paths.values():
         yield {name: Source(path) for name, path in paths.items()}
         return
     total = sum(Path(path).stat().st_size for path in paths.values() if Path(path).is_file())
     read = dict.fromkeys(paths, 0)
-    with click.progressbar(length=total, label="importing", file=sys.stderr) as bar:
+    with Progress("importing", total, shown=megabytes) as progress:
 
         def watched(name: str) -> Callable[[int], None]:
             def on_progress(done: int) -> None:
-                bar.update(done - read[name])
+                progress.advance(done - read[name])
                 read[name] = done
 
             return on_progress
