@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.store import aggregates, database
+from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import hit, make_database, result
 from tests.integration.conftest import Project
 from tests.integration.plugin.test_errors import printed
@@ -42,7 +42,7 @@ MODES = [[], ["-v"], ["-vv", "--junitxml=junit.xml", "--kebab-annotations=on"]]
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
     monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.store.tables import text_of
+from pytest_kebab_eval.store.plain import text_of
 
 _FIRST_ROW, _LAST_ROW = -(2**63), 2**63 - 1
 _AROUND = 1_000  # rows that are looked at before and after those of a run
