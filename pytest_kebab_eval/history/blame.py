@@ -120,7 +120,7 @@ def walk_suite(settings: Settings, golden: GoldenSet) -> Iterator[Walk]:
         chosen = [(database, database.with_config(run)) for run in runs if run.suite == suite]
         if not chosen:
             of = f" of the suite '{brief(suite)}'" if suite is not None else ""
-            raise InputError(f"{shown_path(settings.db_b)} holds no runs{of} yet; see kebab-eval runs")
+            raise InputError(f"{database.name} holds no runs{of} yet; see kebab-eval runs")
         yield Walk(chosen, Yardstick(settings, golden, _witnesses(chosen)))
 
 
