@@ -37,6 +37,7 @@ COMMANDS = (
         "golden:lock",
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
     ),
+    Deferred("noise", "noise:noise", "Tell from several runs of one configuration how much is noise."),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
     Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
@@ -53,7 +54,8 @@ COMMANDS = (
 def main() -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.
 
-    Runs are named by an id, a unique prefix of one, latest, latest~1, or commit:HASH. Data goes to standard
+    Runs are named by an id, a unique prefix of one, latest, latest~1, or commit:HASH; several of one side
+    with commas, or as commit:HASH*. Data goes to standard
     output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
     2 for wrong use; 130 or 141 where it was stopped, or its output closed.
     """

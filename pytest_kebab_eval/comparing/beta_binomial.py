@@ -51,7 +51,9 @@ def fit(sides: Sides) -> BetaBinomial:
         step = likelihood.step(*point)
         moved, better = point, value
         while max(map(abs, step)) > _NEAR:
-            moved = tuple(min(max(at + by, _LIMITS[0]), _LIMITS[1]) for at, by in zip(point, step, strict=True))
+            moved = tuple(
+                min(max(at + by, _LIMITS[0]), _LIMITS[1]) for at, by in zip(point, step, strict=True)
+            )
             better = likelihood.value(*moved)
             if better > value:
                 break
@@ -80,7 +82,9 @@ class _Likelihood:
     def __init__(self, sides: Sides) -> None:
         longest = max((runs for _, runs in sides), default=0)
         self._passes = [sum(n for (passed, _), n in sides.items() if passed > i) for i in range(longest)]
-        self._failures = [sum(n for (passed, runs), n in sides.items() if runs - passed > i) for i in range(longest)]
+        self._failures = [
+            sum(n for (passed, runs), n in sides.items() if runs - passed > i) for i in range(longest)
+        ]
         self._runs = [sum(n for (_, runs), n in sides.items() if runs > i) for i in range(longest)]
 
     def value(self, log_alpha: float, log_beta: float) -> float:

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_kebab_eval.comparing.beta_binomial import BetaBinomial, fit
 
@@ -33,6 +33,7 @@ class Tally(NamedTuple):
     n_a: int
     b: int
     n_b: int
+    jitters: bool = False  # runs of one side disagree in what is counted as one
 
     @property
     def drop(self) -> int:
@@ -42,11 +43,11 @@ class Tally(NamedTuple):
     @property
     def flips(self) -> bool:
         """Whether runs of one side disagree."""
-        return 0 < self.a < self.n_a or 0 < self.b < self.n_b
+        return self.jitters or 0 < self.a < self.n_a or 0 < self.b < self.n_b
 
     def reversed(self) -> Tally:
         """The same with failing for passing, so that a gain is a drop."""
-        return Tally(self.n_a - self.a, self.n_a, self.n_b - self.b, self.n_b)
+        return Tally(self.n_a - self.a, self.n_a, self.n_b - self.b, self.n_b, self.jitters)
 
 
 Tallies = Counter[Tally]  # how many queries have it
@@ -66,21 +67,29 @@ class CheckNoise:
         """The beta-binomial of this check; None where nothing flips."""
         return None if self.is_steady else fit(sides_of(self.tallies))
 
+    def disagreement(self) -> float | None:
+        """How often two runs of one side disagree on a query; None if no side has two runs."""
+        flips = next((mean for mean in self._means if mean.powers == (1, 1)), None)
+        return 2 * flips.total / flips.queries if flips else None
+
     def probabilities(self) -> dict[Tally, float]:
-        """How often noise alone makes a query do as badly; of a check that never flips, 0 for any drop."""
-        worse = [tally for tally in self.tallies if tally.drop > 0]
-        if self.is_steady:
-            return {tally: self._bound(tally) for tally in worse}
-        beta = fit(sides_of(self.tallies))
-        return {tally: min(1.0, max(beta.probability(*region(tally)), self._bound(tally))) for tally in worse}
+        """How often noise alone makes a query do as badly, for each way in which one did worse."""
+        fitted = self.fitted()
+        found = {}
+        for tally in (tally for tally in self.tallies if tally.drop > 0):
+            by_beta = fitted.probability(*region(tally)) if fitted else 0.0
+            found[tally] = min(1.0, max(by_beta, self._bound(tally)))
+        return found
 
     def _bound(self, tally: Tally) -> float:
         """The least of the bounds: each holds whatever the spread of the rates."""
-        return min((mean.if_flakiest(tally) * largest_ratio(tally, mean.powers) for mean in self._means), default=1.0)
+        return min(
+            (mean.if_flakiest(tally) * largest_ratio(tally, mean.powers) for mean in self._means), default=1.0
+        )
 
 
 class _Mean(NamedTuple):
-    """E[rate^j (1 - rate)^l], estimated from runs of one side at a time: the sum, and over how many queries."""
+    """E[rate^j (1 - rate)^l] from runs of one side at a time: the sum, and over how many queries."""
 
     powers: tuple[int, int]
     total: float
@@ -88,7 +97,9 @@ class _Mean(NamedTuple):
 
     @classmethod
     def of(cls, powers: tuple[int, int], tallies: Tallies) -> _Mean:
-        found = [(mean, count) for tally, count in tallies.items() if (mean := _within(tally, powers)) is not None]
+        found = [
+            (mean, count) for tally, count in tallies.items() if (mean := _within(tally, powers)) is not None
+        ]
         return cls(powers, math.fsum(mean * count for mean, count in found), sum(count for _, count in found))
 
     def if_flakiest(self, tally: Tally) -> float:
@@ -171,6 +182,40 @@ def _peak(function: Callable[[float], float], low: float, high: float) -> float:
     return (low + high) / 2
 
 
+# -- ranks ---------------------------------------------------------------------------------------
+
+
+class RankNoise:
+    """Ranks are not yes or no: B is worse if its best rank is below A's worst, by exact permutation.
+
+    If nothing changed, any choice of the runs may be those of A, so that happens once in as many as there are
+    choices. Queries whose rank is the same in all runs cannot be worse, and are no part of the family.
+    """
+
+    def __init__(self, tallies: Tallies) -> None:
+        self.tallies = Counter(
+            {tally: count for tally, count in tallies.items() if tally.flips or tally.drop}
+        )
+        self.queries = self.tallies.total()
+        self.is_steady = not any(tally.flips for tally in tallies)
+        self.could_fail = bool(self.queries)
+
+    def probabilities(self) -> dict[Tally, float]:
+        """Once in as many times as there are choices of A's runs."""
+        worse = [tally for tally in self.tallies if tally.drop == tally.n_a * tally.n_b]
+        return {tally: 1 / math.comb(tally.n_a + tally.n_b, tally.n_a) for tally in worse}
+
+
+def rank_tally(a: Sequence[int], b: Sequence[int]) -> Tally:
+    """All runs of A and none of B where every rank of A is better; the reverse; all where ranks overlap."""
+    jitters = len({*a}) > 1 or len({*b}) > 1
+    if max(a) < min(b):
+        return Tally(len(a), len(a), 0, len(b), jitters)
+    if max(b) < min(a):
+        return Tally(0, len(a), len(b), len(b), jitters)
+    return Tally(len(a), len(a), len(b), len(b), jitters)
+
+
 # -- all queries together ------------------------------------------------------------------------
 
 
@@ -179,13 +224,17 @@ class Noise(Protocol):
 
     queries: int  # that could fail
     is_steady: bool  # runs of one side never disagree
+    could_fail: bool  # some query passes in one run and fails in another, of whatever side
     tallies: Tallies
 
     def probabilities(self) -> dict[Tally, float]:
         """How often noise alone makes a query do as badly, for each way in which one did worse."""
 
 
-def control(checks: Mapping[str, Noise]) -> dict[str, dict[Tally, float]]:
+Key = TypeVar("Key")
+
+
+def control(checks: Mapping[Key, Noise]) -> dict[Key, dict[Tally, float]]:
     """For each check and each way in which a query did worse, the smallest alpha at which that fails.
 
     Benjamini and Hochberg's procedure over all queries and checks that flip: where nothing changed, a session

@@ -45,6 +45,7 @@ class Rules(NamedTuple):
     fail_on: frozenset[str]
     today: datetime.date
     compare_k: int = COMPARE_K
+    unsteady: frozenset[str] = frozenset()  # queries whose loss may have been noise
 
 
 def judge_query(
@@ -64,7 +65,9 @@ def judge_query(
     failures = _failures(comparison, b, rules.fail_on)
     if query.xfail is None:
         return Verdict(Outcome.FAILED, _joined(failures)) if failures else PASSED
-    could_fail = _could_fail(a.score(query_id) if a else None, query.xfail, rules)
+    could_fail = query_id not in rules.unsteady and _could_fail(
+        a.score(query_id) if a else None, query.xfail, rules
+    )
     return _expected_to_fail(query.xfail, failures, could_fail, rules.today)
 
 
