@@ -46,9 +46,9 @@ class Inputs(NamedTuple):
     @property
     def name_a(self) -> str | None:
         """Run A, or all its runs, as it may be named."""
-        return (
-            _named(self.replicates.a) if self.replicates and self.run_a else self.run_a and self.run_a.run_id
-        )
+        if self.run_a is None:
+            return None
+        return _named(self.replicates.a) if self.replicates else self.run_a.run_id
 
     @property
     def name_b(self) -> str:

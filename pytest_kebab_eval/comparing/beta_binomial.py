@@ -51,9 +51,7 @@ def fit(sides: Sides) -> BetaBinomial:
         step = likelihood.step(*point)
         moved, better = point, value
         while max(map(abs, step)) > _NEAR:
-            moved = tuple(
-                min(max(at + by, _LIMITS[0]), _LIMITS[1]) for at, by in zip(point, step, strict=True)
-            )
+            moved = _within_limits(point[0] + step[0]), _within_limits(point[1] + step[1])
             better = likelihood.value(*moved)
             if better > value:
                 break
@@ -62,6 +60,10 @@ def fit(sides: Sides) -> BetaBinomial:
             break
         point, value = moved, better
     return BetaBinomial(*map(math.exp, point))
+
+
+def _within_limits(at: float) -> float:
+    return min(max(at, _LIMITS[0]), _LIMITS[1])
 
 
 def _start(sides: Sides) -> tuple[float, float]:

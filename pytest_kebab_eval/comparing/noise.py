@@ -106,8 +106,9 @@ class _Mean(NamedTuple):
         """The mean if this query were as flaky as a query can be; nothing else is known of it."""
         j, k = self.powers
         own = _within(tally, self.powers) or 0.0
-        most = j**j * k**k / (j + k) ** (j + k)
-        return (max(self.total - own, 0.0) + most) / self.queries
+        most = float(j**j * k**k) / (j + k) ** (j + k)
+        others: float = max(self.total - own, 0.0)
+        return (others + most) / self.queries
 
 
 def sides_of(tallies: Tallies) -> Counter[tuple[int, int]]:

@@ -76,7 +76,7 @@ def find_power(
         len(golden),
         drop,
         alpha,
-        tuple(_check_power(part, noises, len(cards), (drop, alpha)) for part in noises),
+        tuple(check_power(part, noises, len(cards), drop, alpha) for part in noises),
         tuple(_metric_powers(cards, golden, drop)),
     )
 
@@ -94,10 +94,10 @@ def _side_tallies(part: Part, cards: Sequence[Scorecard], query_ids: Sequence[st
 # -- checks --------------------------------------------------------------------------------------
 
 
-def _check_power(
-    part: Part, noises: Mapping[Part, CheckNoise], runs: int, sought: tuple[float, float]
+def check_power(
+    part: Part, noises: Mapping[Part, CheckNoise], runs: int, drop: float, alpha: float
 ) -> CheckPower:
-    drop, alpha = sought
+    """What would show a drop of one check, among those that flip as these do in so many runs."""
     plans = {
         other: Population(noise) for other, noise in noises.items() if other == part or not noise.is_steady
     }
@@ -210,15 +210,16 @@ def _metric_power(
     within = math.fsum(variances) / queries if queries else 0.0
     spread = math.sqrt(within / queries) if queries else deviation(measured)
     limit = _Z * spread * math.sqrt(2)
-    is_share = queries and metric.family.max_value == 1
+    mean = math.fsum(measured) / runs
+    can_drop = queries and metric.family.max_value == 1 and mean >= drop and not metric.lower_is_better
     return MetricPower(
         metric.name,
-        rounded(math.fsum(measured) / runs),
+        rounded(mean),
         rounded(spread),
         rounded(limit),
         rounded(limit / math.sqrt(runs)),
-        runs_needed(within, queries, drop) if is_share else None,
-        queries_needed(within, runs, drop) if is_share else None,
+        runs_needed(within, queries, drop) if can_drop else None,
+        queries_needed(within, runs, drop) if can_drop else None,
     )
 
 

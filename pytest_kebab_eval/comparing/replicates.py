@@ -112,13 +112,15 @@ class Replicated(OneRunEach):
     def report(self) -> ReplicateReport:
         """What `report.json` says of replicates."""
         aggregates = self.aggregates()
-        spreads = ([run.aggregate for run in aggregates if run.side == side] for side in "ab")
+        a, b = ([run for run in aggregates if run.side == side] for side in "ab")
         return ReplicateReport(
-            *(tuple(card.run.run_id for card in cards) for cards in self._cards),
-            self._rules.alpha,
-            self._checks,
-            *map(spread_of, spreads),
-            self.shown_runs(),
+            runs_a=tuple(run.run_id for run in a),
+            runs_b=tuple(run.run_id for run in b),
+            alpha=self._rules.alpha,
+            checks=self._checks,
+            spread_a=spread_of([run.aggregate for run in a]),
+            spread_b=spread_of([run.aggregate for run in b]),
+            shown=self.shown_runs(),
         )
 
     def comparer(

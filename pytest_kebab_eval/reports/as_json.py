@@ -41,12 +41,6 @@ def snapshot_of(report: CompareReport) -> dict[str, Any]:
 
 
 def _without_run_ids(replicates: dict[str, Any]) -> dict[str, Any]:
-    """How many runs each side has, for which they are; and what their checks and metrics say."""
-    runs = {side: len(replicates[side]) for side in ("runs_a", "runs_b")}
-    return {key: value for key, value in (replicates | runs).items() if key != "shown"}
-
-
-def _without_run_ids(replicates: dict[str, Any]) -> dict[str, Any]:
     """How many runs each side has, not which; and what their checks and metrics say."""
     runs = {side: len(replicates[side]) for side in ("runs_a", "runs_b")}
     return {key: value for key, value in (replicates | runs).items() if key != "shown"}
