@@ -193,5 +193,5 @@ class _ReplicateComparer(Comparer):
             cause=cause,
             checks=judged.checks,
             is_missed=outcome.is_missed and judged.is_missed,
-            is_fine=judged.kind is not ComparisonKind.LOSS and cause is None and not has_errored(a, b),
+            is_fine=judged.is_steady and cause is None and not has_errored(a, b),
         )

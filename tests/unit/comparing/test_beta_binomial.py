@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize, stats
+from scipy import optimize, stats  # type: ignore[import-untyped]
 
 from pytest_kebab_eval.comparing.beta_binomial import BetaBinomial, Sides, fit
 
@@ -22,7 +22,7 @@ def drawn(alpha: float, beta: float, runs: int, queries: int) -> Sides:
 
 def log_likelihood(sides: Sides, alpha: float, beta: float) -> float:
     """SciPy's, for passes in so many runs."""
-    return sum(
+    return math.fsum(
         count * stats.betabinom.logpmf(passes, runs, alpha, beta) for (passes, runs), count in sides.items()
     )
 

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import stats  # type: ignore[import-untyped]
 
 from pytest_kebab_eval.comparing.noise import (
     CheckNoise,
@@ -27,7 +27,12 @@ GONE = Tally(3, 3, 0, 3)
 
 def noise(**counts: int) -> CheckNoise:
     """`noise(t3303=1)`: one query that passed in 3 of 3 runs of A, and in 0 of 3 of B."""
-    return CheckNoise(Counter({Tally(*map(int, name[1:])): count for name, count in counts.items()}))
+    return CheckNoise(Counter({_tally(name): count for name, count in counts.items()}))
+
+
+def _tally(name: str) -> Tally:
+    a, n_a, b, n_b = map(int, name[1:])
+    return Tally(a, n_a, b, n_b)
 
 
 def fails(checks: dict[str, CheckNoise], name: str, tally: Tally) -> bool:
