@@ -75,16 +75,20 @@ class CheckNoise:
     def probabilities(self) -> dict[Tally, float]:
         """How often noise alone makes a query do as badly, for each way in which one did worse."""
         fitted = self.fitted()
+        by_region: dict[Region, float] = {}
         found = {}
         for tally in (tally for tally in self.tallies if tally.drop > 0):
-            by_beta = fitted.probability(*region(tally)) if fitted else 0.0
-            found[tally] = min(1.0, max(by_beta, self._bound(tally)))
+            outcomes = region(tally)
+            if fitted and outcomes not in by_region:
+                by_region[outcomes] = fitted.probability(*outcomes)
+            found[tally] = min(1.0, max(by_region.get(outcomes, 0.0), self._bound(tally)))
         return found
 
     def _bound(self, tally: Tally) -> float:
         """The least of the bounds: each holds whatever the spread of the rates."""
         return min(
-            (mean.if_flakiest(tally) * largest_ratio(tally, mean.powers) for mean in self._means), default=1.0
+            (mean.if_flakiest(tally) * largest_ratio(region(tally), mean.powers) for mean in self._means),
+            default=1.0,
         )
 
 
@@ -106,9 +110,8 @@ class _Mean(NamedTuple):
         """The mean if this query were as flaky as a query can be; nothing else is known of it."""
         j, k = self.powers
         own = _within(tally, self.powers) or 0.0
-        most = float(j**j * k**k) / (j + k) ** (j + k)
-        others: float = max(self.total - own, 0.0)
-        return (others + most) / self.queries
+        most = math.pow(j / (j + k), j) * math.pow(k / (j + k), k)
+        return (max(self.total - own, 0.0) + most) / self.queries
 
 
 def sides_of(tallies: Tallies) -> Counter[tuple[int, int]]:
@@ -145,21 +148,25 @@ class Region(NamedTuple):
     ways: tuple[tuple[int, int], ...]
 
 
-@lru_cache(maxsize=10_000)
 def region(tally: Tally) -> Region:
     """The outcomes of as many runs whose rate falls at least as much."""
-    ways: Counter[int] = Counter()
-    for a in range(tally.n_a + 1):
-        for b in range(tally.n_b + 1):
-            if Tally(a, tally.n_a, b, tally.n_b).drop >= tally.drop:
-                ways[a + b] += math.comb(tally.n_a, a) * math.comb(tally.n_b, b)
-    return Region(tally.n_a + tally.n_b, tuple(sorted(ways.items())))
+    return _region(tally.n_a, tally.n_b, tally.drop)
 
 
 @lru_cache(maxsize=10_000)
-def largest_ratio(tally: Tally, powers: tuple[int, int]) -> float:
-    """The most that P(at least as bad | rate) / (rate^j (1 - rate)^l) can be; infinite if it has no bound."""
-    runs, ways = region(tally)
+def _region(n_a: int, n_b: int, drop: int) -> Region:
+    ways: Counter[int] = Counter()
+    for a in range(n_a + 1):
+        for b in range(n_b + 1):
+            if a * n_b - b * n_a >= drop:
+                ways[a + b] += math.comb(n_a, a) * math.comb(n_b, b)
+    return Region(n_a + n_b, tuple(sorted(ways.items())))
+
+
+@lru_cache(maxsize=10_000)
+def largest_ratio(outcomes: Region, powers: tuple[int, int]) -> float:
+    """The most that P(outcomes | rate) / (rate^j (1 - rate)^l) can be; infinite if it has no bound."""
+    runs, ways = outcomes
     j, k = powers
     if any(passes < j or runs - passes < k for passes, _ in ways):
         return math.inf

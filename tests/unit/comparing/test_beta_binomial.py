@@ -9,9 +9,10 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize, stats  # type: ignore[import-untyped]
 
 from pytest_kebab_eval.comparing.beta_binomial import BetaBinomial, Sides, fit
+
+optimize, stats = pytest.importorskip("scipy.optimize"), pytest.importorskip("scipy.stats")
 
 
 def drawn(alpha: float, beta: float, runs: int, queries: int) -> Sides:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats  # type: ignore[import-untyped]
 
 from pytest_kebab_eval.comparing.noise import (
     CheckNoise,
@@ -35,6 +35,11 @@ def _tally(name: str) -> Tally:
     return Tally(a, n_a, b, n_b)
 
 
+@pytest.fixture(scope="module")
+def stats() -> Any:
+    return pytest.importorskip("scipy.stats")
+
+
 def fails(checks: dict[str, CheckNoise], name: str, tally: Tally) -> bool:
     return control(checks)[name][tally] <= ALPHA
 
@@ -57,7 +62,7 @@ def test_the_region_holds_every_outcome_whose_rate_falls_as_much() -> None:
     st.floats(0.01, 0.99),
 )
 def test_the_ratio_bounds_the_probability_at_every_rate(
-    a: tuple[int, int], b: tuple[int, int], rate: float
+    stats: Any, a: tuple[int, int], b: tuple[int, int], rate: float
 ) -> None:
     tally = Tally(*a, *b)
     if tally.drop <= 0:
@@ -68,16 +73,18 @@ def test_the_ratio_bounds_the_probability_at_every_rate(
         for y in range(tally.n_b + 1)
         if x * tally.n_b - y * tally.n_a >= tally.drop
     )
-    assert as_bad <= largest_ratio(tally, (1, 1)) * rate * (1 - rate) * (1 + 1e-9)
+    assert as_bad <= largest_ratio(region(tally), (1, 1)) * rate * (1 - rate) * (1 + 1e-9)
 
 
 def test_of_three_runs_a_complete_loss_is_at_most_a_sixteenth_of_the_flip_rate() -> None:
-    assert largest_ratio(GONE, (1, 1)) == pytest.approx(1 / 16)  # θ³(1-θ)³ / θ(1-θ), at θ = 1/2
-    assert largest_ratio(GONE, (1, 2)) == pytest.approx(4 / 27)  # θ²(1-θ), at θ = 2/3
+    assert largest_ratio(region(GONE), (1, 1)) == pytest.approx(1 / 16)  # θ³(1-θ)³ / θ(1-θ), at θ = 1/2
+    assert largest_ratio(region(GONE), (1, 2)) == pytest.approx(4 / 27)  # θ²(1-θ), at θ = 2/3
 
 
 def test_a_bound_that_does_not_exist_is_infinite() -> None:
-    assert largest_ratio(Tally(1, 1, 0, 1), (1, 2)) == math.inf  # θ(1-θ) / θ(1-θ)² grows beyond all bounds
+    assert (
+        largest_ratio(region(Tally(1, 1, 0, 1)), (1, 2)) == math.inf
+    )  # θ(1-θ) / θ(1-θ)² grows beyond all bounds
 
 
 # -- a check -------------------------------------------------------------------------------------
@@ -161,7 +168,7 @@ def test_many_losses_fail_together_where_one_would_not() -> None:
         min_size=1,
     )
 )
-def test_the_limits_are_those_of_benjamini_and_hochberg(counts: dict[Tally, int]) -> None:
+def test_the_limits_are_those_of_benjamini_and_hochberg(stats: Any, counts: dict[Tally, int]) -> None:
     check = CheckNoise(Counter(counts))
     found = control({"answer": check})["answer"]
     if check.is_steady:
