@@ -49,12 +49,12 @@ class GoldenPaths:
             not_found = "\n".join(map(str, error.args))
             named = dict.fromkeys(path for path, _ in _named(self._config))
             golden = [path for path in named if str(path) in not_found and _looks_golden(path)]
-            raise pytest.UsageError(*error.args, *map(_unjudged, golden)) from None
+            raise pytest.UsageError(safe_lines("\n".join([not_found, *map(_unjudged, golden)]))) from None
 
 
 def _unjudged(path: Path) -> str:
     advice = "name the runs to judge, --kebab-run-a and --kebab-run-b"
-    return safe_lines(f"{shown_path(path)} is a golden file; {advice}")
+    return f"{shown_path(path)} is a golden file; {advice}"
 
 
 def _looks_golden(path: Path) -> bool:

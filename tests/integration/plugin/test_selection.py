@@ -291,7 +291,7 @@ def test_a_golden_file_without_a_run_is_explained(
     outcome.stderr.fnmatch_lines(
         [
             "ERROR: not found: *golden_queries.yaml*",
-            f"ERROR: {GOLDEN} is a golden file; name the runs to judge, --kebab-run-a and --kebab-run-b",
+            f"{GOLDEN} is a golden file; name the runs to judge, --kebab-run-a and --kebab-run-b",
         ]
     )
 
