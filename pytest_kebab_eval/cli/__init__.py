@@ -17,6 +17,11 @@ COMMANDS = (
         "Compute the aggregates of runs anew and store them; says which metrics changed.",
     ),
     Deferred(
+        "bisect",
+        "bisecting:bisect",
+        "Find the commit that lost what run B lost, between the commits of run A and run B.",
+    ),
+    Deferred(
         "blame", "blame:blame", "Say in which run a query was last found, and in which it was first lost."
     ),
     Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
