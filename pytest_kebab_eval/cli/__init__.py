@@ -24,6 +24,11 @@ COMMANDS = (
     Deferred(
         "blame", "blame:blame", "Say in which run a query was last found, and in which it was first lost."
     ),
+    Deferred(
+        "churn",
+        "churn:churn",
+        "Rank queries by how much their results moved from run A to run B, labelled or not.",
+    ),
     Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
     Deferred("demo", "demo:demo", "Build the bundled example in a directory and catch its regressions."),
     Deferred("history", "runs:history", "Show how metrics went over the stored runs, the oldest first."),

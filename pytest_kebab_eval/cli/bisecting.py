@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.history.bisecting import Bisection, Suspect
 from pytest_kebab_eval.history.blame import lost_in, watched_queries
-from pytest_kebab_eval.history.commits import Repository, without_git_locations
+from pytest_kebab_eval.history.commits import Repository, run_in_shell, without_git_locations
 from pytest_kebab_eval.history.judging import Watched
 from pytest_kebab_eval.history.traces import Sighting
 from pytest_kebab_eval.inputs import Inputs, find_inputs
@@ -26,7 +25,6 @@ from pytest_kebab_eval.store import shown_address
 from pytest_kebab_eval.text import printable
 
 SKIP = 125  # the exit code by which `git bisect run` skips a commit
-_STANDARD_ERROR = 2
 
 
 @click.command()
@@ -146,20 +144,14 @@ class _Recorder:
     def _record(self, commit: str) -> int:
         """The exit code of the command: 0, or that of a skip."""
         with self._repository.checked_out(commit) as directory:
-            done = subprocess.run(  # noqa: S602  a shell runs it, as `git bisect run` has it
-                self._command.replace("{commit}", commit),
-                shell=True,
-                cwd=directory,
-                env=self._environment(),
-                stdout=_STANDARD_ERROR,
-                check=False,
-            )
-        if done.returncode not in (0, SKIP):
+            command = self._command.replace("{commit}", commit)
+            code = run_in_shell(command, directory, self._environment())
+        if code not in (0, SKIP):
             raise StoreError(
-                f"the command exited with {done.returncode} at the commit {commit[:COMMIT_SHOWN]};"
+                f"the command exited with {code} at the commit {commit[:COMMIT_SHOWN]};"
                 f" fix it, or have it exit with {SKIP} where a commit cannot be recorded"
             )
-        return done.returncode
+        return code
 
     def _environment(self) -> dict[str, str]:
         """Where to record; without the runs to judge by, which would fail what loses something."""

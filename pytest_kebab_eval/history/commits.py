@@ -1,10 +1,11 @@
-"""The commits of a git repository: which lie between two, and one checked out beside the user's own tree."""
+"""The commits of a git repository: which lie between two, one in a tree of its own, and a command there."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,8 @@ from pytest_kebab_eval.text import brief, printable, shown_path
 
 _HASH = re.compile("[0-9a-fA-F]{4,64}")
 _SHORTEST = 7  # characters of a hash that is stored in part
+_PATIENCE_S = 5.0  # for a command to end by itself
+_STANDARD_ERROR = 2
 _LOCATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
 
 
@@ -116,3 +119,33 @@ class Repository:
 def without_git_locations(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment without what a git hook sets, which would lead to another tree than the one meant."""
     return {name: value for name, value in environment.items() if name not in _LOCATIONS}
+
+
+def run_in_shell(command: str, directory: Path, environment: Mapping[str, str]) -> int:
+    """The exit code of a command, whose output goes to standard error; no process of it outlives an error."""
+    process = subprocess.Popen(  # noqa: S602  a shell runs it, as `git bisect run` has it
+        command,
+        shell=True,
+        cwd=directory,
+        env=environment,
+        stdout=_STANDARD_ERROR,
+        start_new_session=os.name == "posix",
+    )
+    try:
+        return process.wait()
+    except BaseException:
+        _end(process)
+        raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Stop a command and all that it started: as Ctrl-C does, and then for good."""
+    if os.name != "posix":
+        process.kill()
+        return
+    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(_PATIENCE_S)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

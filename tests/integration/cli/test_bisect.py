@@ -319,13 +319,14 @@ def test_a_command_that_does_not_record_stops_the_search_in_one_sentence(
 def test_ctrl_c_leaves_no_worktree_behind(tmp_path: Path) -> None:
     project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
     command = [script(), *project.arguments(run=f'touch "{tmp_path / "started"}"; sleep 60')]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         for _ in range(300):
             if (tmp_path / "started").exists():
                 break
             time.sleep(0.1)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        os.kill(process.pid, signal.SIGINT)
         said = process.communicate(timeout=30)[1]
+    # `communicate` waited for all that have standard error open, so that the command has ended, too.
     assert (process.returncode, said.splitlines()[-1]) == (130, "kebab-eval: stopped")
     project.assert_clean()
 
