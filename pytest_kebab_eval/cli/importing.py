@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,9 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import is_stream
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, guess_format, import_run
 from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.store import shown_address, to_address
 from pytest_kebab_eval.text import shown_path
+from pytest_kebab_eval.text.progress import Progress, megabytes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -119,30 +120,31 @@ def _import(
     **files: str | None,
 ) -> None:
     given = {name.replace("_", "-"): path for name, path in files.items() if path is not None}
+    address = to_address(db)
     with _sources(given) as sources:
-        made = import_run(importer, sources, db=Path(db), run_id=run_id, suite=suite, golden_out=golden_out)
+        made = import_run(importer, sources, db=address, run_id=run_id, suite=suite, golden_out=golden_out)
     print_line(made.run_id)
     if not allow_missing:
         tell_warnings(made.warnings)
     golden = (
         f", {counted(made.golden or 0, 'golden query')} in {shown_path(golden_out)}" if golden_out else ""
     )
-    tell(f"imported {counted(made.queries, 'query')} into {shown_path(Path(db))}{golden}")
+    tell(f"imported {counted(made.queries, 'query')} into {shown_address(address)}{golden}")
 
 
 @contextmanager
 def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
-    """The files, with a progress bar over all their bytes on a terminal, unless one is standard input."""
-    if "-" in paths.values() or not sys.stderr.isatty():
+    """The files, with progress over all their bytes on a terminal, unless one is standard input."""
+    if "-" in paths.values():
         yield {name: Source(path) for name, path in paths.items()}
         return
     total = sum(Path(path).stat().st_size for path in paths.values() if Path(path).is_file())
     read = dict.fromkeys(paths, 0)
-    with click.progressbar(length=total, label="importing", file=sys.stderr) as bar:
+    with Progress("importing", total, shown=megabytes) as progress:
 
         def watched(name: str) -> Callable[[int], None]:
             def on_progress(done: int) -> None:
-                bar.update(done - read[name])
+                progress.advance(done - read[name])
                 read[name] = done
 
             return on_progress

@@ -16,6 +16,11 @@ class Ranked(NamedTuple):
     ranks: tuple[int, ...] | None = None
 
 
+def key_of(hit: Hit) -> str | None:
+    """What a hit is known by."""
+    return hit.chunk_id or hit.doc_id or hit.doc_path
+
+
 class HitKeys:
     """For each query, in its row, a number for each hit in rank order; equal ids have equal numbers."""
 
@@ -25,10 +30,13 @@ class HitKeys:
         self._cleared: set[int] = set()
         self._gapped: dict[int, tuple[int, ...]] = {}  # the ranks of hits that are not 1, 2, 3, …
 
-    def add(self, hits: Sequence[Hit]) -> None:
-        """The hits of the next query."""
-        ids = [hit.chunk_id or hit.doc_id or hit.doc_path for hit in hits]
-        self._keys.fromlist([*map(hash, ids)])
+    def add(self, hits: Sequence[Hit], chunk_ids: Sequence[str | None]) -> None:
+        """The hits of the next query, and their chunk ids."""
+        if hits:
+            ids = chunk_ids
+            if not all(ids):
+                ids = [*map(key_of, hits)]
+            self._keys.fromlist([*map(hash, ids)])
         self._ends.append(len(self._keys))
         if hits and hits[-1].rank != len(hits):
             self._gapped[len(self._ends) - 1] = tuple(hit.rank for hit in hits)

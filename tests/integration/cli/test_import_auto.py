@@ -66,6 +66,44 @@ def test_a_beir_directory_is_recognised() -> None:
     assert (called.code, called.stderr.splitlines()[0]) == (0, "taken for beir (--run run.json, --data data)")
 
 
+def test_a_beir_directory_without_a_run_says_that_the_run_is_missing() -> None:
+    called = auto({"data/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq\td\t1\n"})
+    assert called.code == 2  # it is a file here
+    called = call("import", "auto", "data", "--db", "eval.sqlite")
+    assert called == Called(
+        2, "", "kebab-eval: this could be beir (--data data), which needs --run; name all of its files\n"
+    )
+
+
+def test_a_dataset_alone_says_which_file_is_missing() -> None:
+    called = auto({"items.jsonl": jsonl({"id": "i", "input": "?", "expectedOutput": "!"})})
+    assert called.stderr == (
+        "kebab-eval: this could be langfuse (--items items.jsonl), which needs --traces;"
+        " name all of its files\n"
+    )
+
+
+def test_observations_of_langfuse_are_recognised_without_its_traces() -> None:
+    row = {
+        "id": "o",
+        "traceId": "t",
+        "type": "SPAN",
+        "parentObservationId": None,
+        "input": "?",
+        "output": "!",
+    }
+    called = auto({"events.jsonl": jsonl(row)})
+    assert (called.code, called.stderr.splitlines()[0]) == (0, "taken for langfuse (--traces events.jsonl)")
+
+
+def test_the_csv_of_promptfoo_is_recognised_and_refused() -> None:
+    called = auto(
+        {"out.csv": "question,[mine] {{question}},Status,Score,Grader Reason\nWho?,Me.,PASS,1.00,\n"}
+    )
+    assert called.code == 2
+    assert called.stderr.startswith("taken for promptfoo (--results out.csv)\nkebab-eval: out.csv: ")
+
+
 def test_files_that_could_be_of_two_formats_are_an_error_that_names_both() -> None:
     # If documents have numbers, the second column could be TREC's iteration, and the fourth ir_datasets'.
     called = auto({"qrels": "1\t7\t1\t0\n", "run": "1 Q0 7 0 1.5 x\n"})

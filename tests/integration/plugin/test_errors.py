@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pytest_kebab_eval.store import aggregates, database
+from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import Json, aggregate_of, answer, hit, line, result
 from tests.integration.conftest import Project
 
@@ -65,7 +65,7 @@ def write_protect(path: Path) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
     monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
 
 
@@ -493,7 +493,7 @@ def test_a_read_only_database_is_an_error_but_the_reports_are_there(project: Pro
     text = printed(outcome)
     outcome.assert_outcomes(passed=2)
     assert "ERROR: the aggregates were not stored in kebab.sqlite" in text
-    assert "--kebab-no-store" in text
+    assert "readonly database; --kebab-no-store skips storing" in text
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert {"runs/A2/report.json", "runs/A2/report.md"} <= set(project.reports())
     assert project.database.read_bytes() == before
