@@ -100,15 +100,15 @@ def temporary_file(buffering: int = -1) -> IO[bytes]:
         ) from None
 
 
-def open_beside(path: Path, like: Path) -> IO[bytes]:
-    """Open a file to read and write, made if it is not there, with the owner and permissions of another.
+def open_beside(path: Path, like: Path | None = None) -> IO[bytes]:
+    """Open a file to read and write; a new one has the owner and permissions of `like`, or is ours alone.
 
     It has no buffer: what is written is with the operating system. A link is not followed.
     """
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    old = like.stat() if like.exists() else None
+    old = like.stat() if like is not None and like.exists() else None
+    mode = stat.S_IMODE(old.st_mode) if old else 0o600 if like is None else 0o666
     try:
-        mode = stat.S_IMODE(old.st_mode) if old else 0o666
         descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         return _open_regular(path, flags)

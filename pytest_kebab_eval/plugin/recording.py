@@ -31,9 +31,9 @@ from pytest_kebab_eval.plugin.workers import WorkerQueries
 from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of
-from pytest_kebab_eval.store import RunRecorder, check_recordable
+from pytest_kebab_eval.store import Address, RunRecorder, check_recordable, shown_address
 from pytest_kebab_eval.store.results import encode_json
-from pytest_kebab_eval.text import printable, safe_lines, shown_path
+from pytest_kebab_eval.text import printable, safe_lines
 
 SHOWN_MISSING = 5
 
@@ -59,7 +59,7 @@ class RecordingSession(RecordingTests):
         with usage_errors():
             self.run_id: str = sources.read("record")
             run_b_database = sources.read("db_b") if is_judged else None
-            self._database = run_b_database or database_of(sources)
+            self._database: Address = run_b_database or database_of(sources)
             self._suite: str = sources.read("suite") or "default"
             self._mask: tuple[str, ...] = sources.read("mask")
             self._resume: bool = sources.read("resume")
@@ -296,7 +296,7 @@ class RecordingSession(RecordingTests):
         recorded, missing = self._coverage(run.ids)
         run.store()
         with_errors = f", {errored} of them with an error" if errored else ""
-        where = f"recorded in {shown_path(self._database)}"
+        where = f"recorded in {shown_address(self._database)}"
         died = self._workers.summary()
         self._message = Line(f"run {printable(self.run_id)}: {recorded} {where}{with_errors}{missing}{died}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -39,18 +39,32 @@ class LeftOut(NamedTuple):
     queries: int = 0
     gates: int = 0
     by_others: tuple[str, ...] = ()  # names of items that would fail, and that the user did not leave out
+    passed_over: tuple[str, ...] = ()  # names of items that would fail, were to run, and did not run here
 
     def counts(self) -> str:
         """How many queries and gates, as the summary says it; empty if all run."""
         counts = ((self.queries, "query"), (self.gates, "gate"))
         return " and ".join(counted(count, noun) for count, noun in counts if count)
 
+    def on_both(self, other: LeftOut) -> LeftOut:
+        """What two workers of xdist left out: both have all items, and each runs some."""
+        return self.without({*self.passed_over}.difference(other.passed_over))
+
+    def without(self, names: Collection[str]) -> LeftOut:
+        """The same, but for items that were passed over here and ran elsewhere."""
+        return self._replace(passed_over=tuple(name for name in self.passed_over if name not in names))
+
+    def not_run(self) -> tuple[str, ...]:
+        """The names of items that would fail, and that others took out or passed over."""
+        return self.by_others + self.passed_over
+
     def error(self) -> str:
-        """A sentence that names the items that others took out."""
-        shown = [brief(name, 80) for name in self.by_others[:MOST_NAMES_SHOWN]]
-        more = len(self.by_others) - len(shown)
+        """A sentence that names them."""
+        not_run = self.not_run()
+        shown = [brief(name, 80) for name in not_run[:MOST_NAMES_SHOWN]]
+        more = len(not_run) - len(shown)
         names = ", ".join(shown) + (f" and {more} more" if more else "")
-        items, them = counted(len(self.by_others), "item"), "it" if len(self.by_others) == 1 else "them"
+        items, them = counted(len(not_run), "item"), "it" if len(not_run) == 1 else "them"
         return (
             f"{items} that would fail did not run: {names}; a plugin or conftest took {them} out"
             f" of the session (to leave {them} out yourself, use -k, -m or --deselect)"
@@ -116,14 +130,9 @@ class Selection:
         queries = len(self._kebab.load_golden().queries) - kinds[QueryItem]
         gates = len(self._kebab.load_gates()) - kinds[GateItem]
         failing = list(_failing_names(self._kebab))
-        by_others = list(self._by_others([name for name in failing if name not in planned]))
-        if self._ran_to_the_end():
-            by_others += [name for name in failing if name in planned and _was_passed_over(planned[name])]
-        return LeftOut(queries, gates, tuple(by_others))
-
-    def _ran_to_the_end(self) -> bool:
-        """Whether this process was to run all that is planned, and nothing stopped it."""
-        return not (hasattr(self._config, "workerinput") or self._was_stopped())
+        by_others = self._by_others([name for name in failing if name not in planned])
+        passed_over = () if self._was_stopped() else _passed_over(failing, planned)
+        return LeftOut(queries, gates, tuple(by_others), tuple(passed_over))
 
     def _was_stopped(self) -> bool:
         return bool(self._session and (self._session.shouldfail or self._session.shouldstop))
@@ -151,9 +160,12 @@ def _ours(items: Sequence[pytest.Item]) -> list[KebabItem]:
     return [item for item in items if isinstance(item, KebabItem)]
 
 
-def _was_passed_over(item: KebabItem) -> bool:
-    """Whether an item that fails was never asked for its verdict, and nobody has marked it."""
-    return not item.has_run and not any(mark.name in _NOT_RUN for mark in item.iter_markers())
+def _passed_over(failing: Sequence[str], planned: Mapping[str, KebabItem]) -> Iterator[str]:
+    """The names of items that fail, that were never asked for their verdict, and that nobody has marked."""
+    for name in failing:
+        item = planned.get(name)
+        if item and not item.has_run and not any(mark.name in _NOT_RUN for mark in item.iter_markers()):
+            yield name
 
 
 def _failing_names(kebab: KebabSession) -> Iterator[str]:

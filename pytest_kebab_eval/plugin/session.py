@@ -28,7 +28,7 @@ from pytest_kebab_eval.plugin.items import QueryItem
 from pytest_kebab_eval.plugin.parcels import send_environment
 from pytest_kebab_eval.plugin.selection import WORKER_KEY, LeftOut, Selection
 from pytest_kebab_eval.plugin.snapshot import has_syrupy, is_snapshot_compared
-from pytest_kebab_eval.plugin.terminal import TerminalSummary
+from pytest_kebab_eval.plugin.terminal import TerminalSummary, failed_names
 from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published, publish
@@ -183,9 +183,11 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker says was left out; each has the same items."""
-        left_out = getattr(node, "workeroutput", {}).get(WORKER_KEY)
-        self._left_out_by_workers = LeftOut(*left_out) if left_out else self._left_out_by_workers
+        """Take over what a worker says was left out; one that died says nothing."""
+        told = getattr(node, "workeroutput", {}).get(WORKER_KEY)
+        if told:
+            left_out, earlier = LeftOut(*told), self._left_out_by_workers
+            self._left_out_by_workers = left_out.on_both(earlier) if earlier else left_out
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Remember that somebody stopped the session; xdist itself ends `-x` by another exception."""
@@ -195,10 +197,10 @@ class Controller:
         """Store the aggregates and write the reports; an error there fails the session."""
         evaluation = None if self._kebab.reason_left_out else self._source.made
         if evaluation is not None:
-            self.left_out = self._left_out_by_workers or self.selection.find_left_out()
+            self.left_out = self._find_left_out(exitstatus)
         if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:
             self.published = self._publish(evaluation)
-            if self.left_out.by_others:
+            if self.left_out.not_run():
                 self.published.errors.append(self.left_out.error())
             if self._has_errors(evaluation.report):
                 self._exit_status.fail()
@@ -209,6 +211,16 @@ class Controller:
         """An error that came up while the summary was printed; it fails the session, too."""
         self.published.errors.append(error)
         self._exit_status.fail()
+
+    def _find_left_out(self, exitstatus: int) -> LeftOut:
+        left_out = self._left_out_by_workers
+        if left_out is None:
+            return self.selection.find_left_out()
+        if exitstatus == pytest.ExitCode.INTERRUPTED:  # by -x, for one: then workers do not run all of theirs
+            return left_out._replace(passed_over=())
+        return left_out.without(
+            failed_names(self._config)
+        )  # of those that failed on a worker that died later
 
     def _check_snapshot(self) -> None:
         if self._settings.snapshot == "require" and not has_syrupy(self._config):

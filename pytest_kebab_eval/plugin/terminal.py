@@ -125,7 +125,14 @@ def _failed_items(terminal: pytest.TerminalReporter) -> set[str]:
     """The names of items to annotate: of those that ran and failed, unless another plugin annotates them."""
     if terminal.config.pluginmanager.hasplugin(_ANNOTATES) and os.environ.get("GITHUB_ACTIONS") == "true":
         return set()
-    return {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
+    return failed_names(terminal.config)
+
+
+def failed_names(config: pytest.Config) -> set[str]:
+    """The names of items that were reported as failed, as far as pytest's terminal knows."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    failed = terminal.stats.get("failed", ()) if terminal else ()
+    return {test.nodeid.partition("::")[2] for test in failed}
 
 
 def _unreadable_lines(report: CompareReport) -> Iterator[Line]:

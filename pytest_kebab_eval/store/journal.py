@@ -1,4 +1,4 @@
-"""What is recorded of a run that is not stored yet, in a file beside the database: killed, it can go on.
+"""What is recorded of a run that is not stored yet, in a file: a recording that was killed can go on.
 
 Each result is given to the operating system at once, so a process that is killed loses none. The file is made
 to reach the disk with the first result after five seconds; a power cut may lose what came since.
@@ -18,6 +18,7 @@ from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.files import lock_file, open_beside
 from pytest_kebab_eval.limits import JOURNAL_SYNC_S
 from pytest_kebab_eval.model import Value
+from pytest_kebab_eval.store.address import Address
 from pytest_kebab_eval.store.row_file import ROW, RowFile, file_errors, read_records
 from pytest_kebab_eval.text import brief, file_name_in_any_case, marked_file_name, printable, shown_path
 
@@ -38,24 +39,24 @@ class Head(Value, frozen=True):
     commit_hash: str | None = None
 
 
-def journal_path(db: Path, run_id: str) -> Path:
-    """Where the unfinished recording of a run is kept."""
-    target = Path(os.path.realpath(db))
-    name = f"{target.name}.{file_name_in_any_case(run_id)}.unfinished"
+def journal_path(db: Address, run_id: str) -> Path:
+    """Where the unfinished recording of a run is kept: beside a file, or, for a server, where we are."""
+    beside = Path(os.path.realpath(db)) if isinstance(db, Path) else Path.cwd() / "kebab-eval"
+    name = f"{beside.name}.{file_name_in_any_case(run_id)}.unfinished"
     if len(os.fsencode(name)) > _LONGEST_NAME:
-        name = f"{marked_file_name(f'{target.name}.{run_id}')}.unfinished"
-    return target.with_name(name)
+        name = f"{marked_file_name(f'{beside.name}.{run_id}')}.unfinished"
+    return beside.with_name(name)
 
 
-def open_journal(path: Path, head: Head, *, resume: bool, like: Path) -> Journal:
-    """Start the journal of a run, or go on with it; the file has the permissions of the one it is `like`.
+def open_journal(path: Path, head: Head, *, resume: bool, like: tuple[Path, ...]) -> Journal:
+    """Start the journal of a run, or go on with it; a new file has the permissions of the one it is `like`.
 
     An `InputError` if another process has it, if it has results and is not to be resumed, or if what the
     results depend on has changed.
     """
     while True:
         try:
-            journal = Journal(path, open_beside(path, like))
+            journal = Journal(path, open_beside(path, *like))
         except OSError as error:
             raise StoreError(f"cannot record into {shown_path(path)}: {error.strerror or error}") from None
         try:

@@ -19,6 +19,7 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, KebabEvalError
 from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
+from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.database import open_database
 from pytest_kebab_eval.store.hits import HitLike
@@ -100,7 +101,8 @@ class RunRecorder(Recording):
     What looks like a secret in the configuration is stored as `***`, and so is what the patterns of `mask`
     match; with `mask=False` it is stored as it is.
 
-    Until the run is stored, its results are kept in a file beside the database. If the process is killed, or
+    Until the run is stored, its results are kept in a file beside the database (for PostgreSQL, in the
+    working directory). If the process is killed, or
     the block raises, `resume=True` goes on with them, and `run.has(query_id)` says which queries are there;
     it refuses if suite, configuration or golden file have changed. `golden`, a file or what was loaded of it,
     also says how many queries there will be. `progress` is shown on a terminal: from the start (True), if the
@@ -111,7 +113,7 @@ class RunRecorder(Recording):
 
     def __init__(
         self,
-        db: str | Path,
+        db: str | Address,
         suite: str = "default",
         config: Mapping[str, Any] | None = None,
         run_id: str | None = None,
@@ -124,7 +126,7 @@ class RunRecorder(Recording):
         progress: bool | None = None,
     ) -> None:
         super().__init__()
-        self.db = Path(db)
+        self.db = to_address(db)
         self.suite = suite
         self.config = dict(config or {})
         self._mask = _patterns(mask)
@@ -246,7 +248,7 @@ class RunRecorder(Recording):
 
     def _open_journal(self) -> Journal:
         path = journal_path(self.db, self.run_id)
-        journal = open_journal(path, self._head(), resume=self._resume, like=self.db)
+        journal = open_journal(path, self._head(), resume=self._resume, like=files_of(self.db))
         if journal.head and len(journal):
             try:
                 self._take_commit(journal.head)
@@ -258,7 +260,8 @@ class RunRecorder(Recording):
 
     def _head(self) -> Head:
         golden = self._golden.fingerprint if self._golden else None
-        return Head(self.run_id, self.suite, "", self._stored_config(), golden, self.commit_hash)
+        store = "" if files_of(self.db) else shown_address(self.db)
+        return Head(self.run_id, self.suite, store, self._stored_config(), golden, self.commit_hash)
 
     def _take_commit(self, head: Head) -> None:
         """The run has the commit with which it was begun; one that was given must be the same."""

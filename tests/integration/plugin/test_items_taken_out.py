@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders import result
 from tests.integration.conftest import Project
 
 DROPS = """
@@ -117,14 +118,99 @@ SKIPS = """
 """
 
 
-@pytest.mark.parametrize("conftest", [SWALLOWS, SHORTENS, SKIPS], ids=["protocol", "loop", "setup"])
+PASSES_OVER = pytest.mark.parametrize(
+    "conftest", [SWALLOWS, SHORTENS, SKIPS], ids=["protocol", "loop", "setup"]
+)
+PASSED_OVER = "ERROR: 1 item that would fail did not run: query[[]q-002]; *"
+
+
+@PASSES_OVER
 def test_a_failing_query_that_was_to_run_and_was_passed_over_fails_the_session(
     project: Project, conftest: str
 ) -> None:
     project.pytester.makeconftest(conftest)
     outcome = project.pytest()
-    outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run: query[[]q-002]; *"])
+    outcome.stdout.fnmatch_lines([PASSED_OVER])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@PASSES_OVER
+def test_a_failing_query_that_workers_of_xdist_passed_over_fails_the_session(
+    project: Project, conftest: str
+) -> None:
+    project.pytester.makeconftest(conftest)
+    outcome = project.pytest("-n2")
+    outcome.stdout.fnmatch_lines([PASSED_OVER])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("how", ["--dist=loadfile", "--dist=each", "--dist=worksteal"])
+def test_however_xdist_spreads_the_items_a_query_that_was_passed_over_fails_the_session(
+    project: Project, how: str
+) -> None:
+    project.pytester.makeconftest(SWALLOWS)
+    outcome = project.pytest("-n2", how)
+    outcome.stdout.fnmatch_lines([PASSED_OVER])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_failing_gate_that_workers_of_xdist_passed_over_fails_the_session(project: Project) -> None:
+    project.pytester.makeconftest(SWALLOWS.replace("q-002", "gate"))
+    outcome = project.pytest("-n2", "--kebab-gate=mrr <= 0.9", b="A2", a="A2")
+    outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run: gate[[]mrr <= 0.9]; *"])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_queries_that_failed_on_one_of_two_workers_did_run(project: Project) -> None:
+    ids = [f"q-{number}" for number in range(8)]
+    project.write_golden(*({"id": name, "expected_chunk_ids": ["c1"]} for name in ids))
+    project.make_database(A=dict.fromkeys(ids, result("c1")), B=dict.fromkeys(ids, result("c9")))
+    outcome = project.pytest("-n2")
+    outcome.assert_outcomes(failed=8)
+    outcome.stdout.no_fnmatch_line("*did not run*")
+
+
+def test_a_query_that_failed_on_a_worker_that_died_later_did_run(project: Project) -> None:
+    project.pytester.makeconftest("""
+        import os
+        import pytest
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_sessionfinish(session):
+            if any(getattr(item, "has_run", False) for item in session.items if "q-002" in item.name):
+                os._exit(1)
+    """)
+    outcome = project.pytest_subprocess("-n2")
+    outcome.stdout.fnmatch_lines(["*node down: Not properly terminated*", "FAILED *q-002*"])
+    outcome.stdout.no_fnmatch_line("*did not run*")
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@WORKERS
+def test_a_failing_query_that_a_conftest_marks_may_be_skipped(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.pytester.makeconftest("""
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if "q-002" in item.name:
+                    item.add_marker(pytest.mark.skip(reason="known"))
+    """)
+    outcome = project.pytest(*workers)
+    outcome.assert_outcomes(passed=1, skipped=1)
+    assert outcome.ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
+def test_workers_of_xdist_that_were_stopped_passed_nothing_over(project: Project, option: str) -> None:
+    ids = [f"q-{number}" for number in range(40)]
+    project.write_golden(*({"id": name, "expected_chunk_ids": ["c1"]} for name in ids))
+    project.make_database(A=dict.fromkeys(ids, result("c1")), B=dict.fromkeys(ids, result("c9")))
+    outcome = project.pytest("-n2", option)
+    outcome.stdout.no_fnmatch_line("*did not run*")
+    assert outcome.ret == pytest.ExitCode.INTERRUPTED
 
 
 def test_a_session_that_stops_at_the_first_failure_says_how_much_was_left(project: Project) -> None:
