@@ -107,9 +107,10 @@ def _record() -> int:
     from pytest_kebab_eval import RunRecorder
 
     try:
-        with RunRecorder("kebab.sqlite", run_id="new", commit_hash="c") as run:
+        with RunRecorder("kebab.sqlite", run_id="new", commit_hash="c", resume=True) as run:
             for number in range(QUERIES):
-                run.record(f"q{number}", hits=["c1", "c2"])
+                if not run.has(f"q{number}"):
+                    run.record(f"q{number}", hits=["c1", "c2"])
     except KebabEvalError as error:
         print(error)
         return 1
@@ -182,7 +183,7 @@ SCENARIOS = (
     Scenario("gate", _with_old_reports, lambda: _pytest(*GATE), (1, 4)),
     Scenario("snapshot", _with_old_snapshot, _update_snapshot, (1, 4)),
     Scenario("recorder", _project, _record, (1,)),
-    Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new"), (1, 4)),
+    Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new", "--kebab-resume"), (1, 4)),
     Scenario("import", _with_files, _import, (1, 2), together=True),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),
     Scenario("site", _with_old_site, _site, (1, 2)),

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
-import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -25,6 +22,7 @@ from pytest_kebab_eval.store.database import open_database
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.journal import Head, Journal, config_change, journal_path, open_journal
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
+from pytest_kebab_eval.store.new_run_names import check_names, current_commit, new_run_id
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
 from pytest_kebab_eval.store.plain import id_text
 from pytest_kebab_eval.store.results import decode_result, encode_json, error_text, in_words, to_stored
@@ -133,9 +131,9 @@ class RunRecorder(Recording):
         if resume and run_id is None:
             raise InputError("resume=True needs the run_id of the run to go on with")
         self.run_id = new_run_id() if run_id is None else run_id
-        _check_names(self.run_id, suite)
+        check_names(self.run_id, suite)
         self._given_commit = commit_hash
-        self.commit_hash = commit_hash if commit_hash is not None else _current_commit()
+        self.commit_hash = commit_hash if commit_hash is not None else current_commit()
         self._chunks = None if chunks is None else to_chunk_rows(chunks)
         self._documents = {
             row.chunk_id: {"doc_id": row.doc_id, "doc_path": row.path} for row in self._chunks or ()
@@ -338,23 +336,6 @@ def _open_temporary() -> RowFile:
         return RowFile(temporary_file(buffering=0))
 
 
-def new_run_id() -> str:
-    """`run_` and a UUID of version 7, so that ids sort by time."""
-    milliseconds = time.time_ns() // 1_000_000
-    noise = int.from_bytes(os.urandom(10), "big")
-    high = (milliseconds << 16) | 0x7000 | (noise >> 68)  # the time, the version, 12 bits of noise
-    low = (0b10 << 62) | (noise & ((1 << 62) - 1))  # the variant, 62 bits of noise
-    return f"run_{high:016x}{low:016x}"
-
-
-def _check_names(run_id: str, suite: str) -> None:
-    for name, text in (("run id", run_id), ("suite", suite)):
-        if not isinstance(text, str) or not text.strip() or not _is_unicode(text):
-            raise InputError(f"{brief(repr(text), 60)} is no {name}")
-    if re.fullmatch(r"latest(~\d+)?|commit:.*", run_id):
-        raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
-
-
 def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
     """The patterns to mask by, beside what looks like a secret; None to mask nothing."""
     if isinstance(mask, bool):
@@ -364,14 +345,6 @@ def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
     return tuple(mask)
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _not_utf8(data: bytes) -> str:
     """Where the bytes are not UTF-8, also in fields that nobody reads; empty if they are."""
     try:
@@ -379,20 +352,3 @@ def _not_utf8(data: bytes) -> str:
     except UnicodeDecodeError as error:
         return f"it is not UTF-8 at byte {error.start}"
     return ""
-
-
-def _current_commit() -> str | None:
-    """The commit of the working directory, if it is in a git repository."""
-    import subprocess
-
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"],  # noqa: S607
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found.stdout.strip() or None if found.returncode == 0 else None

@@ -34,7 +34,7 @@ def test_what_goes_wrong_inside_leaves_no_database(
 
 def test_what_goes_wrong_before_anything_is_recorded_leaves_no_file(tmp_path: Path, db: Path) -> None:
     with pytest.raises(InputError, match="give an id"), RunRecorder(db) as run:
-        run.record("q1", [0.5])  # type: ignore[list-item]
+        run.record("q1", [0.5])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -117,9 +117,9 @@ def test_the_golden_file_may_not_change_but_its_layout_may(db: Path, tmp_path: P
 
 
 def test_the_run_has_the_commit_with_which_it_was_begun(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "_current_commit", lambda: "first")
+    monkeypatch.setattr(recorder, "current_commit", lambda: "first")
     stop(db, "q1", commit_hash=None)
-    monkeypatch.setattr(recorder, "_current_commit", lambda: "second")
+    monkeypatch.setattr(recorder, "current_commit", lambda: "second")
     record(db, "q2", commit_hash=None, resume=True)
     assert rows(db, "SELECT commit_hash FROM eval_runs") == [("first",)]
 
