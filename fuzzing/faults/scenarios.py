@@ -17,6 +17,7 @@ from tests.builders import hit, line, make_database, result, write_golden
 PYTEST = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:xdist", "-s", "-q", "--rootdir=.")
 GATE = ("--kebab-run-a=A", "--kebab-run-b=B")
 QUERIES = 12
+RECORDED = 200
 SITE = HOME / "faults" / "site"
 
 
@@ -108,9 +109,9 @@ def _record() -> int:
 
     try:
         with RunRecorder("kebab.sqlite", run_id="new", commit_hash="c", resume=True) as run:
-            for number in range(QUERIES):
+            for number in range(RECORDED):
                 if not run.has(f"q{number}"):
-                    run.record(f"q{number}", hits=["c1", "c2"])
+                    run.record(f"q{number}", hits=[{"chunk_id": "c1", "text": "long " * number}, "c2"])
     except KebabEvalError as error:
         print(error)
         return 1

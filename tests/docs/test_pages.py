@@ -15,6 +15,10 @@ NOT_RUN = {
     ("README.md", "pip install pytest-kebab-eval"): "it would install the published package",
     ("docs/index.md", "pip install pytest-kebab-eval"): "it would install the published package",
     ("docs/first-gate.md", "pip install pytest-kebab-eval"): "it would install the published package",
+    (
+        "docs/getting-runs-in.md",
+        'pytest -d --tx ssh=gpu1 --tx ssh=gpu2 --rsyncdir tests "$PWD/tests" --kebab-record nightly',
+    ): "it needs two hosts; tests/integration/plugin/test_recording_over_hosts.py has them",
 }
 FROM_NOTHING = {"docs/first-gate.md"}  # its reader begins in an empty directory
 
