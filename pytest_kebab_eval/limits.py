@@ -32,4 +32,5 @@ CITED_PAIRS = 250_000  # of a hit and a citation that names a path, of one resul
 NAMES_COMPARED = 1_000  # runs that a mistyped name is held against, the newest
 NAME_COMPARED = 200  # characters of such a name
 SPANS_COMPARED = 1_000  # spans of a chunk and of what it is held against, together
+TEXT_COMPARED = 100_000  # characters of a text that is held against another, to tell a passage by it
 RUNS_DRAWN = 100  # runs on a chart of kebab-eval site, the newest; its table has all of them
