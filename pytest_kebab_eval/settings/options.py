@@ -220,6 +220,13 @@ OPTIONS = (
         example="give the new run an id",
     ),
     Option(
+        "resume",
+        "flag",
+        "go on with a run of --kebab-record that was not finished; queries that are recorded are skipped",
+        default=False,
+        has_ini=False,
+    ),
+    Option(
         "annotations",
         "choice",
         "annotate failing queries and gates for GitHub: auto (under GitHub Actions), on, off",
