@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
@@ -43,7 +43,14 @@ from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
-from pytest_kebab_eval.store import Database, find_run, open_database, write_aggregates
+from pytest_kebab_eval.store import (
+    Address,
+    Database,
+    find_run,
+    open_database,
+    to_address,
+    write_aggregates,
+)
 
 _EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail
 
@@ -167,8 +174,8 @@ def store(settings: Settings, evaluation: Evaluation) -> None:
     )
     write_aggregates(
         {
-            (path, run_id): msgspec.json.encode(values)
-            for side, path, run_id, values in sides
+            (address, run_id): msgspec.json.encode(values)
+            for side, address, run_id, values in sides
             if run_id is not None and side not in broken
         }
     )
@@ -247,8 +254,7 @@ class _OpenRuns:
 
     def _find_matcher(self, settings: Settings, inputs: Inputs) -> Matcher:
         runs = [(self.a, inputs.run_a)] if inputs.run_a else []
-        locations = _locations(inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
-        return Matcher(inputs.mode, locations, settings.span_overlap)
+        return find_matcher(settings, inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
 
     def score(self, briefs: Briefs | None = None) -> Sides:
         """Read and score both runs."""
@@ -276,7 +282,14 @@ class _OpenRuns:
         return self._reader.evidence(query, self._stored_a(query.id), self._stored_b(query.id))
 
 
-def _locations(golden: GoldenSet, mode: MatchMode, runs: list[StoredRun]) -> Locations:
+def find_matcher(
+    settings: Settings, golden: GoldenSet, mode: MatchMode, runs: Sequence[StoredRun]
+) -> Matcher:
+    """A matcher in that mode; where the expected chunks are, the runs know, run A first."""
+    return Matcher(mode, _locations(golden, mode, runs), settings.span_overlap)
+
+
+def _locations(golden: GoldenSet, mode: MatchMode, runs: Sequence[StoredRun]) -> Locations:
     """Where the expected chunks are; only the fallback needs to know."""
     return Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
 
@@ -285,11 +298,11 @@ def _locations(golden: GoldenSet, mode: MatchMode, runs: list[StoredRun]) -> Loc
 
 
 def compute_aggregate(
-    run_id: str, *, db: str | Path | None = None, golden: str | Path | None = None
+    run_id: str, *, db: str | Address | None = None, golden: str | Path | None = None
 ) -> AggregateMetrics:
     """The metrics of one stored run."""
     golden_set = load_golden_set(_golden_path(golden))
-    with open_database(_database_path(db)) as database:
+    with open_database(_database_address(db)) as database:
         return aggregate_run(database, find_run(database, run_id), golden_set)
 
 
@@ -305,26 +318,26 @@ def score_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:
     return scorer.score(run, database.results(run.run_id), database.corpus)
 
 
-def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Path | None = None) -> None:
+def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Address | None = None) -> None:
     """Write a run's `aggregate_json`; an unknown run is a `StoreError`."""
-    write_aggregates({(_database_path(db), run_id): msgspec.json.encode(aggregate)})
+    write_aggregates({(_database_address(db), run_id): msgspec.json.encode(aggregate)})
 
 
 def compare_runs(
     run_id_a: str,
     run_id_b: str,
     *,
-    db: str | Path | None = None,
+    db: str | Address | None = None,
     golden: str | Path | None = None,
     strict_chunker_version: bool = False,
 ) -> CompareReport:
     """Compare two stored runs of one database; nothing is written."""
-    path = _database_path(db)
+    address = _database_address(db)
     settings = Settings(
         run_a=run_id_a,
         run_b=run_id_b,
-        db_a=path,
-        db_b=path,
+        db_a=address,
+        db_b=address,
         golden=_golden_path(golden),
         strict_chunker_version=strict_chunker_version,
     )
@@ -334,8 +347,8 @@ def compare_runs(
 _FROM_ENVIRONMENT = Sources(lambda option: None, environment=os.environ)
 
 
-def _database_path(db: str | Path | None) -> Path:
-    return database_of(_FROM_ENVIRONMENT) if db is None else Path(db)
+def _database_address(db: str | Address | None) -> Address:
+    return database_of(_FROM_ENVIRONMENT) if db is None else to_address(db)
 
 
 def _golden_path(golden: str | Path | None) -> Path:

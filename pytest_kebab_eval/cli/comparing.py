@@ -32,6 +32,7 @@ from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings, resolve
+from pytest_kebab_eval.store import files_of
 from pytest_kebab_eval.text import printable, shown_path
 
 
@@ -154,16 +155,19 @@ def _rendered(
 ) -> tuple[Iterable[str], list[str]]:
     """The report in parts, and errors, which are known when all parts are."""
     from pytest_kebab_eval.reports.context import report_context
+    from pytest_kebab_eval.reports.first_bad import add_first_bad
     from pytest_kebab_eval.reports.publishing import ReportSource, render
 
     context = report_context(made, inputs.golden.queries)
     errors: list[str] = []
+    if form != "json":
+        add_first_bad(context, settings, inputs, errors)
     return render(form, ReportSource(settings, inputs, made, context, briefs), errors), errors
 
 
 def _check_output(output: Path, settings: Settings) -> None:
     """Refuse to write the report over what it is made from."""
-    read = (settings.db_a, settings.db_b, settings.golden, lock_path(settings.golden))
+    read = (*files_of(settings.db_a), *files_of(settings.db_b), settings.golden, lock_path(settings.golden))
     if any(same_file(output, path) for path in read):
         raise InputError(f"{shown_path(output)} is read here; name another file for -o")
     if output.is_file() and not is_stream(output) and not _is_report(output):

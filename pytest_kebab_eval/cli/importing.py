@@ -15,6 +15,7 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import is_stream
 from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, guess_format, import_run
 from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.store import shown_address, to_address
 from pytest_kebab_eval.text import shown_path
 from pytest_kebab_eval.text.progress import Progress, megabytes
 
@@ -119,15 +120,16 @@ def _import(
     **files: str | None,
 ) -> None:
     given = {name.replace("_", "-"): path for name, path in files.items() if path is not None}
+    address = to_address(db)
     with _sources(given) as sources:
-        made = import_run(importer, sources, db=Path(db), run_id=run_id, suite=suite, golden_out=golden_out)
+        made = import_run(importer, sources, db=address, run_id=run_id, suite=suite, golden_out=golden_out)
     print_line(made.run_id)
     if not allow_missing:
         tell_warnings(made.warnings)
     golden = (
         f", {counted(made.golden or 0, 'golden query')} in {shown_path(golden_out)}" if golden_out else ""
     )
-    tell(f"imported {counted(made.queries, 'query')} into {shown_path(Path(db))}{golden}")
+    tell(f"imported {counted(made.queries, 'query')} into {shown_address(address)}{golden}")
 
 
 @contextmanager

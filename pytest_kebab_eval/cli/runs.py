@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +21,7 @@ from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import database_of, golden_of
-from pytest_kebab_eval.store import Database, find_run, in_order, open_database
+from pytest_kebab_eval.store import Address, Database, find_run, in_order, open_database
 from pytest_kebab_eval.text import printable
 
 DEFAULT_METRICS = ("hit@5", "mrr", "groundedness", "error_rate")
@@ -147,8 +146,8 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
     if bool(names) == every:
         raise InputError("name the runs to aggregate, or say --all")
     sources = sources_from(**given)
-    path, suite = database_of(sources), sources.read("suite")
-    with open_database(path) as database:
+    address, suite = database_of(sources), sources.read("suite")
+    with open_database(address) as database:
         found = _runs_of(database, suite) if every else [find_run(database, name, suite) for name in names]
     golden = load_golden_set(golden_of(sources))
     tell_size(golden)
@@ -156,16 +155,16 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
     try:
         with progress(list(dict.fromkeys(run.run_id for run in found)), "aggregating") as run_ids:
             for run_id in run_ids:
-                changes[run_id] = _aggregate_again(run_id, path, golden)
+                changes[run_id] = _aggregate_again(run_id, address, golden)
     finally:  # what was stored before an error is said, too
         _print_changes({run_id: changed or {} for run_id, changed in changes.items()}, as_json=as_json)
     if None in changes.values():
         exit_with(REGRESSION)
 
 
-def _aggregate_again(run_id: str, path: Path, golden: GoldenSet) -> Changes | None:
+def _aggregate_again(run_id: str, address: Address, golden: GoldenSet) -> Changes | None:
     """What changed; None, and nothing is stored, if the run has results that cannot be read."""
-    with open_database(path) as database:
+    with open_database(address) as database:
         before = stored_values(database.stored_aggregate(run_id))
         card = score_run(database, find_run(database, run_id), golden)
     if card.notes.unreadable:
@@ -176,7 +175,7 @@ def _aggregate_again(run_id: str, path: Path, golden: GoldenSet) -> Changes | No
         )
         return None
     values = aggregate_card(card)
-    store_aggregate(run_id, values, db=path)
+    store_aggregate(run_id, values, db=address)
     return _changes(before, values.by_name())
 
 

@@ -6,7 +6,6 @@ An aggregate that was stored for another golden file says nothing about this one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from pytest_kebab_eval.evaluation import score_run
@@ -14,7 +13,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.scoring.aggregates import aggregate, stored_values
 from pytest_kebab_eval.scoring.scorecard import Scorecard
-from pytest_kebab_eval.store import Database, in_order, open_database
+from pytest_kebab_eval.store import Address, Database, in_order, open_database
 
 LAST_RUNS = 30
 
@@ -32,7 +31,7 @@ class HistoryPoint(NamedTuple):
 
 
 def history(
-    path: Path,
+    address: Address,
     golden: GoldenSet,
     suite: str | None = None,
     *,
@@ -46,7 +45,7 @@ def history(
     """
     budget = most_results
     points = []
-    with open_database(path) as database:
+    with open_database(address) as database:
         for run in _chosen(database, suite, last):
             stored = _Stored.read(database, run)
             size = 0 if stored.stands_for(golden) else stored.results

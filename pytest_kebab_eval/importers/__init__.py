@@ -26,9 +26,17 @@ from pytest_kebab_eval.importers.ranx import RANX
 from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.trec import TREC
 from pytest_kebab_eval.importers.wfgy import WFGY
-from pytest_kebab_eval.store import RunRecorder, open_database
-from pytest_kebab_eval.store.connections import is_database
-from pytest_kebab_eval.store.new_runs import check_recordable, remove_run
+from pytest_kebab_eval.store import (
+    Address,
+    RunRecorder,
+    check_recordable,
+    files_of,
+    is_there,
+    open_database,
+    remove_run,
+    shown_address,
+)
+from pytest_kebab_eval.store.sqlite.connections import is_database
 from pytest_kebab_eval.text import printable, shown_path
 
 __all__ = [
@@ -66,7 +74,7 @@ def import_run(
     importer: Importer,
     sources: Mapping[str, Source],
     *,
-    db: Path,
+    db: Address,
     run_id: str | None,
     suite: str,
     golden_out: Path | None,
@@ -111,7 +119,7 @@ def _new_golden(path: Path | None, recorder: RunRecorder) -> Iterator[TextIO | N
     if path is None:
         yield None
         return
-    is_new = not recorder.db.exists()
+    is_new = not is_there(recorder.db)
     try:
         with new_golden_file(path) as file:
             yield file
@@ -121,7 +129,7 @@ def _new_golden(path: Path | None, recorder: RunRecorder) -> Iterator[TextIO | N
         raise
 
 
-def _has_run(db: Path, run_id: str) -> bool:
+def _has_run(db: Address, run_id: str) -> bool:
     """Whether the run is there; of a database that cannot be read, the recorder says why."""
     with suppress(DatabaseError), open_database(db) as database:
         return any(run.run_id == run_id for run in database.runs())
@@ -129,7 +137,7 @@ def _has_run(db: Path, run_id: str) -> bool:
 
 
 def _finish(
-    importer: Importer, sources: Mapping[str, Source], db: Path, run_id: str, golden_out: Path
+    importer: Importer, sources: Mapping[str, Source], db: Address, run_id: str, golden_out: Path
 ) -> Summary:
     """Write the golden file of a run that is there: an import may be killed between the two."""
     imported = importer.read(sources)
@@ -140,7 +148,7 @@ def _finish(
     missing = _missing_ids(imported)
     with new_golden_file(golden_out) as file:
         golden = write_golden(file, golden_out, imported.golden() if imported.golden else ())
-    there = f"{shown_path(db)} has run '{printable(run_id)}' already, with the same results"
+    there = f"{shown_address(db)} has run '{printable(run_id)}' already, with the same results"
     return Summary(run_id, queries, golden, (f"{there}; only the golden file was written", *missing))
 
 
@@ -151,18 +159,21 @@ def _missing_ids(imported: Imported) -> Iterator[str]:
         yield missing
 
 
-def _check_use(importer: Importer, sources: Mapping[str, Source], db: Path, golden_out: Path | None) -> None:
+def _check_use(
+    importer: Importer, sources: Mapping[str, Source], db: Address, golden_out: Path | None
+) -> None:
     missing = importer.missing(sources)
     if missing:
         raise InputError(f"the format {importer.name} needs {missing}")
     piped = [f"--{name}" for name, source in sources.items() if source.path == STDIN]
     if len(piped) > 1:
         raise InputError(f"only one of {' and '.join(piped)} can be standard input")
-    if not db.parent.is_dir():
-        raise InputError(f"there is no directory {shown_path(db.parent)} to make the database in")
+    for file in files_of(db):
+        if not file.parent.is_dir():
+            raise InputError(f"there is no directory {shown_path(file.parent)} to make the database in")
     if golden_out is not None:
         read = [Path(source.path) for source in sources.values() if source.path != STDIN]
-        if any(same_file(golden_out, path) for path in (db, *read)):
+        if any(same_file(golden_out, path) for path in (*files_of(db), *read)):
             raise InputError(f"{shown_path(golden_out)} is read here; name another file for --golden-out")
         if is_database(golden_out):
             raise InputError(f"{shown_path(golden_out)} is a database; name another file for --golden-out")

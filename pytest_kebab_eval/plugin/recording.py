@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +20,9 @@ from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of, golden_of
-from pytest_kebab_eval.store import Recording, RunRecorder, check_recordable
+from pytest_kebab_eval.store import Address, Recording, RunRecorder, check_recordable, shown_address
 from pytest_kebab_eval.store.results import encode_json
-from pytest_kebab_eval.text import printable, safe_lines, shown_path
+from pytest_kebab_eval.text import printable, safe_lines
 
 WORKER_KEY = "kebab_recorded"
 SHOWN_MISSING = 5
@@ -39,7 +38,7 @@ class RecordingSession:
             sources.refuse_empty()
             self.run_id: str = sources.read("record")
             run_b_database = sources.read("db_b") if is_judged else None
-            self._database: Path = run_b_database or database_of(sources)
+            self._database: Address = run_b_database or database_of(sources)
             self._golden_path = golden_of(sources)
             self._suite: str = sources.read("suite") or "default"
             self._mask: tuple[str, ...] = sources.read("mask")
@@ -167,14 +166,14 @@ class RecordingSession:
         errored = self._record_raised()
         if not self.recorder.rows:
             raise StoreError("no test recorded anything")
-        path, config = self._database, self.recorder.config
-        with RunRecorder(path, self._suite, config, self.run_id, mask=self._mask) as run:
+        database, config = self._database, self.recorder.config
+        with RunRecorder(database, self._suite, config, self.run_id, mask=self._mask) as run:
             for query_id, data in self.recorder.rows:
                 run.record_json(query_id, data)
         recorded, missing = self._coverage()
         with_errors = f", {errored} of them with an error" if errored else ""
-        name = printable(self.run_id)
-        self._message = Line(f"run {name}: {recorded} recorded in {shown_path(path)}{with_errors}{missing}")
+        name, where = printable(self.run_id), shown_address(database)
+        self._message = Line(f"run {name}: {recorded} recorded in {where}{with_errors}{missing}")
 
     def _record_raised(self) -> int:
         """Record what tests raised for queries without a result; how many those are."""

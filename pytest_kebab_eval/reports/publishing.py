@@ -21,8 +21,10 @@ from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
+from pytest_kebab_eval.reports.first_bad import add_first_bad
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.store import shown_address
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
@@ -60,6 +62,7 @@ def publish(
     published = Published([], [])
     with _step("the aggregates were not stored", published):
         _store(settings, evaluation, published)
+    add_first_bad(context, settings, inputs, published.errors)
     summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary_file:
         path = Path(summary_file)
@@ -100,10 +103,10 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
     store(settings, evaluation)
     databases = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
     unreadable = sorted({result.side.upper() for result in report.unreadable})
-    stored = {side: path for side, path in databases.items() if side not in unreadable}
+    stored = {side: address for side, address in databases.items() if side not in unreadable}
     if stored:
-        paths = dict.fromkeys(shown_path(path) for path in stored.values())
-        published.done.append(f"aggregates: of {' and '.join(stored)} stored in {' and '.join(paths)}")
+        names = dict.fromkeys(map(shown_address, stored.values()))
+        published.done.append(f"aggregates: of {' and '.join(stored)} stored in {' and '.join(names)}")
     published.errors.extend(
         f"the aggregate of run {side} was not stored: it has unreadable results" for side in unreadable
     )
@@ -188,5 +191,5 @@ class ShownEvidence:
         comparison = self._compared.get(query.id)
         is_gone = evidence.b is None and evidence.readable_b
         if is_gone and comparison and comparison.kind and comparison.cause != "absent":
-            path, run_id = shown_path(self._settings.db_b), printable(self._inputs.run_b.run_id)
+            path, run_id = shown_address(self._settings.db_b), printable(self._inputs.run_b.run_id)
             raise DatabaseError(f"{path} has changed: the results of run {run_id} are no longer there")

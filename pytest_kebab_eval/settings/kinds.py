@@ -11,6 +11,7 @@ from pytest_kebab_eval.errors import SettingsError
 from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.settings.options import Kind, Option
 from pytest_kebab_eval.settings.sources import Given
+from pytest_kebab_eval.store import Address, to_address
 from pytest_kebab_eval.text import brief
 
 
@@ -61,6 +62,10 @@ def _text(given: Given, _: Option) -> str:
 def _path(given: Given, _: Option) -> Path:
     path = given.directory / os.path.expanduser(given.value)  # noqa: PTH111  leaves ~nobody as it is
     return Path(os.path.normpath(path))
+
+
+def _database(given: Given, option: Option) -> Address:
+    return to_address(_path(given, option))
 
 
 def _whole_number(given: Given, _: Option) -> int:
@@ -126,6 +131,7 @@ _CONVERTERS: dict[Kind, Callable[[Given, Option], Any]] = {
     "off flag": _off_flag,
     "text": _text,
     "path": _path,
+    "database": _database,
     "whole number": _whole_number,
     "share": _share,
     "choice": _choice,

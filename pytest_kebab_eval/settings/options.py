@@ -19,6 +19,7 @@ Kind = Literal[
     "off flag",  # turns off what is on without it
     "text",
     "path",
+    "database",  # a path, or the address of a server
     "whole number",  # from 1 on
     "share",  # above 0 and up to 1
     "choice",  # one of the choices
@@ -28,6 +29,7 @@ Kind = Literal[
 ]
 _EXAMPLES: dict[Kind, str] = {
     "path": "name a file",
+    "database": "name a file",
     "flag": "write true or false",
     "off flag": "write true or false",
 }
@@ -74,8 +76,8 @@ class Option(NamedTuple):
 
     @property
     def is_path(self) -> bool:
-        """Whether its value is a path."""
-        return self.kind == "path"
+        """Whether its value is, or may be, a path."""
+        return self.kind in ("path", "database")
 
     @property
     def advice(self) -> str:
@@ -113,15 +115,15 @@ OPTIONS = (
     ),
     Option(
         "db",
-        "path",
+        "database",
         "the SQLite database that holds the runs",
         default_text="kebab.sqlite here, else kebab's own",
         metavar="FILE",
         env="KEBAB_EVAL_DB",
         in_command=True,
     ),
-    Option("db_a", "path", "the database of run A, where it is another", metavar="FILE", in_command=True),
-    Option("db_b", "path", "the database of run B, where it is another", metavar="FILE", in_command=True),
+    Option("db_a", "database", "the database of run A, where it is another", metavar="FILE", in_command=True),
+    Option("db_b", "database", "the database of run B, where it is another", metavar="FILE", in_command=True),
     Option(
         "golden",
         "path",

@@ -12,6 +12,7 @@ from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.settings.kinds import convert
 from pytest_kebab_eval.settings.options import BY_NAME
 from pytest_kebab_eval.settings.sources import Given, Sources
+from pytest_kebab_eval.store import Address, same_database
 from pytest_kebab_eval.text import brief
 
 DATABASE_NAME = "kebab.sqlite"
@@ -28,8 +29,8 @@ class Settings(NamedTuple):
 
     run_a: str | None  # None: run B is judged alone
     run_b: str
-    db_a: Path
-    db_b: Path
+    db_a: Address
+    db_b: Address
     golden: Path
     suite: str | None = None
     gates: tuple[str, ...] = default_of("gates")
@@ -56,18 +57,10 @@ def resolve(sources: Sources) -> Settings:
     values["run_b"] = run_b
     for name in ("db_a", "db_b"):
         values[name] = values[name] or database_of(sources)
-    if _is_same_file(values["db_a"], values["db_b"]):
+    if same_database(values["db_a"], values["db_b"]):
         values["db_a"] = values["db_b"]
     values["annotations"] = _annotates(values["annotations"], sources.environment)
     return Settings(**values)
-
-
-def _is_same_file(path: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, as links do."""
-    try:
-        return path.samefile(other)
-    except OSError:  # one is not there, which is said when it is opened
-        return False
 
 
 def _run_b(sources: Sources) -> str:
@@ -92,10 +85,10 @@ def _annotates(annotations: str, environment: Mapping[str, str]) -> bool:
     return annotations == "on" or (annotations == "auto" and in_github_actions)
 
 
-def database_of(sources: Sources) -> Path:
+def database_of(sources: Sources) -> Address:
     """The database that `--kebab-db` and its like name, or the default one."""
-    path: Path | None = sources.read("db")
-    return path or default_database(sources.invocation_dir, sources.environment)
+    address: Address | None = sources.read("db")
+    return address or default_database(sources.invocation_dir, sources.environment)
 
 
 def golden_of(sources: Sources) -> Path:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,7 +13,8 @@ import msgspec
 from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extent, extents, touches
-from pytest_kebab_eval.store.indexes import check_table
+from pytest_kebab_eval.store.backend import CorpusTables
+from pytest_kebab_eval.store.plain import text_of
 
 _span_lists = msgspec.json.Decoder(tuple[Span, ...])
 
@@ -41,17 +42,15 @@ class IndexCoverage(Value, frozen=True):
 class Corpus:
     """Looks up chunks and cited passages; reads only the rows it needs."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._columns_of: dict[str, set[str]] = {}
-        self._checked: set[str] = set()
+    def __init__(self, tables: CorpusTables) -> None:
+        self._tables = tables
         self._chunks: dict[str, Chunk | None] = {}
         self._extents_of: dict[str, list[tuple[Box, ...]]] = {}
 
     @cached_property
     def _has_tables(self) -> bool:
         """Whether both tables are there, with rows or without."""
-        chunks, documents = self._columns("chunks"), self._columns("documents")
+        chunks, documents = self._tables.columns("chunks"), self._tables.columns("documents")
         return {"chunk_id", "doc_id", "source_spans_json"} <= chunks and {
             "doc_id",
             "workspace_path",
@@ -60,17 +59,16 @@ class Corpus:
     @cached_property
     def has_chunks(self) -> bool:
         """Whether there are chunks."""
-        return {"chunk_id", "doc_id", "source_spans_json"} <= self._columns("chunks") and self._has_rows(
-            "chunks"
-        )
+        columns = self._tables.columns("chunks")
+        return columns >= {"chunk_id", "doc_id", "source_spans_json"} and self._tables.has_rows("chunks")
 
     @cached_property
     def has_documents(self) -> bool:
         """Whether the chunks of a cited path can be found."""
         return (
             self.has_chunks
-            and {"doc_id", "workspace_path"} <= self._columns("documents")
-            and self._has_rows("documents")
+            and {"doc_id", "workspace_path"} <= self._tables.columns("documents")
+            and self._tables.has_rows("documents")
         )
 
     def chunk(self, chunk_id: str) -> Chunk | None:
@@ -78,7 +76,7 @@ class Corpus:
         if not self.has_chunks:
             return None
         if chunk_id not in self._chunks:
-            row = self._connection.execute(self._chunk_query, (chunk_id,)).fetchone()
+            row = self._tables.chunk(chunk_id)
             self._chunks[chunk_id] = row and Chunk(
                 doc_id=_text(row[0]),
                 extents=extents(_spans(row[1])),
@@ -88,15 +86,14 @@ class Corpus:
 
     def spans(self, chunk_id: str) -> tuple[Span, ...]:
         """The source spans of the chunk with that id."""
-        row = self._connection.execute(self._chunk_query, (chunk_id,)).fetchone() if self.has_chunks else None
+        row = self._tables.chunk(chunk_id) if self.has_chunks else None
         return _spans(row[1]) if row else ()
 
     def text(self, chunk_id: str) -> str | None:
         """The text of the chunk with that id."""
-        if not (self.has_chunks and "text" in self._columns("chunks")):
+        if not (self.has_chunks and "text" in self._tables.columns("chunks")):
             return None
-        query = "SELECT text FROM chunks WHERE chunk_id = ?"
-        row = self._connection.execute(query, (chunk_id,)).fetchone()
+        row = self._tables.text(chunk_id)
         return _text(row[0]) if row else None
 
     def document_at(self, path: str) -> str | None:
@@ -108,37 +105,31 @@ class Corpus:
         """The path of that document."""
         if not self.has_documents:
             return None
-        query = "SELECT workspace_path FROM documents WHERE doc_id = ?"
-        row = self._connection.execute(query, (doc_id,)).fetchone()
+        row = self._tables.path(doc_id)
         return _text(row[0]) if row else None
 
     def coverage(self) -> IndexCoverage | None:
         """The size of the index; None if there is no document."""
-        if not self._has_tables or not self._has_rows("documents"):
+        if not self._has_tables or not self._tables.has_rows("documents"):
             return None
-        self._check_indexes("chunks")
-        chunked = "SELECT doc_id FROM chunks WHERE doc_id IS NOT NULL"
-        empty = f"SELECT count(*) FROM documents WHERE doc_id NOT IN ({chunked})"
-        counted = "token_estimate" in self._columns("chunks")
+        documents, empty, chunks = self._tables.counts()
         tokens = sorted(
             float(tokens)
-            for (tokens,) in self._connection.execute(
-                f"SELECT {'token_estimate' if counted else 'NULL'} FROM chunks"
-            )
+            for (tokens,) in self._token_estimates()
             if isinstance(tokens, (int, float)) and abs(tokens) <= STORED_NUMBER
         )
         return IndexCoverage(
-            documents=self._count("SELECT count(*) FROM documents"),
-            documents_without_chunks=self._count(empty),
-            chunks=self._count("SELECT count(*) FROM chunks"),
+            documents=documents,
+            documents_without_chunks=empty,
+            chunks=chunks,
             tokens_min=tokens[0] if tokens else None,
             tokens_mean=round(math.fsum(tokens) / len(tokens), 1) if tokens else None,
             tokens_p95=tokens[math.ceil(0.95 * len(tokens)) - 1] if tokens else None,
             tokens_max=tokens[-1] if tokens else None,
         )
 
-    def _count(self, query: str) -> int:
-        return int(self._connection.execute(query).fetchone()[0])
+    def _token_estimates(self) -> Iterable[tuple[object]]:
+        return self._tables.tokens() if "token_estimate" in self._tables.columns("chunks") else ()
 
     def resolves(self, citation: Span) -> bool:
         """Whether a document has the cited path, and one of its chunks overlaps the cited span.
@@ -153,23 +144,16 @@ class Corpus:
         )
 
     @cached_property
-    def _chunk_query(self) -> str:
-        version = "chunker_version" if "chunker_version" in self._columns("chunks") else "NULL"
-        return f"SELECT doc_id, source_spans_json, {version} FROM chunks WHERE chunk_id = ?"
-
-    @cached_property
     def _documents(self) -> dict[str, list[str]]:
         found = defaultdict(list)
-        for path, doc_id in self._connection.execute("SELECT workspace_path, doc_id FROM documents"):
+        for path, doc_id in self._tables.documents():
             found[_text(path) or ""].append(_text(doc_id) or "")
         return found
 
     def _chunks_of(self, doc_id: str) -> list[tuple[Box, ...]]:
         if doc_id not in self._extents_of:
-            if self._indexed_by_document:
-                rows = self._connection.execute(
-                    "SELECT source_spans_json FROM chunks WHERE doc_id = ?", (doc_id,)
-                )
+            if self._is_indexed_by_document:
+                rows = self._tables.spans_of(doc_id)
                 self._extents_of[doc_id] = [extents(_spans(spans)) for (spans,) in rows]
             else:
                 self._extents_of[doc_id] = [
@@ -178,37 +162,16 @@ class Corpus:
         return self._extents_of[doc_id]
 
     @cached_property
-    def _indexed_by_document(self) -> bool:
-        for _, index, *_ in self._connection.execute("PRAGMA index_list(chunks)"):
-            name = (_text(index) or "").replace('"', '""')
-            first = self._connection.execute(f'PRAGMA index_info("{name}")').fetchone()
-            if first and _text(first[2]) == "doc_id":
-                return True
-        return False
+    def _is_indexed_by_document(self) -> bool:
+        return self._tables.is_indexed_by_document()
 
     @cached_property
     def _spans_by_document(self) -> dict[str, list[object]]:
         """All spans, read in one pass: without an SQL index on doc_id, each lookup would be a pass."""
         found = defaultdict(list)
-        for doc_id, spans in self._connection.execute("SELECT doc_id, source_spans_json FROM chunks"):
+        for doc_id, spans in self._tables.spans():
             found[_text(doc_id) or ""].append(spans)
         return found
-
-    def _columns(self, table: str) -> set[str]:
-        if table not in self._columns_of:
-            rows = self._connection.execute(f"PRAGMA table_info({table})")
-            self._columns_of[table] = {_text(row[1]) or "" for row in rows}
-        return self._columns_of[table]
-
-    def _has_rows(self, table: str) -> bool:
-        self._check_indexes(table)
-        return self._connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
-
-    def _check_indexes(self, table: str) -> None:
-        """An error if an index, by which rows are looked up, has lost some; looked at once."""
-        if table not in self._checked:
-            check_table(self._connection, table)
-            self._checked.add(table)
 
 
 def _spans(source_spans_json: object) -> tuple[Span, ...]:
@@ -222,6 +185,4 @@ def _spans(source_spans_json: object) -> tuple[Span, ...]:
 
 
 def _text(value: object) -> str | None:
-    if value is None:
-        return None
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    return None if value is None else text_of(value)

@@ -1,10 +1,8 @@
-"""The chunks of an index, as a caller has them -> `documents` and `chunks` of a database of the recorder."""
+"""The chunks of an index, as a caller has them -> rows of `documents` and `chunks`."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,9 +10,7 @@ import msgspec
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.store.plain import check_keys, finite, id_text
 from pytest_kebab_eval.store.results import encode_json
-from pytest_kebab_eval.store.schema import CORPUS_SCHEMA, CORPUS_TABLES, EVAL_TABLES, SCHEMA
-from pytest_kebab_eval.store.tables import check_no_triggers
-from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.text import brief, printable
 
 _KEYS = (
     *("chunk_id", "doc_id", "path", "start", "end", "char_start", "char_end", "page"),
@@ -44,9 +40,6 @@ class ChunkRow(NamedTuple):
     source_spans_json: str
     token_estimate: int | None
     path: str
-
-
-# -- from what is given ----------------------------------------------------------------------------
 
 
 def to_chunk_rows(chunks: Iterable[Mapping[str, Any]]) -> list[ChunkRow]:
@@ -149,36 +142,3 @@ def _whole(chunk: Mapping[str, Any], key: str, what: str) -> int | None:
     if number < 0 or number != int(number):
         raise InputError(f"{key} of {what} is {number:g}; give a whole number from 0 on")
     return int(number)
-
-
-# -- into the database -----------------------------------------------------------------------------
-
-
-def check_own(connection: sqlite3.Connection, db: Path) -> None:
-    """Refuse to write chunks into a database whose tables the recorder did not make."""
-    tables, statements = (*EVAL_TABLES, *CORPUS_TABLES), (*SCHEMA, *CORPUS_SCHEMA)
-    for table, statement in zip(tables, statements, strict=True):
-        row = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-        if row and str(row[0]).split() != statement.split():
-            raise InputError(
-                f"the table {table} of {shown_path(db)} was not made by the recorder, so chunks are not"
-                " written there; leave out chunks=, or record into another file"
-            )
-    check_no_triggers(connection, db, CORPUS_TABLES)
-
-
-def write_chunks(connection: sqlite3.Connection, rows: list[ChunkRow], chunker_version: str | None) -> None:
-    """Make these the chunks of that chunker version; those of other versions stay, unless an id is reused."""
-    for statement in CORPUS_SCHEMA:
-        connection.execute(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
-    connection.execute("DELETE FROM chunks WHERE chunker_version IS ?", (chunker_version,))
-    connection.executemany(
-        "INSERT OR REPLACE INTO documents (doc_id, workspace_path) VALUES (?, ?)",
-        {row.doc_id: row.path for row in rows}.items(),
-    )
-    connection.executemany(
-        "INSERT OR REPLACE INTO chunks (chunk_id, doc_id, text, heading_path_json, source_spans_json,"
-        " token_estimate, chunker_version) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        ((*row[:6], chunker_version) for row in rows),
-    )
-    connection.execute("DELETE FROM documents WHERE doc_id NOT IN (SELECT doc_id FROM chunks)")

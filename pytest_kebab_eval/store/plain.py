@@ -140,3 +140,8 @@ def check_keys(given: Mapping[str, Any], known: Collection[str], hints: Mapping[
         near = [hints[key]] if key in hints else difflib.get_close_matches(str(key), known, n=1)
         advice = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(known)}"
         raise InputError(f"{what} has the unknown key '{printable(str(key))}'; {advice}")
+
+
+def text_of(value: object) -> str:
+    """A value of a row as text, however the connection gives it."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -18,6 +18,7 @@ import msgspec
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.model import Run, Unreadable
+from pytest_kebab_eval.store.address import Address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
@@ -89,7 +90,7 @@ class RunRecorder(Recording):
 
     def __init__(
         self,
-        db: str | Path,
+        db: str | Address,
         suite: str = "default",
         config: Mapping[str, Any] | None = None,
         run_id: str | None = None,
@@ -99,7 +100,7 @@ class RunRecorder(Recording):
         mask: bool | Sequence[str] = True,
     ) -> None:
         super().__init__()
-        self.db = Path(db)
+        self.db = to_address(db)
         self.suite = suite
         self.config = dict(config or {})
         self._mask = _patterns(mask)

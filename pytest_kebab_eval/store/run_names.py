@@ -11,7 +11,7 @@ from pytest_kebab_eval.errors import NoSuchRun, RunNameError
 from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
-from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.text import brief, printable
 
 MAX_CANDIDATES_SHOWN = 10
 _LATEST = re.compile(r"latest(?:~(\d{1,6}))?")
@@ -49,7 +49,7 @@ def _single(
 ) -> Run:
     if len(found) == 1:
         return found[0]
-    where = shown_path(database.path)
+    where = database.name
     if found:
         raise RunNameError(
             f"the run name '{brief(name)}' fits {len(found)} runs in {where};"

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kebab_eval.cli import comparing, runs
 from pytest_kebab_eval.evaluation import evaluate, store_aggregate
-from pytest_kebab_eval.store import aggregates, database
+from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import aggregate_of
 from tests.integration.cli.calling import call
 from tests.integration.conftest import Project
@@ -45,11 +45,20 @@ def test_compare_needs_the_database_no_more(project: Project, more: list[str]) -
 
 
 @pytest.mark.usefixtures("_event")
-@pytest.mark.parametrize("form", ["md", "json"])
-def test_a_report_that_does_not_need_the_database_is_printed(project: Project, form: str) -> None:
-    called = call("report", "A", "B", "--format", form)
+def test_a_report_that_does_not_need_the_database_is_printed(project: Project) -> None:
+    called = call("report", "A", "B", "--format", "json")
     assert (called.code, called.stderr) == (0, "")
     assert "q-002" in called.stdout
+
+
+@pytest.mark.usefixtures("_event")
+def test_a_report_is_printed_without_the_first_bad_runs(project: Project) -> None:
+    called = call("report", "A", "B", "--format", "md")
+    assert called.code == 1
+    assert "q-002" in called.stdout
+    assert "First bad runs" not in called.stdout
+    (said,) = called.stderr.splitlines()
+    assert said.startswith("kebab-eval: the reports do not say the first bad runs: ")
 
 
 @pytest.mark.usefixtures("_event")
@@ -60,7 +69,8 @@ def test_a_page_is_there_without_what_needs_the_database(project: Project, more:
     assert called.code == 1
     assert "the stored result cannot be read" in page
     assert page.rstrip().endswith("</html>")
-    trend, hits = called.stderr.splitlines()
+    first_bad, trend, hits = called.stderr.splitlines()
+    assert first_bad.startswith("kebab-eval: the reports do not say the first bad runs: ")
     assert trend.startswith("kebab-eval: report.html has no trend: ")
     assert hits.startswith("kebab-eval: report.html has no hits and answers of some queries: ")
     assert "--kebab-" not in called.stderr
@@ -69,7 +79,7 @@ def test_a_page_is_there_without_what_needs_the_database(project: Project, more:
 def test_aggregates_that_were_stored_before_an_error_are_named(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
     monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
 
     def lock_second(run_id: str, *more: Any, **named: Any) -> None:

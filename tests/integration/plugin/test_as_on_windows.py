@@ -12,7 +12,7 @@ import pytest
 
 from pytest_kebab_eval import files
 from pytest_kebab_eval.plugin import golden_file
-from pytest_kebab_eval.store.connections import _without_server, database_uri
+from pytest_kebab_eval.store.sqlite.connections import _without_server, database_uri
 from tests.builders import result
 from tests.integration.conftest import GOLDEN, Project
 

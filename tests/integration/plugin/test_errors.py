@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pytest_kebab_eval.store import aggregates, database
+from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import Json, aggregate_of, answer, hit, line, result
 from tests.integration.conftest import Project
 
@@ -65,7 +65,7 @@ def write_protect(path: Path) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
     monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import InputError, StoreError, load_golden_set
-from pytest_kebab_eval.store import new_runs, open_database
+from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.store.sqlite import new_runs
 from tests.builders import dump, make_database, result
 from tests.unit.importers.test_import_run import bring
 

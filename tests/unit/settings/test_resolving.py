@@ -201,7 +201,7 @@ def test_the_home_of_an_unknown_user_is_a_directory_of_that_name(dirs: Directori
 
 def test_each_run_may_have_its_own_database(dirs: Directories) -> None:
     found = resolved(dirs, db="both.sqlite", db_b="b.sqlite")
-    assert (found.db_a.name, found.db_b.name) == ("both.sqlite", "b.sqlite")
+    assert (found.db_a, found.db_b) == (dirs.called / "both.sqlite", dirs.called / "b.sqlite")
 
 
 # -- the default database ------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.errors import StoreError
-from pytest_kebab_eval.store import aggregates, write_aggregates
+from pytest_kebab_eval.store import write_aggregates
+from pytest_kebab_eval.store.sqlite import aggregates
 from tests.builders import aggregate_of, dump, line, make_database, result
 
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_kebab_eval import RunRecorder
 from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, StoreError
 from pytest_kebab_eval.store import open_database, write_aggregates
-from pytest_kebab_eval.store.connections import connect
+from pytest_kebab_eval.store.sqlite.connections import connect
 from tests.builders import aggregate_of, dump, line, make_database, result
 from tests.unit.store.damage import change_schema, endless_table
 from tests.unit.store.reading import readable, run_ids
@@ -275,7 +275,7 @@ def test_results_whose_pages_lead_in_circles_are_given_up_on(path: Path) -> None
 
 
 def test_a_value_that_is_too_long_is_a_database_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_kebab_eval.store.connections.STORED_VALUE_BYTES", 1_000_000)
+    monkeypatch.setattr("pytest_kebab_eval.store.sqlite.connections.STORED_VALUE_BYTES", 1_000_000)
     run_sql(path, "UPDATE eval_query_results SET result_json = hex(zeroblob(600000))")
     if sys.version_info < (3, 11):
         pytest.skip("Python 3.10 has no limits")

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_kebab_eval.errors import DatabaseError
+from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS
 from pytest_kebab_eval.text import brief, shown_path
 
@@ -63,11 +64,6 @@ def check_statement(connection: sqlite3.Connection, path: Path, statement: str, 
         if _CALL.fullmatch(text_of(operation)) and name not in _PLAIN_FUNCTIONS:
             what = f"writing to it calls the SQL function '{brief(name)}', in a CHECK, a default or an index"
             raise _refusal(path, what, "remove that")
-
-
-def text_of(value: object) -> str:
-    """A value of a row as text, however the connection gives it."""
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def _kinds(connection: sqlite3.Connection, schema: str) -> dict[str, str]:

@@ -1,0 +1,111 @@
+"""What names a database: the path of an SQLite file, or the address of a PostgreSQL database."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.text import printable, shown_path
+
+_SCHEME = re.compile(r"(?i)postgres(?:ql)?:(?://)?")
+_ADDRESS = re.compile(
+    r"(?i)postgres(?:ql)?://(?:(?P<user>[^@/:]*)(?::(?P<password>[^@/]*))?@)?"
+    r"(?P<hosts>[^@/?#]*)(?:/(?P<dbname>[^@?#]*))?(?:\?(?P<query>[^@#]*))?"
+)
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.%]*\]|[^\[\]:,]*)(?::\d{0,5})?")
+_PARAMETER = re.compile(r"(?P<name>[a-z_]+)=(?P<value>[^=&]*)")
+_SHOWN_PARAMETERS = ("service", "host", "hostaddr", "port", "user", "dbname")
+
+
+@dataclass(frozen=True)
+class PostgresAddress:
+    """The address of a PostgreSQL database; only `shown`, which has no password, is ever printed."""
+
+    conninfo: str = field(repr=False)
+    shown: str = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+Address = Path | PostgresAddress
+
+
+def is_postgres(text: str) -> bool:
+    """Whether the text is meant as the address of a PostgreSQL database."""
+    return _SCHEME.match(text) is not None
+
+
+def to_address(database: str | Address) -> Address:
+    """The address, however it is given; an `InputError` if it is one of PostgreSQL's and not valid."""
+    if isinstance(database, str):
+        return Path(database)
+    return database
+
+
+def parse_postgres(text: str) -> PostgresAddress:
+    """An address such as `postgresql://reader@db.example/evals`; the rest of the connection is libpq's.
+
+    Stricter than libpq, which takes a password with an unescaped @ or / apart, and prints the parts. No error
+    shows any part of the text: what does not parse may be a password.
+    """
+    found = _ADDRESS.fullmatch(text)
+    if not found:
+        raise _refusal("has a character that must be written as %XX: / as %2F, @ as %40, # as %23")
+    if not all(map(_HOST.fullmatch, found["hosts"].split(","))):
+        raise _refusal("has a host or port that is none")
+    parameters = (found["query"] or "").split("&") if found["query"] else []
+    if not all(map(_PARAMETER.fullmatch, parameters)):
+        raise _refusal("has a parameter that is not name=value; in a value, write & as %26 and = as %3D")
+    if any(not _is_encoded(part) for part in (*found.groupdict().values(), *parameters) if part):
+        raise _refusal("has a % that is not followed by two hexadecimal digits, or text that is not UTF-8")
+    return PostgresAddress(f"postgresql://{text.partition('://')[2]}", _shown(found))
+
+
+def _is_encoded(part: str) -> bool:
+    """Whether it is percent-encoded text, without a NUL, which would end it."""
+    if re.search(r"%(?![0-9A-Fa-f]{2})|[\x00-\x1f\x7f]", part):
+        return False
+    try:
+        return "\0" not in unquote_to_bytes(part).decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _shown(found: re.Match[str]) -> str:
+    user = f"{found['user']}@" if found["user"] else ""
+    database = f"/{found['dbname']}" if found["dbname"] else ""
+    kept = [f"{name}={value}" for name, value in parse_qsl(found["query"] or "") if name in _SHOWN_PARAMETERS]
+    parameters = f"?{'&'.join(kept)}" if kept else ""
+    slash = "/" if parameters and not database else ""
+    return printable(f"postgresql://{user}{found['hosts']}{database}{slash}{parameters}")
+
+
+def _refusal(what: str) -> InputError:
+    return InputError(
+        f"the address of the PostgreSQL database {what}; it has the form"
+        " postgresql://user@host:port/database?name=value (it is not shown here, for the sake of a password)"
+    )
+
+
+def shown_address(address: Address) -> str:
+    """The address as messages have it, without a password."""
+    return address.shown if isinstance(address, PostgresAddress) else shown_path(address)
+
+
+def files_of(address: Address) -> tuple[Path, ...]:
+    """The file that the database is, which nothing may write over; none on a server."""
+    return () if isinstance(address, PostgresAddress) else (address,)
+
+
+def same_database(address: Address, other: Address) -> bool:
+    """Whether both name one database, as links to a file do."""
+    if isinstance(address, PostgresAddress) or isinstance(other, PostgresAddress):
+        return address == other
+    try:
+        return address.samefile(other)
+    except OSError:  # one is not there, which is said when it is opened
+        return False

@@ -1,0 +1,39 @@
+"""SQLite files as a store."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.store.backend import Rows
+from pytest_kebab_eval.store.new_chunks import ChunkRow
+from pytest_kebab_eval.store.sqlite.new_runs import check_recordable, remove_run, write_run
+from pytest_kebab_eval.store.sqlite.reading import SqliteTables, open_tables
+
+
+class SqliteFile:
+    """A database file, which may not be there yet."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def is_there(self) -> bool:
+        """Whether there is a file, or anything else, of that name."""
+        return self._path.exists()
+
+    def read(self) -> AbstractContextManager[SqliteTables]:
+        """Open it read-only; everything read in the block is of one state, even if others write."""
+        return open_tables(self._path)
+
+    def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
+        """Raise an `InputError` if a run of that id cannot be recorded there."""
+        check_recordable(self._path, run_id, with_chunks=with_chunks)
+
+    def write_run(self, run: Run, rows: Rows, chunks: list[ChunkRow] | None) -> None:
+        """Store a run, its results and the chunks of its index, all of it or nothing."""
+        write_run(self._path, run, rows, chunks)
+
+    def remove_run(self, run_id: str, *, with_file: bool) -> None:
+        """Remove a run that was just stored; and the file, if it was made for this run alone."""
+        remove_run(self._path, run_id, with_file=with_file)
