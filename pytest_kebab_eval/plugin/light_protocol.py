@@ -8,7 +8,7 @@ could see them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -62,15 +62,17 @@ class LightProtocol:
         """The implementations that are called, in pluggy's order."""
         for name in HOOKS:
             for found in getattr(self._config.hook, name).get_hookimpls():
-                module = found.function.__module__
-                if module == _RUNNER and name != "pytest_runtest_protocol":
-                    function = found.function if self._runner is None else getattr(self._runner, name, None)
-                elif module == __name__ or package_of(found) not in left_out:
-                    function = found.function
-                else:
-                    function = None
-                if function:
+                function = self._function(name, found, left_out)
+                if function is not None:
                     yield Chosen(name, found, function)
+
+    def _function(self, hook_name: str, found: Any, left_out: Collection[str]) -> Callable[..., Any] | None:
+        """What is called for an implementation; None if it is left out."""
+        module: str = found.function.__module__
+        if module == _RUNNER and hook_name != "pytest_runtest_protocol":
+            return getattr(self._runner or found.plugin, hook_name, None)
+        is_kept = module == __name__ or package_of(found) not in left_out
+        return found.function if is_kept else None
 
     def run_in_wrappers(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run an item, with what other plugins do around its protocol."""
@@ -116,9 +118,7 @@ class _ShortRunner:
     def pytest_runtest_call(self, item: pytest.Item) -> None:
         item.runtest()
 
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> pytest.TestReport:
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
         if call.excinfo is not None:
             return pytest.TestReport.from_item_and_call(item, call)
         return make_report(item, self._phases, call)

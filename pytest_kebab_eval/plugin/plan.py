@@ -28,6 +28,7 @@ HARMLESS = frozenset((*_OURS, "syrupy", "xdist", "_hypothesis_pytestplugin"))
 _QUIET = ("pytest_cov", "pytest_html", "pytest_randomly", "pytest_rerunfailures", "pytest_timeout")
 # What is called while an item runs, beside the hooks above.
 _WATCHING_HOOKS = (
+    "pytest_runtest_protocol",
     "pytest_runtest_logstart",
     "pytest_runtest_logreport",
     "pytest_runtest_logfinish",

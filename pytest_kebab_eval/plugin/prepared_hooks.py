@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 import pluggy
 import pytest
 
-HOOKS = tuple(
-    f"pytest_runtest_{name}" for name in ("setup", "call", "teardown", "makereport", "protocol")
-)
+HOOKS = tuple(f"pytest_runtest_{name}" for name in ("setup", "call", "teardown", "makereport", "protocol"))
 Callers = dict[str, Callable[..., Any]]
 
 
@@ -45,6 +43,9 @@ class _Specs:
 
     @pytest.hookspec
     def pytest_runtest_teardown(self, item: object, nextitem: object) -> None: ...
+
+    @pytest.hookspec
+    def pytest_markeval_namespace(self, config: object) -> None: ...
 
 
 class _One:
@@ -85,13 +86,13 @@ def _steps_of_a_call(manager: pluggy.PluginManager) -> int:
     """How many functions of pluggy are between the caller of a hook and an implementation."""
     found: list[int] = []
 
-    def pytest_runtest_setup() -> None:
+    def pytest_markeval_namespace() -> None:
         frame = inspect.currentframe()
         found.append(_steps_of_pluggy(frame.f_back if frame else None))
 
-    plugins = manager.get_plugins()
-    hook = manager.subset_hook_caller("pytest_runtest_setup", remove_plugins=plugins)
-    hook.call_extra([pytest_runtest_setup], {"item": None})
+    everybody = manager.get_plugins()
+    hook = manager.subset_hook_caller("pytest_markeval_namespace", remove_plugins=everybody)
+    hook.call_extra([pytest_markeval_namespace], {"config": None})
     return found[0]
 
 
