@@ -116,7 +116,7 @@ OPTIONS = (
     Option(
         "db",
         "database",
-        "the SQLite database that holds the runs",
+        "the database that holds the runs: an SQLite file, or postgresql://…",
         default_text="kebab.sqlite here, else kebab's own",
         metavar="FILE",
         env="KEBAB_EVAL_DB",

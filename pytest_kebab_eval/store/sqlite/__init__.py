@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.backend import Rows
+from pytest_kebab_eval.store.backend import Made, Rows
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 from pytest_kebab_eval.store.sqlite.new_runs import check_recordable, remove_run, write_run
 from pytest_kebab_eval.store.sqlite.reading import SqliteTables, open_tables
@@ -17,6 +17,10 @@ class SqliteFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    def make_tables(self) -> Made:
+        """The recorder makes the tables with the file."""
+        return Made.NOT_NEEDED
 
     def is_there(self) -> bool:
         """Whether there is a file, or anything else, of that name."""
