@@ -121,8 +121,15 @@ $(TOOLS_VENV)/.installed: pyproject.toml
 	$(TOOLS_VENV)/bin/python -m pip --quiet install --editable . --group dev --group tools
 	@touch $@
 
-tools: $(TOOLS_VENV)/.installed ## import files of Ragas, DeepEval, LangSmith, ranx and ir_datasets, as these write them
-	$(TOOLS_VENV)/bin/python -m pytest -W default -rs tests/unit/importers/test_written_by_tools.py tests/unit/importers/test_rankings.py
+# promptfoo is a package of npm, and needs a new Node.js; without either, its tests are skipped.
+PROMPTFOO_DIR := build/promptfoo
+$(PROMPTFOO_DIR)/.installed:
+	mkdir -p $(PROMPTFOO_DIR)
+	npm install --silent --no-save --prefix $(PROMPTFOO_DIR) promptfoo || echo 'promptfoo cannot be installed here; its tests are skipped'
+	@touch $@
+
+tools: $(TOOLS_VENV)/.installed $(PROMPTFOO_DIR)/.installed ## import files of Ragas, DeepEval, LangSmith, promptfoo, ranx and ir_datasets, as these write them
+	PROMPTFOO='$(CURDIR)/$(PROMPTFOO_DIR)/node_modules/.bin/promptfoo' $(TOOLS_VENV)/bin/python -m pytest -W default -rs tests/unit/importers/test_written_by_tools.py tests/unit/importers/test_rankings.py
 
 compat: $(VENV)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
 	$(BIN)/python -m tests.compat $(PLUGINS)

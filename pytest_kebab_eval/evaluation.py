@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
@@ -254,8 +254,7 @@ class _OpenRuns:
 
     def _find_matcher(self, settings: Settings, inputs: Inputs) -> Matcher:
         runs = [(self.a, inputs.run_a)] if inputs.run_a else []
-        locations = _locations(inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
-        return Matcher(inputs.mode, locations, settings.span_overlap)
+        return find_matcher(settings, inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
 
     def score(self, briefs: Briefs | None = None) -> Sides:
         """Read and score both runs."""
@@ -283,7 +282,14 @@ class _OpenRuns:
         return self._reader.evidence(query, self._stored_a(query.id), self._stored_b(query.id))
 
 
-def _locations(golden: GoldenSet, mode: MatchMode, runs: list[StoredRun]) -> Locations:
+def find_matcher(
+    settings: Settings, golden: GoldenSet, mode: MatchMode, runs: Sequence[StoredRun]
+) -> Matcher:
+    """A matcher in that mode; where the expected chunks are, the runs know, run A first."""
+    return Matcher(mode, _locations(golden, mode, runs), settings.span_overlap)
+
+
+def _locations(golden: GoldenSet, mode: MatchMode, runs: Sequence[StoredRun]) -> Locations:
     """Where the expected chunks are; only the fallback needs to know."""
     return Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
 

@@ -21,6 +21,7 @@ from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
 from pytest_kebab_eval.reports.as_json import report_json
+from pytest_kebab_eval.scoring.briefs import RunBriefs
 
 Json = dict[str, Any]
 
@@ -142,6 +143,11 @@ def stored(given: Json) -> QueryResult:
 def stored_hit(chunk_id: str = "c1", rank: int = 1, **more: Any) -> Hit:
     """A hit as the program sees it."""
     return msgspec.convert(hit(chunk_id, rank, **more), Hit)
+
+
+def keep_brief(briefs: RunBriefs, query_id: str, result: QueryResult, correct: tuple[int, ...]) -> None:
+    """Keep a result in brief, as a scorer does."""
+    briefs.add(query_id, result, [hit.chunk_id for hit in result.hits], correct)
 
 
 def render_report_json(report: CompareReport) -> str:

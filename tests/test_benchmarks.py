@@ -106,3 +106,16 @@ def test_the_site_is_measured_the_first_time_again_and_for_one_more_run(tmp_path
         *["one more run"] * 3,
     ]
     assert "3 runs of 1 suite, 0 new or changed, 0 files written" in lines[1]
+
+
+def test_blame_is_measured_against_reading_once(tmp_path: Path) -> None:
+    lines = run(
+        BENCHMARKS / "blame.py", tmp_path, "--runs", "4", "--queries", "20", cwd=tmp_path
+    ).splitlines()
+    assert [line.split("   ")[0] for line in lines[:4]] == [
+        "reading 80 results once",
+        "blame, 20 queries, 4 runs",
+        "blame, 2 queries, 4 runs",
+        "blame, 1 queries, 4 runs",
+    ]
+    assert lines[4].endswith("queries are lost in the newest run")

@@ -16,6 +16,9 @@ COMMANDS = (
         "runs:aggregate",
         "Compute the aggregates of runs anew and store them; says which metrics changed.",
     ),
+    Deferred(
+        "blame", "blame:blame", "Say in which run a query was last found, and in which it was first lost."
+    ),
     Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
     Deferred("demo", "demo:demo", "Build the bundled example in a directory and catch its regressions."),
     Deferred("history", "runs:history", "Show how metrics went over the stored runs, the oldest first."),

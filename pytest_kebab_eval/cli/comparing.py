@@ -155,10 +155,13 @@ def _rendered(
 ) -> tuple[Iterable[str], list[str]]:
     """The report in parts, and errors, which are known when all parts are."""
     from pytest_kebab_eval.reports.context import report_context
+    from pytest_kebab_eval.reports.first_bad import add_first_bad
     from pytest_kebab_eval.reports.publishing import ReportSource, render
 
     context = report_context(made, inputs.golden.queries)
     errors: list[str] = []
+    if form != "json":
+        add_first_bad(context, settings, inputs, errors)
     return render(form, ReportSource(settings, inputs, made, context, briefs), errors), errors
 
 

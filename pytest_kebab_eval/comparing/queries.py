@@ -135,7 +135,7 @@ class Comparer:
         a_rank, b_rank = rank_within(a, self._k), rank_within(b, self._k)
         kind = kind_of(a_rank, b_rank)
         by_document = any(score is not None and score.facts.by_document for score in (a, b))
-        checks = tuple(_failed_checks(kind, a, b, self._k))
+        checks = tuple(lost_checks(kind, a, b, self._k))
         cause = _cause(checks, a, b)
         has_targets = _has_targets(a or b)
         notes = (
@@ -228,7 +228,7 @@ def passed_checks(a: QueryScore, compare_k: int) -> set[str]:
     return passed
 
 
-def _failed_checks(
+def lost_checks(
     kind: ComparisonKind, a: QueryScore | None, b: QueryScore | None, compare_k: int
 ) -> Iterator[str]:
     """What passed in A and fails in B."""

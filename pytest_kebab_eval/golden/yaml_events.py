@@ -139,6 +139,9 @@ class YamlReader:
                 value = event.value
                 if event.tag is not None or (value[:1] in _RESOLVERS and event.implicit[0]):
                     value = self._scalar(event)
+            elif kind is SequenceStartEvent and event.anchor is event.tag is None and depth < YAML_DEPTH:
+                scalars += 1
+                value = self._sequence(depth + 1)
             else:
                 self._values, scalars = self._values + scalars, 0
                 value = self.value(event, depth + 1)

@@ -1,4 +1,4 @@
-"""The runs of a suite in order of time: how their metrics went."""
+"""The runs of a suite in order of time: how their metrics went, and which run was the first bad one."""
 
 from pytest_kebab_eval.history.trends import LAST_RUNS, HistoryPoint, history, history_point
 

@@ -1,66 +1,120 @@
 """Traces that Langfuse exported, the items of a dataset, and what links them, as CSV, JSONL or JSON.
 
 A trace has a question and an answer; passages are in its output, or in those of its retriever observations.
+A table of observations is enough: those without a parent are the traces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, NamedTuple
 
 from pytest_kebab_eval.importers.cases import Case, imported_cases
 from pytest_kebab_eval.importers.fields import (
     EXPECTED_PASSAGES,
     answer_in,
+    measured,
+    milliseconds,
     opened,
     passages_in,
     question_in,
     references_in,
     text_of,
 )
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
-from pytest_kebab_eval.importers.passages import Passage
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
+from pytest_kebab_eval.importers.passages import Passage, distinct
 from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import read_table
+from pytest_kebab_eval.importers.tables import TableRow, read_table
 
+_PAGE = ("data",)  # where an answer of its API has the rows
 _RETRIEVER = "RETRIEVER"
 _ARCHIVED = "ARCHIVED"
+_ERROR = "ERROR"
+
+_Passages = Mapping[str, tuple[Passage, ...]]
+
+
+class _Trace(NamedTuple):
+    id: str
+    row: TableRow
+
+    @property
+    def values(self) -> Json:
+        return self.row.values
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
-    traces, items = sources["traces"], sources.get("items")
+    source, items = sources["traces"], sources.get("items")
     links = dict(_links(sources["run-items"])) if "run-items" in sources else None
-    retrieved = _retrieved(sources["observations"]) if "observations" in sources else {}
-    return imported_cases(traces, _cases(traces, links, retrieved), items, _items(items) if items else ())
+    retrieved = _retrieved(_rows(sources["observations"])) if "observations" in sources else {}
+    traces, inner = _traces(source)
+    cases = _cases(source, traces, links, {**inner, **retrieved})
+    return imported_cases(source, cases, items, _items(items) if items else ())
+
+
+def _rows(source: Source) -> Iterator[TableRow]:
+    return read_table(source, _PAGE)
+
+
+def _traces(source: Source) -> tuple[Iterable[_Trace], _Passages]:
+    """The traces; if the rows are observations, those without a parent, and the passages of the others."""
+    rows = _rows(source)
+    first = next(rows)
+    rows = chain([first], rows)
+    if "traceId" not in first.values:
+        return (_Trace(text_of(row.values.get("id")) or "", row) for row in rows), {}
+    kept = [row for row in rows if _is_root(row) or _is_retriever(row)]
+    roots: dict[str, _Trace] = {}
+    for row in sorted(filter(_is_root, kept), key=_started):
+        trace_id = text_of(row.values.get("traceId")) or ""
+        roots.setdefault(trace_id, _Trace(trace_id, row))
+    return roots.values(), _retrieved(kept)
 
 
 def _cases(
-    source: Source, links: Mapping[str, str] | None, retrieved: Mapping[str, tuple[Passage, ...]]
+    source: Source, traces: Iterable[_Trace], links: Mapping[str, str] | None, retrieved: _Passages
 ) -> Iterator[Case]:
     """The traces; where some are linked to dataset items, only those are of the experiment."""
     count = 0
-    for row in read_table(source):
-        trace_id, output = text_of(row.values.get("id")) or "", opened(row.values.get("output"))
-        if links is not None and trace_id not in links:
+    for trace in traces:
+        if links is not None and trace.id not in links:
             continue
-        if "input" not in row.values:
-            raise source.error(row.line, "there is no 'input'")
+        if "input" not in trace.values:
+            raise source.error(trace.row.line, "there is no 'input'")
         count += 1
+        output = opened(trace.values.get("output"))
         yield Case(
-            line=row.line,
-            question=question_in(opened(row.values["input"])),
-            id=links[trace_id] if links is not None else None,
-            retrieved=retrieved.get(trace_id) or passages_in(output),
+            line=trace.row.line,
+            question=question_in(opened(trace.values["input"])),
+            id=links[trace.id] if links is not None else None,
+            retrieved=retrieved.get(trace.id) or passages_in(output),
             answer=answer_in(output),
+            more=_outcome(trace.values),
         )
     if not count:
-        raise source.error(
-            None, "none of its traces is linked to a dataset item; name the run items of the same run"
-        )
+        raise source.error(None, _nothing(links))
+
+
+def _nothing(links: Mapping[str, str] | None) -> str:
+    if links is None:
+        return "every observation in it has a parent; export the traces, or all observations"
+    return "none of its traces is linked to a dataset item; name the run items of the same run"
+
+
+def _outcome(values: Json) -> Json:
+    """Time, cost and error, where the table has them: in seconds, or as `latencyMs`."""
+    times = measured(
+        elapsed_ms=values.get("latencyMs") or milliseconds(values.get("latency")),
+        cost_usd=values.get("totalCost"),
+    )
+    failed = values.get("traceId") is not None and values.get("level") == _ERROR
+    return {"error": text_of(values.get("statusMessage")) or _ERROR if failed else None, **times}
 
 
 def _items(source: Source) -> Iterator[Case]:
-    for row in read_table(source):
+    for row in _rows(source):
         if row.values.get("status") == _ARCHIVED:
             continue
         expected = opened(row.values.get("expectedOutput"))
@@ -74,35 +128,52 @@ def _items(source: Source) -> Iterator[Case]:
 
 
 def _links(source: Source) -> Iterator[tuple[str, str]]:
-    for row in read_table(source):
+    for row in _rows(source):
         trace_id, item_id = row.values.get("traceId"), row.values.get("datasetItemId")
         if not (isinstance(trace_id, str) and isinstance(item_id, str)):
             raise source.error(row.line, "'traceId' or 'datasetItemId' is missing")
         yield trace_id, item_id
 
 
-def _retrieved(source: Source) -> dict[str, tuple[Passage, ...]]:
-    """The passages that the retrievers of each trace returned, in the order of the file."""
-    found: dict[str, dict[str, Passage]] = {}
-    for row in read_table(source):
-        if row.values.get("type") == _RETRIEVER and isinstance(trace_id := row.values.get("traceId"), str):
-            for passage in passages_in(opened(row.values.get("output"))):
-                found.setdefault(trace_id, {}).setdefault(passage.id, passage)
-    return {trace_id: tuple(by_id.values()) for trace_id, by_id in found.items()}
+def _retrieved(rows: Iterable[TableRow]) -> dict[str, tuple[Passage, ...]]:
+    """The passages that the retrievers of each trace returned, in the order in which these were called."""
+    found: dict[str, list[Passage]] = {}
+    for row in sorted(filter(_is_retriever, rows), key=_started):
+        if isinstance(trace_id := row.values.get("traceId"), str):
+            found.setdefault(trace_id, []).extend(passages_in(opened(row.values.get("output"))))
+    return {trace_id: distinct(passages) for trace_id, passages in found.items()}
+
+
+def _is_root(row: TableRow) -> bool:
+    return not row.values.get("parentObservationId")
+
+
+def _is_retriever(row: TableRow) -> bool:
+    return bool(row.values.get("type") == _RETRIEVER)
+
+
+def _started(row: TableRow) -> str:
+    """When an observation began; the times of one file are spelled alike."""
+    started: Any = opened(row.values.get("startTime"))
+    return started if isinstance(started, str) else ""
 
 
 def _is_traces(sample: Sample) -> bool:
     own = {"sessionId", "userId", "timestamp", "release", "bookmarked"}
-    return (
-        has_keys("id", "input", "output")(sample) and "traceId" not in sample.keys and bool(own & sample.keys)
-    )
+    is_trace = "traceId" not in sample.keys and bool(own & sample.keys)
+    is_observation = {"traceId", "parentObservationId", "type"} <= sample.keys
+    return has_keys("id", "input", "output")(sample) and (is_trace or is_observation)
 
 
 LANGFUSE = Importer(
     name="langfuse",
     help="Traces of Langfuse, and perhaps their dataset.",
     options=(
-        ImportOption("traces", "The traces (CSV, JSONL or JSON): id, input, output.", fits=_is_traces),
+        ImportOption(
+            "traces",
+            "The traces, or all observations (CSV, JSONL or JSON): id, input, output.",
+            fits=_is_traces,
+        ),
         ImportOption(
             "items",
             "The items of the dataset: id, input, expectedOutput.",

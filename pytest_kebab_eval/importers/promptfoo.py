@@ -1,11 +1,12 @@
 """The results of `promptfoo eval -o results.json` (or .jsonl): a query for each test, prompt and provider.
 
 Whether promptfoo's own assertions passed is not taken over: those that compare text become golden rules, and
-are judged here; the others are left out.
+are judged here; the others are left out, and so are those whose text only promptfoo can make.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -38,16 +39,27 @@ _RULES = {  # an assertion -> the golden field that judges the same
     "icontains-any": "claims",
 }
 _REFERENCES = frozenset({"context-recall", "factuality", "similar", "model-graded-factuality"})
+_LISTS = ("-all", "-any")  # where a text is several, with commas between them
+_LISTED = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]+))')
+_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_UNFINISHED = re.compile(r"\{\{|\{%|^(?:file|package):")  # what promptfoo alone can fill in, or read
+_OTHER_OUTPUTS = frozenset({".csv", ".yaml", ".yml", ".html", ".xml", ".txt"})
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
     results = sources["results"]
-    rows = list(read_table(results, ("results",)))
+    if results.ending in _OTHER_OUTPUTS:
+        raise results.error(
+            None,
+            f"of what promptfoo writes, JSON and JSONL are read, not {results.ending};"
+            " `promptfoo export eval latest -o results.json` writes the same evaluation as JSON",
+        )
+    rows = sorted(read_table(results, ("results",)), key=lambda row: _number(row, "testIdx"))
     return imported_cases(results, _cases(results, rows))
 
 
 def _cases(source: Source, rows: list[TableRow]) -> Iterator[Case]:
-    several_prompts = len({row.values.get("promptIdx") for row in rows if _is_plain(row)}) > 1
+    prompts = _prompt_numbers(rows)
     several_providers = len({_provider(row.values) for row in rows}) > 1
     seen: dict[str, int] = {}
     for row in rows:
@@ -58,13 +70,28 @@ def _cases(source: Source, rows: list[TableRow]) -> Iterator[Case]:
         parts = [text_id(question, "q")]
         if several_providers:
             parts.append(f"@{_provider(row.values)}")
-        if several_prompts:
-            parts.append(f"#{row.values.get('promptIdx')}")
+        if len(prompts) > 1:
+            parts.append(f"#{prompts[_prompt(row.values)]}")
         yield _case(row, question, variables, _numbered("".join(parts), seen))
 
 
-def _is_plain(row: TableRow) -> bool:
-    return isinstance(row.values.get("promptIdx"), (int, str, type(None)))
+def _prompt_numbers(rows: Iterable[TableRow]) -> dict[str, int]:
+    """The prompts, numbered as they were given; `promptIdx` counts each provider's prompts on."""
+    numbers: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: _number(row, "promptIdx")):
+        numbers.setdefault(_prompt(row.values), len(numbers))
+    return numbers
+
+
+def _prompt(values: Json) -> str:
+    """What the prompts of all tests that were made from one template have in common."""
+    template = values.get("promptId") or _mapping(values.get("prompt")).get("label")
+    return text_of(template or values.get("promptIdx")) or ""
+
+
+def _number(row: TableRow, field: str) -> int:
+    number = row.values.get(field)
+    return number if isinstance(number, int) else 0
 
 
 def _numbered(name: str, seen: dict[str, int]) -> str:
@@ -83,7 +110,7 @@ def _case(row: TableRow, question: str, variables: Json, name: str) -> Case:
         retrieved=_retrieved(output, response, values, variables),
         answer=answer_in(output) if answer_in(output) is not None else text_of(output),
         expected=passages_in({**_mapping(test.get("metadata")), **variables}, _EXPECTED),
-        rules=_rules(assertions),
+        rules=_rules(assertions, variables),
         more=_outcome(values, response),
     )
 
@@ -112,20 +139,36 @@ def _assertions(test: Json) -> Iterator[Json]:
             yield from _assertions(assertion) if assertion.get("type") == "assert-set" else [assertion]
 
 
-def _rules(assertions: Iterable[Json]) -> Json:
+def _rules(assertions: Iterable[Json], variables: Json) -> Json:
     rules: dict[str, list[str]] = {}
     answer = None
     for assertion in assertions:
-        kind, value = str(assertion.get("type")), assertion.get("value")
-        texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+        kind = str(assertion.get("type"))
+        texts = _texts(kind, assertion.get("value"), variables)
         if kind in _RULES:
-            rules.setdefault(_RULES[kind], []).extend(text for text in texts if text.strip())
+            rules.setdefault(_RULES[kind], []).extend(texts)
         elif kind in _REFERENCES and texts:
             answer = answer or texts[0]
     return {
         **{field: list(dict.fromkeys(texts)) for field, texts in rules.items()},
         **({"expected_answer": answer} if answer else {}),
     }
+
+
+def _texts(kind: str, value: Any, variables: Json) -> list[str]:
+    """The texts of an assertion, with the test's variables filled in."""
+    given = [_filled_in(text, variables) for text in (value if isinstance(value, list) else [value])]
+    if kind.endswith(_LISTS) and not isinstance(value, list):
+        given = [quoted.replace('""', '"') or bare.strip() for quoted, bare in _LISTED.findall(given[0])]
+    return [text for text in given if text.strip()]
+
+
+def _filled_in(value: Any, variables: Json) -> str:
+    """An assertion's text as promptfoo compares it; empty if it is no text, or cannot be known here."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return ""
+    text = _VARIABLE.sub(lambda found: text_of(variables.get(found[1], found[0])) or "", str(value))
+    return "" if _UNFINISHED.search(text) else text
 
 
 def _outcome(values: Json, response: Json) -> Json:
@@ -150,7 +193,10 @@ def _mapping(given: Any) -> Json:
 
 def _is_results(sample: Sample) -> bool:
     is_file = {"results", "config"} <= sample.top or {"evalId", "results"} <= sample.top
-    return is_file or has_keys("promptIdx", "testIdx", "vars")(sample)
+    return is_file or has_keys("promptIdx", "testIdx", "vars")(sample) or _is_own_csv(sample)
+
+
+_is_own_csv = has_keys("Status", "Score", "Grader Reason", kinds=("csv",))  # which is refused with a reason
 
 
 PROMPTFOO = Importer(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -13,6 +15,8 @@ from pytest_kebab_eval.text import brief, printable
 
 T = TypeVar("T")
 Id = str | int
+
+_CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 class UniqueIds:
@@ -77,11 +81,25 @@ def decode(source: Source, number: int, data: bytes, decoder: msgspec.json.Decod
 
 
 def parsed_json(text: str) -> Any:
-    """The JSON value that the text is; None if it is none."""
+    """The JSON value that the text is; None if it is none.
+
+    Control characters in its texts may be bare: Langfuse fills in escapes (`\\u001b`) in what it exports.
+    """
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return _with_control_characters(text) if _CONTROL.search(text) else None
+
+
+def _with_control_characters(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False, parse_constant=_no_json)
+    except (ValueError, RecursionError):
         return None
+
+
+def _no_json(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def distinct_texts(given: Iterable[Id] | None) -> list[str]:

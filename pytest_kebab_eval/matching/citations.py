@@ -37,9 +37,10 @@ def check_citations(
         found = index.of(cited)
         if not found:
             only_hits = False
-        for hit in found:
-            if hit.rank in correct:
-                a_correct_hit = True
+        elif correct:
+            for hit in found:
+                if hit.rank in correct:
+                    a_correct_hit = True
         all_resolve = all_resolve and _resolves(cited, found, passages)
         a_target = a_target or a_correct_hit or targets.strategy.is_cited(cited, found, passages)
     return CitationCheck(all_resolve, only_hits, a_correct_hit, a_target)
@@ -68,12 +69,14 @@ class _CitedHits:
         path = citation.path if citation else None
         if citation is None or not path:
             return ()
-        return [
-            hit
-            for hit in self._hits
-            if (hit.doc_path == path or (hit.citation is not None and hit.citation.path == path))
-            and (hit.citation == citation or self._touches(hit, citation))
-        ]
+        found = []
+        for hit in self._hits:
+            own = hit.citation
+            if (hit.doc_path == path or (own is not None and own.path == path)) and (
+                own == citation or self._touches(hit, citation)
+            ):
+                found.append(hit)
+        return found
 
     def _touches(self, hit: Hit, citation: Span) -> bool:
         """Whether a hit at a citation's path is of its span, else of its section."""

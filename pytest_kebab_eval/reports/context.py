@@ -33,6 +33,7 @@ def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -
         "gates": sorted(report.gates, key=lambda gate: gate.passed),
         "slices": slice_rows(report),
         "slice_metrics": SLICE_METRICS,
+        "first_bad": None,  # `FirstBad`, where the stored runs tell
         "sections": [],
     }
 

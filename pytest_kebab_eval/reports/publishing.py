@@ -21,6 +21,7 @@ from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
+from pytest_kebab_eval.reports.first_bad import add_first_bad
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import shown_address
@@ -61,6 +62,7 @@ def publish(
     published = Published([], [])
     with _step("the aggregates were not stored", published):
         _store(settings, evaluation, published)
+    add_first_bad(context, settings, inputs, published.errors)
     summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary_file:
         path = Path(summary_file)

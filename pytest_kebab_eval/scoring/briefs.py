@@ -35,6 +35,7 @@ class RunBriefs:
         self._rows: dict[str, int] = {}
         self._blocks: list[bytes] = []
         self._plain_blocks = 0  # the first ones; the others are compressed
+        self._kept = 0  # results in the blocks
         self._last: list[bytes] = []  # of the block that is not full yet
         self.size = 0  # bytes in the blocks
         self._opened: tuple[int, list[bytes]] = (-1, [])  # the block that was read last
@@ -44,31 +45,36 @@ class RunBriefs:
     def __contains__(self, query_id: object) -> bool:
         return query_id in self._rows
 
-    def add(self, query_id: str, result: QueryResult, correct: tuple[int, ...]) -> None:
-        """Keep a result; one that was kept for the query before no longer counts."""
-        hits, time, answer = result.hits, result.elapsed_ms, result.answer
+    def add(
+        self, query_id: str, result: QueryResult, ids: Sequence[str | None], correct: tuple[int, ...]
+    ) -> None:
+        """Keep a result with its chunk ids; one that was kept for the query before no longer counts."""
+        time, answer = result.elapsed_ms, result.answer
         if time is not None:
             self.times.append(time)
         answered = answer.grounded if answer else None
         record = None
         if result.error is not None:
             self.errored.add(query_id)
-        elif not result.timed_out:
-            record = _plain(hits, correct, time, answered)
-        self._keep(query_id, record or _encode(_unusual(result, correct, answered)))
+        elif not result.timed_out and all(ids) and _counts_up(result.hits):
+            plain = _encode((ids, correct, time, answered))
+            record = plain if _is_plain(plain) else None
+        last = self._last
+        self._rows[query_id] = self._kept + len(last)
+        last.append(record or _encode(_unusual(result, correct, answered)))
+        if len(last) == RESULTS_A_BLOCK:
+            self._close_block()
 
-    def _keep(self, query_id: str, record: bytes) -> None:
-        self._rows[query_id] = len(self._blocks) * RESULTS_A_BLOCK + len(self._last)
-        self._last.append(record)
-        if len(self._last) == RESULTS_A_BLOCK:
-            block = b"\n".join(self._last)
-            if self.size < PLAIN_SIZE:
-                self._plain_blocks += 1
-            else:
-                block = zlib.compress(block, 1)
-            self.size += len(block)
-            self._blocks.append(block)
-            self._last = []
+    def _close_block(self) -> None:
+        block = b"\n".join(self._last)
+        if self.size < PLAIN_SIZE:
+            self._plain_blocks += 1
+        else:
+            block = zlib.compress(block, 1)
+        self.size += len(block)
+        self._blocks.append(block)
+        self._kept += RESULTS_A_BLOCK
+        self._last = []
 
     def of(self, query_id: str) -> msgspec.Raw | None:
         """What is kept of a query's result, as JSON; None if the run has none."""
@@ -88,19 +94,14 @@ class RunBriefs:
         return self._opened[1]
 
 
-def _plain(
-    hits: Sequence[Hit], correct: tuple[int, ...], time: float | None, answered: bool | None
-) -> bytes | None:
-    """The record, if ranks are 1, 2, 3, … and ids can be shown as they are; nearly always."""
-    if hits and (len(hits) > HITS_KEPT or hits[-1].rank != len(hits)):
-        return None
-    record = _encode(([hit.chunk_id or "" for hit in hits], correct, time, answered))
-    return record if _is_plain(record) else None
+def _counts_up(hits: Sequence[Hit]) -> bool:
+    """Whether there are few hits, of ranks 1, 2, 3, …; nearly always."""
+    return not hits or (len(hits) <= HITS_KEPT and hits[-1].rank == len(hits))
 
 
 def _is_plain(record: bytes) -> bool:
-    """Whether no id is missing, long or not printable; ASCII that JSON does not escape is, but for DEL."""
-    if len(record) > RECORD_SIZE or b'""' in record or b"\\" in record or b"\x7f" in record:
+    """Whether no id is long or not printable; ASCII that JSON does not escape is, but for DEL."""
+    if len(record) > RECORD_SIZE or b"\\" in record or b"\x7f" in record:
         return False
     return record.isascii() or record.decode().isprintable()
 

@@ -25,10 +25,13 @@ class HitKeys:
         self._cleared: set[int] = set()
         self._gapped: dict[int, tuple[int, ...]] = {}  # the ranks of hits that are not 1, 2, 3, …
 
-    def add(self, hits: Sequence[Hit]) -> None:
-        """The hits of the next query."""
-        ids = [hit.chunk_id or hit.doc_id or hit.doc_path for hit in hits]
-        self._keys.fromlist([*map(hash, ids)])
+    def add(self, hits: Sequence[Hit], chunk_ids: Sequence[str | None]) -> None:
+        """The hits of the next query, and their chunk ids."""
+        if hits:
+            ids = chunk_ids
+            if not all(ids):
+                ids = [hit.chunk_id or hit.doc_id or hit.doc_path for hit in hits]
+            self._keys.fromlist([*map(hash, ids)])
         self._ends.append(len(self._keys))
         if hits and hits[-1].rank != len(hits):
             self._gapped[len(self._ends) - 1] = tuple(hit.rank for hit in hits)

@@ -135,10 +135,13 @@ class _Scoring:
         if isinstance(result, Unreadable):
             self._unreadable[query_id] = result.reason
             result = QueryResult(query_id=query_id, hits=(), error=result.reason)
-        hits = distinct_hits(result.hits)
-        if len(hits) < len(result.hits):
-            self._repeated.add(query_id)
-            result = msgspec.structs.replace(result, hits=hits)
+        ids = [hit.chunk_id for hit in result.hits]
+        if len({*ids}) < len(ids):
+            hits = distinct_hits(result.hits)
+            if len(hits) < len(ids):
+                self._repeated.add(query_id)
+                result = msgspec.structs.replace(result, hits=hits)
+                ids = [hit.chunk_id for hit in hits]
         query = self._query_of(query_id)
         is_golden = query is not None
         if query is None:
@@ -156,7 +159,7 @@ class _Scoring:
             judged = msgspec.structs.replace(judged, target_paths=paths)
         self.columns.add(row, judged)
         if row == len(self.scores):
-            self.hit_keys.add(() if result.error is not None else result.hits)
+            self.hit_keys.add(() if result.error is not None else result.hits, ids)
         self.scores[query.id] = self._score_of(judged)
         if self._briefs is not None and is_golden:
-            self._briefs.add(query.id, result, facts.ranking.correct)
+            self._briefs.add(query.id, result, ids, facts.ranking.correct)

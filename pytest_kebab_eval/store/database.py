@@ -94,7 +94,9 @@ class Database:
             if query_id is None:
                 yield Unreadable("NULL", "the row has no query_id")
             else:
-                yield _without_secrets(decode_result(text_of(query_id), result_json))
+                result = decode_result(text_of(query_id), result_json)
+                yield result if type(result) is QueryResult and result.error is None else _masked(result)
+                del result  # so that the next one is decoded into the same memory
 
     def result_count(self, run_id: str) -> int:
         """How many results the run has."""
@@ -108,7 +110,7 @@ class Database:
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """One result of a run; None if the run has none for the query."""
         row = self._tables.result(run_id, query_id)
-        return None if row is None else _without_secrets(decode_result(query_id, row[0]))
+        return None if row is None else _masked(decode_result(query_id, row[0]))
 
     def holds(self, run_id: str, rows: Iterable[tuple[str, bytes]]) -> bool:
         """Whether a run has these results (query id, `result_json`), byte for byte, and no others."""
@@ -126,7 +128,7 @@ class Database:
             return self.result(run_id, query_id)
 
 
-def _without_secrets(result: QueryResult | Unreadable) -> QueryResult | Unreadable:
+def _masked(result: QueryResult | Unreadable) -> QueryResult | Unreadable:
     """The result; what an error says of a password or a token is masked, since errors quote addresses."""
     if isinstance(result, Unreadable) or result.error is None:
         return result

@@ -121,7 +121,7 @@ def _type_words(names: str) -> str:
 # -- from JSON -----------------------------------------------------------------------------------
 
 _decoder = msgspec.json.Decoder(QueryResult)
-_FIRST_RANKS = list(range(1, 101))
+_FIRST_RANKS = list(range(1, 101))  # as ranks nearly always are
 
 
 def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:
@@ -133,9 +133,13 @@ def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadabl
         result = _decoder.decode(result_json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _decode_errored(query_id, result_json) or Unreadable(query_id, brief(str(error), 200))
-    hits = _in_rank_order(result.hits)
-    if hits is None:
-        return Unreadable(query_id, "two hits in hits_top_k have the same rank")
+    hits = result.hits
+    ranks = [hit.rank for hit in hits]
+    if ranks != _FIRST_RANKS[: len(ranks)]:
+        in_order = _in_rank_order(hits, ranks)
+        if in_order is None:
+            return Unreadable(query_id, "two hits in hits_top_k have the same rank")
+        hits = in_order
     if result.answer and len(hits) * len(result.answer.citations) > CITED_PAIRS:
         count = sum(not cited.chunk_id for cited in result.answer.citations)
         if len(hits) * count > CITED_PAIRS:
@@ -167,10 +171,9 @@ def _decode_errored(query_id: str, result_json: bytes) -> QueryResult | None:
     return QueryResult(query_id=query_id, hits=(), error=stored.error, elapsed_ms=stored.elapsed_ms)
 
 
-def _in_rank_order(hits: tuple[Hit, ...]) -> tuple[Hit, ...] | None:
-    """The hits by rank, or None if two share a rank; nearly always they are in order already."""
-    ranks = [hit.rank for hit in hits]
-    if ranks == _FIRST_RANKS[: len(ranks)] or all(map(lt, ranks, ranks[1:])):
+def _in_rank_order(hits: tuple[Hit, ...], ranks: list[int]) -> tuple[Hit, ...] | None:
+    """The hits by rank, or None if two share a rank."""
+    if all(map(lt, ranks, ranks[1:])):
         return hits
     if len({*ranks}) < len(ranks):
         return None

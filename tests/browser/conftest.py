@@ -17,7 +17,7 @@ from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, MatchMode, Quer
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import Evidence, PageQueries
 from pytest_kebab_eval.scoring.briefs import Briefs
-from tests.builders import Json, hit, query, result, stored
+from tests.builders import Json, hit, keep_brief, query, result, stored
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
@@ -127,8 +127,8 @@ def many_queries() -> tuple[CompareReport, PageQueries]:
     briefs.keep_targets(golden, Matcher(MatchMode.EXACT))
     for golden_query in golden:
         is_lost = golden_query.id in lost
-        briefs.a.add(golden_query.id, a, (1,))
-        briefs.b.add(golden_query.id, b if is_lost else a, () if is_lost else (1,))
+        keep_brief(briefs.a, golden_query.id, a, (1,))
+        keep_brief(briefs.b, golden_query.id, b if is_lost else a, () if is_lost else (1,))
     per_query = tuple(
         QueryComparison(
             golden_query.id, ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",)

@@ -43,7 +43,7 @@ class Packer:
     """Packs JSON for the page, as its script unpacks it: lines, deflated, in base64."""
 
     def __init__(self) -> None:
-        self._deflate = zlib.compressobj(4)
+        self._deflate = zlib.compressobj(1)
         self._rest = b""  # less than three bytes, which are four characters
         self._parts: list[str] = []
 

@@ -82,6 +82,25 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     flow: tuple[int, int] | None = None  # levels in A and B
 
 
+class _Entry(NamedTuple):
+    """A query of the list, while it is made."""
+
+    query: GoldenQuery
+    comparison: QueryComparison | None
+    kind: str  # a key of `_KINDS`
+    lost: bool
+
+
+def _place(entry: _Entry) -> tuple[bool, int, int]:
+    """The worst first; within a kind, those that moved furthest."""
+    _, comparison, kind, lost = entry
+    return not lost, _ORDER[kind], -_ranks_moved(comparison)
+
+
+def _has_changed(entry: _Entry) -> bool:
+    return entry.lost or entry.kind not in _UNCHANGED
+
+
 class Level(NamedTuple):
     """A rank or a range of ranks, up to `last`; the last level is for queries without a correct hit."""
 
@@ -107,9 +126,11 @@ class QueryIndex:
         self.cause_counts: Counter[str] = Counter()
         self.kind_counts: Counter[str] = Counter()
         self.flows: Counter[tuple[int, int]] = Counter()  # (level in A, level in B) -> queries
-        self.listed = sorted_by_id(queries.golden)  # from here on, those of the same place stay in this order
-        self.listed.sort(key=self._place)
-        self.first_rows, self.packed_rows = self._pack_rows()
+        entries = [self._entry(query) for query in sorted_by_id(queries.golden)]
+        entries.sort(key=_place)  # those of the same place stay in the order of their ids
+        self.listed = [entry.query for entry in entries]
+        self._changed = sum(itertools.takewhile(bool, map(_has_changed, entries)))
+        self.first_rows, self.packed_rows = self._pack_rows(entries)
         self.slice_sizes: Counter[str] = Counter()
         for names, count in self._slice_tally.items():
             self.slice_sizes.update(dict.fromkeys(names, count))
@@ -120,15 +141,11 @@ class QueryIndex:
 
     def count_changed(self) -> int:
         """How many queries failed, changed, or were missed; they are the first of the list."""
-        return sum(itertools.takewhile(bool, map(self._has_changed, self.listed)))
+        return self._changed
 
-    def _has_changed(self, query: GoldenQuery) -> bool:
-        return query.id in self._lost or self._kind(query, self.comparison(query)) not in _UNCHANGED
-
-    def _place(self, query: GoldenQuery) -> tuple[bool, int, int]:
-        """The worst first; within a kind, those that moved furthest."""
+    def _entry(self, query: GoldenQuery) -> _Entry:
         comparison = self._comparisons.get(query.id)
-        return query.id not in self._lost, _ORDER[self._kind(query, comparison)], -_ranks_moved(comparison)
+        return _Entry(query, comparison, self._kind(query, comparison), query.id in self._lost)
 
     def _kind(self, query: GoldenQuery, comparison: QueryComparison | None) -> str:
         if comparison is None or (self.alone and query.id not in self._briefs.b):
@@ -143,21 +160,19 @@ class QueryIndex:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _pack_rows(self) -> tuple[list[Row], list[str]]:
+    def _pack_rows(self, entries: list[_Entry]) -> tuple[list[Row], list[str]]:
         """The rows that are seen first, and the others, packed."""
-        rows = map(self._row, self.listed)
+        rows = itertools.starmap(self._row, entries)
         first = list(itertools.islice(rows, QUERIES_A_BLOCK))
         packer = Packer()
         while some := list(itertools.islice(rows, ROWS_PACKED)):
             packer.add(msgspec.json.encode(some))
         return first, packer.finish()
 
-    def _row(self, query: GoldenQuery) -> Row:
+    def _row(self, query: GoldenQuery, comparison: QueryComparison | None, kind: str, lost: bool) -> Row:
         """The query in the list; counts it."""
-        comparison = self._comparisons.get(query.id)
-        has_targets = bool(self._briefs.expected(query))
         rank_a, rank_b = (comparison.a_hit_rank, comparison.b_hit_rank) if comparison else (None, None)
-        kind = self._kind(query, comparison)
+        has_targets = rank_b is not None or bool(self._briefs.expected(query))
         self.kind_counts[kind] += 1
         return Row(
             short(query.id),
@@ -166,7 +181,7 @@ class QueryIndex:
             self._count_slices(query),
             "" if self.alone else self._rank(query.id, rank_a, "a", self._briefs.a, has_targets),
             self._rank(query.id, rank_b, "b", self._briefs.b, has_targets),
-            1 if query.id in self._lost else 0,
+            int(lost),
             *(self._count_comparison(comparison, has_targets) if comparison else ()),
         )
 

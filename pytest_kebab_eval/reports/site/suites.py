@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.history.traces import Sighting, State, Trace
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.site.plan import PlannedRun
 from pytest_kebab_eval.reports.site.records import FOLLOWED, ComparisonRecord, RunRecord
@@ -88,7 +89,7 @@ class ChangedQuery(NamedTuple):
     failed_otherwise: int  # an answer, a refusal or a citation, at the same rank
 
 
-class State(NamedTuple):
+class RankState(NamedTuple):
     """The ranks of a query in a run and in the one before it; None if it is not found."""
 
     run: SuiteRun
@@ -103,7 +104,7 @@ class Suite:
         self.name = name
         self.runs = runs
         self._queries = golden.by_id()
-        self._by_id = {run.name: run for run in runs}
+        self._positions = {run.name: position for position, run in enumerate(runs)}
 
     @property
     def title(self) -> str:
@@ -157,16 +158,13 @@ class Suite:
     def _lost_ranks(self) -> Iterator[_Step]:
         """For each query that is not found: the step after which it was never found again."""
         for query_id in self._queries:
-            step = good = None
+            trace = Trace()
             for state in self.states(query_id):
-                if state.rank is not None:
-                    good, step = state, None
-                elif step is None and state.before is not None:
-                    step = _Step(query_id, "retrieval", self._before(state.run), state.run, state.before)
-                elif step is None and good is not None:  # what is between has no report
-                    step = _Step(query_id, "retrieval", good.run, state.run, good.rank)
-            if step:
-                yield step
+                if state.before is not None:
+                    trace.add(self._sighting(self._before(state.run), State.FOUND, state.before))
+                found = State.LOST if state.rank is None else State.FOUND
+                trace.add(self._sighting(state.run, found, state.rank))
+            yield from self._step(query_id, "retrieval", trace)
 
     def _lost_checks(self) -> Iterator[_Step]:
         """The same for answers, refusals and citations."""
@@ -178,18 +176,28 @@ class Suite:
         }
         passed = [(run, comparison, run.passed) for run, comparison in self.compared]
         for query_id, check in sorted(lost):
-            step = None
+            trace = Trace()
             for run, comparison, passing in passed:
                 if query_id in passing.get(check, ()):
-                    step = None
-                elif step is None and check in comparison.checks.get(query_id, ()):
-                    step = _Step(query_id, check, self._before(run), run)
-            if step:
-                yield step
+                    trace.add(self._sighting(run, State.FOUND))
+                elif check in comparison.checks.get(query_id, ()):
+                    trace.add(self._sighting(self._before(run), State.FOUND))
+                    trace.add(self._sighting(run, State.LOST))
+            yield from self._step(query_id, check, trace)
+
+    def _sighting(self, run: SuiteRun, state: State, rank: int | None = None) -> Sighting:
+        return Sighting(self._positions[run.name], state, rank)
+
+    def _step(self, query_id: str, check: str, trace: Trace) -> Iterator[_Step]:
+        """The last step of a check that was passed, and is not since."""
+        good, bad = trace.last_good, trace.first_bad
+        if good and bad:
+            yield _Step(query_id, check, self.runs[good.run], self.runs[bad.run], good.rank)
 
     def _before(self, run: SuiteRun) -> SuiteRun:
         """The run that it is compared with."""
-        return self._by_id.get(run.comparison.run_a or "", run) if run.comparison else run
+        position = self._positions.get(run.comparison.run_a or "") if run.comparison else None
+        return run if position is None else self.runs[position]
 
     def _described(self, steps: list[_Step]) -> OpenRegression:
         first = steps[0]
@@ -205,12 +213,12 @@ class Suite:
             runs_since=sum(run.comparison is not None for run in since),
         )
 
-    def states(self, query_id: str) -> Iterator[State]:
+    def states(self, query_id: str) -> Iterator[RankState]:
         """Where the query is in each compared run that has it, as its comparison with the one before says."""
         for run, comparison in self.compared:
             ranks = comparison.ranks.get(query_id)
             if ranks is not None:
-                yield State(run, *ranks)
+                yield RankState(run, *ranks)
 
     @cached_property
     def changed_queries(self) -> list[ChangedQuery]:

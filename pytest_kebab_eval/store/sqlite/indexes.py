@@ -53,14 +53,14 @@ def check_results(connection: sqlite3.Connection, index: Index, run_id: str) -> 
     few around them: the cost is that of the run, not of all that were ever stored.
     """
     entries = f"{index.clause} WHERE run_id = ?"
-    first, last = _results(connection, "min(rowid), max(rowid)", entries, run_id)
+    same = "count(*), total(rowid)"
+    first, last, *led_to = _results(connection, f"min(rowid), max(rowid), {same}", entries, run_id)
     low, high = (_FIRST_ROW, _LAST_ROW) if first is None else (first - _AROUND, last + _AROUND)
     stored = (
         f"NOT INDEXED WHERE run_id = ? AND rowid BETWEEN {max(low, _FIRST_ROW)} AND {min(high, _LAST_ROW)}"
     )
-    same = "count(*), total(rowid)"
-    if _results(connection, same, entries, run_id) != _results(connection, same, stored, run_id):
-        (found,) = _results(connection, "count(*)", entries, run_id)
+    if led_to != [*_results(connection, same, stored, run_id)]:
+        found = led_to[0]
         (rows,) = _results(connection, "count(*)", "NOT INDEXED WHERE run_id = ?", run_id)
         what = f"{found} of the {rows} results" if found != rows else "other rows than the results"
         raise DamagedIndex(f"{index.name} leads to {what} of run '{run_id}'")

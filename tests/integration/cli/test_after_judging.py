@@ -45,11 +45,20 @@ def test_compare_needs_the_database_no_more(project: Project, more: list[str]) -
 
 
 @pytest.mark.usefixtures("_event")
-@pytest.mark.parametrize("form", ["md", "json"])
-def test_a_report_that_does_not_need_the_database_is_printed(project: Project, form: str) -> None:
-    called = call("report", "A", "B", "--format", form)
+def test_a_report_that_does_not_need_the_database_is_printed(project: Project) -> None:
+    called = call("report", "A", "B", "--format", "json")
     assert (called.code, called.stderr) == (0, "")
     assert "q-002" in called.stdout
+
+
+@pytest.mark.usefixtures("_event")
+def test_a_report_is_printed_without_the_first_bad_runs(project: Project) -> None:
+    called = call("report", "A", "B", "--format", "md")
+    assert called.code == 1
+    assert "q-002" in called.stdout
+    assert "First bad runs" not in called.stdout
+    (said,) = called.stderr.splitlines()
+    assert said.startswith("kebab-eval: the reports do not say the first bad runs: ")
 
 
 @pytest.mark.usefixtures("_event")
@@ -60,7 +69,8 @@ def test_a_page_is_there_without_what_needs_the_database(project: Project, more:
     assert called.code == 1
     assert "the stored result cannot be read" in page
     assert page.rstrip().endswith("</html>")
-    trend, hits = called.stderr.splitlines()
+    first_bad, trend, hits = called.stderr.splitlines()
+    assert first_bad.startswith("kebab-eval: the reports do not say the first bad runs: ")
     assert trend.startswith("kebab-eval: report.html has no trend: ")
     assert hits.startswith("kebab-eval: report.html has no hits and answers of some queries: ")
     assert "--kebab-" not in called.stderr

@@ -40,7 +40,10 @@ CASES = [
 def arguments(command: click.Command, empty: click.Parameter, blank: str) -> list[str]:
     """All arguments of a command, and the one parameter that is blank."""
     given = [blank if each is empty else "x" for each in command.params if isinstance(each, click.Argument)]
-    return given if isinstance(empty, click.Argument) else [*given, f"{empty.opts[-1]}={blank}"]
+    if isinstance(empty, click.Argument):
+        return given
+    several = [empty.opts[-1], *[blank] * empty.nargs]
+    return [*given, *([f"{empty.opts[-1]}={blank}"] if empty.nargs == 1 else several)]
 
 
 def assert_refused(called: Called, *texts: str) -> None:

@@ -66,6 +66,27 @@ def test_a_beir_directory_is_recognised() -> None:
     assert (called.code, called.stderr.splitlines()[0]) == (0, "taken for beir (--run run.json, --data data)")
 
 
+def test_observations_of_langfuse_are_recognised_without_its_traces() -> None:
+    row = {
+        "id": "o",
+        "traceId": "t",
+        "type": "SPAN",
+        "parentObservationId": None,
+        "input": "?",
+        "output": "!",
+    }
+    called = auto({"events.jsonl": jsonl(row)})
+    assert (called.code, called.stderr.splitlines()[0]) == (0, "taken for langfuse (--traces events.jsonl)")
+
+
+def test_the_csv_of_promptfoo_is_recognised_and_refused() -> None:
+    called = auto(
+        {"out.csv": "question,[mine] {{question}},Status,Score,Grader Reason\nWho?,Me.,PASS,1.00,\n"}
+    )
+    assert called.code == 2
+    assert called.stderr.startswith("taken for promptfoo (--results out.csv)\nkebab-eval: out.csv: ")
+
+
 def test_files_that_could_be_of_two_formats_are_an_error_that_names_both() -> None:
     # If documents have numbers, the second column could be TREC's iteration, and the fourth ir_datasets'.
     called = auto({"qrels": "1\t7\t1\t0\n", "run": "1 Q0 7 0 1.5 x\n"})

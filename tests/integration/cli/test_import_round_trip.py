@@ -10,6 +10,7 @@ from pytest_kebab_eval import ComparisonKind, compare_runs
 from tests.builders import write_golden
 from tests.integration.cli.calling import Called, call
 from tests.integration.cli.import_cases import CASES, KEBAB, Case, Files
+from tests.integration.conftest import LEAN
 
 EACH_FORMAT = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
@@ -55,3 +56,17 @@ def test_a_damaged_copy_fails_on_the_queries_that_lost_something(case: Case) -> 
     called = call("compare", "good", "damaged", "--db", "eval.sqlite", "--golden", "golden.yaml")
     failed = [line.split()[1].rstrip(":") for line in called.lines if line.startswith("FAILED ")]
     assert (called.code, failed) == (1, case.lost)
+
+
+@EACH_FORMAT
+def test_the_gate_in_pytest_says_the_same(
+    case: Case, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(pytester.path)
+    bring_with_golden(case)
+    bring(case, {**case.files, **case.damaged}, "damaged")
+    args = (*LEAN, "-p", "no:xdist", "-rf", "golden.yaml", "--kebab-db=eval.sqlite", "--kebab-run-a=good")
+    assert pytester.runpytest_inprocess(*args, "--kebab-run-b=good").ret == pytest.ExitCode.OK
+    red = pytester.runpytest_inprocess(*args, "--kebab-run-b=damaged")
+    failed = [line.partition("query[")[2].partition("] - ")[0] for line in red.outlines if "FAILED " in line]
+    assert (red.ret, failed) == (pytest.ExitCode.TESTS_FAILED, case.lost)

@@ -1,4 +1,4 @@
-"""Questions with passages and answers, as Ragas, DeepEval, promptfoo, LangSmith and Langfuse have them."""
+"""Questions with passages and answers, as Ragas, DeepEval and LangSmith have them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.importers.passages import text_id
-from tests.integration.cli.import_cases import FIRST, PYTHON, item, jsonl, langfuse, promptfoo, promptfoo_file
+from tests.integration.cli.import_cases import jsonl
 from tests.unit.importers.test_import_run import Brought, bring, refusal
 
 
@@ -118,72 +118,6 @@ def test_a_time_that_is_none_is_left_out(tmp_path: Path, given: Any) -> None:
     assert brought.result(text_id("Who?", "q")).elapsed_ms is None
 
 
-# -- promptfoo -----------------------------------------------------------------------------------
-
-
-def test_assertions_that_compare_text_become_rules(tmp_path: Path) -> None:
-    given = promptfoo(0, FIRST)
-    given["testCase"]["assert"] = [
-        {"type": "contains", "value": "Guido"},
-        {"type": "not-contains", "value": "Larry"},
-        {"type": "assert-set", "assert": [{"type": "contains-any", "value": ["Guido van", "Rossum"]}]},
-        {"type": "context-recall", "value": "Guido made Python.", "threshold": 0.9},
-        {"type": "javascript", "value": "true"},
-        {"type": "contains", "value": 7},
-        {"type": {"not": "a type"}, "value": "x"},
-    ]
-    query = bring(tmp_path, "promptfoo", {"results.json": promptfoo_file(given)}).queries().queries[0]
-    assert (query.must_contain, query.forbidden) == (("Guido",), ("Larry",))
-    assert (query.claims, query.expected_answer) == (("Guido van", "Rossum"), "Guido made Python.")
-
-
-def test_tests_of_several_providers_and_prompts_are_queries_of_their_own(tmp_path: Path) -> None:
-    rows = [
-        promptfoo(0, FIRST) | {"provider": {"id": provider, "label": ""}, "promptIdx": prompt}
-        for provider in ("a", "b")
-        for prompt in (0, 1)
-    ]
-    brought = bring(tmp_path, "promptfoo", {"results.jsonl": jsonl(*rows)})
-    names = [query.id for query in brought.queries().queries]
-    assert names == [f"{PYTHON}@a#0", f"{PYTHON}@a#1", f"{PYTHON}@b#0", f"{PYTHON}@b#1"]
-
-
-def test_only_what_promptfoo_calls_an_error_is_one(tmp_path: Path) -> None:
-    rows = [
-        promptfoo(0, FIRST, lost=True),
-        promptfoo(1, FIRST) | {"error": "timed out", "failureReason": 2, "response": None},
-        promptfoo(2, FIRST) | {"response": {"error": "refused"}, "failureReason": 0},
-    ]
-    brought = bring(tmp_path, "promptfoo", {"results.jsonl": jsonl(*rows)})
-    names = (PYTHON, f"{PYTHON}-2", f"{PYTHON}-3")
-    assert [brought.result(name).error for name in names] == [None, "timed out", "refused"]
-
-
-def test_version_2_of_promptfoos_file_is_read_as_version_3(tmp_path: Path) -> None:
-    table = {"head": {"prompts": [], "vars": ["query"]}, "body": []}
-    summary = {"version": 2, "results": [promptfoo(0, FIRST)], "table": table, "stats": {}}
-    content = json.dumps({"results": summary, "config": {}, "shareableUrl": None})
-    brought = bring(tmp_path, "promptfoo", {"results.json": content})
-    assert answer(brought, PYTHON) == "It was Guido van Rossum."
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        {"output": {"answer": "A.", "context": ["from the output"]}},
-        {"output": '{"answer": "A.", "context": "from the output"}'},
-        {"output": "A.", "metadata": {"chunks": ["from the output"]}},
-    ],
-)
-def test_passages_that_the_provider_returned_go_before_those_of_the_test(
-    tmp_path: Path, response: dict[str, Any]
-) -> None:
-    brought = bring(
-        tmp_path, "promptfoo", {"results.jsonl": jsonl(promptfoo(0, FIRST) | {"response": response})}
-    )
-    assert (texts(brought, PYTHON), answer(brought, PYTHON)) == (["from the output"], "A.")
-
-
 # -- LangSmith -----------------------------------------------------------------------------------
 
 LANGSMITH_CSV = """\
@@ -240,58 +174,8 @@ def test_passages_with_ids_are_known_by_them_where_ids_are_expected(tmp_path: Pa
     assert bring(tmp_path, "langsmith", {"results.jsonl": jsonl(row)}).metrics().mrr == 0.5
 
 
-# -- Langfuse ------------------------------------------------------------------------------------
-
-
-def test_passages_are_those_of_the_retriever_of_the_trace(tmp_path: Path) -> None:
-    rows = [
-        {"traceId": "trace-1", "type": "GENERATION", "output": "x"},
-        {"traceId": "trace-1", "type": "RETRIEVER", "output": [{"id": "c1", "text": "one"}, "two"]},
-    ]
-    files = {"traces.jsonl": jsonl(langfuse(1, FIRST)), "observations.jsonl": jsonl(*rows)}
-    assert texts(bring(tmp_path, "langfuse", files), PYTHON) == ["one", "two"]
-
-
-def test_traces_are_joined_to_items_by_their_question_if_nothing_links_them(tmp_path: Path) -> None:
-    files = {"traces.jsonl": jsonl(langfuse(1, FIRST)), "items.jsonl": jsonl(item(5, FIRST))}
-    assert bring(tmp_path, "langfuse", files).result("item-5").query == FIRST
-
-
-def test_archived_items_and_traces_of_no_item_are_left_out(tmp_path: Path) -> None:
-    files = {
-        "traces.jsonl": jsonl(langfuse(1, FIRST), langfuse(2, FIRST)),
-        "items.jsonl": jsonl(item(1, FIRST), item(2, FIRST) | {"status": "ARCHIVED"}),
-        "run-items.jsonl": jsonl({"traceId": "trace-1", "datasetItemId": "item-1"}),
-    }
-    assert [query.id for query in bring(tmp_path, "langfuse", files).queries().queries] == ["item-1"]
-
-
-def test_traces_of_another_run_are_refused(tmp_path: Path) -> None:
-    files = {
-        "traces.jsonl": jsonl(langfuse(1, FIRST)),
-        "run-items.jsonl": jsonl({"traceId": "other", "datasetItemId": "item-1"}),
-    }
-    says = "traces.jsonl: none of its traces is linked to a dataset item; name the run items of the same run"
-    assert refusal(tmp_path, "langfuse", files) == says
-
-
 def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
     # JSON documents can spell one, which JSONL's reader refuses by itself.
     files = {"results.json": '[{"user_input": "Who?", "response": "\\ud800"}]'}
     says = "results.json:1: this has a character that is not Unicode text"
     assert refusal(tmp_path, "ragas", files) == says
-
-
-def test_only_archived_items_are_nothing_to_expect(tmp_path: Path) -> None:
-    archived = jsonl(item(1, FIRST) | {"status": "ARCHIVED"})
-    files = {"traces.jsonl": jsonl(langfuse(1, FIRST)), "items.jsonl": archived}
-    assert refusal(tmp_path, "langfuse", files) == "items.jsonl: there are no rows in this file"
-
-
-def test_the_question_of_a_test_without_a_known_variable_is_all_of_them(tmp_path: Path) -> None:
-    rows = [
-        promptfoo(0, FIRST) | {"vars": {"topic": "keys"}},
-        promptfoo(1, FIRST) | {"vars": {}, "testCase": {}},
-    ]
-    brought = bring(tmp_path, "promptfoo", {"results.jsonl": jsonl(*rows)})
-    assert [query.query for query in brought.queries().queries] == ['{"topic":"keys"}', FIRST]

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import json
+import os
 import random
+import shutil
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from pytest_kebab_eval.importers.passages import text_id
 from tests.unit.importers.test_import_run import bring
+from tests.unit.importers.test_rankings import assert_equal_metrics, ir_files, made_up
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the tools
 
@@ -62,7 +69,7 @@ def test_what_ragas_writes_is_read(made: Path) -> None:
         assert_read(made, "ragas", made / name)
 
 
-def test_recall_by_ids_is_that_of_ragas(made: Path) -> None:
+def test_recall_and_precision_by_ids_are_those_of_ragas(made: Path) -> None:
     ragas = pytest.importorskip("ragas", exc_type=ImportError)
     metrics = pytest.importorskip("ragas.metrics")
     rows: list[dict[str, Any]] = [
@@ -73,10 +80,16 @@ def test_recall_by_ids_is_that_of_ragas(made: Path) -> None:
     rows[0]["reference_context_ids"] = rows[0]["retrieved_context_ids"][:2]
     dataset = ragas.EvaluationDataset.from_list(rows)
     dataset.to_jsonl(made / "results.jsonl")
-    metric = metrics.IDBasedContextRecall()
-    theirs = [metric.single_turn_score(sample) for sample in dataset.samples]
     brought = bring(made.parent, "ragas", {"results.jsonl": (made / "results.jsonl").read_bytes()})
-    assert brought.metrics().by_name()["recall@5"] == pytest.approx(sum(theirs) / len(theirs), abs=1e-4)
+    theirs = {
+        "recall@5": metrics.IDBasedContextRecall(),
+        "precision@5_chunk": metrics.IDBasedContextPrecision(),
+    }
+    expected = {
+        name: sum(metric.single_turn_score(sample) for sample in dataset.samples) / len(rows)
+        for name, metric in theirs.items()
+    }
+    assert_equal_metrics(brought, expected)
 
 
 def test_arrays_that_numpy_prints_are_read(made: Path) -> None:
@@ -141,3 +154,113 @@ def test_what_the_langsmith_sdk_tabulates_is_read(made: Path) -> None:
     frame.to_json(made / "frame.jsonl", orient="records", lines=True, default_handler=str)
     for name in ("frame.csv", "frame.jsonl"):
         assert_read(made, "langsmith", made / name)
+
+
+@pytest.mark.parametrize("importer", ["trec", "ir-datasets"])
+def test_metrics_are_those_of_ir_measures(made: Path, importer: str) -> None:
+    measures = pytest.importorskip("ir_measures", exc_type=ImportError)
+    run, qrels = made_up(4)
+    files = ir_files(run, qrels)
+    if importer == "trec":  # whose columns are query, iteration, document, judgment
+        rows = (f"{query} 0 {name} {gain}\n" for query, by in qrels.items() for name, gain in by.items())
+        files = {"run.txt": files["run.txt"], "qrels.txt": "".join(rows)}
+    names = {"R@5": "recall@5", "nDCG@10": "ndcg@10", "RR@10": "mrr", "Success@1": "hit@1", "AP": "map"}
+    theirs = measures.calc_aggregate(list(map(measures.parse_measure, names)), qrels, run)
+    expected = {names[str(measure)]: value for measure, value in theirs.items()}
+    assert_equal_metrics(bring(made, importer, files), expected)
+
+
+# -- promptfoo, which is no package of Python ------------------------------------------------------
+
+PROVIDER = """\
+module.exports = class {
+  id() { return 'mine'; }
+  async callApi(prompt, context) {
+    if (context.vars.fails) return { error: 'it broke' };
+    return { output: context.vars.says, metadata: { contexts: context.vars.finds }, cost: 0.5 };
+  }
+};
+"""
+
+
+def promptfoo(*args: str) -> None:
+    """Call promptfoo, which must be installed; it stays off the network."""
+    program = os.environ.get("PROMPTFOO") or shutil.which("promptfoo") or ""
+    if not Path(program).is_file():
+        pytest.skip("promptfoo is not installed (`make tools` installs it where npm is there)")
+    quiet = ("TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING", "ERROR_LOG", "DEBUG_LOG")
+    environment = {f"PROMPTFOO_DISABLE_{name}": "1" for name in quiet}
+    environment |= {"PROMPTFOO_CONFIG_DIR": "config", "PROMPTFOO_FAILED_TEST_EXIT_CODE": "0"}
+    done = subprocess.run(
+        [program, *args], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def evaluate(config: Mapping[str, Any], *outputs: str) -> None:
+    """Have promptfoo evaluate in the working directory, and write these files."""
+    Path("provider.js").write_text(PROVIDER, encoding="utf-8")
+    given = {"providers": ["file://provider.js"], "prompts": ["{{question}}"], **config}
+    Path("config.json").write_text(json.dumps(given), encoding="utf-8")
+    written = [arg for name in outputs for arg in ("-o", name)]
+    promptfoo("eval", "-c", "config.json", "--no-cache", "--no-progress-bar", "--no-table", *written)
+
+
+def test_what_promptfoo_writes_is_read(made: Path) -> None:
+    case = {
+        "vars": {"question": "Who?", "says": "It is me.", "finds": CONTEXTS},
+        "options": {"disableVarExpansion": True},
+        "metadata": {"reference_contexts": CONTEXTS[:1]},
+        "assert": [{"type": "icontains", "value": "{{expected}}"}],
+    }
+    evaluate({"tests": [case], "defaultTest": {"vars": {"expected": "it is me"}}}, "own.json", "own.jsonl")
+    promptfoo("export", "eval", "latest", "-o", "exported.json")
+    for name in ("own.json", "own.jsonl", "exported.json"):
+        assert_read(made, "promptfoo", made / name)
+
+
+def test_what_promptfoo_takes_for_an_error_is_one(made: Path) -> None:
+    evaluate({"tests": [{"vars": {"question": "Who?", "fails": True}}]}, "results.json")
+    brought = bring(made.parent, "promptfoo", {"results.json": (made / "results.json").read_bytes()})
+    found = brought.result(text_id("Who?", "q"))
+    assert (found.error, found.answer) == ("it broke", None)
+
+
+def test_prompts_and_providers_of_promptfoo_are_told_apart(made: Path) -> None:
+    providers = [{"id": "file://provider.js", "label": label} for label in ("one", "two")]
+    case = {"vars": {"question": "Who?", "says": "Me."}}
+    config = {"tests": [case], "providers": providers, "prompts": ["{{question}}", "Q: {{question}}"]}
+    evaluate(config, "results.json")
+    brought = bring(made.parent, "promptfoo", {"results.json": (made / "results.json").read_bytes()})
+    name = text_id("Who?", "q")
+    found = sorted(query.id for query in brought.queries().queries)
+    assert found == [f"{name}@one#0", f"{name}@one#1", f"{name}@two#0", f"{name}@two#1"]
+
+
+def test_answers_pass_as_often_as_promptfoo_says(made: Path) -> None:
+    words, chance = ["alpha", "beta", "gamma", "delta"], random.Random(1)
+    tests = [
+        {
+            "vars": {
+                "question": f"{number}?",
+                "says": " ".join(chance.sample(words, 3)),
+                "word": words[number % 4],
+            },
+            "assert": chance.sample(
+                [
+                    {"type": "contains", "value": "{{word}}"},
+                    {"type": "contains-all", "value": ", ".join(chance.sample(words, 2))},
+                    {"type": "not-contains", "value": chance.choice(words)},
+                    {"type": "contains", "value": chance.choice(words)},
+                ],
+                chance.choice([1, 2]),
+            ),
+        }
+        for number in range(24)
+    ]
+    evaluate({"tests": tests}, "results.json")
+    given = (made / "results.json").read_bytes()
+    passed = [result["success"] for result in json.loads(given)["results"]["results"]]
+    assert 4 < sum(passed) < 20  # or the comparison says little
+    brought = bring(made.parent, "promptfoo", {"results.json": given})
+    assert brought.metrics().by_name()["groundedness"] == pytest.approx(sum(passed) / 24, abs=1e-4)

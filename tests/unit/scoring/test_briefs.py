@@ -10,12 +10,12 @@ import pytest
 
 from pytest_kebab_eval.scoring import briefs as briefs_module
 from pytest_kebab_eval.scoring.briefs import RESULTS_A_BLOCK, RunBriefs
-from tests.builders import Json, answer, hit, result, stored
+from tests.builders import Json, answer, hit, keep_brief, result, stored
 
 
 def kept(given: Json, *correct: int) -> Any:
     briefs = RunBriefs()
-    briefs.add("q1", stored(given), correct)
+    keep_brief(briefs, "q1", stored(given), correct)
     return decoded(briefs, "q1")
 
 
@@ -62,7 +62,7 @@ def test_what_is_beyond_the_size_for_plain_blocks_is_compressed(monkeypatch: pyt
         monkeypatch.setattr(briefs_module, "PLAIN_SIZE", plain_size)
         briefs = RunBriefs()
         for number in range(10 * RESULTS_A_BLOCK):
-            briefs.add(f"q{number}", stored(result("a long id of a chunk", "another of them")), ())
+            keep_brief(briefs, f"q{number}", stored(result("a long id of a chunk", "another of them")), ())
         assert decoded(briefs, "q7")[0] == ["a long id of a chunk", "another of them"]
         sizes[plain_size] = briefs.size
     assert sizes[0] < sizes[10**9] / 10
@@ -70,7 +70,7 @@ def test_what_is_beyond_the_size_for_plain_blocks_is_compressed(monkeypatch: pyt
 
 def test_an_error_is_kept_and_the_query_known_for_it() -> None:
     briefs = RunBriefs()
-    briefs.add("q1", stored(result(error="boom " * 100)), ())
+    keep_brief(briefs, "q1", stored(result(error="boom " * 100)), ())
     assert briefs.errored == {"q1"}
     assert decoded(briefs, "q1")[4]["error"].startswith("boom boom")
     assert len(decoded(briefs, "q1")[4]["error"]) <= 300
@@ -80,7 +80,7 @@ def test_every_result_is_found_again_in_any_order() -> None:
     briefs = RunBriefs()
     names = [f"q{number}" for number in range(3 * RESULTS_A_BLOCK + 5)]
     for name in names:
-        briefs.add(name, stored(result(f"of {name}")), ())
+        keep_brief(briefs, name, stored(result(f"of {name}")), ())
     for name in [*names[::-1], *names[::7]]:
         assert decoded(briefs, name)[0] == [f"of {name}"]
     assert decoded(briefs, "another") is None
@@ -89,7 +89,7 @@ def test_every_result_is_found_again_in_any_order() -> None:
 def test_a_result_that_is_kept_again_replaces_the_first() -> None:
     briefs = RunBriefs()
     for found in ("c1", "c2"):
-        briefs.add("q1", stored(result(found)), ())
+        keep_brief(briefs, "q1", stored(result(found)), ())
     assert decoded(briefs, "q1")[0] == ["c2"]
 
 
@@ -99,7 +99,7 @@ def test_a_result_of_ten_hits_takes_less_than_400_bytes() -> None:
     names = [f"q{number}" for number in range(5_000)]
     tracemalloc.start()
     for name in names:
-        briefs.add(name, found, (1,))
+        keep_brief(briefs, name, found, (1,))
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size / len(names) < 400

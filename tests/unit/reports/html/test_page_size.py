@@ -22,7 +22,7 @@ from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.store import database
 from pytest_kebab_eval.store.results import decode_result
 from tests.browser.conftest import many_queries
-from tests.builders import Json, answer, hit, query, result, stored
+from tests.builders import Json, answer, hit, keep_brief, query, result, stored
 from tests.unit.reports.html.pages import FINDS_C1, rendered
 
 # -- what is kept of queries without their texts ---------------------------------------------------
@@ -102,7 +102,7 @@ def changed_queries(count: int) -> PageQueries:
     for shown in golden:
         for side in (briefs.a, briefs.b):
             ids = [f"{numbers.getrandbits(128):x}" for _ in range(10)]
-            side.add(shown.id, stored(result(*ids)), ())
+            keep_brief(side, shown.id, stored(result(*ids)), ())
 
     def read(queries: Sequence[GoldenQuery]) -> Evidence:
         for shown in queries:

@@ -1,0 +1,203 @@
+"""`kebab-eval blame`: in which run a query was last found, and in which it was first lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.golden import load_golden_set
+from pytest_kebab_eval.history.blame import (
+    Blame,
+    Seen,
+    Walk,
+    blame_losses,
+    lost_in,
+    walk_between,
+    walk_suite,
+    watched_queries,
+)
+from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
+from pytest_kebab_eval.reports.html.markup import short_setting
+from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.settings import Settings, resolve
+from pytest_kebab_eval.text import brief, printable
+
+_CHANGES_SHOWN = 10
+
+
+@click.command()
+@click.argument("queries", metavar="[QUERY]...", nargs=-1)
+@click.option("--regressions", nargs=2, metavar="A B", help="Everything that run B lost against run A.")
+@click.option("--all", "every", is_flag=True, help="All golden queries; those that are lost are shown.")
+@options(
+    "db",
+    "db_a",
+    "db_b",
+    "golden",
+    "suite",
+    "fail_on",
+    "strict_chunker_version",
+    "k",
+    "compare_k",
+    "span_overlap",
+    "mask",
+)
+@json_option
+def blame(
+    queries: tuple[str, ...], regressions: tuple[str, str] | None, every: bool, as_json: bool, **given: Any
+) -> None:
+    """Say in which run a query was last found, and in which it was first lost.
+
+    Walks the stored runs of the suite (that of the newest run, if none is named) in order of time; with
+    --regressions, those from run A to run B. Shows the ranks, the commits, and what changed between the two
+    configurations. Exits with 0 whatever it finds; nothing is stored.
+    """
+    if sum((bool(queries), regressions is not None, every)) != 1:
+        raise InputError("name the queries to look for, or say --all, or --regressions A B")
+    if regressions:
+        a, b = regressions
+        blames = _blame_regressions(resolve(sources_from(run_a=a, run_b=b, **given)))
+    else:
+        blames = _blame_queries(resolve(sources_from(run_b="latest", **given)), queries)
+    if as_json:
+        print_json([_as_json(found) for found in blames])
+    else:
+        _print_blames([found for found in blames if found.is_lost] if every else blames)
+    if every:
+        tell(_sum_up(blames))
+
+
+def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
+    golden = load_golden_set(settings.golden)
+    tell_size(golden)
+    watched = watched_queries(golden, queries or [query.id for query in golden.queries])
+    with walk_suite(settings, golden) as walk:
+        _tell_walk(walk)
+        return walk.blame(watched)
+
+
+def _blame_regressions(settings: Settings) -> list[Blame]:
+    inputs = find_inputs(settings)
+    tell_size(inputs.golden)
+    report = evaluate(settings, inputs, with_evidence=False).report
+    tell_warnings(report.warnings)
+    watched = lost_in(report)
+    if not watched:
+        tell("B lost nothing that A had")
+        return []
+    with walk_between(settings, inputs) as walk:
+        _tell_walk(walk)
+        return blame_losses(walk, watched)
+
+
+def _tell_walk(walk: Walk) -> None:
+    first, last = walk.runs[0][1], walk.runs[-1][1]
+    suite = f" of the suite '{printable(last.suite)}'" if last.suite else ""
+    ends = f"from {printable(first.run_id)} to {printable(last.run_id)}"
+    tell(f"{counted(len(walk.runs), 'run')}{suite}, {ends}")
+    if len({run.chunker_version for _, run in walk.runs}) > 1:
+        tell("they are of several chunkers, so that places are compared where chunk ids cannot be")
+    tell_warnings(walk.warnings)
+
+
+# -- what is printed -----------------------------------------------------------------------------
+
+
+def _print_blames(blames: Sequence[Blame]) -> None:
+    for found in blames:
+        check = "" if found.check == "retrieval" else f" ({found.check})"
+        print_line(
+            f"{printable(found.query_id)}{check}: {_headline(found)}", "red" if found.is_lost else None
+        )
+        for line in _details(found):
+            print_line(f"  {line}")
+
+
+def _headline(found: Blame) -> str:
+    if not found.is_judged:
+        return "nothing is expected to be found, so it cannot be lost"
+    if found.last_good is None and found.first_bad is None:
+        return f"no result that tells in {counted(found.runs, 'run')}"
+    if found.last_good is None:
+        return f"never found in {counted(found.runs, 'run')}"
+    times = f", lost {found.times_lost} times in all" if found.times_lost > 1 else ""
+    if found.first_bad is not None:
+        return f"lost{times}"
+    return f"found in {found.passed} of {counted(found.runs, 'run')}" + (times or _once(found))
+
+
+def _once(found: Blame) -> str:
+    return ", never lost" if not found.times_lost else ", lost once and found again"
+
+
+def _details(found: Blame) -> Iterator[str]:
+    if not found.is_judged:
+        return
+    if found.last_good:
+        label = "last found" if found.check == "retrieval" else "last passed"
+        yield f"{label:<13}{_seen(found.last_good, found.check)}"
+    if found.first_bad and found.last_good:
+        yield f"first lost   {_seen(found.first_bad, found.check)}"
+        yield f"changed      {_changed(found)}"
+    if found.unknown:
+        runs = ", ".join(
+            f"{printable(seen.run_id)} ({state_words(seen, found.check)})" for seen in found.unknown
+        )
+        yield f"not known    {runs}"
+
+
+def _seen(seen: Seen, check: str) -> str:
+    commit = f"  commit {printable(seen.commit[:COMMIT_SHOWN])}" if seen.commit else ""
+    return f"{printable(seen.run_id)}  {printable(seen.created_at)}{commit}  {state_words(seen, check)}"
+
+
+def _changed(found: Blame) -> str:
+    shown = [
+        f"{brief(change.key, 80)}: {short_setting(change.a)} → {short_setting(change.b)}"
+        for change in found.config_changes[:_CHANGES_SHOWN]
+    ]
+    more = len(found.config_changes) - len(shown)
+    return "; ".join([*shown, f"and {more} more"] if more else shown) or "nothing that the runs recorded"
+
+
+def _sum_up(blames: Sequence[Blame]) -> str:
+    lost = sum(found.is_lost for found in blames)
+    never = sum(found.is_judged and found.last_good is None for found in blames)
+    return f"{counted(len(blames), 'query')}: {lost} lost, {never} never found"
+
+
+def _as_json(found: Blame) -> dict[str, Any]:
+    return {
+        "query_id": found.query_id,
+        "check": found.check,
+        "status": found.status,
+        "runs": found.runs,
+        "passed": found.passed,
+        "times_lost": found.times_lost,
+        "last_good": _seen_as_json(found.last_good),
+        "first_bad": _seen_as_json(found.first_bad),
+        "unknown": [_seen_as_json(seen) for seen in found.unknown],
+        "config_changes": [
+            {"key": change.key, "a": change.a, "b": change.b} for change in found.config_changes
+        ],
+    }
+
+
+def _seen_as_json(seen: Seen | None) -> dict[str, Any] | None:
+    if seen is None:
+        return None
+    return {
+        "run_id": seen.run_id,
+        "created_at": seen.created_at,
+        "commit_hash": seen.commit,
+        "state": seen.state.value,
+        "rank": seen.rank,
+        "reason": seen.reason,
+    }

@@ -1,0 +1,193 @@
+"""The first bad run: walks the runs of a suite; where was each query last found, and where first lost?"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
+from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.history.judging import ERROR, RETRIEVAL, RunJudge, Watched, Yardstick, expects_a_hit
+from pytest_kebab_eval.history.traces import BAD, Sighting, State, Trace
+from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
+from pytest_kebab_eval.matching.locations import StoredRun
+from pytest_kebab_eval.model import GoldenQuery, Run, Value
+from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.store import Database, in_order, open_database
+from pytest_kebab_eval.text import brief, printable, shown_path
+
+
+class Seen(Value, frozen=True):
+    """A query in a run."""
+
+    run_id: str
+    created_at: str
+    commit: str | None
+    state: State
+    rank: int | None = None  # of the first correct hit, also below the cutoff
+    reason: str | None = None  # of an error, or why the result cannot be read
+
+
+class Blame(Value, frozen=True, kw_only=True):
+    """Where a check of a query was passed last, and lost first after that."""
+
+    query_id: str
+    check: str
+    runs: int  # that were walked
+    passed: int  # how many of them passed the check
+    times_lost: int
+    last_good: Seen | None  # None: never passed
+    first_bad: Seen | None  # None: not lost since
+    unknown: tuple[Seen, ...] = ()  # runs after the last good one that do not tell, before the first bad one
+    config_changes: tuple[ConfigChange, ...] = ()  # from the last good run to the first bad one
+    is_judged: bool = True  # false: the golden file expects nothing to be found
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was passed once, and is lost since."""
+        return self.last_good is not None and self.first_bad is not None
+
+    @property
+    def status(self) -> str:
+        """The outcome in a word."""
+        if not self.is_judged:
+            return "not_judged"
+        if self.last_good is None:
+            return "never_found" if self.first_bad else "unknown"
+        return "lost" if self.first_bad else "found"
+
+
+class Walk(NamedTuple):
+    """The runs that are walked, the oldest first, and what they are measured by."""
+
+    runs: Sequence[StoredRun]
+    yardstick: Yardstick
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with a run's configuration."""
+        databases = dict.fromkeys(database for database, _ in self.runs)
+        return list(dict.fromkeys(warning for database in databases for warning in database.warnings))
+
+    def blame(self, watched: Sequence[Watched], traces: dict[Watched, Trace] | None = None) -> list[Blame]:
+        """What became of each check, in the order given; every run is read once."""
+        traces = {watch: Trace() for watch in watched} if traces is None else traces
+        judge = RunJudge(self.yardstick, watched)
+        for position, stored in enumerate(self.runs):
+            for watch, sighting in judge.sightings(stored, position):
+                traces[watch].add(sighting)
+        queries = self.yardstick.golden.by_id()
+        return [self._blame(watch, traces[watch], queries) for watch in watched]
+
+    def _blame(self, watch: Watched, trace: Trace, queries: Mapping[str, GoldenQuery]) -> Blame:
+        good, bad = trace.last_good, trace.first_bad
+        return Blame(
+            query_id=watch.query_id,
+            check=watch.check,
+            runs=len(self.runs),
+            passed=trace.passed,
+            times_lost=trace.times_lost,
+            last_good=self._seen(good) if good else None,
+            first_bad=self._seen(bad) if bad else None,
+            unknown=tuple(map(self._seen, trace.unknown)),
+            config_changes=tuple(config_changes(self.runs[good.run][1], self.runs[bad.run][1]))
+            if good and bad
+            else (),
+            is_judged=watch.check != RETRIEVAL or expects_a_hit(queries[watch.query_id]),
+        )
+
+    def _seen(self, sighting: Sighting) -> Seen:
+        run = self.runs[sighting.run][1]
+        return Seen(
+            run.run_id, run.created_at, run.commit_hash, sighting.state, sighting.rank, sighting.reason
+        )
+
+
+# -- all runs of a suite -------------------------------------------------------------------------
+
+
+@contextmanager
+def walk_suite(settings: Settings, golden: GoldenSet) -> Iterator[Walk]:
+    """All runs of the suite, or of the newest run's suite if none is named."""
+    with open_database(settings.db_b, settings.mask) as database:
+        runs = in_order(database.runs())[::-1]
+        suite = settings.suite if settings.suite is not None or not runs else runs[-1].suite
+        chosen = [(database, database.with_config(run)) for run in runs if run.suite == suite]
+        if not chosen:
+            of = f" of the suite '{brief(suite)}'" if suite is not None else ""
+            raise InputError(f"{database.name} holds no runs{of} yet; see kebab-eval runs")
+        yield Walk(chosen, Yardstick(settings, golden, _witnesses(chosen)))
+
+
+def _witnesses(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """The oldest and the newest run of each chunker: enough to know how runs are matched, and by what."""
+    ends: dict[str | None, list[int]] = {}
+    for position, (_, run) in enumerate(runs):
+        ends.setdefault(run.chunker_version, []).append(position)
+    chosen = {position for positions in ends.values() for position in (positions[0], positions[-1])}
+    return [runs[position] for position in sorted(chosen)]
+
+
+def watched_queries(golden: GoldenSet, query_ids: Sequence[str]) -> list[Watched]:
+    """What these queries find, each once; an `InputError` for one that is not golden."""
+    known = golden.by_id()
+    for query_id in query_ids:
+        if query_id not in known:
+            raise InputError(_no_such_query(golden, query_id))
+    return [Watched(query_id) for query_id in dict.fromkeys(query_ids)]
+
+
+def _no_such_query(golden: GoldenSet, query_id: str) -> str:
+    names = [query.id for query in golden.queries[:NAMES_COMPARED] if len(query.id) <= NAME_COMPARED]
+    near = difflib.get_close_matches(query_id[:NAME_COMPARED], names, n=1)
+    hint = f"did you mean '{printable(near[0])}'?" if near else "see its ids"
+    return f"{shown_path(golden.path)} has no query '{brief(query_id)}'; {hint}"
+
+
+# -- from run A to run B -------------------------------------------------------------------------
+
+
+@contextmanager
+def walk_between(settings: Settings, inputs: Inputs) -> Iterator[Walk]:
+    """Run A, the runs of B's suite that were made after it and before B, and run B."""
+    with ExitStack() as stack:
+        b = stack.enter_context(open_database(settings.db_b, settings.mask))
+        is_same = settings.db_a == settings.db_b
+        a = b if is_same else stack.enter_context(open_database(settings.db_a, settings.mask))
+        ends = [(a, inputs.run_a), (b, inputs.run_b)] if inputs.run_a else [(b, inputs.run_b)]
+        between = [(b, b.with_config(run)) for run in runs_between(b, inputs)]
+        yield Walk([*ends[:1], *between, *ends[1:]], Yardstick(settings, inputs.golden, ends))
+
+
+def runs_between(database: Database, inputs: Inputs) -> list[Run]:
+    """The runs of B's suite that are newer than A and older than B, the oldest first."""
+    if inputs.run_a is None:
+        return []
+    a, b = inputs.run_a, inputs.run_b
+    runs = [run for run in database.runs() if run.suite == b.suite and run.run_id not in (a.run_id, b.run_id)]
+    order = in_order([*runs, a, b])[::-1]
+    return order[order.index(a) + 1 : order.index(b)]
+
+
+def lost_in(report: CompareReport) -> list[Watched]:
+    """The checks that B lost, query by query; an error that cost a hit is the loss of that hit."""
+    counted = {*(report.comparison.checks if report.comparison else ())}
+    return [
+        Watched(query.query_id, check)
+        for query in report.per_query
+        for check in query.checks
+        if check in counted and not (check == ERROR and RETRIEVAL in query.checks)
+    ]
+
+
+def blame_losses(walk: Walk, watched: Sequence[Watched]) -> list[Blame]:
+    """The first bad run of what B lost; how it is lost in B, such as without a result, counts as lost."""
+    last = len(walk.runs) - 1
+    in_b = RunJudge(walk.yardstick, watched).sightings(walk.runs[last], last)
+    traces = {watch: Trace({*BAD, sighting.state}) for watch, sighting in in_b}
+    return walk.blame(watched, traces)

@@ -1,0 +1,126 @@
+"""The first bad runs of what B lost, as reports and the command show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from pytest_kebab_eval.comparing.config_changes import ConfigChange
+from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.errors import KebabEvalError
+from pytest_kebab_eval.history.blame import (
+    Blame,
+    Seen,
+    blame_losses,
+    lost_in,
+    runs_between,
+    walk_between,
+)
+from pytest_kebab_eval.history.traces import State
+from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.reports.context import Context
+from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.text import brief
+
+MAX_READ = 5_000  # results that are read for a report
+COMMIT_SHOWN = 12
+
+
+def state_words(seen: Seen, check: str) -> str:
+    """What a run says of a query, such as `rank 2`, `not found`, `error: timed out`."""
+    reason = f": {brief(seen.reason, 100)}" if seen.reason else ""
+    if seen.state is State.FOUND:
+        return f"rank {seen.rank}" if seen.rank else "passed"
+    if seen.state is State.LOST and check == "retrieval":
+        return f"rank {seen.rank}, below the cutoff" if seen.rank else "not found"
+    return {
+        State.LOST: "failed",
+        State.ERROR: f"error{reason}",
+        State.ABSENT: "no result",
+        State.UNREADABLE: f"cannot be read{reason}",
+    }.get(seen.state, "not known")
+
+
+class LostQuery(NamedTuple):
+    """A query of a step: the check that it lost, and how it was before and after."""
+
+    query_id: str
+    check: str
+    before: str
+    after: str
+    unknown: int  # runs between the two that do not tell
+
+
+class BadStep(NamedTuple):
+    """From a good run to a bad one, and what was lost on the way."""
+
+    good: Seen
+    bad: Seen
+    changes: tuple[ConfigChange, ...]
+    queries: tuple[LostQuery, ...]
+
+    @property
+    def runs(self) -> tuple[tuple[str, Seen], ...]:
+        """Both runs, each after what it is."""
+        return ("last good", self.good), ("first bad", self.bad)
+
+
+class FirstBad(NamedTuple):
+    """The first bad run of each regression; the newest step is first."""
+
+    between: int  # runs between A and B
+    steps: tuple[BadStep, ...]
+    left_out: int = 0  # regressions that were not looked into
+
+
+def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) -> FirstBad | None:
+    """The first bad run of each regression; None unless more than two runs of the suite are stored.
+
+    No more than `MAX_READ` results are read: the last queries are left out, and counted.
+    """
+    lost = lost_in(report) if report.run_a is not None else []
+    if not lost:
+        return None
+    with open_database(settings.db_b) as database:
+        stored = sum(run.suite == inputs.run_b.suite for run in database.runs())
+        between = len(runs_between(database, inputs))
+    if stored <= 2 or not between:
+        return FirstBad(0, ()) if stored > 2 else None
+    watched = lost[: MAX_READ // (between + 3)]  # A is read once, and B twice
+    with walk_between(settings, inputs) as walk:
+        blames = blame_losses(walk, watched) if watched else []
+        order = {run.run_id: position for position, (_, run) in enumerate(walk.runs)}
+    steps = sorted(_steps(blames), key=lambda step: order[step.bad.run_id], reverse=True)
+    return FirstBad(between, tuple(steps), len(lost) - len(watched))
+
+
+def add_first_bad(context: Context, settings: Settings, inputs: Inputs, errors: list[str]) -> None:
+    """Give the first bad runs to the templates; where they cannot be found out, that is one of the errors."""
+    try:
+        context["first_bad"] = find_first_bad(settings, inputs, context["report"])
+    except KebabEvalError as error:
+        errors.append(f"the reports do not say the first bad runs: {error}")
+
+
+def _steps(blames: Sequence[Blame]) -> Iterable[BadStep]:
+    """The steps, each with all that was lost in it."""
+    found: dict[tuple[str, str], list[Blame]] = {}
+    for blame in blames:
+        if blame.last_good and blame.first_bad:
+            found.setdefault((blame.last_good.run_id, blame.first_bad.run_id), []).append(blame)
+    for group in found.values():
+        good, bad = group[0].last_good, group[0].first_bad
+        if good and bad:
+            yield BadStep(good, bad, group[0].config_changes, tuple(map(_lost_query, group)))
+
+
+def _lost_query(blame: Blame) -> LostQuery:
+    good, bad = blame.last_good, blame.first_bad
+    return LostQuery(
+        blame.query_id,
+        blame.check,
+        state_words(good, blame.check) if good else "",
+        state_words(bad, blame.check) if bad else "",
+        len(blame.unknown),
+    )

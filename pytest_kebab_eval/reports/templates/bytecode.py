@@ -1,0 +1,32 @@
+"""Templates are compiled once, as Python's modules are, and kept in the same directory."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import jinja2
+from jinja2.bccache import Bucket
+
+
+class ModuleCache(jinja2.FileSystemBytecodeCache):
+    """Keeps compiled templates in `__pycache__`; where that cannot be read or written, goes without."""
+
+    def __init__(self) -> None:
+        version = f"{sys.implementation.cache_tag}-jinja{jinja2.__version__}"
+        super().__init__(str(Path(cache_from_source(__file__)).parent), f"template-%s.{version}.pyc")
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Read a compiled template, if there is one that can be read."""
+        try:
+            super().load_bytecode(bucket)
+        except Exception:  # noqa: BLE001  whatever is wrong with the file, the template can be compiled
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a compiled template, unless Python is told to keep none."""
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)

@@ -1,0 +1,76 @@
+"""The last good run and the first bad one after it, of what each run says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_kebab_eval.history.traces import BAD, Sighting, State, Trace
+
+LETTERS = {
+    "F": State.FOUND,
+    "L": State.LOST,
+    "E": State.ERROR,
+    "A": State.ABSENT,
+    "U": State.UNREADABLE,
+    "?": State.UNKNOWN,
+}
+
+
+def trace(states: str, bad: frozenset[State] = BAD) -> Trace:
+    """The trace of runs 0, 1, 2, … by their letters."""
+    made = Trace(bad)
+    for run, letter in enumerate(states):
+        made.add(Sighting(run, LETTERS[letter]))
+    return made
+
+
+def ends(made: Trace) -> tuple[int | None, int | None]:
+    good, bad = made.last_good, made.first_bad
+    return good.run if good else None, bad.run if bad else None
+
+
+@pytest.mark.parametrize(
+    ("states", "last_good", "first_bad"),
+    [
+        ("FFLL", 1, 2),
+        ("FLFLL", 2, 3),  # found, lost, found, lost: the last loss counts
+        ("FLF", 2, None),
+        ("LLL", None, 0),
+        ("FFF", 2, None),
+        ("AAA", None, None),
+        ("FEL", 0, 1),  # an error is a loss
+        ("FAUL", 0, 3),  # runs that do not tell are stepped over
+        ("FA", 0, None),
+        ("F?L", 0, 2),
+    ],
+)
+def test_the_last_good_run_and_the_first_bad_one_after_it(
+    states: str, last_good: int | None, first_bad: int | None
+) -> None:
+    assert ends(trace(states)) == (last_good, first_bad)
+
+
+def test_runs_that_do_not_tell_are_remembered_up_to_the_first_bad_one() -> None:
+    assert [sighting.run for sighting in trace("AFAULA").unknown] == [2, 3]
+
+
+def test_an_absent_result_may_count_as_bad() -> None:
+    assert ends(trace("FFAA", BAD | {State.ABSENT})) == (1, 2)
+
+
+def test_losses_are_counted_once_for_each_time_that_it_was_found() -> None:
+    made = trace("LLFLLFFEL")
+    assert (made.times_lost, made.passed) == (2, 3)
+
+
+@given(st.text("FLEAU?", max_size=30))
+def test_what_a_trace_says_holds_for_any_runs(states: str) -> None:
+    made = trace(states)
+    good, bad = ends(made)
+    assert good == (states.rindex("F") if "F" in states else None)
+    after = states[0 if good is None else good + 1 :]
+    is_bad = [position for position, letter in enumerate(after) if letter in "LE"]
+    assert bad == ((0 if good is None else good + 1) + is_bad[0] if is_bad else None)
+    assert made.passed == states.count("F")
