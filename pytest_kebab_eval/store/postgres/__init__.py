@@ -14,6 +14,7 @@ from pytest_kebab_eval.store.new_chunks import ChunkRow
 from pytest_kebab_eval.store.postgres.new_runs import check_recordable, remove_run, write_run
 from pytest_kebab_eval.store.postgres.reading import PostgresTables, open_tables
 from pytest_kebab_eval.store.postgres.schema import make_tables
+from pytest_kebab_eval.store.postgres.texts import check_text
 
 
 class PostgresDatabase:
@@ -33,6 +34,10 @@ class PostgresDatabase:
     def read(self) -> AbstractContextManager[PostgresTables]:
         """Open it in one repeatable-read, read-only transaction."""
         return open_tables(self._address)
+
+    def check_text(self, text: str, what: str) -> None:
+        """Raise an `InputError` that begins with `what` if the text has a NUL."""
+        check_text(text, what)
 
     def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
         """Raise an `InputError` if a run of that id cannot be recorded there."""
