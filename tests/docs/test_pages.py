@@ -15,6 +15,17 @@ NOT_RUN = {
     ("README.md", "pip install pytest-kebab-eval"): "it would install the published package",
     ("docs/index.md", "pip install pytest-kebab-eval"): "it would install the published package",
     ("docs/first-gate.md", "pip install pytest-kebab-eval"): "it would install the published package",
+    **{
+        ("docs/postgres.md", command): "it needs a server; tests/integration/stores has one"
+        for command in (
+            "pip install 'pytest-kebab-eval[postgres]'",
+            "createdb --host db.example evals",
+            "kebab-eval store init --db postgresql://db.example/evals",
+            "export KEBAB_EVAL_DB=postgresql://kebab_recorder@db.example/evals",
+            "pytest --kebab-record candidate",
+            "pytest --kebab-run-a latest~1 --kebab-run-b latest",
+        )
+    },
 }
 FROM_NOTHING = {"docs/first-gate.md"}  # its reader begins in an empty directory
 

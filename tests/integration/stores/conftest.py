@@ -75,6 +75,6 @@ def own_server(started: PostgresServer) -> Iterator[OwnServer]:
 
 def documented_grants() -> list[str]:
     """The SQL of docs/postgres.md that grants something."""
-    blocks = re.findall(r"```sql\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(r"```postgresql\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
     lines = " ".join(re.sub(r"--.*", "", block) for block in blocks)
     return [text.strip() for text in lines.split(";") if text.strip().startswith("GRANT")]

@@ -150,3 +150,21 @@ def test_recording_and_judging_in_one_session_under_xdist(project: Project, own_
     outcome.assert_outcomes(passed=4)
     # q-001 finds c1 at rank 1, q-002 finds c2 at rank 2
     assert own_server.aggregate_of("new")["mrr"] == 0.75
+
+
+def test_the_first_steps_of_the_docs_work(
+    project: Project, own_server: OwnServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("store", "init", "--db", own_server.db).code == 0
+    monkeypatch.setenv("KEBAB_EVAL_DB", own_server.as_role("kebab_recorder"))
+    project.pytester.makepyfile("""
+        def test_search(kebab_query, kebab_recorder):
+            kebab_recorder.config["chunker_version"] = "v1"
+            kebab_recorder.record(kebab_query.id, hits=["c1", "c2"])
+    """)
+    recorded = project.pytester.runpytest_inprocess(*LEAN, "--kebab-record", "candidate")
+    recorded.assert_outcomes(passed=2)
+    (project.path / "test_the_first_steps_of_the_docs_work.py").unlink()
+    judged = project.pytest(a="latest~1", b="latest")
+    # B, the run before, found q-001 alone; both are found now, the second at rank 2
+    judged.assert_outcomes(passed=2)

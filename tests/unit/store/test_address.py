@@ -1,4 +1,4 @@
-"""The address of a database: which kind it is, when two are one, and that a password is in no text made of it."""
+"""The address of a database: which kind it is, when two are one, and that no text shows its password."""
 
 from __future__ import annotations
 
@@ -119,12 +119,13 @@ def said(db: str) -> str:
     for arguments in (("runs",), ("store", "init"), ("compare", "a", "b")):
         called = call(*arguments, "--db", db)
         texts += [called.stdout, called.stderr]
-        assert called.code in (1, 2)
     return "\n".join(texts)
 
 
 def _shown(db: str) -> str:
     address = to_address(db)
+    if isinstance(address, Path):
+        return shown_address(address)
     settings = Settings(run_a="a", run_b="b", db_a=address, db_b=address, golden=Path("g"))
     return f"{address} {address!r} {shown_address(address)} {settings} {settings!r}"
 
@@ -140,9 +141,8 @@ def _record(db: str) -> str:
 
 
 def _score(db: str) -> str:
-    return repr(
-        compute_aggregate("a", db=db, golden=Path(__file__).parents[3] / "examples/quickstart/golden.yaml")
-    )
+    golden = Path(__file__).parents[3] / "examples/quickstart/golden_queries.yaml"
+    return repr(compute_aggregate("a", db=db, golden=golden))
 
 
 WAYS = {
