@@ -205,7 +205,7 @@ OPTIONS = (
     Option(
         "span_overlap",
         "share",
-        "the part of the shorter span that must be shared by another chunker's",
+        "the part of the shorter span or text that must be shared by another chunker's",
         default=0.5,
         metavar="SHARE",
         in_command=True,
@@ -218,6 +218,13 @@ OPTIONS = (
         metavar="RUN_ID",
         has_ini=False,
         example="give the new run an id",
+    ),
+    Option(
+        "resume",
+        "flag",
+        "go on with a run of --kebab-record that was not finished; queries that are recorded are skipped",
+        default=False,
+        has_ini=False,
     ),
     Option(
         "annotations",

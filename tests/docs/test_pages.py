@@ -33,6 +33,14 @@ NOT_RUN = {
             "pytest --kebab-run-a latest~1 --kebab-run-b latest",
         )
     },
+    (
+        "docs/getting-runs-in.md",
+        'pytest -d --tx ssh=gpu1 --tx ssh=gpu2 --rsyncdir tests "$PWD/tests" --kebab-record nightly',
+    ): "it needs two hosts; tests/integration/plugin/test_recording_over_hosts.py has them",
+    (
+        "docs/first-bad-run.md",
+        "kebab-eval bisect latest~1 latest --run 'pytest -q tests/record --kebab-record \"bisect-{commit}\"'",
+    ): "it needs a git repository; tests/integration/cli/test_bisect.py makes some",
 }
 FROM_NOTHING = {"docs/first-gate.md"}  # its reader begins in an empty directory
 

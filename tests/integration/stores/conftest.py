@@ -60,8 +60,12 @@ def started() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def own_server(started: PostgresServer) -> Iterator[OwnServer]:
+def own_server(
+    request: pytest.FixtureRequest, started: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[OwnServer]:
     """A fresh database on it, with the grants that the docs give to the roles."""
+    if "project" not in request.fixturenames:
+        monkeypatch.chdir(tmp_path)
     first = PostgresStore(started.address)
     first.execute("CREATE DATABASE evals TEMPLATE template0")
     own = OwnServer(started)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +15,9 @@ from tests.stores import TABLES, PostgresStore
 
 
 @pytest.fixture(autouse=True)
-def _psycopg() -> None:
-    pytest.importorskip("psycopg")
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of an unfinished run may go into the working directory."""
+    monkeypatch.chdir(tmp_path)
 
 
 # -- made ----------------------------------------------------------------------------------------
