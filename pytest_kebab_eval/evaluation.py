@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,18 +13,18 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.config_changes import config_changes
-from pytest_kebab_eval.comparing.counts import ComparisonCounts, count_comparison
+from pytest_kebab_eval.comparing.counts import count_comparison
 from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
 from pytest_kebab_eval.comparing.evidence import EvidenceReader, QueryEvidence, readable
 from pytest_kebab_eval.comparing.gates import judge_gates
-from pytest_kebab_eval.comparing.movement import Movement, measure_movement
+from pytest_kebab_eval.comparing.movement import Movement, Scored, measure_movement
 from pytest_kebab_eval.comparing.one_run_each import OneRunEach
 from pytest_kebab_eval.comparing.paraphrases import paraphrase_groups
 from pytest_kebab_eval.comparing.problems import find_problems
 from pytest_kebab_eval.comparing.queries import Sides, compare_queries
 from pytest_kebab_eval.comparing.rates import RunAggregate, ShownRuns
 from pytest_kebab_eval.comparing.report import CompareReport, not_in_golden, unreadable
-from pytest_kebab_eval.comparing.verdicts import PASSED, Outcome, Rules, Verdict, judge_query
+from pytest_kebab_eval.comparing.verdicts import PASSED, Outcome, Rules, Verdict, accepted, judge_query
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, Replicates, find_inputs
 from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
@@ -33,7 +33,6 @@ from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import (
     GoldenQuery,
     MatchMode,
-    QueryComparison,
     QueryResult,
     Run,
     Unreadable,
@@ -68,6 +67,9 @@ class Evaluation(Value, frozen=True, kw_only=True):
     replicates: tuple[RunAggregate, ...] = ()  # of each run, where a side has several
 
 
+ScoreElsewhere = Callable[[Inputs, Matcher], "Scored | None"]
+
+
 def evaluate(
     settings: Settings,
     inputs: Inputs | None = None,
@@ -75,27 +77,31 @@ def evaluate(
     briefs: Briefs | None = None,
     *,
     with_evidence: bool = True,
+    score_elsewhere: ScoreElsewhere | None = None,
 ) -> Evaluation:
     """Compare the two runs that the settings name, or judge run B alone.
 
-    `briefs` is filled for a page. Evidence is for messages that explain why a query fails.
+    `briefs` is filled for a page. Evidence is for messages that explain why a query fails. What is scored
+    elsewhere (`parallel`) need not be scored here; None is what could not be.
     """
     inputs = inputs or find_inputs(settings)
     queries, run_a, run_b = inputs.golden.queries, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
-        sides = runs.score(briefs)
+        scored = score_elsewhere(inputs, runs.matcher) if score_elsewhere and not inputs.replicates else None
+        sides = runs.sides(scored or runs.score(briefs))
         judged = runs.judged
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
-        golden = runs.scorer.queries
+        golden = runs.queries
         compared = compare_queries(judged.comparer(sides, runs.targets, changes, settings.compare_k))
-        counts = _counts(settings, sides, compared.per_query)
+        checks = settings.fail_on | DEFAULT_CHECKS  # every check counts that can fail a query
+        counts = count_comparison(compared.per_query, sides, checks)
         sides = sides._replace(movement=None)  # a large part of the memory that a million queries take
         totals = compare_totals(sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
-        in_doubt = compared.doubtful | {
-            query.id for query in queries if query.xfail or query.id not in sides.b
-        }
+        unusual = inputs.golden.unusual()
+        in_doubt = compared.doubtful | {query.id for query in unusual if query.xfail}
+        in_doubt.update(query_id for query_id in golden if query_id not in sides.b)
         by_id = {
             comparison.query_id: comparison
             for comparison in compared.per_query
@@ -124,12 +130,12 @@ def evaluate(
             significance=totals.significance,
             gates=judge_gates(inputs.gates, totals, partial(significance_in, sides.a, sides.b)),
             not_comparable=totals.not_comparable,
-            paraphrases_a=paraphrase_groups(queries, sides.a) if sides.a else (),
-            paraphrases_b=paraphrase_groups(queries, sides.b),
+            paraphrases_a=paraphrase_groups(unusual, sides.a) if sides.a else (),
+            paraphrases_b=paraphrase_groups(unusual, sides.b),
             index_a=runs.a.corpus.coverage() if run_a else None,
             index_b=runs.b.corpus.coverage(),
             missed=compared.missed,
-            accepted=_accepted(verdicts),
+            accepted=accepted(verdicts),
             not_in_golden=not_in_golden(sides),
             unreadable=unreadable(sides),
             problems=problems.problems,
@@ -149,21 +155,6 @@ def evaluate(
         verdicts=verdicts,
         evidence=evidence,
         replicates=judged.aggregates(),
-    )
-
-
-def _counts(
-    settings: Settings, sides: Sides, per_query: tuple[QueryComparison, ...]
-) -> ComparisonCounts | None:
-    """What gates on the comparison itself are judged by; every check counts that can fail a query."""
-    if sides.movement is None:
-        return None
-    return count_comparison(per_query, sides.b, sides.movement, settings.fail_on | DEFAULT_CHECKS)
-
-
-def _accepted(verdicts: dict[str, Verdict]) -> tuple[str, ...]:
-    return tuple(
-        sorted(query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.XFAILED)
     )
 
 
@@ -266,15 +257,23 @@ class _OpenRuns:
         runs = [(self.a, inputs.run_a)] if inputs.run_a else []
         return find_matcher(settings, inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
 
-    def score(self, briefs: Briefs | None = None) -> Sides:
+    @cached_property
+    def queries(self) -> Mapping[str, GoldenQuery]:
+        """The golden queries by their id."""
+        return self._inputs.golden.by_id()
+
+    def sides(self, scored: Scored) -> Sides:
+        """The two runs, scored here or elsewhere, side by side."""
+        a, b, movement = scored
+        return Sides(a, b, self._stored_a, self._stored_b, alike(a, b, self.queries), movement)
+
+    def score(self, briefs: Briefs | None = None) -> Scored:
         """Read and score both runs."""
         if self._inputs.replicates:
             return self._score_replicates(self._inputs.replicates, briefs)
         a = self._scorecard(self.a, self._run_a, briefs.a if briefs else None) if self._run_a else None
         b = self._scorecard(self.b, self._run_b, briefs.b if briefs else None)
-        movement = self._movement(a, b) if a else None
-        groups = alike(a, b, self.scorer.queries)
-        return Sides(a, b, self._stored_a, self._stored_b, groups, movement)
+        return Scored(a, b, self._movement(a, b) if a else None)
 
     def _movement(self, a: Scorecard, b: Scorecard) -> Movement:
         return measure_movement(a, b, self._settings.compare_k, self._inputs.overlaps)
@@ -297,7 +296,7 @@ class _OpenRuns:
         number = self.shown[query_id][side] if query_id in self.shown else 0
         return self._inputs.replicates[side][number] if self._inputs.replicates and number else None
 
-    def _score_replicates(self, runs: Replicates, briefs: Briefs | None) -> Sides:
+    def _score_replicates(self, runs: Replicates, briefs: Briefs | None) -> Scored:
         """Score each run, and judge them together; a side's card is the mean of its runs."""
         from pytest_kebab_eval.comparing.judging import NoiseRules
         from pytest_kebab_eval.comparing.replicates import judge_replicates, mean_movement
@@ -307,17 +306,15 @@ class _OpenRuns:
         b = [self._scorecard(self.b, *found) for found in zip(runs.b, kept[1], strict=True)]
         settings = self._settings
         rules = NoiseRules(settings.fail_on, settings.compare_k, settings.alpha)
-        judged = judge_replicates(a, b, self.scorer.queries, rules)
+        judged = judge_replicates(a, b, self.queries, rules)
         self.judged, self.shown = judged, judged.shown_runs()
         if briefs:
             briefs.choose(kept, self.shown)
-        movement = mean_movement(a, b, self._movement) if a else None
-        groups = alike(judged.a, judged.b, self.scorer.queries)
-        return Sides(judged.a, judged.b, self._stored_a, self._stored_b, groups, movement)
+        return Scored(judged.a, judged.b, mean_movement(a, b, self._movement) if a else None)
 
     def targets(self, query_id: str) -> Targets:
         """The targets of a golden query."""
-        return self.matcher.targets(self.scorer.queries[query_id])
+        return self.matcher.targets(self.queries[query_id])
 
     def evidence(self, query: GoldenQuery) -> QueryEvidence:
         """A query with its stored results, read again."""

@@ -17,7 +17,17 @@ COMMANDS = (
         "Compute the aggregates of runs anew and store them; says which metrics changed.",
     ),
     Deferred(
+        "bisect",
+        "bisecting:bisect",
+        "Find the commit that lost what run B lost, between the commits of run A and run B.",
+    ),
+    Deferred(
         "blame", "blame:blame", "Say in which run a query was last found, and in which it was first lost."
+    ),
+    Deferred(
+        "churn",
+        "churn:churn",
+        "Rank queries by how much their results moved from run A to run B, labelled or not.",
     ),
     Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
     Deferred("demo", "demo:demo", "Build the bundled example in a directory and catch its regressions."),
@@ -38,9 +48,13 @@ COMMANDS = (
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
     ),
     Deferred("noise", "noise:noise", "Tell from several runs of one configuration how much is noise."),
+    Deferred(
+        "propose", "proposing:propose", "Turn a log of questions into golden queries, for a person to review."
+    ),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
     Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
+    Deferred("store", "storing:store_group", "Prepare a PostgreSQL database to hold runs."),
     Deferred(
         "validate",
         "golden:validate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.queries import COMPARE_K, passed_checks
@@ -149,3 +149,10 @@ def _limits(xfail: Xfail, not_covered: list[str]) -> str:
     if "error" in not_covered:
         return "does not cover an error"
     return f"covers {' and '.join(xfail.checks)} alone"
+
+
+def accepted(verdicts: Mapping[str, Verdict]) -> tuple[str, ...]:
+    """The queries that fail as their xfail says, sorted."""
+    return tuple(
+        sorted(query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.XFAILED)
+    )
