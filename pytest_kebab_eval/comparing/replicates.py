@@ -15,7 +15,7 @@ from pytest_kebab_eval.comparing.judging import Judged, Judging, NoiseRules, gro
 from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.comparing.one_run_each import OneRunEach
 from pytest_kebab_eval.comparing.queries import (
-    BY_DOCUMENT_NOTE,
+    MATCH_NOTES,
     Comparer,
     PairOutcome,
     Sides,
@@ -186,10 +186,10 @@ class _ReplicateComparer(Comparer):
         cause = cause_of(judged.checks, a, b)
         notes = [*rank_notes(a, b, self._k, cause), *self._change_notes]
         shown = [] if judged.kind is ComparisonKind.DRAW else notes
-        by_document = [BY_DOCUMENT_NOTE] if BY_DOCUMENT_NOTE in (outcome.note or "") else []
+        matched = MATCH_NOTES.get(outcome.matched_by or "")
         return outcome._replace(
             kind=judged.kind,
-            note="; ".join(filter(None, [*shown, judged.note, *by_document])) or None,
+            note="; ".join(filter(None, [*shown, judged.note, matched])) or None,
             cause=cause,
             checks=judged.checks,
             is_missed=outcome.is_missed and judged.is_missed,
