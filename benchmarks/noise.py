@@ -192,8 +192,8 @@ def metric_power(within: float, runs: int, drop: float, sessions: int, seed: int
     coins = round(4 * within * queries)
     shown = 0
     for _ in range(sessions):
-        lost = {*generator.sample(range(coins, queries), round(drop * queries))}
-        changes = [-1.0] * len(lost)
+        chance = drop * queries / (queries - coins)  # of each that is no coin
+        changes = [-1.0] * sum(generator.random() < chance for _ in range(queries - coins))
         for _ in range(coins):
             change = (passes(0.5, runs, generator) - passes(0.5, runs, generator)) / runs
             changes += [change] if change else []
@@ -217,7 +217,7 @@ def main() -> None:
     sessions = parser.parse_args().sessions
     print(f"alpha {ALPHA:g}; {sessions} sessions a row, {max(sessions // 10, 20)} for what is found\n")
     table(sessions)
-    power_table(max(sessions // 5, 20))
+    power_table(max(sessions // 10, 20))
     metric_table(sessions)
     print(f"\n`noise` aims at {POWER:.0%}.")
 
