@@ -48,6 +48,9 @@ COMMANDS = (
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
     ),
     Deferred(
+        "propose", "proposing:propose", "Turn a log of questions into golden queries, for a person to review."
+    ),
+    Deferred(
         "reanchor",
         "reanchor:reanchor_command",
         "Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.",
@@ -55,6 +58,7 @@ COMMANDS = (
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
     Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
+    Deferred("store", "storing:store_group", "Prepare a PostgreSQL database to hold runs."),
     Deferred(
         "validate",
         "golden:validate",

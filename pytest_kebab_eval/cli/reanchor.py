@@ -86,7 +86,8 @@ def _print(path: Path, made: Reanchoring, *, as_json: bool, written: bool) -> No
         )
         return
     name = shown_path(path)
-    for query in sorted([*made.changed, *made.undecided], key=lambda query: query.line):
+    listed: list[NewChunks | Undecided] = [*made.changed, *made.undecided]
+    for query in sorted(listed, key=lambda query: query.line):
         print_line(f"{name}:{query.line}: query '{printable(query.query_id)}'{_sentence(query)}")
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import yaml
 
 from pytest_kebab_eval.golden.nodes import Node, entry_nodes
@@ -172,7 +173,9 @@ class _EntryEditor:
             names = [name for name, owner in owners.items() if owner == key.value]
             raw = self._text[key.end : gain.end]  # such as `: 2`
             written = [f"{self._written(name, key)}{raw}" for name in names]
-            members.append(_Member(key._replace(end=gain.end), None if names == [key.value] else written))
+            members.append(
+                _Member(msgspec.structs.replace(key, end=gain.end), None if names == [key.value] else written)
+            )
         return self._member_edits(found[1], members) if found else iter(())
 
     def _span_edits(self, entry: Node) -> Iterator[_Edit]:

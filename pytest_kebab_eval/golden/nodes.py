@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
 from pytest_kebab_eval.golden.yaml_loaders import LOADER
+from pytest_kebab_eval.model import Value
 
 _JSON_SPACES = re.compile(r"[ \t\r\n]*")
 _JSON_LITERAL = re.compile(r"[^\s,\]}]+")
 
 
-class Node(NamedTuple):
+class Node(Value, frozen=True):
     """A value and where it is written: from `start` up to `end`."""
 
     start: int

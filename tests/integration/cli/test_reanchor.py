@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import compare_runs
-from pytest_kebab_eval.cli import reanchor as command
+from pytest_kebab_eval.upkeep.reanchoring import reanchor
 from tests.builders import Json, hit, line, make_database, result
 from tests.integration.cli.calling import call
 from tests.integration.conftest import Project
@@ -208,14 +208,14 @@ def test_a_golden_file_that_changed_meanwhile_is_not_overwritten(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_up(project, FINER)
-    make = command.reanchor
+    make = reanchor
 
     def slow(*args: Any, **more: Any) -> Any:
         made = make(*args, **more)
         project.golden.write_text(GOLDEN + "# more\n", encoding="utf-8")
         return made
 
-    monkeypatch.setattr(command, "reanchor", slow)
+    monkeypatch.setattr("pytest_kebab_eval.cli.reanchor.reanchor", slow)
     called = call("reanchor", "--to", "new")
     assert called.code == 1
     assert (
