@@ -132,7 +132,6 @@ class Journal(RowFile):
                     self._end = reading.tell()
             if len(self):
                 self._file.truncate(self._end)
-                self._file.seek(self._end)
 
     def _take(self, kind: bytes, name: str, data: bytes, at: int) -> None:
         if kind == ROW:
