@@ -135,8 +135,15 @@ $(PROMPTFOO_DIR)/.installed:
 tools: $(TOOLS_VENV)/.installed $(PROMPTFOO_DIR)/.installed ## import files of Ragas, DeepEval, LangSmith, promptfoo, ranx and ir_datasets, as these write them
 	PROMPTFOO='$(CURDIR)/$(PROMPTFOO_DIR)/node_modules/.bin/promptfoo' $(TOOLS_VENV)/bin/python -m pytest -W default -rs tests/unit/importers/test_written_by_tools.py tests/unit/importers/test_rankings.py
 
-compat: $(VENV)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
+DISPLAYS_VENV := build/displays-venv
+$(DISPLAYS_VENV)/.installed: pyproject.toml $(VENV)/.package
+	$(PYTHON) -m venv $(DISPLAYS_VENV)
+	$(PIP) --python $(DISPLAYS_VENV) install --editable . --group dev --group displays
+	@touch $@
+
+compat: $(VENV)/.installed $(DISPLAYS_VENV)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
 	$(BIN)/python -m tests.compat $(PLUGINS)
+	$(DISPLAYS_VENV)/bin/python -m pytest -q tests/integration/plugin/test_failures_in_other_plugins.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*

@@ -47,6 +47,9 @@ COMMANDS = (
         "golden:lock",
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
     ),
+    Deferred(
+        "propose", "proposing:propose", "Turn a log of questions into golden queries, for a person to review."
+    ),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
     Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
