@@ -12,6 +12,7 @@ from pytest_kebab_eval.history.blame import (
     Blame,
     Seen,
     blame_losses,
+    is_of_two_runs,
     lost_in,
     runs_between,
     walk_between,
@@ -75,11 +76,12 @@ class FirstBad(NamedTuple):
 
 
 def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) -> FirstBad | None:
-    """The first bad run of each regression; None unless more than two runs of the suite are stored.
+    """The first bad run of each regression; None unless more than two runs of the suite are stored, and one
+    is compared with one.
 
     No more than `MAX_READ` results are read: the last queries are left out, and counted.
     """
-    lost = lost_in(report) if report.run_a is not None else []
+    lost = lost_in(report) if is_of_two_runs(inputs, report) else []
     if not lost:
         return None
     with open_database(settings.db_b) as database:
