@@ -53,6 +53,7 @@ COMMANDS = (
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
     Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
+    Deferred("store", "storing:store_group", "Prepare a PostgreSQL database to hold runs."),
     Deferred(
         "validate",
         "golden:validate",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from enum import Enum
 from typing import NamedTuple, Protocol
 
-from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.address import Address, PostgresAddress, shown_address
+from pytest_kebab_eval.store.address import Address, PostgresAddress
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 
 ResultRow = tuple[object, object]  # query_id, result_json
@@ -105,11 +105,23 @@ class AggregateWriter(Protocol):
         """Make it last; again is nothing, where several databases share a transaction."""
 
 
+class Made(Enum):
+    """What became of the tables of a database that were to be made."""
+
+    NEW = "new"
+    UPDATED = "updated"
+    AS_THEY_WERE = "as they were"
+    NOT_NEEDED = "not needed"
+
+
 class Backend(Protocol):
     """A database that is named."""
 
     def read(self) -> AbstractContextManager[RunTables]:
         """Open it read-only; everything read in the block is of one state, even if others write."""
+
+    def check_text(self, text: str, what: str) -> None:
+        """Raise an `InputError` that begins with `what` if the database cannot hold the text."""
 
     def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
         """Raise an `InputError` if a run of that id cannot be recorded there."""
@@ -120,6 +132,9 @@ class Backend(Protocol):
     def remove_run(self, run_id: str, *, with_file: bool) -> None:
         """Remove a run that was just stored; and the database, if it was made for this run alone."""
 
+    def make_tables(self) -> Made:
+        """Make the tables, or bring them up to date, where that is not left to the recorder."""
+
     def is_there(self) -> bool:
         """Whether the database is there, as far as that can be known without opening it."""
 
@@ -127,7 +142,9 @@ class Backend(Protocol):
 def backend_of(address: Address) -> Backend:
     """The kind of database that the address names."""
     if isinstance(address, PostgresAddress):
-        raise DatabaseError(f"{shown_address(address)} cannot be opened")
+        from pytest_kebab_eval.store.postgres import PostgresDatabase
+
+        return PostgresDatabase(address)
     from pytest_kebab_eval.store.sqlite import SqliteFile
 
     return SqliteFile(address)

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.backend import Rows
+from pytest_kebab_eval.store.backend import Made, Rows
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 from pytest_kebab_eval.store.sqlite.new_runs import check_recordable, remove_run, write_run
 from pytest_kebab_eval.store.sqlite.reading import SqliteTables, open_tables
@@ -18,6 +18,10 @@ class SqliteFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def make_tables(self) -> Made:
+        """The recorder makes the tables with the file."""
+        return Made.NOT_NEEDED
+
     def is_there(self) -> bool:
         """Whether there is a file, or anything else, of that name."""
         return self._path.exists()
@@ -25,6 +29,9 @@ class SqliteFile:
     def read(self) -> AbstractContextManager[SqliteTables]:
         """Open it read-only; everything read in the block is of one state, even if others write."""
         return open_tables(self._path)
+
+    def check_text(self, text: str, what: str) -> None:
+        """Any text can be stored."""
 
     def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
         """Raise an `InputError` if a run of that id cannot be recorded there."""
