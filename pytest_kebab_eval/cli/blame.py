@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import evaluate
@@ -37,19 +37,7 @@ _CHANGES_SHOWN = 10
 @click.argument("queries", metavar="[QUERY]...", nargs=-1)
 @click.option("--regressions", nargs=2, metavar="A B", help="Everything that run B lost against run A.")
 @click.option("--all", "every", is_flag=True, help="All golden queries; those that are lost are shown.")
-@options(
-    "db",
-    "db_a",
-    "db_b",
-    "golden",
-    "suite",
-    "fail_on",
-    "strict_chunker_version",
-    "k",
-    "compare_k",
-    "span_overlap",
-    "mask",
-)
+@walking_options
 @json_option
 def blame(
     queries: tuple[str, ...], regressions: tuple[str, str] | None, every: bool, as_json: bool, **given: Any
