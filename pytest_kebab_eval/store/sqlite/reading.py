@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, ResultRow
 from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.schema import EVAL_TABLES
+from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_TABLE
 from pytest_kebab_eval.store.sqlite.connections import SQLITE_ERRORS, connect, reason
 from pytest_kebab_eval.store.sqlite.corpus import SqliteCorpus
 from pytest_kebab_eval.store.sqlite.indexes import DamagedIndex, check_results, results_index
@@ -95,6 +95,13 @@ class SqliteTables:
         return self._connection.execute(
             "SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id"
         )
+
+    def tags(self) -> Iterable[tuple[object, object]]:
+        """Each tag, and the id of the run that it names."""
+        table = "SELECT 1 FROM sqlite_master WHERE lower(name) = ?"
+        if self._connection.execute(table, (TAGS_TABLE,)).fetchone() is None:
+            return ()
+        return self._connection.execute(f"SELECT name, run_id FROM {TAGS_TABLE} NOT INDEXED")
 
 
 def _within(ids: IdRange) -> tuple[str, tuple[str, ...]]:
