@@ -135,6 +135,9 @@ class Backend(Protocol):
     def read(self) -> AbstractContextManager[RunTables]:
         """Open it read-only; everything read in the block is of one state, even if others write."""
 
+    def check_text(self, text: str, what: str) -> None:
+        """Raise an `InputError` that begins with `what` if the database cannot hold the text."""
+
     def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
         """Raise an `InputError` if a run of that id cannot be recorded there."""
 

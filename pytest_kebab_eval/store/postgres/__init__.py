@@ -16,6 +16,7 @@ from pytest_kebab_eval.store.postgres.changing import remove_runs, set_tag
 from pytest_kebab_eval.store.postgres.new_runs import check_recordable, remove_run, write_run, write_runs
 from pytest_kebab_eval.store.postgres.reading import PostgresTables, open_tables
 from pytest_kebab_eval.store.postgres.schema import make_tables
+from pytest_kebab_eval.store.postgres.texts import check_text
 
 
 class PostgresDatabase:
@@ -35,6 +36,10 @@ class PostgresDatabase:
     def read(self) -> AbstractContextManager[PostgresTables]:
         """Open it in one repeatable-read, read-only transaction."""
         return open_tables(self._address)
+
+    def check_text(self, text: str, what: str) -> None:
+        """Raise an `InputError` that begins with `what` if the text has a NUL."""
+        check_text(text, what)
 
     def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
         """Raise an `InputError` if a run of that id cannot be recorded there."""

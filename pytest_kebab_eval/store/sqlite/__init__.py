@@ -32,6 +32,9 @@ class SqliteFile:
         """Open it read-only; everything read in the block is of one state, even if others write."""
         return open_tables(self._path)
 
+    def check_text(self, text: str, what: str) -> None:
+        """Any text can be stored."""
+
     def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
         """Raise an `InputError` if a run of that id cannot be recorded there."""
         check_recordable(self._path, run_id, with_chunks=with_chunks)
