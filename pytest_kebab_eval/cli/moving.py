@@ -134,7 +134,7 @@ def prune(keep: int, dry_run: bool, as_json: bool, **given: Any) -> None:
         return
     for run in found.to_remove:
         print_line(f"{printable(run.run_id)}  {printable(run.created_at)}  {printable(run.suite)}")
-    tagged = f"; {counted(len(found.tagged), 'older run')} stay, being tagged" if found.tagged else ""
+    tagged = f"; kept, being tagged: {len(found.tagged)}" if found.tagged else ""
     what = "would be removed" if dry_run else "removed"
     tell(f"{counted(len(found.to_remove), 'run')} {what} from {shown_address(db)}{tagged}")
 

@@ -97,9 +97,8 @@ def _known_in(target: Address, runs: Sequence[StoredRun]) -> list[str]:
         for run in runs:
             if run.run_id in there:
                 if not database.holds(run.run_id, run.rows):
-                    raise InputError(
-                        f"{database.name} has another run '{printable(run.run_id)}' already; nothing was copied"
-                    )
+                    name = printable(run.run_id)
+                    raise InputError(f"{database.name} has another run '{name}' already; nothing was copied")
                 known.append(run.run_id)
     return known
 

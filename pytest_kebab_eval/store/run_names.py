@@ -1,4 +1,4 @@
-"""The name of a run -> the run: its id, a unique prefix of it, `latest~1`, `commit:<hash prefix>`, or `tag:<name>`."""
+"""The name of a run -> the run: its id, a unique prefix of it, `latest~1`, `commit:<hash>`, `tag:<name>`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _by_tag(database: Database, tag: str, runs: Sequence[Run]) -> list[Run]:
     if tag not in tags:
         known = f"; it has the tags {', '.join(map(printable, sorted(tags)))}" if tags else ""
         raise NoSuchRun(
-            f"there is no tag '{brief(tag)}' in {database.name}{known}; kebab-eval tag RUN {brief(tag)} sets it"
+            f"there is no tag '{brief(tag)}' in {database.name}{known}; kebab-eval tag RUN NAME sets one"
         )
     found = [run for run in runs if run.run_id == tags[tag]]
     if not found:

@@ -11,7 +11,12 @@ from pytest_kebab_eval.errors import InputError, NoDatabase, StoreError
 from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_SCHEMA, TAGS_TABLE
 from pytest_kebab_eval.store.sqlite.connections import SQLITE_ERRORS, connect, reason
-from pytest_kebab_eval.store.sqlite.tables import check_no_triggers, check_statement, check_tables
+from pytest_kebab_eval.store.sqlite.tables import (
+    check_no_triggers,
+    check_statement,
+    check_tables,
+    has_table,
+)
 from pytest_kebab_eval.text import printable, shown_path
 
 CHANGE_TIMEOUT_S = 60.0
@@ -36,25 +41,20 @@ def set_tag(db: Path, name: str, run_id: str | None) -> None:
     """Have a tag name this run, or no run any more; the table of tags is made when it is first needed."""
     with _changing(db) as connection:
         if run_id is None:
-            if _has_tags(connection):
+            if has_table(connection, TAGS_TABLE):
                 connection.execute(f"DELETE FROM {TAGS_TABLE} WHERE name = ?", (name,))
             return
-        if not _has_tags(connection):
+        if not has_table(connection, TAGS_TABLE):
             connection.execute(TAGS_SCHEMA)
         check_statement(connection, db, _SET_TAG, parameters=2)
         connection.execute(_SET_TAG, (name, run_id))
 
 
 def _tags(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    if not _has_tags(connection):
+    if not has_table(connection, TAGS_TABLE):
         return []
     rows = connection.execute(f"SELECT name, run_id FROM {TAGS_TABLE} NOT INDEXED")
     return [(text_of(name), text_of(run_id)) for name, run_id in rows]
-
-
-def _has_tags(connection: sqlite3.Connection) -> bool:
-    table = "SELECT 1 FROM sqlite_master WHERE lower(name) = ?"
-    return connection.execute(table, (TAGS_TABLE,)).fetchone() is not None
 
 
 @contextmanager

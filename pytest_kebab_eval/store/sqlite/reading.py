@@ -15,7 +15,7 @@ from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_TABLE
 from pytest_kebab_eval.store.sqlite.connections import SQLITE_ERRORS, connect, reason
 from pytest_kebab_eval.store.sqlite.corpus import SqliteCorpus
 from pytest_kebab_eval.store.sqlite.indexes import DamagedIndex, check_results, results_index
-from pytest_kebab_eval.store.sqlite.tables import check_tables
+from pytest_kebab_eval.store.sqlite.tables import check_tables, has_table
 from pytest_kebab_eval.text import printable, shown_path
 
 READ_TIMEOUT_S = 5.0
@@ -98,8 +98,7 @@ class SqliteTables:
 
     def tags(self) -> Iterable[tuple[object, object]]:
         """Each tag, and the id of the run that it names."""
-        table = "SELECT 1 FROM sqlite_master WHERE lower(name) = ?"
-        if self._connection.execute(table, (TAGS_TABLE,)).fetchone() is None:
+        if not has_table(self._connection, TAGS_TABLE):
             return ()
         return self._connection.execute(f"SELECT name, run_id FROM {TAGS_TABLE} NOT INDEXED")
 

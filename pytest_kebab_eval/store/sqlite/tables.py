@@ -46,6 +46,11 @@ def check_tables(connection: sqlite3.Connection, path: Path, schema: str = "main
     check_no_triggers(connection, path, EVAL_TABLES, schema)
 
 
+def has_table(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether there is a table of that name, which is in lower case."""
+    return table in _kinds(connection, "main")
+
+
 def check_no_triggers(
     connection: sqlite3.Connection, path: Path, tables: Iterable[str], schema: str = "main"
 ) -> None:
