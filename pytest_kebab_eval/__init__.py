@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         RunNameError,
         SettingsError,
         StoreError,
+        WorkerError,
     )
     from pytest_kebab_eval.evaluation import compare_runs, compute_aggregate, store_aggregate
     from pytest_kebab_eval.golden import GoldenSet, load_golden_set
@@ -90,6 +91,7 @@ _HOMES = {
         "RunNameError",
         "SettingsError",
         "StoreError",
+        "WorkerError",
     ),
     "evaluation": (
         "compare_runs",
@@ -181,6 +183,7 @@ __all__ = [
     "Support",
     "Timings",
     "Usage",
+    "WorkerError",
     "Xfail",
     "compare_runs",
     "compute_aggregate",

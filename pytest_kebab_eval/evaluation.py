@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from pytest_kebab_eval.comparing.counts import ComparisonCounts, count_compariso
 from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
 from pytest_kebab_eval.comparing.evidence import EvidenceReader, QueryEvidence, readable
 from pytest_kebab_eval.comparing.gates import judge_gates
-from pytest_kebab_eval.comparing.movement import measure_movement
+from pytest_kebab_eval.comparing.movement import Scored, measure_movement
 from pytest_kebab_eval.comparing.paraphrases import paraphrase_groups
 from pytest_kebab_eval.comparing.problems import find_problems
 from pytest_kebab_eval.comparing.queries import Comparer, Sides, compare_queries
@@ -65,6 +65,9 @@ class Evaluation(Value, frozen=True, kw_only=True):
     evidence: dict[str, QueryEvidence]  # of the queries that fail, expected or not
 
 
+ScoreElsewhere = Callable[[Inputs, Matcher], "Scored | None"]
+
+
 def evaluate(
     settings: Settings,
     inputs: Inputs | None = None,
@@ -72,26 +75,29 @@ def evaluate(
     briefs: Briefs | None = None,
     *,
     with_evidence: bool = True,
+    score_elsewhere: ScoreElsewhere | None = None,
 ) -> Evaluation:
     """Compare the two runs that the settings name, or judge run B alone.
 
-    `briefs` is filled for a page. Evidence is for messages that explain why a query fails.
+    `briefs` is filled for a page. Evidence is for messages that explain why a query fails. What is scored
+    elsewhere (`parallel`) need not be scored here; None is what could not be.
     """
     inputs = inputs or find_inputs(settings)
     queries, run_a, run_b = inputs.golden.queries, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
-        sides = runs.score(briefs)
+        scored = score_elsewhere(inputs, runs.matcher) if score_elsewhere else None
+        sides = runs.sides(scored or runs.score(briefs))
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
-        golden = runs.scorer.queries
+        golden = runs.queries
         compared = compare_queries(Comparer(sides, runs.targets, changes, settings.compare_k))
         counts = _counts(settings, sides, compared.per_query)
         sides = sides._replace(movement=None)  # a large part of the memory that a million queries take
         totals = compare_totals(sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
-        in_doubt = compared.doubtful | {
-            query.id for query in queries if query.xfail or query.id not in sides.b
-        }
+        unusual = inputs.golden.unusual()
+        in_doubt = compared.doubtful | {query.id for query in unusual if query.xfail}
+        in_doubt.update(query_id for query_id in golden if query_id not in sides.b)
         by_id = {
             comparison.query_id: comparison
             for comparison in compared.per_query
@@ -118,8 +124,8 @@ def evaluate(
             significance=totals.significance,
             gates=judge_gates(inputs.gates, totals, partial(significance_in, sides.a, sides.b)),
             not_comparable=totals.not_comparable,
-            paraphrases_a=paraphrase_groups(queries, sides.a) if sides.a else (),
-            paraphrases_b=paraphrase_groups(queries, sides.b),
+            paraphrases_a=paraphrase_groups(unusual, sides.a) if sides.a else (),
+            paraphrases_b=paraphrase_groups(unusual, sides.b),
             index_a=runs.a.corpus.coverage() if run_a else None,
             index_b=runs.b.corpus.coverage(),
             missed=compared.missed,
@@ -256,13 +262,22 @@ class _OpenRuns:
         runs = [(self.a, inputs.run_a)] if inputs.run_a else []
         return find_matcher(settings, inputs.golden, inputs.mode, [*runs, (self.b, inputs.run_b)])
 
-    def score(self, briefs: Briefs | None = None) -> Sides:
+    @cached_property
+    def queries(self) -> Mapping[str, GoldenQuery]:
+        """The golden queries by their id."""
+        return self._inputs.golden.by_id()
+
+    def sides(self, scored: Scored) -> Sides:
+        """The two runs, scored here or elsewhere, side by side."""
+        a, b, movement = scored
+        return Sides(a, b, self._stored_a, self._stored_b, alike(a, b, self.queries), movement)
+
+    def score(self, briefs: Briefs | None = None) -> Scored:
         """Read and score both runs."""
         a = self._scorecard(self.a, self._run_a, briefs.a if briefs else None) if self._run_a else None
         b = self._scorecard(self.b, self._run_b, briefs.b if briefs else None)
         movement = measure_movement(a, b, self._settings.compare_k, self._inputs.overlaps) if a else None
-        groups = alike(a, b, self.scorer.queries)
-        return Sides(a, b, self._stored_a, self._stored_b, groups, movement)
+        return Scored(a, b, movement)
 
     def _scorecard(self, database: Database, run: Run, briefs: RunBriefs | None) -> Scorecard:
         return self.scorer.score(run, database.results(run.run_id), database.corpus, briefs)
@@ -275,7 +290,7 @@ class _OpenRuns:
 
     def targets(self, query_id: str) -> Targets:
         """The targets of a golden query."""
-        return self.matcher.targets(self.scorer.queries[query_id])
+        return self.matcher.targets(self.queries[query_id])
 
     def evidence(self, query: GoldenQuery) -> QueryEvidence:
         """A query with its stored results, read again."""

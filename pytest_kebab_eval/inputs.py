@@ -171,11 +171,12 @@ def find_baseline(settings: Settings) -> Baseline:
 
 def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, most_runs: int) -> str:
     """The warning that there is no run A yet; or the error, where there should be one."""
-    if settings.if_no_baseline == "pass" and _is_first(settings, error, most_runs):
-        return f"there is no baseline '{printable(settings.run_a or '')}' yet, so run B is judged alone"
-    hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
-    advice = "" if settings.if_no_baseline == "pass" else f"\n{hint}"
-    raise type(error)(f"run A: {error}{advice}") from None
+    if not _is_first(settings, error, most_runs):
+        raise type(error)(f"run A: {error}") from None
+    if settings.if_no_baseline != "pass":
+        hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
+        raise type(error)(f"run A: {error}\n{hint}") from None
+    return f"there is no baseline '{printable(settings.run_a or '')}' yet, so run B is judged alone"
 
 
 def _is_first(settings: Settings, error: Exception, most_runs: int) -> bool:

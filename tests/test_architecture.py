@@ -33,6 +33,7 @@ ORDER = (
     "comparing",
     "settings",
     "inputs",
+    "parallel",
     "evaluation",
     "upkeep",
     "history",

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pytest_kebab_eval.cli.group import REGRESSION
+from pytest_kebab_eval.cli.helpers import Helpers, worker_options
 from pytest_kebab_eval.cli.options import comparing_options, json_option, sources_from, with_command_flags
 from pytest_kebab_eval.cli.output import (
     exit_with,
@@ -46,15 +47,14 @@ def _settings(a: str, b: str, **given: Any) -> Settings:
 @comparing_options
 @json_option
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
-def compare(a: str, b: str, as_json: bool, verbose: bool, **given: Any) -> None:
+@worker_options
+def compare(a: str, b: str, as_json: bool, verbose: bool, helpers: Helpers, **given: Any) -> None:
     """Compare run B, the candidate, with run A, the baseline.
 
     Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
     """
     settings = _settings(a, b, **given)
-    inputs = find_inputs(settings)
-    tell_size(inputs.golden)
-    evaluation = evaluate(settings, inputs, with_evidence=verbose)
+    inputs, evaluation = helpers.evaluate(settings, with_evidence=verbose)
     tell_warnings(evaluation.report.warnings)
     failing = _failing(evaluation)
     if as_json:

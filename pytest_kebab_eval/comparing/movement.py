@@ -145,14 +145,29 @@ class Movement(NamedTuple):
         return self.moved.get(query_id, (1.0, 1.0))
 
 
+class Scored(NamedTuple):
+    """Both runs, scored, and how far their rankings are apart; None where run B is judged alone."""
+
+    a: Scorecard | None
+    b: Scorecard
+    movement: Movement | None
+
+
 def measure_movement(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Iterable[int] = ()) -> Movement:
     """Compare the rankings of every golden query that both runs have."""
-    depths = sorted({*CUTOFFS, *cutoffs})
-    names = [*(OVERLAP.pattern.format(k=k) for k in depths), RBO.pattern]
     pairs = Pairs(a, b, golden_only=True)
     moved: dict[str, tuple[float, float]] = {}
-    values = _measured(pairs, depths, compare_k, moved)
-    return Movement(pairs.with_values(tuple(map(movement_metric, names)), values), moved)
+    values = _measured(pairs, _depths(cutoffs), compare_k, moved)
+    return Movement(pairs.with_values(movement_metrics(cutoffs), values), moved)
+
+
+def movement_metrics(cutoffs: Iterable[int] = ()) -> tuple[Metric, ...]:
+    """`overlap` at the usual cutoffs and these, and `rbo`."""
+    return (*(at_cutoff(OVERLAP, k) for k in _depths(cutoffs)), Metric(RBO.pattern, RBO))
+
+
+def _depths(cutoffs: Iterable[int]) -> list[int]:
+    return sorted({*CUTOFFS, *cutoffs})
 
 
 def _measured(

@@ -12,7 +12,7 @@ import msgspec
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.lock import Lock, lock_path, read_lock
-from pytest_kebab_eval.golden.packing import PackedQueries, kept
+from pytest_kebab_eval.golden.packing import PackedQueries, is_unusual, kept
 from pytest_kebab_eval.golden.reading import Problem, read_entries
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.text import shown_path
@@ -42,6 +42,12 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
             separator = b","
         content.update(b"]")
         return content.hexdigest()
+
+    def unusual(self) -> Sequence[GoldenQuery]:
+        """The queries that are in a group or have an xfail, in the file's order."""
+        if isinstance(self.queries, PackedQueries):
+            return self.queries.unusual()
+        return [query for query in self.queries if is_unusual(query)]
 
     def by_id(self) -> Mapping[str, GoldenQuery]:
         """The queries by their id."""

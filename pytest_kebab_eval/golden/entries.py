@@ -113,7 +113,7 @@ def _found_contradictions(query: GoldenQuery) -> Iterable[str]:
 
 def _check_group(query: GoldenQuery, first: GoldenQuery, problems: list[Problem]) -> None:
     """Queries of one group must share their expected documents."""
-    if _as_set(first.expected_doc_ids) != _as_set(query.expected_doc_ids):
+    if as_set(first.expected_doc_ids) != as_set(query.expected_doc_ids):
         text = (
             f"query '{printable(query.id)}' is in the group '{printable(str(query.group))}' but does not"
             f" share the expected_doc_ids of '{printable(first.id)}' (line {first.line})"
@@ -121,5 +121,6 @@ def _check_group(query: GoldenQuery, first: GoldenQuery, problems: list[Problem]
         problems.append(Problem(query.line, text))
 
 
-def _as_set(doc_ids: tuple[str, ...] | None) -> set[str] | None:
-    return None if doc_ids is None else set(doc_ids)
+def as_set(doc_ids: tuple[str, ...] | None) -> frozenset[str] | None:
+    """The documents that a query expects; None if it says nothing of them."""
+    return None if doc_ids is None else frozenset(doc_ids)

@@ -24,6 +24,11 @@ def kept(queries: Iterable[GoldenQuery]) -> Sequence[GoldenQuery]:
     return found if len(found) < PACKED_QUERIES else PackedQueries(chain(found, rest))
 
 
+def is_unusual(query: GoldenQuery) -> bool:
+    """Whether it is in a group or has an xfail, which a pass over all queries would look for."""
+    return query.group is not None or query.xfail is not None
+
+
 class _Packed(Value, frozen=True):
     """A query whose other fields are packed; its id is shared by all who ask for it."""
 
@@ -35,13 +40,37 @@ class _Packed(Value, frozen=True):
         return GoldenQuery(self.id, *fields)
 
 
+def pack(query: GoldenQuery) -> bytes:
+    """All fields of a query but its id, in few bytes."""
+    return _pack(msgspec.structs.astuple(query)[1:])
+
+
 class PackedQueries(Sequence[GoldenQuery]):
     """Queries that are unpacked when they are asked for, each time anew."""
 
     def __init__(self, queries: Iterable[GoldenQuery]) -> None:
-        self._packed = {
-            query.id: _Packed(query.id, _pack(msgspec.structs.astuple(query)[1:])) for query in queries
-        }
+        self._packed: dict[str, _Packed] = {}
+        self._unusual: list[str] = []
+        for query in queries:
+            self._packed[query.id] = _Packed(query.id, pack(query))
+            if is_unusual(query):
+                self._unusual.append(query.id)
+
+    @classmethod
+    def of(cls, packed: Iterable[tuple[str, bytes]], unusual: Iterable[str]) -> PackedQueries:
+        """Queries that are packed already: their ids, and what `pack` made of them."""
+        queries = cls(())
+        queries._packed = {query_id: _Packed(query_id, fields) for query_id, fields in packed}
+        queries._unusual = [*unusual]
+        return queries
+
+    def unusual(self) -> list[GoldenQuery]:
+        """The queries that are in a group or have an xfail."""
+        return [self._packed[query_id].unpack() for query_id in self._unusual]
+
+    def packed(self, query_ids: Iterable[str]) -> list[bytes]:
+        """Some of the queries as they are kept."""
+        return [self._packed[query_id].fields for query_id in query_ids]
 
     def __len__(self) -> int:
         return len(self._packed)

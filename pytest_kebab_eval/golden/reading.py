@@ -44,7 +44,7 @@ def read_entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
     data = _read_bytes(path)
     is_empty = True
     try:
-        for entry in _entries_of(data, path.suffix.lower(), problems):
+        for entry in entries_of(data, path.suffix.lower(), problems):
             is_empty = False
             yield entry
     except ParseError as error:
@@ -53,7 +53,8 @@ def read_entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
         raise GoldenError(f"{shown_path(path)}:1: there is no query in this file; add one")
 
 
-def _entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[Entry]:
+def entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[Entry]:
+    """The entries that a file of that ending holds."""
     if suffix == ".jsonl":
         return _jsonl_entries(decode_utf8(data), problems)
     if suffix == ".json":

@@ -22,6 +22,11 @@ class Guess(NamedTuple):
     importer: Importer
     files: Mapping[str, str]
 
+    @property
+    def missing(self) -> str | None:
+        """The options that the format needs and no file is for; None if there are none."""
+        return self.importer.missing(self.files)
+
     def __str__(self) -> str:
         files = ", ".join(f"--{name} {shown_path(Path(path))}" for name, path in self.files.items())
         return f"{self.importer.name} ({files})"
@@ -43,14 +48,21 @@ def guess_format(importers: Sequence[Importer], paths: Sequence[str]) -> Guess:
         raise InputError(
             f"{_names(paths)} could be {_either(map(str, found))}; name the format and the files"
         )
+    parts = [guess for importer in importers for guess in _partial_guesses(importer, paths, samples)]
+    if len(parts) == 1:
+        raise InputError(f"this could be {parts[0]}, which needs {parts[0].missing}; name all of its files")
     raise InputError(f"cannot tell the format: {_seen(importers, paths, samples)}; name it instead of auto")
 
 
 def _guesses(importer: Importer, paths: Sequence[str], samples: Sequence[Sample]) -> Iterator[Guess]:
     """Each way in which every file is one of the format, and no required one is missing."""
+    return (guess for guess in _partial_guesses(importer, paths, samples) if guess.missing is None)
+
+
+def _partial_guesses(importer: Importer, paths: Sequence[str], samples: Sequence[Sample]) -> Iterator[Guess]:
+    """Each way in which every file is one of the format."""
     for options in permutations(importer.options, len(paths)):
-        fits = all(option.fits(sample) for option, sample in zip(options, samples, strict=True))
-        if fits and importer.missing([option.name for option in options]) is None:
+        if all(option.fits(sample) for option, sample in zip(options, samples, strict=True)):
             by_name = {option.name: path for option, path in zip(options, paths, strict=True)}
             yield Guess(importer, {name: by_name[name] for name in importer.option_names if name in by_name})
 

@@ -93,6 +93,22 @@ class Locations:
         self._corpora = corpora
         self._stored = stored or {}
 
+    def with_corpora(self, corpora: Sequence[Corpus]) -> Locations:
+        """The same, and what these corpora know."""
+        return Locations(self._lock, corpora, self._stored, self._version)
+
+    def only(self, queries: Iterable[GoldenQuery]) -> Locations:
+        """What is known of the chunks of these queries, but for the corpora: it can be sent to a process."""
+        if self._lock is None and not self._stored:
+            return Locations(version=self._version)
+        ids = {chunk_id for query in queries for chunk_id in gains_of(query)}
+        chunks = self._lock.chunks if self._lock else {}
+        lock = self._lock and Lock(
+            self._lock.chunker_version, {name: chunks[name] for name in ids if name in chunks}
+        )
+        stored = {name: self._stored[name] for name in ids if name in self._stored}
+        return Locations(lock, (), stored, self._version)
+
     def locate(self, query: GoldenQuery, chunk_id: str) -> Location:
         """Where the chunk is; without extents, only its document is known, if that."""
         doc_id = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -54,6 +54,10 @@ class Matcher:
         self._locations = locations or Locations()
         self._least_overlap = least_overlap
         self._known: dict[str, Targets] = {}  # of queries whose targets take some finding
+
+    def locations_of(self, queries: Iterable[GoldenQuery]) -> Locations:
+        """Where the chunks of these queries are, as `Locations.only` has it."""
+        return self._locations.only(queries)
 
     def targets(self, query: GoldenQuery) -> Targets:
         """The targets of a query: its chunks, else its anchors, else its documents."""

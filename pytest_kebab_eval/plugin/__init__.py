@@ -27,6 +27,7 @@ SESSION = pytest.StashKey["KebabSession"]()
 RECORDING = pytest.StashKey["RecordingSession"]()
 _HAS_NUMBERS = tuple(map(int, pytest.__version__.split(".")[:2])) >= (8, 4)
 MARKER = "kebab: a golden query, a gate or the snapshot of pytest-kebab-eval"
+_GOLDEN_ENDINGS = (".yaml", ".yml", ".json", ".jsonl")
 NO_RUN = "no run is named: give --kebab-run-a and --kebab-run-b (or --kebab-record)"
 
 
@@ -86,6 +87,19 @@ def pytest_configure(config: pytest.Config) -> None:
         _start_recording(config, sources)
     elif is_judged:
         _start_judging(config, sources)
+    if not is_judged and any(_may_be_golden(argument) for argument in config.option.file_or_dir):
+        _explain_golden_paths(config)
+
+
+def _may_be_golden(argument: Any) -> bool:
+    return str(argument).partition("::")[0].lower().endswith(_GOLDEN_ENDINGS)
+
+
+def _explain_golden_paths(config: pytest.Config) -> None:
+    """Where no run is named, pytest finds nothing in a golden file."""
+    from pytest_kebab_eval.plugin.command_line import GoldenPaths
+
+    config.pluginmanager.register(GoldenPaths(config), "kebab-eval-golden-paths")
 
 
 def _refuse_runs_in_ini(config: pytest.Config) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,29 @@ def named_golden(config: pytest.Config, value: Any) -> Any:
         text = f"the command line names two golden files, {shown}; name one, by its path or by --kebab-golden"
         raise pytest.UsageError(safe_lines(text))
     return str(first) if value is None and paths else value
+
+
+class GoldenPaths:
+    """Says why pytest collects nothing from a golden file that is named as a test path."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Add a sentence to the error for each golden file that pytest did not find anything in."""
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            not_found = "\n".join(map(str, error.args))
+            named = dict.fromkeys(path for path, _ in _named(self._config))
+            golden = [path for path in named if str(path) in not_found and _looks_golden(path)]
+            raise pytest.UsageError(safe_lines("\n".join([not_found, *map(_unjudged, golden)]))) from None
+
+
+def _unjudged(path: Path) -> str:
+    advice = "name the runs to judge, --kebab-run-a and --kebab-run-b"
+    return f"{shown_path(path)} is a golden file; {advice}"
 
 
 def _looks_golden(path: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,6 +41,13 @@ class KebabItem(pytest.Item):
             self.user_properties[:] = others
         if self.kebab.settings.junit_properties:
             self.user_properties.extend(self.properties)
+
+    def repeat_no_more(self) -> None:
+        """Tell pytest-flakefinder, which looks at an item's function, that this is repeated already."""
+        self.function = SimpleNamespace(_pytest_duplicated=True)
+
+    def _initrequest(self) -> None:
+        """Nothing: pytest-retry calls it to reset the fixtures of what it runs again, and there are none."""
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Where the item is, for pytest's reports: its line in the golden file, counted from 0."""

@@ -93,6 +93,9 @@ class Selection:
         if not (is_there or self._kebab.reason_left_out):
             items.extend(session.genitems(self._kebab.make_golden_file(session)))
         self._collected = _ours(items)
+        if self._config.getoption("flake_finder_enable", False):
+            for item in self._collected:
+                item.repeat_no_more()
         yield
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

@@ -100,7 +100,10 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
         published.done.append("aggregates: not stored (--kebab-no-store)")
         return
     report = evaluation.report
-    store(settings, evaluation)
+    try:
+        store(settings, evaluation)
+    except StoreError as error:
+        raise StoreError(f"{error}; --kebab-no-store skips storing") from None
     databases = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
     unreadable = sorted({result.side.upper() for result in report.unreadable})
     stored = {side: address for side, address in databases.items() if side not in unreadable}

@@ -41,7 +41,7 @@ class Columns:
                     if row == len(column):
                         column.append(value)
                     else:
-                        _pad(column, row + 1)
+                        pad(column, row + 1)
                         column[row] = value
 
     def clear(self, row: int) -> None:
@@ -54,10 +54,11 @@ class Columns:
         """The columns that have anything in them, by the names of their metrics."""
         for column in self._all:
             if column:
-                _pad(column, rows)
+                pad(column, rows)
         return {name: column for name, column in self._column_of.items() if column}
 
 
-def _pad(column: array[float], rows: int) -> None:
+def pad(column: array[float], rows: int) -> None:
+    """Make the column so long, with rows that are not measured."""
     if len(column) < rows:
         column.extend([NOT_MEASURED] * (rows - len(column)))

@@ -16,6 +16,11 @@ class Ranked(NamedTuple):
     ranks: tuple[int, ...] | None = None
 
 
+def key_of(hit: Hit) -> str | None:
+    """What a hit is known by."""
+    return hit.chunk_id or hit.doc_id or hit.doc_path
+
+
 class HitKeys:
     """For each query, in its row, a number for each hit in rank order; equal ids have equal numbers."""
 
@@ -30,7 +35,7 @@ class HitKeys:
         if hits:
             ids = chunk_ids
             if not all(ids):
-                ids = [hit.chunk_id or hit.doc_id or hit.doc_path for hit in hits]
+                ids = [*map(key_of, hits)]
             self._keys.fromlist([*map(hash, ids)])
         self._ends.append(len(self._keys))
         if hits and hits[-1].rank != len(hits):

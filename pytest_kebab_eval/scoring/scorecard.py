@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping, ValuesView
 from functools import cached_property
 from itertools import chain, repeat
 from math import isnan
@@ -20,6 +20,7 @@ from pytest_kebab_eval.metrics import Facts, Metric, Values
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.scoring.columns import Column
 from pytest_kebab_eval.scoring.hit_keys import HitKeys, Ranked
+from pytest_kebab_eval.scoring.survey import Survey
 
 JudgeIdentity = tuple[str | None, str | None, float | str | None]
 _NO_SLICES: tuple[str, ...] = ()
@@ -52,6 +53,16 @@ class Basis(NamedTuple):
     slices: Mapping[str, tuple[str, ...]]  # of the golden queries
     match: str
     golden_sha256: str
+
+    def with_metrics(self, metrics: tuple[Metric, ...]) -> Basis:
+        """The same golden queries, and other metrics."""
+        positions = {metric.name: position for position, metric in enumerate(metrics)}
+        return self._replace(metrics=metrics, positions=positions)
+
+
+def basis_of(metrics: tuple[Metric, ...], survey: Survey, match: str) -> Basis:
+    """The basis of runs that are scored by these metrics."""
+    return Basis((), {}, survey.slices, match, survey.fingerprint).with_metrics(metrics)
 
 
 class Notes(NamedTuple):
@@ -93,6 +104,17 @@ class Scorecard:
     def query_ids(self) -> KeysView[str]:
         """The queries that have a result, in the order they were read."""
         return self._scores.keys()
+
+    def scores_in_order(self) -> ValuesView[QueryScore]:
+        """How the queries did, in the order they were read."""
+        return self._scores.values()
+
+    def distinct_columns(self) -> dict[tuple[str, ...], array[float]]:
+        """The columns, by the names of the metrics that share one."""
+        names: defaultdict[int, list[str]] = defaultdict(list)
+        for name, column in self._columns.items():
+            names[id(column)].append(name)
+        return {tuple(found): array("d", self._columns[found[0]]) for found in names.values()}
 
     def score(self, query_id: str) -> QueryScore | None:
         """How a query did; None if the run has no result for it."""
@@ -238,14 +260,13 @@ class Pairs:
     ) -> Scorecard:
         """A scorecard of these queries that has these values alone, in the order of the metrics."""
         b = self._b
-        positions = {metric.name: position for position, metric in enumerate(metrics)}
-        basis = b._basis._replace(metrics=metrics, positions=positions)
+        basis = b._basis.with_metrics(metrics)
         shared: dict[int, QueryScore] = {}
         scores = {}
         for query_id, measured in values:
             score = shared.get(id(measured))
             if score is None:
-                score = QueryScore(b._scores[query_id].facts, measured, positions)
+                score = QueryScore(b._scores[query_id].facts, measured, basis.positions)
                 shared[id(measured)] = score
             scores[query_id] = score
         return Scorecard(b.run, basis, b.notes, scores, {})

@@ -15,15 +15,15 @@ from pytest_kebab_eval.scoring.briefs import RunBriefs
 from pytest_kebab_eval.scoring.columns import Columns, Compute
 from pytest_kebab_eval.scoring.facts import QueryJudge, distinct_hits
 from pytest_kebab_eval.scoring.hit_keys import HitKeys
-from pytest_kebab_eval.scoring.scorecard import Basis, JudgeIdentity, Notes, QueryScore, Scorecard
-from pytest_kebab_eval.scoring.slices import slices_by_query
+from pytest_kebab_eval.scoring.scorecard import JudgeIdentity, Notes, QueryScore, Scorecard, basis_of
+from pytest_kebab_eval.scoring.survey import Survey, survey_of
 from pytest_kebab_eval.store import Corpus
 
 DEFAULT_CUTOFF = 5
 
 
 class Scorer:
-    """Scores the results of runs against a golden set."""
+    """Scores the results of runs against a golden set, or a part of one, given the survey of all of it."""
 
     def __init__(
         self,
@@ -31,15 +31,15 @@ class Scorer:
         matcher: Matcher,
         cutoff: int = DEFAULT_CUTOFF,
         more_metrics: Iterable[Metric] = (),
+        survey: Survey | None = None,
     ) -> None:
         self.judge = QueryJudge(matcher, cutoff)
         self.queries = golden.by_id()
         metrics = (*all_metrics(), *more_metrics)
-        positions = {metric.name: position for position, metric in enumerate(metrics)}
-        self._basis = Basis(
-            metrics, positions, slices_by_query(golden.queries), matcher.mode.value, golden.fingerprint
-        )
-        measured = [metric for metric in metrics if _is_measured(metric, golden)]
+        survey = survey or survey_of(golden, metrics)
+        self._basis = basis_of(metrics, survey, matcher.mode.value)
+        positions = self._basis.positions
+        measured = [metric for metric in metrics if survey.measures(metric)]
         self._in_columns = [metric for metric in measured if not metric.family.over.of_facts]
         self._of_facts = _by_domain(
             (positions[metric.name], metric) for metric in measured if metric.family.over.of_facts
@@ -76,11 +76,6 @@ class Scorer:
                     values[position] = None if value is None else float(value)
         score = self._known[judged.facts] = QueryScore(judged.facts, tuple(values), self._basis.positions)
         return score
-
-
-def _is_measured(metric: Metric, golden: GoldenSet) -> bool:
-    needs = metric.family.needs
-    return needs is None or any(map(needs, golden.queries))
 
 
 def _by_domain(metrics: Iterable[tuple[int, Metric]]) -> list[tuple[Domain, list[tuple[int, Compute]]]]:

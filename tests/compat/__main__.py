@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tests.compat.environments import ROOT, CannotInstall, Environments, version_of
 from tests.compat.plugins import CLASHING, MOST_INSTALLED, OTHERS, Plugin
-from tests.compat.trial import Expected, Project, clash, differences, expected_outcome
+from tests.compat.trial import Expected, Project, clash, differences, expected_outcome, first_gate
 
 HOME = ROOT / "build" / "compat"
 VSCODE = Plugin("vscode_pytest", ("-p", "vscode_pytest"), output="vscode.pipe")
@@ -40,7 +40,9 @@ class Compat:
 
     def rows(self, names: list[str]) -> Iterator[Row]:
         """A row for each plugin, or for those of the names."""
-        yield Row("(none)", f"pytest {version_of(self._plain, 'pytest')}", "ok")
+        pytest_version = f"pytest {version_of(self._plain, 'pytest')}"
+        yield Row("(none)", pytest_version, "ok")
+        yield _row("(first gate, from nothing)", pytest_version, list(first_gate(self._plain)))
         for plugin in (*MOST_INSTALLED, *OTHERS):
             if not names or plugin.name in names:
                 yield self._row(plugin)

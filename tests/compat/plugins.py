@@ -47,6 +47,8 @@ OTHERS = (
     Plugin("pytest-benchmark"),
     Plugin("pytest-randomly", ("-p", "randomly")),
     Plugin("pytest-sugar", ("--force-sugar",)),
+    Plugin("pytest-retry", ("--retries=1",)),
+    Plugin("pytest-flakefinder", ("--flake-finder", "--flake-runs=2")),
     Plugin("pytest-testmon", ("--testmon",), takes_out=True),
     Plugin("allure-pytest", ("--alluredir=out/allure",), output="out/allure/*-result.json"),
     Plugin("pytest-evals"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,11 @@ _OWN = {
     "own.py": "def one():\n    return 1\n",
     "test_own.py": "import own\n\ndef test_one():\n    assert own.one() == 1\n",
 }
+_FIRST_GATE = (
+    ("kebab-eval", "init", "--yes"),
+    ("pytest", "--kebab-record", "first"),
+    ("pytest", "--kebab-run-b", "first", "--kebab-gate", "hit@3 >= 0.9"),
+)
 
 
 class Session(NamedTuple):
@@ -123,6 +129,17 @@ def _taken_out(lost: Session, expected: Expected) -> Iterator[str]:
 
 def _last_line(output: str) -> str:
     return output.strip().rpartition("\n")[2]
+
+
+def first_gate(python: Path) -> Iterator[str]:
+    """A new user's commands after the installation, in an empty directory (docs/first-gate.md)."""
+    with tempfile.TemporaryDirectory() as directory:
+        for program, *args in _FIRST_GATE:
+            code, output = run(python.parent / program, *args, cwd=Path(directory))
+            if code:
+                yield f"exit code {code} of {program} {args[0]}: {_last_line(output)}"
+        if "7 passed" not in output:  # 3 recording tests, 3 queries, 1 gate
+            yield f"not all of the first gate passed: {_last_line(output)}"
 
 
 def clash(project: Project) -> Iterator[str]:

@@ -14,6 +14,13 @@ from tests.docs.blocks import PAGES, ROOT, Block, Reader, Step, assert_shows, bl
 NOT_RUN = {
     ("README.md", "pip install pytest-kebab-eval"): "it would install the published package",
     ("docs/index.md", "pip install pytest-kebab-eval"): "it would install the published package",
+    ("docs/scale.md", "pip install 'pytest-kebab-eval[dask]'"): "it would install the published package",
+    ("docs/scale.md", "dask scheduler"): "it runs until it is stopped",
+    ("docs/scale.md", "dask worker tcp://scheduler.example:8786 --nworkers 8 --nthreads 1"): "as the above",
+    (
+        "docs/scale.md",
+        "kebab-eval compare baseline candidate --scheduler tcp://scheduler.example:8786",
+    ): "it needs the above",
     ("docs/first-gate.md", "pip install pytest-kebab-eval"): "it would install the published package",
 }
 FROM_NOTHING = {"docs/first-gate.md"}  # its reader begins in an empty directory

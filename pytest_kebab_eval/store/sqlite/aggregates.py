@@ -79,15 +79,10 @@ def _store_errors(paths: list[Path]) -> Iterator[None]:
     except DatabaseError as error:
         raise StoreError(f"the aggregates were not stored: {error}") from None
     except SQLITE_ERRORS as error:
-        advice = reason(error)
-        if isinstance(error, sqlite3.OperationalError):
-            advice = (
-                "another program is writing to it; try again when it is done"
-                if "locked" in str(error)
-                else f"{advice}; use --kebab-no-store to skip storing"
-            )
+        is_locked = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+        why = "another program is writing to it; try again when it is done" if is_locked else reason(error)
         names = " and ".join(shown_path(path) for path in paths)
-        raise StoreError(f"the aggregates were not stored in {names}: {advice}") from None
+        raise StoreError(f"the aggregates were not stored in {names}: {why}") from None
 
 
 def _update(number: int) -> str:

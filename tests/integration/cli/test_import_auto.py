@@ -66,6 +66,23 @@ def test_a_beir_directory_is_recognised() -> None:
     assert (called.code, called.stderr.splitlines()[0]) == (0, "taken for beir (--run run.json, --data data)")
 
 
+def test_a_beir_directory_without_a_run_says_that_the_run_is_missing() -> None:
+    called = auto({"data/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq\td\t1\n"})
+    assert called.code == 2  # it is a file here
+    called = call("import", "auto", "data", "--db", "eval.sqlite")
+    assert called == Called(
+        2, "", "kebab-eval: this could be beir (--data data), which needs --run; name all of its files\n"
+    )
+
+
+def test_a_dataset_alone_says_which_file_is_missing() -> None:
+    called = auto({"items.jsonl": jsonl({"id": "i", "input": "?", "expectedOutput": "!"})})
+    assert called.stderr == (
+        "kebab-eval: this could be langfuse (--items items.jsonl), which needs --traces;"
+        " name all of its files\n"
+    )
+
+
 def test_observations_of_langfuse_are_recognised_without_its_traces() -> None:
     row = {
         "id": "o",

@@ -78,14 +78,38 @@ def test_there_is_one_item_a_query_in_the_order_of_the_file(project: Project) ->
     assert project.node_ids() == [Q1, Q2]
 
 
-def test_collect_only_evaluates_and_writes_nothing(project: Project) -> None:
-    before = dump(project.database)
-    outcome = project.pytest("--collect-only", "--snapshot-update")
+def contents(directory: Path) -> dict[str, bytes]:
+    """All files but those that pytest itself keeps."""
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {
+        str(path): path.read_bytes() for path in files if not {".pytest_cache", "__pycache__"} & {*path.parts}
+    }
+
+
+@pytest.mark.parametrize(
+    "collect", [("--collect-only", "-q"), ("--co",), ("--co", "-qq"), ("--co", "-p", "no:terminal")]
+)
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        ("--snapshot-update",),
+        ("--kebab-gate=mrr >= 0.9",),
+        (GOLDEN, "--lf"),
+        ("-n", "2"),
+        ("-n", "2", "--kebab-gate=mrr >= 0.9"),
+    ],
+    ids=" ".join,
+)
+def test_collect_only_evaluates_and_writes_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch, collect: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
+    before = contents(project.path)
+    outcome = project.pytest(*collect, *more)
     assert outcome.ret == pytest.ExitCode.OK
     outcome.stdout.no_fnmatch_line("*B lost*")
-    assert not project.reports()
-    assert not (project.path / "fixtures/__snapshots__").exists()
-    assert dump(project.database) == before
+    assert contents(project.path) == before
 
 
 @pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])

@@ -493,7 +493,7 @@ def test_a_read_only_database_is_an_error_but_the_reports_are_there(project: Pro
     text = printed(outcome)
     outcome.assert_outcomes(passed=2)
     assert "ERROR: the aggregates were not stored in kebab.sqlite" in text
-    assert "--kebab-no-store" in text
+    assert "readonly database; --kebab-no-store skips storing" in text
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert {"runs/A2/report.json", "runs/A2/report.md"} <= set(project.reports())
     assert project.database.read_bytes() == before

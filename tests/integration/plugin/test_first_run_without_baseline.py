@@ -84,13 +84,21 @@ def test_one_file_by_two_names_is_stored_in_once(project: Project) -> None:
 # -- no baseline: fail, the default --------------------------------------------------------------
 
 
-def test_a_baseline_run_that_is_missing_is_wrong_use_that_names_the_option(project: Project) -> None:
+def test_a_first_run_without_a_baseline_is_wrong_use_that_names_the_option(project: Project) -> None:
+    project.make_database(B=LOST)
     outcome = project.pytest(a="nope")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(
         ["ERROR: run A: there is no run 'nope' in kebab.sqlite; it has:", "*--kebab-if-no-baseline=pass*"]
     )
     assert project.reports() == []
+
+
+def test_a_mistyped_run_beside_others_gets_no_advice_that_would_not_help(project: Project) -> None:
+    outcome = project.pytest(a="nope")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["ERROR: run A: there is no run 'nope' in kebab.sqlite; it has:"])
+    assert "--kebab-if-no-baseline" not in outcome.stderr.str()
 
 
 def test_a_baseline_database_that_is_missing_is_wrong_use_that_names_the_option(project: Project) -> None:

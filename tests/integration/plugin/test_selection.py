@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import GOLDEN, Project
+from tests.integration.conftest import GOLDEN, LEAN, Project
 from tests.integration.plugin.ways_to_run import ALONE, kinds, several, ways
 
 Q1, Q2 = f"{GOLDEN}::query[q-001]", f"{GOLDEN}::query[q-002]"
@@ -276,3 +276,29 @@ def test_an_editor_that_names_a_test_does_not_meet_the_golden_file(mixed: Projec
     broken_golden(mixed)
     assert mixed.node_ids(f"{mixed.path / 'test_own.py'}::test_own") == ["test_own.py::test_own"]
     assert Path(mixed.path / "runs").exists() is False
+
+
+# -- no run is named -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", ["", "::query[q1]"])
+@pytest.mark.parametrize("options", [(), ("--kebab-record=new",)], ids=["", "recording"])
+def test_a_golden_file_without_a_run_is_explained(
+    project: Project, more: str, options: tuple[str, ...]
+) -> None:
+    outcome = project.pytester.runpytest_inprocess(*LEAN, f"{GOLDEN}{more}", *options)
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(
+        [
+            "ERROR: not found: *golden_queries.yaml*",
+            f"{GOLDEN} is a golden file; name the runs to judge, --kebab-run-a and --kebab-run-b",
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", ["other.yaml", "none.yaml"])
+def test_a_path_that_is_no_golden_file_has_pytests_error_alone(pytester: pytest.Pytester, name: str) -> None:
+    (pytester.path / "other.yaml").write_text("a: 1\n", encoding="utf-8")
+    outcome = pytester.runpytest_inprocess(*LEAN, name)
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    assert outcome.stderr.str().count("ERROR: ") == 1

@@ -1,0 +1,123 @@
+"""A large golden file in parts, each of which another process can read, and the golden set joined from them.
+
+Only a file without a mistake is read in this way: what its errors say is found by reading it as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_kebab_eval.errors import GoldenError
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.golden.entries import as_set, check_entries
+from pytest_kebab_eval.golden.lock import lock_path, read_lock
+from pytest_kebab_eval.golden.packing import PackedQueries, is_unusual, pack
+from pytest_kebab_eval.golden.parsing import ParseError, read_file
+from pytest_kebab_eval.golden.reading import Entry, Problem, entries_of
+from pytest_kebab_eval.model import GoldenQuery
+
+_STARTS = {".jsonl": b"\n", ".yaml": b"\n- ", ".yml": b"\n- "}  # what an entry begins with, and a line break
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class FilePart(NamedTuple):
+    """Some whole entries of a golden file, as they are written."""
+
+    data: bytes
+    suffix: str
+    lines_before: int
+
+
+class QueriesPart(NamedTuple):
+    """The queries of a part of a file, packed."""
+
+    ids: list[str]
+    fields: list[bytes]
+    unusual: list[str]  # the ids of those in a group or with an xfail
+    groups: Mapping[str, frozenset[str] | None]  # the expected documents of each group
+
+    @property
+    def packed(self) -> Iterator[tuple[str, bytes]]:
+        """Each query's id, and its other fields."""
+        return zip(self.ids, self.fields, strict=True)
+
+
+def split_file(path: Path, part_bytes: int) -> list[FilePart]:
+    """The parts of a file, each of about so many bytes; none if it cannot be split, or is too small."""
+    suffix = path.suffix.lower()
+    start = _STARTS.get(suffix)
+    try:
+        data = read_file(path) if start else b""
+    except (OSError, ValueError):
+        return []
+    if start is None or len(data) <= part_bytes or (suffix != ".jsonl" and not _is_one_list(data)):
+        return []
+    return list(_cut(data, suffix, start, part_bytes))
+
+
+def _first_entry(data: bytes, start: bytes) -> int:
+    return 0 if data[:5].lstrip(_BYTE_ORDER_MARK).startswith(start[1:]) else data.find(start) + 1
+
+
+def _is_one_list(data: bytes) -> bool:
+    """Whether YAML has neither directives, which hold for all of it, nor a second document."""
+    first = _first_entry(data, _STARTS[".yaml"])
+    return not data.startswith(b"%") and not any(
+        data.find(mark, begin) >= 0 for mark, begin in ((b"\n%", 0), (b"\n---", first), (b"\n...", first))
+    )
+
+
+def _cut(data: bytes, suffix: str, start: bytes, part_bytes: int) -> Iterator[FilePart]:
+    begin, lines = 0, 0
+    least = _first_entry(data, start) + part_bytes  # what comes before the first entry is no part of its own
+    while begin < len(data):
+        found = data.find(start, max(begin + part_bytes, least))
+        end = len(data) if found < 0 else found + 1
+        yield FilePart(data[begin:end], suffix, lines)
+        lines += data.count(b"\n", begin, end)
+        begin = end
+
+
+def read_part(part: FilePart) -> tuple[QueriesPart, list[GoldenQuery]] | None:
+    """The queries of a part, packed and as they are; None if anything is wrong, or leads out of the part."""
+    if part.lines_before and part.data.startswith(_BYTE_ORDER_MARK):
+        return None  # a mark that is allowed only where the file begins
+    problems: list[Problem] = []
+    try:
+        entries = entries_of(part.data, part.suffix, problems)
+        queries = list(check_entries(_moved(entries, part.lines_before), problems))
+    except (ParseError, GoldenError):
+        return None
+    if problems:
+        return None
+    packed = QueriesPart(
+        [query.id for query in queries],
+        [pack(query) for query in queries],
+        [query.id for query in queries if is_unusual(query)],
+        {query.group: as_set(query.expected_doc_ids) for query in queries if query.group is not None},
+    )
+    return packed, queries
+
+
+def _moved(entries: Iterable[Entry], lines: int) -> Iterator[Entry]:
+    """The entries with their lines in the whole file."""
+    return (entry._replace(line=entry.line + lines) for entry in entries)
+
+
+def join_parts(path: Path, parts: Iterable[QueriesPart | None]) -> GoldenSet | None:
+    """The golden set of all parts; None if anything is wrong with one, or with all of them together."""
+    packed: list[tuple[str, bytes]] = []
+    unusual: list[str] = []
+    groups: dict[str, frozenset[str] | None] = {}
+    for part in parts:
+        if part is None or any(groups.setdefault(name, docs) != docs for name, docs in part.groups.items()):
+            return None
+        packed += part.packed
+        unusual += part.unusual
+    queries = PackedQueries.of(packed, unusual)
+    if not packed or len(queries) < len(packed):  # an id is there twice
+        return None
+    return GoldenSet(path=path, queries=queries, lock=read_lock(lock_path(path)))

@@ -1,0 +1,142 @@
+"""The workers of a Dask cluster, by the address of its scheduler."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+from pytest_kebab_eval.errors import KebabEvalError, WorkerError
+from pytest_kebab_eval.parallel.workers import AHEAD, Workers, in_order
+from pytest_kebab_eval.text import brief, printable
+
+Client = Any  # Dask's are typed in part, and need not be installed
+Future = Any
+T = TypeVar("T")
+R = TypeVar("R")
+
+PACKAGE = "pytest-kebab-eval"
+CONNECT_S = 10.0  # to wait for the scheduler, and for its first worker
+GONE_S = 30.0  # to wait for a worker where there was one
+_LOOK_S = 2.0  # how often it is looked at whether they are still there
+
+
+@contextmanager
+def dask_workers(address: str) -> Iterator[Workers]:
+    """The workers of a scheduler, which is left running; every wait for them has an end."""
+    client = _connect(address)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")  # a part of the golden file is in it
+            with _as_worker_errors(address):
+                count = _check_workers(client, address)
+            yield _Cluster(client, address, count)
+    finally:
+        client.close(timeout=_LOOK_S)
+
+
+def _connect(address: str) -> Client:
+    try:
+        import distributed
+    except ImportError:
+        raise WorkerError(
+            "--scheduler takes Dask, which is not installed: pip install 'pytest-kebab-eval[dask]'"
+        ) from None
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said here, once
+    try:
+        return distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        reason = brief(str(error), 80)
+        raise WorkerError(
+            f"cannot reach the Dask scheduler {printable(address)}: {reason};"
+            " is it running, and is this the address that it shows, such as tcp://host:8786?"
+        ) from None
+
+
+def _check_workers(client: Client, address: str) -> int:
+    """How many workers there are; each must have this version of the package."""
+    try:
+        client.wait_for_workers(1, timeout=CONNECT_S)
+    except TimeoutError:
+        raise _no_worker(address) from None
+    here = version(PACKAGE)
+    there: dict[str, Any] = client.run(version, PACKAGE, on_error="return")
+    for worker, found in sorted(there.items()):
+        if found != here:
+            has = "does not have" if isinstance(found, BaseException) else f"has version {found} of"
+            raise WorkerError(
+                f"the Dask worker {printable(worker)} {has} {PACKAGE}; install {here}, which runs here, there"
+            )
+    return len(there)
+
+
+def _no_worker(address: str) -> WorkerError:
+    return WorkerError(
+        f"the Dask scheduler {printable(address)} has no worker; start some: dask worker {printable(address)}"
+    )
+
+
+def _lost(address: str) -> WorkerError:
+    return WorkerError(
+        f"the connection to the Dask scheduler {printable(address)} was lost before all parts were scored;"
+        " try again when it is there"
+    )
+
+
+@contextmanager
+def _as_worker_errors(address: str) -> Iterator[None]:
+    """Whatever goes wrong in a cluster is one sentence; errors of this package are said as they are."""
+    try:
+        yield
+    except KebabEvalError:
+        raise
+    except Exception as error:  # noqa: BLE001  what a worker of another make raises can be anything
+        if "connection-lost" in str(error):
+            raise _lost(address) from None
+        reason = f"{type(error).__name__}: {brief(str(error), 150)}"
+        raise WorkerError(f"the Dask cluster at {printable(address)} failed: {reason}") from None
+
+
+class _Cluster:
+    """A scheduler's workers."""
+
+    def __init__(self, client: Client, address: str, count: int) -> None:
+        self._client, self._address = client, address
+        self.count = count
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        """Call the function for each task; the results in the order of the tasks."""
+
+        def submit(task: T) -> Future:
+            with _as_worker_errors(self._address):
+                return self._client.submit(function, task, pure=False)
+
+        def result_of(future: Future) -> Any:
+            with _as_worker_errors(self._address):
+                return self._result(future)
+
+        return in_order(submit, result_of, tasks, AHEAD * self.count)
+
+    def _result(self, future: Future) -> Any:
+        """A task's result; an error if there is nobody left to wait for."""
+        since = time.monotonic()
+        while True:
+            try:
+                return future.result(timeout=_LOOK_S)
+            except TimeoutError:
+                if future.done():  # the task's own
+                    raise
+                if self._has_workers():
+                    since = time.monotonic()
+                elif time.monotonic() - since > GONE_S:
+                    raise _no_worker(self._address) from None
+
+    def _has_workers(self) -> bool:
+        if self._client.status != "running":
+            raise _lost(self._address)
+        return bool(self._client.ncores())

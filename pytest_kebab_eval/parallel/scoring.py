@@ -1,0 +1,160 @@
+"""Both runs scored in parts, by ranges of query ids, and joined: the outcome is that of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_kebab_eval.comparing.movement import Movement, Scored, movement_metrics
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.golden.packing import PackedQueries, pack
+from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.metrics import all_metrics
+from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.parallel.golden import LoadedGolden
+from pytest_kebab_eval.parallel.part_scoring import (
+    HitSearch,
+    Job,
+    PartScores,
+    PartTask,
+    StoredRun,
+    find_hits,
+    score_part,
+)
+from pytest_kebab_eval.parallel.workers import Workers
+from pytest_kebab_eval.scoring.hit_keys import HitKeys
+from pytest_kebab_eval.scoring.parts import CardJoiner
+from pytest_kebab_eval.scoring.scorecard import Basis, basis_of
+from pytest_kebab_eval.scoring.slices import slices_by_query
+from pytest_kebab_eval.scoring.survey import Survey, needs_met
+from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.store import Address, IdRange
+
+PART_QUERIES = 50_000  # golden queries of a part: more would take a worker more memory
+
+
+class Part(NamedTuple):
+    """A range of query ids, and the golden queries in it."""
+
+    ids: IdRange
+    golden_ids: list[str]
+
+
+class PartScorer:
+    """Scores both runs of a comparison with the help of workers."""
+
+    def __init__(
+        self, workers: Workers, settings: Settings, loaded: LoadedGolden, part_queries: int = PART_QUERIES
+    ) -> None:
+        self._workers, self._settings, self._loaded = workers, settings, loaded
+        self._part_queries = part_queries
+
+    def score(self, inputs: Inputs, matcher: Matcher) -> Scored | None:
+        """Both runs, scored; None if the parts are not the whole, as rows against the schema make them."""
+        golden, metrics = inputs.golden, (*all_metrics(), *inputs.metrics)
+        slices, met = self._loaded.slices, self._loaded.needs_met
+        if slices is None:
+            slices, met = slices_by_query(golden.queries), needs_met(golden.queries, metrics)
+        job = _job(self._settings, inputs, met)
+        parts = self._parts(golden)
+        results = self._workers.map(score_part, _tasks(job, parts, golden, matcher))
+        survey = Survey(slices, met, golden.fingerprint)  # while the workers are at it: it takes a moment
+        joiner = _Joiner(job, basis_of(metrics, survey, matcher.mode.value))
+        for part, scores in zip(parts, results, strict=True):
+            joiner.add(scores, part.golden_ids)
+        if not joiner.is_whole(golden):
+            return None
+        return joiner.joined(partial(_HitsInParts, self._workers, [part.ids for part in parts]))
+
+    def _parts(self, golden: GoldenSet) -> list[Part]:
+        """The parts: enough for all workers, and none with too much for one to hold."""
+        ids = sorted(golden.by_id())
+        size = max(1, min(self._part_queries, -(-len(ids) // self._workers.count)))
+        found = [ids[start : start + size] for start in range(0, len(ids), size)]
+        firsts = ["", *(golden_ids[0] for golden_ids in found[1:])]
+        ranges = map(IdRange, firsts, [*firsts[1:], None])
+        return [*map(Part, ranges, found)]
+
+
+def _job(settings: Settings, inputs: Inputs, met: frozenset[str]) -> Job:
+    return Job(
+        a=StoredRun(_absolute(settings.db_a), inputs.run_a) if inputs.run_a else None,
+        b=StoredRun(_absolute(settings.db_b), inputs.run_b),
+        mode=inputs.mode,
+        span_overlap=settings.span_overlap,
+        k=settings.k,
+        compare_k=settings.compare_k,
+        metrics=tuple(metric.name for metric in inputs.metrics),
+        overlaps=inputs.overlaps,
+        needs_met=met,
+    )
+
+
+def _absolute(address: Address) -> Address:
+    """The address as a worker, which may be in another directory, can open it."""
+    return address.absolute() if isinstance(address, Path) else address
+
+
+def _tasks(job: Job, parts: Iterable[Part], golden: GoldenSet, matcher: Matcher) -> Iterator[PartTask]:
+    by_id, queries = golden.by_id(), golden.queries
+    for ids, golden_ids in parts:
+        if isinstance(queries, PackedQueries):
+            fields = queries.packed(golden_ids)
+        else:
+            fields = [pack(by_id[query_id]) for query_id in golden_ids]
+        wanted: Iterator[GoldenQuery] = map(by_id.__getitem__, golden_ids)
+        yield PartTask(job, ids, golden_ids, fields, matcher.locations_of(wanted))
+
+
+class _Joiner:
+    """Joins what the workers found, as it comes in."""
+
+    def __init__(self, job: Job, basis: Basis) -> None:
+        self._job = job
+        self._a = CardJoiner(job.a.run, basis) if job.a else None
+        self._b = CardJoiner(job.b.run, basis)
+        self._movement = CardJoiner(job.b.run, basis.with_metrics(movement_metrics(job.overlaps)))
+        self._moved: dict[str, tuple[float, float]] = {}
+        self._stored = (0, 0)
+
+    def add(self, scores: PartScores, golden_ids: list[str]) -> None:
+        """One more part, and its golden queries."""
+        if self._a and scores.a:
+            self._a.add(scores.a, golden_ids)
+        self._b.add(scores.b, golden_ids)
+        if scores.movement:
+            self._movement.add(scores.movement.card, golden_ids)
+            self._moved |= scores.movement.moved
+        self._stored = (self._stored[0] + scores.stored_a, self._stored[1] + scores.stored_b)
+
+    def is_whole(self, golden: GoldenSet) -> bool:
+        """Whether every result was read, each in the part of its golden query."""
+        by_id = golden.by_id()
+        sides = zip((self._a, self._b), self._stored, strict=True)
+        return all(card is None or card.is_whole(by_id, stored) for card, stored in sides)
+
+    def joined(self, hits_of: Callable[[StoredRun], HitKeys]) -> Scored:
+        """All parts of both runs."""
+        b = self._b.joined(hits_of(self._job.b))
+        if self._a is None or self._job.a is None:
+            return Scored(None, b, None)
+        movement = Movement(self._movement.joined(HitKeys()), self._moved)
+        return Scored(self._a.joined(hits_of(self._job.a)), b, movement)
+
+
+class _HitsInParts(HitKeys):
+    """The hits of a run that workers scored: they are looked through again in the rare case."""
+
+    def __init__(self, workers: Workers, parts: list[IdRange], stored: StoredRun) -> None:
+        super().__init__()
+        self._workers, self._parts, self._stored = workers, parts, stored
+
+    def without(self, ids: Iterable[str]) -> set[str]:
+        """Which of these ids no hit of the run has."""
+        wanted = frozenset(ids)
+        searches = [HitSearch(self._stored, part, wanted) for part in self._parts]
+        return {*wanted}.difference(chain.from_iterable(self._workers.map(find_hits, searches)))

@@ -1,0 +1,186 @@
+"""`kebab-eval compare --scheduler`: the workers of a Dask cluster, and what is said when they cannot help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kebab_eval.errors import DatabaseError, WorkerError
+from pytest_kebab_eval.parallel import dask_workers
+from tests.integration.cli.calling import call, script
+from tests.integration.conftest import Project
+
+COMPARE = ("compare", "A", "B", "--gate", "hit@5 >= 0.9")
+ADDRESS = "tcp://127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a scheduler with two workers, each a process of its own."""
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'pytest-kebab-eval[dask]'")
+    directory = tmp_path_factory.mktemp("cluster")
+    where = directory / "scheduler.json"
+    known = ("--scheduler-file", str(where), "--no-dashboard", "--host", "127.0.0.1")
+    with ExitStack() as stack:
+        stack.enter_context(_dask(directory, "scheduler", *known, "--port", "0"))
+        for _ in range(2):
+            stack.enter_context(_dask(directory, "worker", *known, "--nthreads", "1", "--no-nanny"))
+        yield _address(where)
+
+
+class _dask:  # noqa: N801  used as a function
+    """A process of Dask, for the time of a block."""
+
+    def __init__(self, directory: Path, *command: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "dask", *command],
+            cwd=directory,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def _address(where: Path) -> str:
+    import json
+
+    end = time.monotonic() + 60
+    while not where.is_file() or not where.read_text("utf-8").endswith("}"):
+        assert time.monotonic() < end, "the scheduler did not start"
+        time.sleep(0.1)
+    address: str = json.loads(where.read_text("utf-8"))["address"]
+    return address
+
+
+def test_a_cluster_prints_what_one_process_prints(project: Project, scheduler: str) -> None:
+    for more in ((), ("--json",)):
+        done = subprocess.run(
+            [script(), *COMPARE, *more, "--scheduler", scheduler], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == call(*COMPARE, *more)
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'pytest-kebab-eval[dask]'")
+    monkeypatch.setattr(dask_workers, "CONNECT_S", 0.3)
+    called = call(*COMPARE, "--scheduler", ADDRESS)
+    assert called.code == 2
+    assert called.stderr.startswith(f"kebab-eval: cannot reach the Dask scheduler {ADDRESS}: ")
+    assert called.stderr.count("\n") == 1
+
+
+def test_without_dask_it_is_said_what_to_install(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    called = call(*COMPARE, "--scheduler", ADDRESS)
+    assert called.code == 2
+    assert called.stderr == (
+        "kebab-eval: --scheduler takes Dask, which is not installed: pip install 'pytest-kebab-eval[dask]'\n"
+    )
+
+
+# -- clusters that fail, played by a stand-in ----------------------------------------------------
+
+
+class Cluster:
+    """A stand-in for Dask's client, and for the futures that it gives out."""
+
+    def __init__(
+        self,
+        versions: dict[str, Any] | None = None,
+        raises: Exception | None = None,
+        status: str = "running",
+        cores: dict[str, int] | None = None,
+    ) -> None:
+        self.versions = {"w1": version("pytest-kebab-eval")} if versions is None else versions
+        self.raises = raises
+        self.status = status
+        self.cores = cores or {}
+
+    def wait_for_workers(self, count: int, timeout: float) -> None:
+        if not self.versions:
+            raise TimeoutError
+
+    def run(self, *_: object, on_error: str) -> dict[str, Any]:
+        assert on_error == "return"
+        return self.versions
+
+    def submit(self, function: Any, task: Any, *, pure: bool) -> Cluster:
+        assert not pure
+        return self
+
+    def result(self, timeout: float) -> Any:
+        if self.raises:
+            raise self.raises
+        return "done"
+
+    def done(self) -> bool:
+        return False
+
+    def ncores(self) -> dict[str, int]:
+        return self.cores
+
+    def close(self, timeout: float) -> None:
+        self.status = "closed"
+
+
+def use(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> list[Any]:
+    """What one task gives on this cluster."""
+    monkeypatch.setattr(dask_workers, "_connect", lambda address: cluster)
+    with dask_workers.dask_workers(ADDRESS) as workers:
+        assert workers.count == 1
+        return list(workers.map(str, [1]))
+
+
+def test_the_connection_is_closed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    assert use(monkeypatch, cluster) == ["done"]
+    assert cluster.status == "closed"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        (Cluster(versions={}), "has no worker; start some: dask worker tcp://127.0.0.1:1"),
+        (Cluster(versions={"w1": "0.0.1"}), "the Dask worker w1 has version 0.0.1 of pytest-kebab-eval; ins"),
+        (Cluster(versions={"w1": ImportError()}), "the Dask worker w1 does not have pytest-kebab-eval; inst"),
+        (Cluster(raises=RuntimeError("killed 3 times")), "failed: RuntimeError: killed 3 times"),
+        (Cluster(raises=RuntimeError("scheduler-connection-lost")), "was lost before all parts were scored"),
+        (Cluster(raises=TimeoutError(), status="closed"), "was lost before all parts were scored"),
+        (Cluster(raises=TimeoutError()), "has no worker; start some"),
+        (Cluster(raises=WorkerError("a worker cannot see x")), "^a worker cannot see x$"),
+    ],
+    ids=[
+        *("no worker", "another version", "no package", "a worker that dies", "a scheduler that is gone"),
+        *("a connection that is gone", "all workers gone", "an error of this package"),
+    ],
+)
+def test_a_cluster_that_fails_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, message: str
+) -> None:
+    monkeypatch.setattr(dask_workers, "GONE_S", 0.0)
+    with pytest.raises(WorkerError, match=message) as found:
+        use(monkeypatch, cluster)
+    assert "\n" not in str(found.value)
+
+
+def test_an_error_that_a_worker_has_with_the_database_is_said_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(DatabaseError, match="locked"):
+        use(monkeypatch, Cluster(raises=DatabaseError("x is locked")))
