@@ -72,6 +72,21 @@ def test_only_some_rows_are_measured(tmp_path: Path) -> None:
     assert row.startswith("| `kebab-eval compare`, 100 queries |")
 
 
+def test_passages_told_by_their_text_are_those_that_their_offsets_tell(tmp_path: Path) -> None:
+    script = BENCHMARKS / "text_matching.py"
+    printed = run(script, "--documents", "16", "--queries", "50", "--repeats", "1", cwd=tmp_path).splitlines()
+    assert int(printed[0].split()[0].replace(",", "")) >= 1_000
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed if line.startswith("|")]
+    both = {name: (float(precision), float(recall)) for name, precision, recall in rows if name in _ALL}
+    assert set(both) == _ALL
+    assert min(both["all"]) >= 0.99
+    assert min(both["all, with `--no-texts`"]) >= 0.985
+    assert [name for name, *_ in rows[-3:]] == ["span", "text", "hashes"]
+
+
+_ALL = {"all", "all, with `--no-texts`"}
+
+
 @pytest.mark.parametrize("option", ["--quick", "--only=shell"])
 def test_tables_of_a_page_are_replaced_as_a_whole(option: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="needs all rows"):
@@ -106,6 +121,28 @@ def test_the_site_is_measured_the_first_time_again_and_for_one_more_run(tmp_path
         *["one more run"] * 3,
     ]
     assert "3 runs of 1 suite, 0 new or changed, 0 files written" in lines[1]
+
+
+def test_helping_processes_are_measured_against_one(tmp_path: Path) -> None:
+    command = (BENCHMARKS / "parallel.py", tmp_path, "--queries", "100", "--repeats", "1")
+    found = [line.split("|")[1:-1] for line in run(*command, cwd=tmp_path).splitlines()[2:]]
+    assert [what.strip() for what, *_ in found] == [
+        "`--workers 2`, 100 queries, golden.jsonl",
+        "memory of all its processes",
+    ]
+    assert [limit.strip() for _, _, limit, _ in found] == ["0.65", "1.30"]
+
+
+def test_each_step_of_a_comparison_in_parts_is_measured(tmp_path: Path) -> None:
+    command = (BENCHMARKS / "parallel.py", tmp_path, "--queries", "100", "--steps", "--golden", "yaml")
+    found = [line.split("|")[1:-1] for line in run(*command, cwd=tmp_path).splitlines()[2:]]
+    assert [what.strip() for what, _ in found][2:] == [
+        "a worker reads and scores both runs",
+        "the caller sends and joins these parts, and the fingerprint",
+        "the caller compares, counts and judges",
+        "bytes sent for a query of the runs, and back",
+        "parts of the runs",
+    ]
 
 
 def test_blame_is_measured_against_reading_once(tmp_path: Path) -> None:

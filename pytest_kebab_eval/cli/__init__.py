@@ -17,7 +17,17 @@ COMMANDS = (
         "Compute the aggregates of runs anew and store them; says which metrics changed.",
     ),
     Deferred(
+        "bisect",
+        "bisecting:bisect",
+        "Find the commit that lost what run B lost, between the commits of run A and run B.",
+    ),
+    Deferred(
         "blame", "blame:blame", "Say in which run a query was last found, and in which it was first lost."
+    ),
+    Deferred(
+        "churn",
+        "churn:churn",
+        "Rank queries by how much their results moved from run A to run B, labelled or not.",
     ),
     Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
     Deferred("copy", "moving:copy", "Copy runs from one database to another, all of them or none."),
@@ -39,6 +49,9 @@ COMMANDS = (
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
     ),
     Deferred("prune", "moving:prune", "Remove all but the newest runs; one that is tagged stays."),
+    Deferred(
+        "propose", "proposing:propose", "Turn a log of questions into golden queries, for a person to review."
+    ),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
     Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
@@ -57,8 +70,8 @@ COMMANDS = (
 def main() -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.
 
-    Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME. Data goes to standard
-    output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
+    Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME. Data goes
+    to standard output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
     2 for wrong use; 130 or 141 where it was stopped, or its output closed.
     """
     skip_final_collection("kebab-eval")

@@ -70,6 +70,12 @@ class Summary(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+class ImportedRun(RunRecorder):
+    """Keeps nothing of an import that fails, since it can be read again; progress is that of its files."""
+
+    keeps_unfinished = False
+
+
 def import_run(
     importer: Importer,
     sources: Mapping[str, Source],
@@ -87,7 +93,7 @@ def import_run(
     _check_use(importer, sources, db, golden_out)
     if golden_out and run_id and _has_run(db, run_id):
         return _finish(importer, sources, db, run_id, golden_out)
-    recorder = RunRecorder(db, suite=suite, run_id=run_id, commit_hash=commit_hash or "")
+    recorder = ImportedRun(db, suite=suite, run_id=run_id, commit_hash=commit_hash or "", progress=False)
     recorder.commit_hash = (
         commit_hash  # without it, no commit; RunRecorder would take the working directory's
     )

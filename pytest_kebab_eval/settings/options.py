@@ -118,12 +118,12 @@ OPTIONS = (
         "database",
         "the database that holds the runs: an SQLite file, or postgresql://…",
         default_text="kebab.sqlite here, else kebab's own",
-        metavar="FILE",
+        metavar="DB",
         env="KEBAB_EVAL_DB",
         in_command=True,
     ),
-    Option("db_a", "database", "the database of run A, where it is another", metavar="FILE", in_command=True),
-    Option("db_b", "database", "the database of run B, where it is another", metavar="FILE", in_command=True),
+    Option("db_a", "database", "the database of run A, where it is another", metavar="DB", in_command=True),
+    Option("db_b", "database", "the database of run B, where it is another", metavar="DB", in_command=True),
     Option(
         "golden",
         "path",
@@ -205,7 +205,7 @@ OPTIONS = (
     Option(
         "span_overlap",
         "share",
-        "the part of the shorter span that must be shared by another chunker's",
+        "the part of the shorter span or text that must be shared by another chunker's",
         default=0.5,
         metavar="SHARE",
         in_command=True,
@@ -218,6 +218,13 @@ OPTIONS = (
         metavar="RUN_ID",
         has_ini=False,
         example="give the new run an id",
+    ),
+    Option(
+        "resume",
+        "flag",
+        "go on with a run of --kebab-record that was not finished; queries that are recorded are skipped",
+        default=False,
+        has_ini=False,
     ),
     Option(
         "annotations",
