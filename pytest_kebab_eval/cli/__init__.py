@@ -71,7 +71,7 @@ def main() -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.
 
     Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME. Data goes
-    to standard output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
-    2 for wrong use; 130 or 141 where it was stopped, or its output closed.
+    to standard output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or
+    findings; 2 for wrong use; 130 or 141 where it was stopped, or its output closed.
     """
     skip_final_collection("kebab-eval")
