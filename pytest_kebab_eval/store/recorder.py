@@ -20,6 +20,7 @@ from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.model import Run, Unreadable
 from pytest_kebab_eval.store.address import Address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
+from pytest_kebab_eval.store.backend import backend_of
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
@@ -160,6 +161,7 @@ class RunRecorder(Recording):
             raise InputError(
                 f"query '{printable(query_id)}' is recorded twice in run {printable(self.run_id)}"
             )
+        backend_of(self.db).check_text(query_id, "the query id")
         self._ids.add(query_id)
         self._spool.add(query_id, result_json)
 
