@@ -22,6 +22,11 @@ COMMANDS = (
     Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
     Deferred("copy", "moving:copy", "Copy runs from one database to another, all of them or none."),
     Deferred("demo", "demo:demo", "Build the bundled example in a directory and catch its regressions."),
+    Deferred(
+        "export",
+        "exporting:export",
+        "Write a run to a text file, which can be committed, compared and imported.",
+    ),
     Deferred("history", "runs:history", "Show how metrics went over the stored runs, the oldest first."),
     Deferred(
         "import",

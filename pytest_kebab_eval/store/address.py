@@ -32,6 +32,12 @@ class PostgresAddress:
 
 
 Address = Path | PostgresAddress
+EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")  # of exported runs; any other path is that of an SQLite file
+
+
+def is_export(address: Address) -> bool:
+    """Whether an address names an exported run, which is only read."""
+    return isinstance(address, Path) and address.name.lower().endswith(EXPORT_ENDINGS)
 
 
 def is_postgres(text: str) -> bool:
