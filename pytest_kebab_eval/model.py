@@ -210,6 +210,7 @@ class GoldenQuery(Value, frozen=True):
     required_support_groups: tuple[tuple[int, ...], ...] = ()
     expected_spans: tuple[ExpectedSpan, ...] = ()
     expected_answer: str | None = None
+    expected_texts: dict[str, str] = {}
     k: int | None = None
     lang: str | None = None
     difficulty: str | None = None

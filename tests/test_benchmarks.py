@@ -72,6 +72,21 @@ def test_only_some_rows_are_measured(tmp_path: Path) -> None:
     assert row.startswith("| `kebab-eval compare`, 100 queries |")
 
 
+def test_passages_told_by_their_text_are_those_that_their_offsets_tell(tmp_path: Path) -> None:
+    script = BENCHMARKS / "text_matching.py"
+    printed = run(script, "--documents", "16", "--queries", "50", "--repeats", "1", cwd=tmp_path).splitlines()
+    assert int(printed[0].split()[0].replace(",", "")) >= 1_000
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed if line.startswith("|")]
+    both = {name: (float(precision), float(recall)) for name, precision, recall in rows if name in _ALL}
+    assert set(both) == _ALL
+    assert min(both["all"]) >= 0.99
+    assert min(both["all, with `--no-texts`"]) >= 0.985
+    assert [name for name, *_ in rows[-3:]] == ["span", "text", "hashes"]
+
+
+_ALL = {"all", "all, with `--no-texts`"}
+
+
 @pytest.mark.parametrize("option", ["--quick", "--only=shell"])
 def test_tables_of_a_page_are_replaced_as_a_whole(option: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="needs all rows"):

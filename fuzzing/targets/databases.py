@@ -30,7 +30,8 @@ from pytest_kebab_eval.reports.publishing import ReportSource, render
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.upkeep.validation import make_lock, validate
+from pytest_kebab_eval.upkeep.locking import make_lock
+from pytest_kebab_eval.upkeep.validation import validate
 
 Execute = Callable[[bytes], None]
 EXAMPLE = json.loads((CORPUS / "database-values" / "two-chunkers.json").read_bytes())

@@ -17,7 +17,17 @@ COMMANDS = (
         "Compute the aggregates of runs anew and store them; says which metrics changed.",
     ),
     Deferred(
+        "bisect",
+        "bisecting:bisect",
+        "Find the commit that lost what run B lost, between the commits of run A and run B.",
+    ),
+    Deferred(
         "blame", "blame:blame", "Say in which run a query was last found, and in which it was first lost."
+    ),
+    Deferred(
+        "churn",
+        "churn:churn",
+        "Rank queries by how much their results moved from run A to run B, labelled or not.",
     ),
     Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
     Deferred("copy", "moving:copy", "Copy runs from one database to another, all of them or none."),

@@ -18,6 +18,7 @@ from pytest_kebab_eval.settings import Sources, database_of, golden_of
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import printable, shown_path
 from pytest_kebab_eval.upkeep import validation
+from pytest_kebab_eval.upkeep.locking import Locking, make_lock
 
 
 @click.command()
@@ -65,17 +66,18 @@ def _as_json(finding: validation.Finding) -> dict[str, Any]:
 @options("db", "golden")
 @click.option("--run", metavar="RUN", help="Take what the database's chunks lack from the hits of this run.")
 @click.option("--force", is_flag=True, help="Replace a lock file of another chunker.")
-def lock(run: str | None, force: bool, **given: Any) -> None:
+@click.option("--no-texts", is_flag=True, help="Store hashes of the chunks' texts, not the texts.")
+def lock(run: str | None, force: bool, no_texts: bool, **given: Any) -> None:
     """Write the lock file: where the expected chunks are, by the chunker that made them.
 
-    With it the runs of other chunkers can still be judged when the index no longer has these chunks. Commit
-    it beside the golden file, and lock again when the golden file changes.
+    It has their texts, too. With it the runs of other chunkers can still be judged when the index no longer
+    has these chunks. Commit it beside the golden file, and lock again when the golden file changes.
     """
     sources = sources_from(**given)
     golden = load_golden_set(golden_of(sources))
     tell_size(golden)
     with open_database(database_of(sources)) as database:
-        made = validation.make_lock(golden, database, find_run(database, run) if run else None)
+        made = make_lock(golden, database, find_run(database, run) if run else None, texts=not no_texts)
     _check_lock(made, golden, run, force=force)
     path = lock_path(golden.path)
     _write_if_changed(path, render_lock(made.lock))
@@ -86,7 +88,7 @@ def lock(run: str | None, force: bool, **given: Any) -> None:
     tell(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {version}, {_origins(made)}")
 
 
-def _origins(made: validation.Locking) -> str:
+def _origins(made: Locking) -> str:
     if len(made.origins) == 1:
         return f"from {next(iter(made.origins))}"
     return ", ".join(f"{count} from {origin}" for origin, count in made.origins.items())
@@ -96,7 +98,7 @@ def _where_looked(run: str | None) -> str:
     return f"in the database's chunks or a hit of run {printable(run)}" if run else "in the database's chunks"
 
 
-def _check_lock(made: validation.Locking, golden: GoldenSet, run: str | None, *, force: bool) -> None:
+def _check_lock(made: Locking, golden: GoldenSet, run: str | None, *, force: bool) -> None:
     """Refuse a lock file that is of several chunkers, of another than the old one, or empty."""
     version = printable(str(made.lock.chunker_version))
     if made.other_versions:
@@ -113,15 +115,16 @@ def _check_lock(made: validation.Locking, golden: GoldenSet, run: str | None, *,
         )
     if not made.lock.chunks:
         raise InputError(
-            f"none of the expected chunks has its place {_where_looked(run)}; {_what_to_do(run)}"
+            f"none of the expected chunks has its place or its text {_where_looked(run)}; {_what_to_do(run)}"
         )
 
 
 def _what_to_do(run: str | None) -> str:
     if run:
-        return "name a run that found them and whose hits have citations with lines, pages or characters"
+        return "name a run that found them and whose hits have texts, or citations with lines or pages"
     return (
-        "name the database that they were taken from, or, with --run RUN, a run whose hits have citations;"
+        "name the database that they were taken from, or, with --run RUN, a run whose hits have citations or"
+        " texts;"
         " without kebab, record with RunRecorder(…, chunks=…)"
     )
 

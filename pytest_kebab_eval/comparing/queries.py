@@ -14,7 +14,7 @@ from pytest_kebab_eval.model import ComparisonKind, QueryComparison, QueryResult
 from pytest_kebab_eval.scoring.scorecard import Alike, QueryScore, Scorecard
 
 COMPARE_K = 10
-BY_DOCUMENT_NOTE = "matched by document alone"
+MATCH_NOTES = {"document": "matched by document alone", "text": "matched by text"}
 
 Stored = Callable[[str], "QueryResult | Unreadable | None"]
 
@@ -134,7 +134,7 @@ class Comparer:
     def _pair(self, a: QueryScore | None, b: QueryScore | None) -> PairOutcome:
         a_rank, b_rank = rank_within(a, self._k), rank_within(b, self._k)
         kind = kind_of(a_rank, b_rank)
-        by_document = any(score is not None and score.facts.by_document for score in (a, b))
+        matched_by = _matched_by(a, b)
         checks = tuple(lost_checks(kind, a, b, self._k))
         cause = _cause(checks, a, b)
         has_targets = _has_targets(a or b)
@@ -145,10 +145,10 @@ class Comparer:
             kind=kind,
             a_rank=a_rank,
             b_rank=b_rank,
-            note="; ".join([*notes, BY_DOCUMENT_NOTE] if by_document else notes) or None,
+            note="; ".join([*notes, MATCH_NOTES[matched_by]] if matched_by in MATCH_NOTES else notes) or None,
             cause=cause,
             checks=checks,
-            matched_by=("document" if by_document else _matched_by(a or b)) if has_targets else None,
+            matched_by=matched_by if has_targets else None,
             is_missed=has_targets and a_rank is None and b_rank is None,
             finds_the_same=a is not None and b is not None and a.facts.ranking.found == b.facts.ranking.found,
             is_fine=kind is not ComparisonKind.LOSS and cause is None and not _has_errored(a, b),
@@ -161,7 +161,7 @@ class Comparer:
             kind=None,
             a_rank=None,
             b_rank=b_rank,
-            note=BY_DOCUMENT_NOTE if b and b.facts.by_document else None,
+            note=MATCH_NOTES.get(_matched_by(b) or ""),
             cause="errored" if errored else None,
             checks=("error",) if errored else (),
             matched_by=None,
@@ -314,5 +314,11 @@ def _has_targets(score: QueryScore | None) -> bool:
     return score is not None and bool(score.facts.targets.gains)
 
 
-def _matched_by(score: QueryScore | None) -> str | None:
-    return score.facts.targets.matched_by if score else None
+def _matched_by(*scores: QueryScore | None) -> str | None:
+    """How a query was matched: the least certain way, of both runs."""
+    facts = [score.facts for score in scores if score is not None]
+    if any(known.by_document for known in facts):
+        return "document"
+    if any(known.by_text for known in facts):
+        return "text"
+    return facts[0].targets.matched_by if facts else None

@@ -82,7 +82,12 @@ def _field_errors(given: dict[Any, Any]) -> Iterable[tuple[Any, str]]:
 
 def _contradictions(query: GoldenQuery) -> Iterable[tuple[Any, str]]:
     """What is wrong with fields that are valid each by itself; it is reported at the entry."""
-    may_contradict = query.expected_doc_ids == () or query.expected_spans or query.required_support_groups
+    may_contradict = (
+        query.expected_doc_ids == ()
+        or query.expected_spans
+        or query.expected_texts
+        or query.required_support_groups
+    )
     return [("", text) for text in _found_contradictions(query)] if may_contradict else ()
 
 
@@ -94,12 +99,18 @@ def _found_contradictions(query: GoldenQuery) -> Iterable[str]:
             "says 'should refuse' (expected_doc_ids: []) and yet expects something;"
             " drop the empty list, or say answerable: true or false"
         )
-    expected = {*query.expected_chunk_ids, *query.relevance} if query.expected_spans else ()
+    expected = {*query.expected_chunk_ids, *query.relevance}
     for span in query.expected_spans:
         if span.chunk_id is not None and span.chunk_id not in expected:
             yield (
                 f"gives the span of the chunk '{brief(span.chunk_id, 40)}', which is not among its"
                 " expected_chunk_ids; add it there, or leave the span's chunk_id out"
+            )
+    for chunk_id in query.expected_texts:
+        if chunk_id not in expected:
+            yield (
+                f"gives the text of the chunk '{brief(chunk_id, 40)}', which is not among its"
+                " expected_chunk_ids; add it there, or leave the text out"
             )
     supports = len(query.gold_supports)
     for group in query.required_support_groups:

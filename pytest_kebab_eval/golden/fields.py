@@ -146,6 +146,12 @@ def _gains(value: Any) -> dict[str, float]:
     return gains
 
 
+def _texts_by_chunk(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        _reject(f"must map chunk ids to texts, not be {describe_type(value)}")
+    return {_text(key): _text(text) for key, text in value.items()}
+
+
 def _mapping(value: Any, required: Iterable[str], optional: Iterable[str]) -> dict[str, Any]:
     required = tuple(required)
     known = (*required, *optional)
@@ -244,6 +250,7 @@ FIELDS: dict[str, Check] = {
     "required_support_groups": _list_of(_group, "lists of support numbers"),
     "expected_spans": _list_of(_span, "mappings with doc_id and kind"),
     "expected_answer": _text,
+    "expected_texts": _texts_by_chunk,
     "k": _cutoff,
     "lang": _label,
     "difficulty": _label,

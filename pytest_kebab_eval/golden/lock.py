@@ -1,23 +1,38 @@
-"""The lock file beside a golden file: the expected chunks' source spans, and their chunker version."""
+"""The lock file beside a golden file: the expected chunks' spans and texts, and their chunker version."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.parsing import read_file
+from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.text import brief, shown_path
 
+Letters = Annotated[int, msgspec.Meta(ge=0, le=TEXT_COMPARED)]
+Hash = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{6}$")]
+
+
+class HashedText(Value, frozen=True):
+    """A text of which only hashes of some runs of words are kept."""
+
+    letters: Letters  # how many there are
+    size: Annotated[int, msgspec.Meta(ge=1, le=100)]  # letters of a run
+    hashes: tuple[tuple[Letters, Hash], ...]  # of runs, each with how many letters are before it
+
 
 class LockedChunk(Value, frozen=True):
-    """One expected chunk: its document and its source spans."""
+    """One expected chunk: its document, its source spans, and its text or hashes of it."""
 
     doc_id: str | None = None
     spans: tuple[Span, ...] = ()
+    text: str | None = None
+    shingles: HashedText | None = None
 
 
 class Lock(Value, frozen=True):
@@ -52,11 +67,16 @@ def read_lock(path: Path) -> Lock | None:
 def render_lock(lock: Lock) -> str:
     """A lock file's text: one chunk a line, sorted by id, so that its diff can be reviewed."""
     chunks = [
-        f"    {_json(chunk_id)}: {_json(msgspec.to_builtins(chunk))}"
+        f"    {_json(chunk_id)}: {_json(_without_missing(msgspec.to_builtins(chunk)))}"
         for chunk_id, chunk in sorted(lock.chunks.items())
     ]
     body = ",\n".join(chunks)
     return f'{{\n  "chunker_version": {_json(lock.chunker_version)},\n  "chunks": {{\n{body}\n  }}\n}}\n'
+
+
+def _without_missing(chunk: dict[str, object]) -> dict[str, object]:
+    """Without the text and the hashes, where they are not known."""
+    return {key: value for key, value in chunk.items() if value is not None or key == "doc_id"}
 
 
 def _json(value: object) -> str:

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_kebab_eval.golden import GoldenSet, Lock
+from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database
@@ -17,6 +20,7 @@ class Location(NamedTuple):
 
     doc_id: str | None = None
     extents: tuple[Box, ...] = ()
+    text: str | None = None  # of a stored hit
 
 
 class Passages:
@@ -103,9 +107,8 @@ class Locations:
             return Locations(version=self._version)
         ids = {chunk_id for query in queries for chunk_id in gains_of(query)}
         chunks = self._lock.chunks if self._lock else {}
-        lock = self._lock and Lock(
-            self._lock.chunker_version, {name: chunks[name] for name in ids if name in chunks}
-        )
+        locked = {name: chunks[name] for name in ids if name in chunks}
+        lock = msgspec.structs.replace(self._lock, chunks=locked) if self._lock else None
         stored = {name: self._stored[name] for name in ids if name in self._stored}
         return Locations(lock, (), stored, self._version)
 
@@ -134,6 +137,26 @@ class Locations:
             yield Location(chunk.doc_id, chunk.extents)
         if chunk_id in self._stored:
             yield self._stored[chunk_id]
+
+    def text_of(self, query: GoldenQuery, chunk_id: str) -> str | HashedText | None:
+        """The chunk's text, or hashes of it, from the first source that knows."""
+        locked = self._lock.chunks.get(chunk_id) if self._lock else None
+        stored = self._stored.get(chunk_id)
+        return (
+            query.expected_texts.get(chunk_id)
+            or (locked and (locked.text or locked.shingles))
+            or self._indexed_text(chunk_id)
+            or (stored.text if stored else None)
+            or None
+        )
+
+    def _indexed_text(self, chunk_id: str) -> str | None:
+        """The text of the table `chunks`, unless the id is that of another chunk by now."""
+        for corpus in self._corpora:
+            chunk = corpus.chunk(chunk_id)
+            if chunk and not self._is_of_another_version(chunk) and (text := corpus.text(chunk_id)):
+                return text
+        return None
 
     def _is_of_another_version(self, chunk: Chunk) -> bool:
         versions = (self._version, chunk.chunker_version)
@@ -184,7 +207,7 @@ def _locations_in_hits(wanted: set[str], runs: Sequence[StoredRun]) -> dict[str,
         for result in database.results(run.run_id):
             for hit in result.hits if isinstance(result, QueryResult) else ():
                 if hit.chunk_id in wanted:
-                    location = Location(hit.doc_id, citation_extents(hit))
+                    location = Location(hit.doc_id, citation_extents(hit), hit.text)
                     found.setdefault(hit.chunk_id, location)
                     if location.extents:
                         found[hit.chunk_id] = location

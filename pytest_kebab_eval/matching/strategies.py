@@ -1,4 +1,4 @@
-"""Ways to decide whether a hit is an expected passage: by chunk id, by anchor, by location, by document.
+"""Ways to decide whether a hit is an expected passage: by chunk id, anchor, location, text, document.
 
 To add one: a class here, its word in `MATCHED_BY`, a branch in `targets.Matcher`; CONTRIBUTING has the rest.
 """
@@ -11,20 +11,24 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, Protocol
 
+from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.matching.locations import Location, Passages
+from pytest_kebab_eval.matching.shingles import SHINGLE, length_of, shared_part
 from pytest_kebab_eval.model import Cited, Hit, Support, Value
 from pytest_kebab_eval.spans import Box, overlap
 
-MATCHED_BY = ("chunk", "anchor", "span", "document")
+MATCHED_BY = ("chunk", "anchor", "span", "text", "document")
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
+LEAST_ALONE = 2 * SHINGLE  # letters of a text that alone tells a passage; shorter ones are everywhere
 _FEW = 8  # up to here, looking through a tuple is faster than hashing
 
 
 class Match(NamedTuple):
-    """A target that a hit satisfies, and whether only by being in the right document."""
+    """A target that a hit satisfies, and whether only by being in the right document, or by its text."""
 
     target: int
     by_document: bool = False
+    by_text: bool = False
 
 
 class Ranking(Value, frozen=True):
@@ -33,6 +37,7 @@ class Ranking(Value, frozen=True):
     found: tuple[int | None, ...]  # for each target, the rank of its first matching hit
     correct: tuple[int, ...]  # the ranks of the correct hits, ascending
     by_document: bool = False  # a hit counted only for being in the right document
+    by_text: bool = False  # a hit counted for its text
 
     @property
     def first(self) -> int | None:
@@ -90,16 +95,17 @@ class _HitByHit(ABC):
         """Which hits are correct, and where each target was found first."""
         found: list[int | None] = [None] * self.count()
         correct = []
-        by_document = False
+        by_document = by_text = False
         for hit in hits:
             matches = self.matches(hit, passages)
             if matches:
                 correct.append(hit.rank)
             for match in matches:
                 by_document = by_document or match.by_document
+                by_text = by_text or match.by_text
                 if found[match.target] is None:
                     found[match.target] = hit.rank
-        return Ranking(tuple(found), tuple(correct), by_document)
+        return Ranking(tuple(found), tuple(correct), by_document, by_text)
 
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
         """Whether the cited passage, or a hit that it is of, is a target; a citation has no text."""
@@ -181,12 +187,12 @@ class ByLocation(_HitByHit):
         for number, target in enumerate(self._targets):
             if extents is None and hit.doc_id in target.doc_ids:
                 extents = passages.extents(hit)
-            by_document = self._match(hit, target, extents or ())
+            by_document = self.match(hit, target, extents or ())
             if by_document is not None:
                 found.append(Match(number, by_document))
         return found
 
-    def _match(self, hit: Hit, target: ExpectedLocation, extents: Sequence[Box]) -> bool | None:
+    def match(self, hit: Hit, target: ExpectedLocation, extents: Sequence[Box]) -> bool | None:
         """Whether the hit matches by its document alone; None if it does not match."""
         if hit.doc_id in target.doc_ids:
             share = overlap(extents, target.location.extents)
@@ -197,12 +203,108 @@ class ByLocation(_HitByHit):
         return False if target.is_unknown and hit.chunk_id == target.chunk_id else None
 
 
+class ByText(_HitByHit):
+    """A hit is correct if it shares enough of an expected chunk's text, where a span is not known.
+
+    Where spans are known they decide, and where a text is not known either, the hit is matched by its
+    document. If no document is known, text alone decides, at a higher share.
+    """
+
+    def __init__(self, targets: Sequence[ExpectedLocation], least_overlap: float) -> None:
+        self._targets = targets
+        self._by_location = ByLocation(targets, least_overlap)
+        self._least_part = least_overlap - _ROUNDING
+        self._least_alone = (1 + least_overlap) / 2 - _ROUNDING
+        doc_ids = frozenset[str]().union(*(target.doc_ids for target in targets))
+        self._doc_ids = doc_ids if all(target.has_document for target in targets) else None
+
+    def count(self) -> int:
+        """How many chunks and spans are expected."""
+        return len(self._targets)
+
+    def matches(self, hit: Hit, passages: Passages) -> list[Match]:
+        """The expected chunks that the hit shares enough of."""
+        if self._doc_ids is not None and hit.doc_id not in self._doc_ids and _has_document(hit):
+            return []
+        compared = _Compared(hit, passages)
+        found = []
+        for number, target in enumerate(self._targets):
+            match = self._match(number, target, compared)
+            if match is not None:
+                found.append(match)
+        return found
+
+    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
+        """Whether a target is cited; what has a text is not told by its document alone."""
+        cited_passages = (*hits, _as_hit(cited, passages))
+        return any(
+            not match.by_document or self._targets[match.target].text is None
+            for hit in cited_passages
+            for match in self.matches(hit, passages.without_texts)
+        )
+
+    def _match(self, number: int, target: ExpectedLocation, compared: _Compared) -> Match | None:
+        hit = compared.hit
+        alone = not _has_document(hit) or not target.has_document
+        if not alone and (hit.doc_id not in target.doc_ids or (target.location.extents and compared.extents)):
+            return self._match_location(number, target, compared)
+        part = self._shared_part(target, compared, alone=alone)
+        if part is None:
+            return self._match_location(number, target, compared)
+        return (
+            Match(number, by_text=True)
+            if part >= (self._least_alone if alone else self._least_part)
+            else None
+        )
+
+    def _match_location(self, number: int, target: ExpectedLocation, compared: _Compared) -> Match | None:
+        by_document = self._by_location.match(compared.hit, target, compared.extents)
+        return None if by_document is None else Match(number, by_document)
+
+    def _shared_part(self, target: ExpectedLocation, compared: _Compared, *, alone: bool) -> float | None:
+        """How much of the shorter text is shared; None if a text is not known."""
+        text = compared.text if target.text is not None else None
+        if target.text is None or not text:
+            return None
+        if alone and 0 < min(length_of(target.text), length_of(text)) < LEAST_ALONE:
+            return 0.0
+        return shared_part(target.text, text)
+
+
+class _Compared:
+    """A hit that is held against several targets: where it is and what it says are looked up once."""
+
+    def __init__(self, hit: Hit, passages: Passages) -> None:
+        self.hit = hit
+        self.extents = passages.extents(hit)
+        self._passages = passages
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What it says; empty where that is not known."""
+        if self._text is None:
+            self._text = self._passages.text(self.hit) or ""
+        return self._text
+
+
+def _has_document(hit: Hit) -> bool:
+    """Whether a hit says what document it is from; where that is not known, its own id is stored."""
+    return bool(hit.doc_id) and hit.doc_id != hit.chunk_id
+
+
 class ExpectedLocation(NamedTuple):
-    """Where a target is, as far as it is known: in one of these documents, at these extents."""
+    """What is known of a target: it is in one of these documents, at these extents, and has this text."""
 
     doc_ids: frozenset[str]
     location: Location
     chunk_id: str | None = None
+    text: str | HashedText | None = None
+
+    @property
+    def has_document(self) -> bool:
+        """Whether its document is known."""
+        return bool(self.doc_ids) and self.doc_ids != {self.chunk_id}
 
     @property
     def is_unknown(self) -> bool:
@@ -224,7 +326,7 @@ class ByChunkOrLocation(_HitByHit):
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
         """The expected chunk that the hit is, and the expected spans that it overlaps enough."""
         first = len(self._targets)
-        spans = [Match(first + number, only) for number, only in self._spans.matches(hit, passages)]
+        spans = [match._replace(target=first + match.target) for match in self._spans.matches(hit, passages)]
         chunk = self._targets.get(hit.chunk_id or "")
         return spans if chunk is None else [chunk, *spans]
 

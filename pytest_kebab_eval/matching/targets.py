@@ -13,6 +13,7 @@ from pytest_kebab_eval.matching.strategies import (
     ByChunkOrLocation,
     ByDocument,
     ByLocation,
+    ByText,
     ExpectedLocation,
     Nothing,
     Ranking,
@@ -29,7 +30,7 @@ class Targets(msgspec.Struct, frozen=True):
 
     ids: tuple[str, ...]
     gains: tuple[float, ...]
-    matched_by: str  # chunk | anchor | span | document | nothing
+    matched_by: str  # chunk | anchor | span | text | document | nothing
     strategy: Strategy
     doc_ids: Sequence[str] = ()
     paths: frozenset[str] = frozenset()
@@ -90,21 +91,31 @@ class Matcher:
         exact = self._is_exact
         located = [] if exact else [self._expected_location(query, chunk_id) for chunk_id in chunks]
         located += [_location_of(expected) for expected in own_spans]
+        has_texts = any(target.text is not None for target in located)
         by_location = ByLocation(located, self._least_overlap)
-        unlocated = any(not target.location.extents for target in located)
+        by_text = ByText(located, self._least_overlap) if has_texts else by_location
         doc_ids = {*(query.expected_doc_ids or ())}.union(*(target.doc_ids for target in located))
         return Targets(
             ids=(*chunks, *(f"{expected.doc_id} {describe(expected.span)}" for expected in own_spans)),
             gains=(*chunks.values(), *[1.0] * len(own_spans)),
-            matched_by="document" if unlocated else "chunk" if exact and chunks else "span",
-            strategy=ByChunkOrLocation(tuple(chunks), by_location) if exact else by_location,
+            matched_by=_matched_by(located) or ("chunk" if exact and chunks else "span"),
+            strategy=ByChunkOrLocation(tuple(chunks), by_location) if exact else by_text,
             doc_ids=tuple(doc_ids),
         )
 
     def _expected_location(self, query: GoldenQuery, chunk_id: str) -> ExpectedLocation:
         location = self._locations.locate(query, chunk_id)
         doc_ids = [location.doc_id] if location.doc_id else query.expected_doc_ids or ()
-        return ExpectedLocation(frozenset(doc_ids), location, chunk_id)
+        text = self._locations.text_of(query, chunk_id)
+        return ExpectedLocation(frozenset(doc_ids), location, chunk_id, text)
+
+
+def _matched_by(targets: Sequence[ExpectedLocation]) -> str | None:
+    """How targets are matched whose spans are not known; None if all are."""
+    unlocated = [target for target in targets if not target.location.extents]
+    if not unlocated:
+        return None
+    return "document" if any(target.text is None for target in unlocated) else "text"
 
 
 def _location_of(expected: ExpectedSpan) -> ExpectedLocation:

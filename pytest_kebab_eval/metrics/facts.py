@@ -74,6 +74,11 @@ class Facts(Value, frozen=True):
         return self.targets.matched_by == "document" or self.ranking.by_document
 
     @property
+    def by_text(self) -> bool:
+        """Whether it may have been found by its text."""
+        return self.targets.matched_by == "text" or self.ranking.by_text
+
+    @property
     def doc_rank(self) -> int | None:
         """The rank of the first hit in an expected document."""
         return min((rank for rank in self.doc_ranks if rank is not None), default=None)

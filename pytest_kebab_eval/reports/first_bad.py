@@ -16,7 +16,7 @@ from pytest_kebab_eval.history.blame import (
     runs_between,
     walk_between,
 )
-from pytest_kebab_eval.history.traces import State
+from pytest_kebab_eval.history.traces import Sighting, State
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.settings import Settings
@@ -27,7 +27,7 @@ MAX_READ = 5_000  # results that are read for a report
 COMMIT_SHOWN = 12
 
 
-def state_words(seen: Seen, check: str) -> str:
+def state_words(seen: Seen | Sighting, check: str) -> str:
     """What a run says of a query, such as `rank 2`, `not found`, `error: timed out`."""
     reason = f": {brief(seen.reason, 100)}" if seen.reason else ""
     if seen.state is State.FOUND:

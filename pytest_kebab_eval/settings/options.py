@@ -205,7 +205,7 @@ OPTIONS = (
     Option(
         "span_overlap",
         "share",
-        "the part of the shorter span that must be shared by another chunker's",
+        "the part of the shorter span or text that must be shared by another chunker's",
         default=0.5,
         metavar="SHARE",
         in_command=True,

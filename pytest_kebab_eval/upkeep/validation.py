@@ -7,13 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from pytest_kebab_eval.comparing.problems import FEW_QUERIES
 from pytest_kebab_eval.golden import GoldenSet, Lock
-from pytest_kebab_eval.golden.lock import LockedChunk
-from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Run, Value, gains_of
-from pytest_kebab_eval.spans import extent
+from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Value, gains_of
 from pytest_kebab_eval.store import Corpus, Database, in_order
 from pytest_kebab_eval.text import brief, printable
 
@@ -148,9 +144,9 @@ def _nothing_there(golden: GoldenSet, database: Database, seen: set[_Id] | None)
 
 
 def _may_be_placed(query: GoldenQuery, lock: Lock | None) -> bool:
-    """Whether its targets can be found without their ids: by where they are."""
+    """Whether its targets can be found without their ids: by where they are, or what they say."""
     locked = lock is not None and any(chunk_id in lock.chunks for chunk_id in gains_of(query))
-    return bool(locked or query.expected_spans)
+    return bool(locked or query.expected_spans or query.expected_texts)
 
 
 def _is_indexed(expected: _Id, corpus: Corpus) -> bool:
@@ -215,69 +211,3 @@ def _usual_version(golden: GoldenSet, corpus: Corpus) -> str | None:
         if (chunk := corpus.chunk(chunk_id)) is not None
     )
     return counts.most_common(1)[0][0] if counts else None
-
-
-# -- the lock ------------------------------------------------------------------------------------
-
-
-class Locking(Value, frozen=True):
-    """A new lock, how many chunks come from where, and the expected chunks whose place nobody knows."""
-
-    lock: Lock
-    unknown: tuple[str, ...]
-    other_versions: tuple[str, ...] = ()  # versions that the expected chunks are of, beside the lock's
-    origins: dict[str, int] = msgspec.field(default_factory=dict)
-
-
-class _Placed(NamedTuple):
-    chunk: LockedChunk
-    version: str | None
-    origin: str
-
-
-def make_lock(golden: GoldenSet, database: Database, run: Run | None = None) -> Locking:
-    """The places of the expected chunks: of the index, else of the run's hits, else of the old lock."""
-    wanted = sorted({chunk_id for query in golden.queries for chunk_id in gains_of(query)})
-    in_hits = _placed_in_hits(set(wanted), database, run) if run else {}
-    found: dict[str, _Placed] = {}
-    for chunk_id in wanted:
-        placed = (
-            _placed_in_index(chunk_id, database.corpus)
-            or in_hits.get(chunk_id)
-            or _placed_in_lock(chunk_id, golden.lock or Lock())
-        )
-        if placed:
-            found[chunk_id] = placed
-    versions = [version for version, _ in Counter(item.version for item in found.values()).most_common()]
-    return Locking(
-        Lock(versions[0] if versions else None, {chunk_id: item.chunk for chunk_id, item in found.items()}),
-        tuple(chunk_id for chunk_id in wanted if chunk_id not in found),
-        tuple(str(version) for version in versions[1:]),
-        dict(Counter(item.origin for item in found.values())),
-    )
-
-
-def _placed_in_index(chunk_id: str, corpus: Corpus) -> _Placed | None:
-    chunk = corpus.chunk(chunk_id)
-    if chunk is None:
-        return None
-    locked = LockedChunk(chunk.doc_id, corpus.spans(chunk_id))
-    return _Placed(locked, chunk.chunker_version, "the table chunks")
-
-
-def _placed_in_lock(chunk_id: str, lock: Lock) -> _Placed | None:
-    chunk = lock.chunks.get(chunk_id)
-    return _Placed(chunk, lock.chunker_version, "the old lock file") if chunk else None
-
-
-def _placed_in_hits(wanted: set[str], database: Database, run: Run) -> dict[str, _Placed]:
-    """The chunks that a hit of the run says the place of."""
-    found: dict[str, _Placed] = {}
-    version = database.with_config(run).chunker_version
-    for result in database.results(run.run_id):
-        for hit in result.hits if isinstance(result, QueryResult) else ():
-            if hit.chunk_id in wanted and hit.chunk_id not in found and hit.citation and extent(hit.citation):
-                span = msgspec.structs.replace(hit.citation, path=None, section=None)
-                locked = LockedChunk(hit.doc_id, (span,))
-                found[hit.chunk_id] = _Placed(locked, version, f"the hits of run {printable(run.run_id)}")
-    return found

@@ -22,6 +22,10 @@ NOT_RUN = {
         "kebab-eval compare baseline candidate --scheduler tcp://scheduler.example:8786",
     ): "it needs the above",
     ("docs/first-gate.md", "pip install pytest-kebab-eval"): "it would install the published package",
+    (
+        "docs/first-bad-run.md",
+        "kebab-eval bisect latest~1 latest --run 'pytest -q tests/record --kebab-record \"bisect-{commit}\"'",
+    ): "it needs a git repository; tests/integration/cli/test_bisect.py makes some",
 }
 FROM_NOTHING = {"docs/first-gate.md"}  # its reader begins in an empty directory
 

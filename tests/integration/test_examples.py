@@ -165,7 +165,7 @@ def plain(text: str) -> str:
 def test_passages_are_matched_by_place_or_anchor_and_none_by_document_alone(report: CompareReport) -> None:
     assert report.deltas is not None
     assert report.deltas.chunker_version_match == "fallback_doc_span"
-    assert report.deltas.matched_by == {"chunk": 0, "anchor": 3, "span": 29, "document": 0}
+    assert report.deltas.matched_by == {"chunk": 0, "anchor": 3, "span": 29, "text": 0, "document": 0}
 
 
 def test_the_lock_file_is_what_kebab_eval_lock_writes(recorded: Path, tmp_path: Path) -> None:

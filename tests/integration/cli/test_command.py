@@ -142,7 +142,7 @@ def test_an_output_that_is_not_unicode_is_no_reason_to_crash(project: Project, c
         (["runs", "--db", "none.sqlite"], "there is no database none.sqlite"),
         (["validate", "--golden", "none.yaml"], "none.yaml"),
         (["lock", "--golden", "none.yaml"], "none.yaml"),
-        (["lock"], "none of the expected chunks has its place in the database's chunks"),
+        (["lock"], "none of the expected chunks has its place or its text in the database's chunks"),
         (["lock", "--run", "nope"], "there is no run 'nope'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

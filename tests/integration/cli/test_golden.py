@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import aggregate_of, line, make_database, result
+from tests.builders import aggregate_of, hit, line, make_database, result
 from tests.integration.cli.calling import FOUND, Called, call, execute
 from tests.integration.conftest import Project
 
@@ -128,11 +128,37 @@ def test_the_lock_file_is_beside_the_golden_file_one_chunk_a_line(project: Proje
         b"{\n"
         b'  "chunker_version": "v1",\n'
         b'  "chunks": {\n'
-        b'    "c1": {"doc_id": "d1", "spans": [{"kind": "line", "start": 1, "end": 9}]},\n'
-        b'    "c2": {"doc_id": "d2", "spans": [{"kind": "line", "start": 3, "end": 4}]}\n'
+        b'    "c1": {"doc_id": "d1", "spans": [{"kind": "line", "start": 1, "end": 9}],'
+        b' "text": "text of c1"},\n'
+        b'    "c2": {"doc_id": "d2", "spans": [{"kind": "line", "start": 3, "end": 4}],'
+        b' "text": "text of c2"}\n'
         b"  }\n"
         b"}\n"
     )
+
+
+def test_without_texts_the_lock_file_has_hashes_that_tell_the_same_passages(project: Project) -> None:
+    with_index(project)
+    called = call("lock", "--no-texts")
+    assert called.code == 0
+    chunks = json.loads(lock_file(project).read_bytes())["chunks"]
+    assert {chunk_id: "text" in chunk for chunk_id, chunk in chunks.items()} == {"c1": False, "c2": False}
+    assert chunks["c1"]["shingles"]["letters"] == len("textofc1")
+    written = lock_file(project).read_bytes()
+    assert call("lock", "--no-texts").code == 0
+    assert lock_file(project).read_bytes() == written
+
+
+def test_a_run_whose_hits_have_texts_and_no_places_can_be_locked(project: Project) -> None:
+    project.database.unlink()
+    make_database(project.database, A={"q1": result(hit("c1", doc_id="d1", text="Keys are rotated."))})
+    project.write_golden({"id": "q1", "expected_chunk_ids": ["c1"]})
+    called = call("lock", "--run", "A")
+    assert called.stderr == (
+        "fixtures/golden_queries.lock.json: 1 chunks of chunker v1, from the hits of run A\n"
+    )
+    chunks = json.loads(lock_file(project).read_bytes())["chunks"]
+    assert chunks == {"c1": {"doc_id": "d1", "spans": [], "text": "Keys are rotated."}}
 
 
 def test_locking_again_writes_the_same_bytes_whatever_the_order_of_the_file(project: Project) -> None:
@@ -198,9 +224,9 @@ def test_without_an_index_the_refusal_says_what_to_do(project: Project) -> None:
     called = call("lock")
     assert called.code == 2
     assert called.stderr == (
-        "kebab-eval: none of the expected chunks has its place in the database's chunks; name the database"
-        " that they were taken from, or, with --run RUN, a run whose hits have citations; without kebab,"
-        " record with RunRecorder(…, chunks=…)\n"
+        "kebab-eval: none of the expected chunks has its place or its text in the database's chunks; name the"
+        " database that they were taken from, or, with --run RUN, a run whose hits have citations or texts;"
+        " without kebab, record with RunRecorder(…, chunks=…)\n"
     )
     assert not lock_file(project).exists()
 
@@ -209,8 +235,9 @@ def test_a_run_whose_hits_have_no_place_is_refused_with_what_to_do(project: Proj
     called = call("lock", "--run", "A")
     assert called.code == 2
     assert called.stderr == (
-        "kebab-eval: none of the expected chunks has its place in the database's chunks or a hit of run A;"
-        " name a run that found them and whose hits have citations with lines, pages or characters\n"
+        "kebab-eval: none of the expected chunks has its place or its text in the database's chunks or a"
+        " hit of run A; name a run that found them and whose hits have texts, or citations with lines or"
+        " pages\n"
     )
 
 

@@ -229,3 +229,19 @@ def test_any_value_in_any_field_is_taken_or_reported(field: str, value: Any) -> 
     for problem in problems:
         assert problem.line in {3, 4}
         assert problem.text.isprintable()
+
+
+def test_a_text_of_a_chunk_that_is_not_expected_is_an_error() -> None:
+    problems: list[Problem] = []
+    given_entry = {
+        "id": "q1",
+        "query": "?",
+        "expected_chunk_ids": ["c1"],
+        "expected_texts": {"c1": "a", "c2": "b"},
+    }
+    list(check_entries([Entry(given_entry, 1, {})], problems))
+    assert problems[0].text == (
+        "query 'q1' gives the text of the chunk 'c2', which is not among its expected_chunk_ids; add it"
+        " there, or leave the text out"
+    )
+    assert len(problems) == 1

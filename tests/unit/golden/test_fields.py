@@ -36,6 +36,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   expected_spans:
     - {doc_id: d1, kind: line, start: 3, end: 9, chunk_id: c1}
   expected_answer: it does
+  expected_texts: {c1: It does.}
   k: 3
   lang: en
   difficulty: hard
@@ -62,6 +63,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             required_support_groups=((0, 1), (1,)),
             expected_spans=(ExpectedSpan("d1", Span("line", start=3, end=9), "c1"),),
             expected_answer="it does",
+            expected_texts={"c1": "It does."},
             k=3,
             lang="en",
             difficulty="hard",
@@ -204,6 +206,9 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
         ("forbidden", "x", "must be a list of texts, not text"),
         ("forbidden", [False], "must be text, not false; put it in quotes (number 1 of the list)"),
         ("claims", 3, "must be a list of texts, not the number 3"),
+        ("expected_texts", ["c1"], "must map chunk ids to texts, not be a list"),
+        ("expected_texts", {"c1": 3}, "must be text, not the number 3; put it in quotes"),
+        ("expected_texts", {"c1": " "}, "must not be empty"),
         ("relevance", ["c1"], "must map chunk ids to gains, not be a list"),
         ("relevance", {"c1": "high"}, "must be a number, not text"),
         ("relevance", {"c1": True}, "must be a number, not true"),

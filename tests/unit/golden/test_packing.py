@@ -24,6 +24,7 @@ EVERYTHING = query(
     required_support_groups=[[0]],
     expected_spans=[{"doc_id": "d1", "kind": "line", "start": 3, "end": 9, "chunk_id": "c1"}],
     expected_answer="it does",
+    expected_texts={"c1": "It does."},
     k=3,
     lang="en",
     difficulty="hard",

@@ -270,7 +270,7 @@ def test_anchors_are_used_before_documents(tmp_path: Path) -> None:
 
 def test_a_query_with_anchors_is_counted_as_matched_by_anchor(tmp_path: Path) -> None:
     report = compared(tmp_path, {"gold_supports": [{"path": "d1.md"}]}, a=["d1#1"], b=["d1#1"])
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 1, "span": 0, "document": 0}
+    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 1, "span": 0, "text": 0, "document": 0}
 
 
 # -- documents, for the comparison alone -----------------------------------------------------------
@@ -290,7 +290,7 @@ def test_with_documents_alone_there_are_no_chunk_level_metrics(tmp_path: Path) -
 
 def test_matching_by_document_is_counted_and_is_a_draws_only_note(tmp_path: Path) -> None:
     report = compared(tmp_path, {"expected_doc_ids": ["d1"]}, a=["d1#1"], b=["d1#2"])
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "document": 1}
+    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "text": 0, "document": 1}
     assert "document" in (only(report).note or "")
 
 
@@ -392,7 +392,7 @@ def test_spans_of_every_kind_that_share_half_are_the_same_passage(
         corpus_version="v2",
     )
     assert only(report).b_hit_rank == 1
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 1, "document": 0}
+    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 1, "text": 0, "document": 0}
 
 
 @pytest.mark.parametrize(
@@ -529,7 +529,7 @@ def test_where_nobody_knows_the_span_the_document_decides_and_the_note_says_so(t
     report = compared(tmp_path, entry, a=["d9#1"], b=["d2#1", "d1#7"], versions=("v1", "v2"))
     assert only(report).b_hit_rank == 2
     assert "document" in (only(report).note or "")
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "document": 1}
+    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "text": 0, "document": 1}
 
 
 def test_a_lock_entry_without_spans_still_names_the_document(tmp_path: Path) -> None:
@@ -580,7 +580,7 @@ def test_another_chunker_asks_the_anchors_instead_of_the_spans(tmp_path: Path) -
         tmp_path, entry, b=hits, versions=("v1", "v2"), lock=lock_of(c1=[line(start=1, end=10)])
     )
     assert only(report).b_hit_rank == 2
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 1, "span": 0, "document": 0}
+    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 1, "span": 0, "text": 0, "document": 0}
 
 
 # -- spans that are targets of their own -----------------------------------------------------------
@@ -653,7 +653,7 @@ def test_every_query_is_counted_under_what_it_was_matched_by(tmp_path: Path) -> 
     configs = {"a": config("v1"), "b": config("v2")}
     db, golden = place(tmp_path, entries, None, a=stored, b=stored, configs=configs)
     report = evaluate(Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)).report
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 1, "span": 2, "document": 1}
+    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 1, "span": 2, "text": 0, "document": 1}
 
 
 def test_strict_refuses_to_compare_two_chunkers_and_names_them(tmp_path: Path) -> None:

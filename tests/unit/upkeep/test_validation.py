@@ -14,7 +14,8 @@ from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import LockedChunk
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.upkeep.validation import Kind, Locking, make_lock, validate
+from pytest_kebab_eval.upkeep.locking import Locking, make_lock
+from pytest_kebab_eval.upkeep.validation import Kind, validate
 from tests.builders import Json, golden, line, make_database, result
 
 CORPUS = {"c1": ("d1", [line(start=1, end=9)]), "c2": ("d2", [line(start=3, end=4)])}
@@ -270,7 +271,7 @@ def locked(
 
 def test_a_lock_has_the_places_and_the_chunker_of_the_expected_chunks(tmp_path: Path) -> None:
     made = locked(tmp_path, "c1").lock
-    assert made == Lock("v1", {"c1": LockedChunk("d1", (Span("line", start=1, end=9),))})
+    assert made == Lock("v1", {"c1": LockedChunk("d1", (Span("line", start=1, end=9),), "text of c1")})
 
 
 def test_chunks_that_nobody_expects_are_not_locked(tmp_path: Path) -> None:

@@ -1,0 +1,220 @@
+"""`kebab-eval bisect`: the first bad commit, by recording runs where none is stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
+from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.history.bisecting import Bisection, Suspect
+from pytest_kebab_eval.history.blame import lost_in, watched_queries
+from pytest_kebab_eval.history.commits import Repository, run_in_shell, without_git_locations
+from pytest_kebab_eval.history.judging import Watched
+from pytest_kebab_eval.history.traces import Sighting
+from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
+from pytest_kebab_eval.settings import Settings, resolve
+from pytest_kebab_eval.store import shown_address
+from pytest_kebab_eval.text import printable
+
+SKIP = 125  # the exit code by which `git bisect run` skips a commit
+
+
+@click.command()
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.option(
+    "--run",
+    "command",
+    required=True,
+    metavar="COMMAND",
+    help="Records a run of the commit that is checked out; a shell runs it, {commit} is the commit's hash.",
+)
+@click.option(
+    "--query", "queries", metavar="QUERY", multiple=True, help="Search for this query (repeatable)."
+)
+@click.option(
+    "--repo",
+    metavar="DIR",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    default=Path(),
+    help="The git repository, if it is not the one here.",
+)
+@options(
+    "db",
+    "db_a",
+    "db_b",
+    "golden",
+    "suite",
+    "fail_on",
+    "strict_chunker_version",
+    "k",
+    "compare_k",
+    "span_overlap",
+    "mask",
+)
+@json_option
+def bisect(
+    a: str, b: str, command: str, queries: tuple[str, ...], repo: Path, as_json: bool, **given: Any
+) -> None:
+    """Find the commit that lost what run B lost, between the commits of run A and run B.
+
+    Goes on where blame ends: where no run is stored for the commit in the middle, that is checked out into a
+    temporary git worktree, and a shell runs COMMAND there, until one commit is left. COMMAND must record a
+    run of B's suite with that commit; KEBAB_EVAL_DB and KEBAB_EVAL_GOLDEN name the database and the golden
+    file. It exits with 125 to skip a commit; any other failure stops the search.
+    """
+    settings = resolve(sources_from(run_a=a, run_b=b, **given))
+    inputs = find_inputs(settings)
+    tell_size(inputs.golden)
+    repository = Repository(repo)
+    line = _line(repository, inputs)
+    watched = _watched(settings, inputs, queries)
+    if not watched:
+        tell("B lost nothing that A had")
+    search = Bisection(settings, inputs, line)
+    suspects = search.suspects(watched) if watched else []
+    search.search(suspects, _Recorder(search, repository, watched, command).try_commit)
+    steps = _steps(suspects)
+    if as_json:
+        print_json([_as_json(step, search, repository) for step in steps])
+    else:
+        for step in steps:
+            _print_step(step, search, repository)
+
+
+def _line(repository: Repository, inputs: Inputs) -> list[str]:
+    if inputs.run_a is None:
+        raise InputError("there is no run A to search from")
+    return repository.first_parents(
+        repository.commit_of(inputs.run_a, "A"), repository.commit_of(inputs.run_b, "B")
+    )
+
+
+def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
+    """What B lost, of these queries if any are named."""
+    watched_queries(inputs.golden, queries)  # checks that they are there
+    report = evaluate(settings, inputs, with_evidence=False).report
+    tell_warnings(report.warnings)
+    lost = lost_in(report)
+    for query_id in queries:
+        if not any(watch.query_id == query_id for watch in lost):
+            raise InputError(
+                f"B did not lose the query '{printable(query_id)}'; see kebab-eval blame --regressions A B"
+            )
+    return [watch for watch in lost if not queries or watch.query_id in queries]
+
+
+class _Recorder:
+    """Runs the user's command at a commit, and judges the run that it recorded."""
+
+    def __init__(
+        self, search: Bisection, repository: Repository, watched: Sequence[Watched], command: str
+    ) -> None:
+        self._search = search
+        self._repository = repository
+        self._watched = watched
+        self._command = command
+
+    def try_commit(self, at: int) -> Mapping[Watched, Sighting] | None:
+        """What the commit says of each check; None if it is skipped."""
+        commit = self._search.line[at]
+        tell(f"trying {_named(commit, self._repository)}")
+        known = self._search.run_ids()
+        if self._record(commit) == SKIP:
+            tell(f"skipped {commit[:COMMIT_SHOWN]}: the command exited with {SKIP}")
+            return None
+        found = self._search.judge(at, self._watched, known)
+        if found is None:
+            run_b = self._search.inputs.run_b
+            raise InputError(
+                f"the command recorded no run of the suite '{printable(run_b.suite)}' with the commit"
+                f" {commit[:COMMIT_SHOWN]} in {shown_address(self._search.settings.db_b)};"
+                " have it record there, in the directory that it is started in, or with that commit_hash"
+            )
+        return found
+
+    def _record(self, commit: str) -> int:
+        """The exit code of the command: 0, or that of a skip."""
+        with self._repository.checked_out(commit) as directory:
+            command = self._command.replace("{commit}", commit)
+            code = run_in_shell(command, directory, self._environment())
+        if code not in (0, SKIP):
+            raise StoreError(
+                f"the command exited with {code} at the commit {commit[:COMMIT_SHOWN]};"
+                f" fix it, or have it exit with {SKIP} where a commit cannot be recorded"
+            )
+        return code
+
+    def _environment(self) -> dict[str, str]:
+        """Where to record; without the runs to judge by, which would fail what loses something."""
+        settings = self._search.settings
+        database = settings.db_b
+        environment = without_git_locations(os.environ)
+        for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):
+            environment.pop(name, None)
+        path = str(database.absolute()) if isinstance(database, Path) else database.conninfo
+        return {**environment, "KEBAB_EVAL_DB": path, "KEBAB_EVAL_GOLDEN": str(settings.golden.absolute())}
+
+
+def _named(commit: str, repository: Repository) -> str:
+    return f"{commit[:COMMIT_SHOWN]} {repository.subject(commit)}"
+
+
+# -- what is printed -----------------------------------------------------------------------------
+
+
+def _steps(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
+    """The suspects by the commits that one of is the first bad one, the oldest first."""
+    found: dict[tuple[int, ...], list[Suspect]] = {}
+    for suspect in sorted(suspects, key=lambda suspect: suspect.candidates):
+        found.setdefault(suspect.candidates, []).append(suspect)
+    return list(found.values())
+
+
+def _print_step(step: Sequence[Suspect], search: Bisection, repository: Repository) -> None:
+    *passed_over, bad = step[0].candidates
+    if passed_over:
+        print_line(
+            f"the first bad commit is one of {len(passed_over) + 1}, not all of which could be tried:", "red"
+        )
+        for at in (*passed_over, bad):
+            print_line(f"  {_named(search.line[at], repository)}")
+    else:
+        print_line(f"first bad commit: {_named(search.line[bad], repository)}", "red")
+    for suspect in step:
+        watch, good = suspect.watch, suspect.good
+        check = "" if watch.check == "retrieval" else f" ({watch.check})"
+        states = f"{_words(good, watch)} → {_words(suspect.bad, watch)}"
+        print_line(f"  lost {printable(watch.query_id)}{check}: {states}")
+
+
+def _words(sighting: Sighting, watch: Watched) -> str:
+    return state_words(sighting, watch.check)
+
+
+def _as_json(step: Sequence[Suspect], search: Bisection, repository: Repository) -> dict[str, Any]:
+    bad, good = step[0].candidates[-1], step[0].good.run
+    return {
+        "first_bad_commit": search.line[bad] if len(step[0].candidates) == 1 else None,
+        "candidates": [search.line[at] for at in step[0].candidates],
+        "last_good_commit": search.line[good],
+        "subject": repository.subject(search.line[bad]),
+        "queries": [
+            {
+                "query_id": suspect.watch.query_id,
+                "check": suspect.watch.check,
+                "good_rank": suspect.good.rank,
+                "bad_state": suspect.bad.state.value,
+                "bad_rank": suspect.bad.rank,
+            }
+            for suspect in step
+        ],
+    }

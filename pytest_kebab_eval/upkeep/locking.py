@@ -1,0 +1,108 @@
+"""The lock file made anew: where the expected chunks are and what they say, as long as somebody knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_kebab_eval.golden import GoldenSet, Lock
+from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.matching.shingles import hashed_text
+from pytest_kebab_eval.model import Hit, QueryResult, Run, Span, Value, gains_of
+from pytest_kebab_eval.spans import extent
+from pytest_kebab_eval.store import Corpus, Database
+from pytest_kebab_eval.text import printable
+
+
+class Locking(Value, frozen=True):
+    """A new lock, how many chunks come from where, and the expected chunks that nobody knows."""
+
+    lock: Lock
+    unknown: tuple[str, ...]
+    other_versions: tuple[str, ...] = ()  # versions that the expected chunks are of, beside the lock's
+    origins: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class _Placed(NamedTuple):
+    chunk: LockedChunk
+    version: str | None
+    origin: str
+
+
+def make_lock(
+    golden: GoldenSet, database: Database, run: Run | None = None, *, texts: bool = True
+) -> Locking:
+    """The expected chunks as the index has them, else the run's hits, else the old lock.
+
+    Without texts, the lock has hashes of them.
+    """
+    wanted = sorted({chunk_id for query in golden.queries for chunk_id in gains_of(query)})
+    in_hits = _placed_in_hits(set(wanted), database, run) if run else {}
+    found: dict[str, _Placed] = {}
+    for chunk_id in wanted:
+        in_lock = _placed_in_lock(chunk_id, golden.lock or Lock())
+        placed = _placed_in_index(chunk_id, database.corpus), in_hits.get(chunk_id), in_lock
+        known = [place for place in placed if place]
+        if known:
+            found[chunk_id] = _with_text(known, texts=texts)
+    return locking_of(wanted, found)
+
+
+def locking_of(wanted: Iterable[str], found: dict[str, _Placed]) -> Locking:
+    """A lock of the chunks that were found; its version is that of most."""
+    versions = [version for version, _ in Counter(item.version for item in found.values()).most_common()]
+    return Locking(
+        Lock(versions[0] if versions else None, {chunk_id: item.chunk for chunk_id, item in found.items()}),
+        tuple(chunk_id for chunk_id in wanted if chunk_id not in found),
+        tuple(str(version) for version in versions[1:]),
+        dict(Counter(item.origin for item in found.values())),
+    )
+
+
+def _with_text(known: list[_Placed], *, texts: bool) -> _Placed:
+    """The first place, with the text, or the hashes, of the first of the same chunker that has any."""
+    first = known[0]
+    same = [place.chunk for place in known if place.version == first.version]
+    said = next((chunk for chunk in same if chunk.text or chunk.shingles), first.chunk)
+    text = said.text or None
+    if text is None or texts:
+        chunk = msgspec.structs.replace(first.chunk, text=text, shingles=said.shingles)
+    else:
+        chunk = msgspec.structs.replace(first.chunk, text=None, shingles=hashed_text(text))
+    return first._replace(chunk=chunk)
+
+
+def _placed_in_index(chunk_id: str, corpus: Corpus) -> _Placed | None:
+    chunk = corpus.chunk(chunk_id)
+    if chunk is None:
+        return None
+    locked = LockedChunk(chunk.doc_id, corpus.spans(chunk_id), corpus.text(chunk_id))
+    return _Placed(locked, chunk.chunker_version, "the table chunks")
+
+
+def _placed_in_lock(chunk_id: str, lock: Lock) -> _Placed | None:
+    chunk = lock.chunks.get(chunk_id)
+    return _Placed(chunk, lock.chunker_version, "the old lock file") if chunk else None
+
+
+def _placed_in_hits(wanted: set[str], database: Database, run: Run) -> dict[str, _Placed]:
+    """The chunks whose place or text a hit of the run has."""
+    found: dict[str, _Placed] = {}
+    version = database.with_config(run).chunker_version
+    for result in database.results(run.run_id):
+        for hit in result.hits if isinstance(result, QueryResult) else ():
+            locked = _as_locked(hit) if hit.chunk_id in wanted and hit.chunk_id not in found else None
+            if hit.chunk_id and locked:
+                found[hit.chunk_id] = _Placed(locked, version, f"the hits of run {printable(run.run_id)}")
+    return found
+
+
+def _as_locked(hit: Hit) -> LockedChunk | None:
+    """What a hit says of its chunk; None if that is neither a place nor a text."""
+    spans: tuple[Span, ...] = ()
+    if hit.citation and extent(hit.citation):
+        spans = (msgspec.structs.replace(hit.citation, path=None, section=None),)
+    return LockedChunk(hit.doc_id, spans, hit.text) if spans or hit.text else None
