@@ -124,6 +124,6 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
                 with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
                     yield cast("IO[bytes]", packed)
             else:
-                yield raw
+                yield cast("IO[bytes]", raw)
         except OSError as error:
             raise to_error(error) from None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from pytest_kebab_eval.store import open_database
 from tests.builders import dump
 from tests.integration.cli.calling import call, script
 from tests.integration.conftest import Project
@@ -58,10 +58,13 @@ def test_exports_are_compared_as_databases_are(project: Project) -> None:
 def test_a_committed_baseline_gates_with_pytest(project: Project) -> None:
     call("export", "A", "base.jsonl.gz")
     before = Path("base.jsonl.gz").read_bytes()
-    project.pytest("--kebab-db-a=base.jsonl.gz").assert_outcomes(passed=1, failed=1)
+    gate = project.pytest("--kebab-db-a=base.jsonl.gz")
+    gate.assert_outcomes(passed=1, failed=1)
+    gate.stdout.fnmatch_lines(["aggregates: of B stored in kebab.sqlite"])
     assert Path("base.jsonl.gz").read_bytes() == before
-    stored = {run["run_id"]: run for run in json.loads(call("history", "--json").stdout)}
-    assert stored.keys() == {"B"}, "an export is only read, so only B has an aggregate"
+    with open_database(project.database) as database:
+        assert database.stored_aggregate("B")
+        assert not database.stored_aggregate("A"), "which is taken from the export, and that is only read"
 
 
 @pytest.mark.parametrize(
