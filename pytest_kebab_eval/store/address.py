@@ -32,7 +32,11 @@ class PostgresAddress:
 
 
 Address = Path | PostgresAddress
-EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")  # of exported runs; any other path is that of an SQLite file
+EXPORT_ENDINGS = (
+    ".jsonl",
+    ".jsonl.gz",
+    ".parquet",
+)  # of exported runs; others are SQLite files
 
 
 def is_export(address: Address) -> bool:

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, ResultRow
-from pytest_kebab_eval.store.exports.files import PartFile, find_parts, parts_of
+from pytest_kebab_eval.store.exports.files import Part, find_parts, parts_of
 from pytest_kebab_eval.text import shown_path
 
 
@@ -46,7 +46,7 @@ class ExportedRun:
 class ExportTables:
     """What an open export has of the eval tables: one run."""
 
-    def __init__(self, parts: Sequence[PartFile]) -> None:
+    def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
         self._run = parts[0].header.run
         self._firsts = [part.header.first for part in parts]
@@ -81,7 +81,7 @@ class ExportTables:
                 if row.query_id >= ids.first:
                     yield row
 
-    def _parts_with(self, ids: IdRange) -> Iterator[PartFile]:
+    def _parts_with(self, ids: IdRange) -> Iterator[Part]:
         """The parts that may have such ids: each goes on to where the next one begins."""
         ends = [*self._firsts[1:], None]
         for part, first, end in zip(self._parts, self._firsts, ends, strict=True):

@@ -17,6 +17,8 @@ from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.limits import STORED_VALUE_BYTES, UNPACKED_FREELY, UNPACKED_RATIO
 from pytest_kebab_eval.store.address import EXPORT_ENDINGS
 from pytest_kebab_eval.store.exports.lines import Header, Row, damaged, read_header, read_row
+from pytest_kebab_eval.store.exports.parquet import ENDING as PARQUET_ENDING
+from pytest_kebab_eval.store.exports.parquet import ParquetPart
 from pytest_kebab_eval.text import shown_path
 
 _LONGEST = 2 * STORED_VALUE_BYTES  # bytes of a line; a result that is wrapped takes more than it is
@@ -38,28 +40,8 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def _split(path: Path) -> tuple[str, str]:
-    ending = next(ending for ending in reversed(EXPORT_ENDINGS) if path.name.lower().endswith(ending))
+    ending = next(ending for ending in EXPORT_ENDINGS if path.name.lower().endswith(ending))
     return path.name[: -len(ending)], path.name[-len(ending) :]
-
-
-def find_parts(path: Path) -> list[PartFile]:
-    """The files of an exported run, all of them; a `DatabaseError` if one is missing or of another run."""
-    found = [path] if path.exists() else parts_of(path)
-    if not found:
-        raise NoDatabase(
-            f"there is no exported run {shown_path(path)}; name a database with --kebab-db=FILE, or make it"
-            " with kebab-eval export"
-        )
-    parts = [PartFile(part) for part in found]
-    first = parts[0].header
-    for number, part in enumerate(parts, start=1):
-        header = part.header
-        if (header.run, header.part, header.parts) != (first.run, number, len(parts)):
-            raise DatabaseError(
-                f"{part.name} is part {header.part} of {header.parts} of an export, and not part {number} of"
-                f" the {len(parts)} that are there; keep all parts of one export, and no others"
-            )
-    return parts
 
 
 class PartFile:
@@ -181,3 +163,29 @@ class PartFile:
 def _buffered(file: Any) -> Any:
     """A stream whose lines are found faster than those of `gzip`."""
     return io.BufferedReader(file, 1 << 20)
+
+
+# -- all parts -----------------------------------------------------------------------------------
+
+Part = PartFile | ParquetPart
+
+
+def find_parts(path: Path) -> list[Part]:
+    """The files of an exported run, all of them; a `DatabaseError` if one is missing or of another run."""
+    found = [path] if path.exists() else parts_of(path)
+    if not found:
+        raise NoDatabase(
+            f"there is no exported run {shown_path(path)}; name a database with --kebab-db=FILE, or make it"
+            " with kebab-eval export"
+        )
+    kind = ParquetPart if path.name.lower().endswith(PARQUET_ENDING) else PartFile
+    parts = [kind(part) for part in found]
+    first = parts[0].header
+    for number, part in enumerate(parts, start=1):
+        header = part.header
+        if (header.run, header.part, header.parts) != (first.run, number, len(parts)):
+            raise DatabaseError(
+                f"{part.name} is part {header.part} of {header.parts} of an export, and not part {number} of"
+                f" the {len(parts)} that are there; keep all parts of one export, and no others"
+            )
+    return parts

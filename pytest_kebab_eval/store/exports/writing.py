@@ -16,8 +16,17 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import is_stream, replacing
 from pytest_kebab_eval.store.address import Address, is_export, shown_address
 from pytest_kebab_eval.store.backend import StoredRun, backend_of
+from pytest_kebab_eval.store.exports import parquet
 from pytest_kebab_eval.store.exports.files import part_path, parts_of
-from pytest_kebab_eval.store.exports.lines import VERSION, Header, is_header, row_of, write_header, write_row
+from pytest_kebab_eval.store.exports.lines import (
+    VERSION,
+    Header,
+    Row,
+    is_header,
+    row_of,
+    write_header,
+    write_row,
+)
 from pytest_kebab_eval.store.moving import read_stored
 from pytest_kebab_eval.text import printable, shown_path
 from pytest_kebab_eval.text.masking import mask_config
@@ -31,7 +40,9 @@ def export_run(db: Address, run_id: str, path: Path, parts: int = 1) -> list[Pat
     What looks like a secret in its configuration is masked. A file that is there and is no export stays.
     """
     if not is_export(path):
-        raise InputError(f"{shown_path(path)} must end in .jsonl or .jsonl.gz")
+        raise InputError(f"{shown_path(path)} must end in .jsonl, .jsonl.gz or .parquet")
+    if _is_parquet(path):
+        parquet.pyarrow()  # or an error, before anything is read
     files = [part_path(path, number, parts) for number in range(1, parts + 1)]
     _check_free(path, files)
     with backend_of(db).read() as tables:
@@ -65,12 +76,18 @@ def _check_free(path: Path, files: list[Path]) -> None:
         )
 
 
+def _is_parquet(path: Path) -> bool:
+    return path.name.lower().endswith(parquet.ENDING)
+
+
 def _begins_as_export(file: Path) -> bool:
     try:
+        if _is_parquet(file):
+            return parquet.ParquetPart(file).header is not None
         with file.open("rb") as raw:
             opened = gzip.GzipFile(fileobj=raw) if file.name.lower().endswith(".gz") else raw
             return is_header(opened.read(100))
-    except (OSError, EOFError):
+    except (OSError, EOFError, DatabaseError):
         return False
 
 
@@ -84,20 +101,25 @@ def _write(run: StoredRun, files: list[Path], count: int) -> None:
             first = next(rows, None)
             start = "" if number == 1 or first is None else first[0]
             header = Header(VERSION, row_of(run), size, number, len(files), start)
-            _write_part(out, header, islice(chain([first] if first else (), rows), size))
+            _write_part(file, out, header, islice(chain([first] if first else (), rows), size))
 
 
-def _write_part(out: IO[bytes], header: Header, rows: Iterable[tuple[str, bytes]]) -> None:
+def _write_lines(out: IO[bytes], header: Header, rows: Iterable[Row]) -> int:
     out.write(write_header(header))
     written = 0
-    for query_id, result_json in rows:
+    for written, (query_id, result_json) in enumerate(rows, start=1):  # noqa: B007
         out.write(write_row(query_id, result_json))
-        written += 1
+    return written
+
+
+def _write_part(file: Path, out: IO[bytes], header: Header, rows: Iterable[Row]) -> None:
+    write = parquet.write_part if _is_parquet(file) else _write_lines
+    written = write(out, header, rows)
     if written != header.results:
         raise DatabaseError(f"{written} of {header.results} results could be read; the run has changed")
 
 
-def _in_order(run: StoredRun, rows: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+def _in_order(run: StoredRun, rows: Iterable[tuple[str, bytes]]) -> Iterator[Row]:
     """The rows, which a store gives by the bytes of their ids, unless its table has no primary key."""
     last: str | None = None
     for query_id, result_json in rows:
@@ -107,7 +129,7 @@ def _in_order(run: StoredRun, rows: Iterable[tuple[str, bytes]]) -> Iterator[tup
                 " its table has no primary key (run_id, query_id)"
             )
         last = query_id
-        yield query_id, result_json
+        yield Row(query_id, result_json)
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def test_a_committed_baseline_gates_with_pytest(project: Project) -> None:
     ("args", "message"),
     [
         (("nobody", "x.jsonl"), "nobody"),
-        (("A", "x.sqlite"), "x.sqlite must end in .jsonl or .jsonl.gz"),
+        (("A", "x.sqlite"), "x.sqlite must end in .jsonl, .jsonl.gz or .parquet"),
         (("A", "missing/x.jsonl"), "cannot write missing/x.jsonl"),
         (("A", "x.jsonl", "--partitions", "3"), "run 'A' has 2 results, too few for 3 parts"),
         (("A", "x.jsonl", "--partitions", "0"), "--partitions"),

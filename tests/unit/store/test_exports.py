@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 import sqlite3
+import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +23,11 @@ from pytest_kebab_eval.store import IdRange, RunRecorder, open_database, write_a
 from pytest_kebab_eval.store.exports.lines import read_row, write_row
 from pytest_kebab_eval.store.exports.writing import export_run
 from tests.builders import make_database, result
+
+has_pyarrow = importlib.util.find_spec("pyarrow") is not None
+needs_pyarrow = pytest.mark.skipif(
+    not has_pyarrow, reason="pyarrow is not installed: pip install 'pytest-kebab-eval[parquet]'"
+)
 
 ODD = {
     "q1": '{"query_id": "q1", "hits_top_k": []}',
@@ -54,7 +61,10 @@ def odd(tmp_path: Path) -> Path:
     return db
 
 
-@pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.gz", "RUN.JSONL.GZ"])
+NAMES = ["run.jsonl", "run.jsonl.gz", "RUN.JSONL.GZ", pytest.param("run.parquet", marks=needs_pyarrow)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("parts", [1, 3, 10])
 def test_a_run_comes_back_byte_for_byte(tmp_path: Path, odd: Path, name: str, parts: int) -> None:
     path = tmp_path / name
@@ -112,7 +122,7 @@ IDS = ("Z", "a", "b", "é", "日")
     names=st.sets(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), min_size=1, max_size=12),
     bounds=st.tuples(st.text(max_size=2), st.one_of(st.none(), st.text(max_size=2))),
     parts=st.integers(1, 4),
-    ending=st.sampled_from([".jsonl", ".jsonl.gz"]),
+    ending=st.sampled_from([".jsonl", ".jsonl.gz", *([".parquet"] if has_pyarrow else [])]),
 )
 def test_an_export_gives_the_results_that_the_database_gives(
     names: set[str], bounds: tuple[str, str | None], parts: int, ending: str
@@ -268,3 +278,51 @@ def test_an_export_that_is_damaged_is_not_imported_in_part(tmp_path: Path, odd: 
     with pytest.raises(DatabaseError, match="9 of 10 results"):
         import_export(path, tmp_path / "new.sqlite", Named())
     assert not (tmp_path / "new.sqlite").exists()
+
+
+# -- Parquet -------------------------------------------------------------------------------------
+
+
+def test_without_pyarrow_it_is_said_what_to_install(
+    tmp_path: Path, odd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"pip install 'pytest-kebab-eval\[parquet\]'"):
+        export_run(odd, "a", tmp_path / "run.parquet")
+    (tmp_path / "run.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"pip install 'pytest-kebab-eval\[parquet\]'"):
+        read_all(tmp_path / "run.parquet")
+
+
+@needs_pyarrow
+def test_results_of_parquet_are_found_among_groups(tmp_path: Path) -> None:
+    stored = {f"q{number:04}": result(f"c{number}") for number in range(2_500)}
+    db = make_database(tmp_path / "db.sqlite", a=stored)
+    export_run(db, "a", tmp_path / "run.parquet")
+    with open_database(tmp_path / "run.parquet") as exported, open_database(db) as database:
+        assert [*exported.results("a")] == [*database.results("a")]
+        for name in ("q0000", "q0999", "q1000", "q2499", "a", "z", "q1000x"):
+            assert exported.result("a", name) == database.result("a", name)
+
+
+@needs_pyarrow
+def test_parquet_of_something_else_is_no_export(tmp_path: Path, odd: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    path = tmp_path / "run.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"x": [1]}), path)
+    with pytest.raises(DatabaseError, match="this is no exported run: it does not begin as"):
+        read_all(path)
+    with pytest.raises(InputError, match="is there already and is no exported run"):
+        export_run(odd, "a", path)
+    path.write_bytes(b"no Parquet")
+    with pytest.raises(DatabaseError, match=r"cannot read .*run\.parquet: "):
+        read_all(path)
+
+
+@needs_pyarrow
+def test_an_export_in_parquet_is_replaced(tmp_path: Path, odd: Path) -> None:
+    for _ in range(2):
+        export_run(odd, "a", tmp_path / "run.parquet")
+    assert import_export(tmp_path / "run.parquet", tmp_path / "new.sqlite", Named()) == ("a", len(ODD))
