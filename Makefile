@@ -11,7 +11,7 @@ KILLS ?= 300
 FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults docs site sdist compat tools clean
+.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults resume docs site sdist compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -88,6 +88,10 @@ fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, 
 faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that write: KILLS=300 FAILURES=300
 	$(BIN)/python -m fuzzing.faults --kills $(KILLS) --failures $(FAILURES)
 
+resume: KILLS = 100
+resume: $(VENV)/.installed ## kill recorders, and have each go on and end as one that was never killed: KILLS=100
+	$(BIN)/python -m fuzzing.faults --only=recorder --only=--kebab-record --kills $(KILLS) --failures 0
+
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py
 
@@ -131,8 +135,15 @@ $(PROMPTFOO_DIR)/.installed:
 tools: $(TOOLS_VENV)/.installed $(PROMPTFOO_DIR)/.installed ## import files of Ragas, DeepEval, LangSmith, promptfoo, ranx and ir_datasets, as these write them
 	PROMPTFOO='$(CURDIR)/$(PROMPTFOO_DIR)/node_modules/.bin/promptfoo' $(TOOLS_VENV)/bin/python -m pytest -W default -rs tests/unit/importers/test_written_by_tools.py tests/unit/importers/test_rankings.py
 
-compat: $(VENV)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
+DISPLAYS_VENV := build/displays-venv
+$(DISPLAYS_VENV)/.installed: pyproject.toml $(VENV)/.package
+	$(PYTHON) -m venv $(DISPLAYS_VENV)
+	$(PIP) --python $(DISPLAYS_VENV) install --editable . --group dev --group displays
+	@touch $@
+
+compat: $(VENV)/.installed $(DISPLAYS_VENV)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
 	$(BIN)/python -m tests.compat $(PLUGINS)
+	$(DISPLAYS_VENV)/bin/python -m pytest -q tests/integration/plugin/test_failures_in_other_plugins.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*

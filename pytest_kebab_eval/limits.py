@@ -21,6 +21,7 @@ RECORDING_SQL_STEPS = 2_000_000_000  # where a run is recorded, whose size is no
 SQL_STEPS_PER_CHECK = 100_000  # how often they are counted
 MASKED_DEPTH = 50  # levels of a configuration that are searched for secrets; what is deeper is masked whole
 PIPE_READER_S = 10.0  # to wait for somebody to read from a named pipe that is written to
+JOURNAL_SYNC_S = 5.0  # of recording, after which results are made to reach the disk
 ABANDONED_AFTER_S = 3600.0  # since its last change: then a half-written file that nobody has open may go
 IMPORTED_LINE = 1 << 28  # bytes of a line that is imported
 IMPORTED_FILE = 1 << 30  # bytes of a file that is imported as a whole

@@ -18,7 +18,7 @@ from typing import Any
 SUPERUSER = "kebab_super"
 _INSTALLED = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
 _SETTINGS = (
-    *("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=100"),
+    *("fsync=off", "full_page_writes=off", "max_connections=100"),
     *("shared_buffers=64MB", "autovacuum=off", "log_min_messages=fatal", "lc_messages=C"),
 )
 _ACCESS = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
@@ -82,6 +82,11 @@ class PostgresServer:
     def stop(self, mode: str = "immediate") -> None:
         """Stop; `immediate` is as if the machine lost its power."""
         self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "60", "-m", mode, "stop")
+
+    def stop_command(self) -> str:
+        """A command that stops it at once, for a shell."""
+        pid = (self.data / "postmaster.pid").read_text().splitlines()[0]
+        return f"kill -QUIT {pid}; while kill -0 {pid} 2>/dev/null; do sleep 0.1; done"
 
     def remove(self) -> None:
         """Stop, and take everything away."""

@@ -22,7 +22,7 @@ _COLUMNS = ("kills", "failures", *_STATES, "left", "problems")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     given = _parser().parse_args(arguments)
-    names = [given.only] if given.only else [scenario.name for scenario in SCENARIOS]
+    names = given.only or [scenario.name for scenario in SCENARIOS]
     import_all()
     print(f"seed: {given.seed}\n{'command':<16}" + "".join(f"{name:>10}" for name in _COLUMNS), flush=True)
     cases: list[Case] = []
@@ -88,7 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--failures", type=int, default=300)
     parser.add_argument("--seed", type=int, default=random.randrange(2**31))
-    parser.add_argument("--only", choices=[scenario.name for scenario in SCENARIOS], help="one command")
+    names = [scenario.name for scenario in SCENARIOS]
+    parser.add_argument("--only", action="append", choices=names, help="one command (repeatable)")
     parser.add_argument("-v", "--verbose", action="store_true", help="show what the commands printed")
     return parser
 

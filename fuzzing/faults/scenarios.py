@@ -17,6 +17,7 @@ from tests.builders import hit, line, make_database, result, write_golden
 PYTEST = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:xdist", "-s", "-q", "--rootdir=.")
 GATE = ("--kebab-run-a=A", "--kebab-run-b=B")
 QUERIES = 12
+RECORDED = 200
 SITE = HOME / "faults" / "site"
 
 
@@ -107,9 +108,10 @@ def _record() -> int:
     from pytest_kebab_eval import RunRecorder
 
     try:
-        with RunRecorder("kebab.sqlite", run_id="new", commit_hash="c") as run:
-            for number in range(QUERIES):
-                run.record(f"q{number}", hits=["c1", "c2"])
+        with RunRecorder("kebab.sqlite", run_id="new", commit_hash="c", resume=True) as run:
+            for number in range(RECORDED):
+                if not run.has(f"q{number}"):
+                    run.record(f"q{number}", hits=[{"chunk_id": "c1", "text": "long " * number}, "c2"])
     except KebabEvalError as error:
         print(error)
         return 1
@@ -142,6 +144,21 @@ def _import() -> int:
 def _with_old_lock() -> None:
     _project()
     Path("fixtures/golden_queries.lock.json").write_text('{"chunker_version": "v1", "chunks": {}}')
+
+
+# -- propose -------------------------------------------------------------------------------------
+
+
+def _with_log() -> None:
+    _project()
+    rows = [{"id": f"q{n}", "question": f"what is number {n}?"} for n in range(QUERIES)]
+    Path("log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def _propose() -> int:
+    if Path("proposed.yaml").exists():  # as a user would who calls it again
+        Path("proposed.yaml").unlink()
+    return _command("propose", "--from", "log.jsonl", "--run", "B", "--out", "proposed.yaml")
 
 
 # -- site ----------------------------------------------------------------------------------------
@@ -182,9 +199,10 @@ SCENARIOS = (
     Scenario("gate", _with_old_reports, lambda: _pytest(*GATE), (1, 4)),
     Scenario("snapshot", _with_old_snapshot, _update_snapshot, (1, 4)),
     Scenario("recorder", _project, _record, (1,)),
-    Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new"), (1, 4)),
+    Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new", "--kebab-resume"), (1, 4)),
     Scenario("import", _with_files, _import, (1, 2), together=True),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),
+    Scenario("propose", _with_log, _propose, (1, 2)),
     Scenario("site", _with_old_site, _site, (1, 2)),
     Scenario("demo", lambda: None, _demo, (1, 2), in_process=False, between=_build_demo),
 )

@@ -53,6 +53,9 @@ COMMANDS = (
         "golden:lock",
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
     ),
+    Deferred(
+        "propose", "proposing:propose", "Turn a log of questions into golden queries, for a person to review."
+    ),
     Deferred("prune", "moving:prune", "Remove all but the newest runs; one that is tagged stays."),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
@@ -72,8 +75,8 @@ COMMANDS = (
 def main() -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.
 
-    Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME. Data goes to standard
-    output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings;
-    2 for wrong use; 130 or 141 where it was stopped, or its output closed.
+    Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME. Data goes to
+    standard output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or
+    findings; 2 for wrong use; 130 or 141 where it was stopped, or its output closed.
     """
     skip_final_collection("kebab-eval")

@@ -38,14 +38,25 @@ def new_golden_file(path: Path) -> AbstractContextManager[TextIO]:
     return replacing(path, to_error=lambda error: _not_written(path, error))
 
 
-def write_golden(file: TextIO, path: Path, entries: Iterable[Mapping[str, Any]]) -> int:
-    """Write the entries as they come, in the format that the path's ending says; returns how many."""
+def write_golden(
+    file: TextIO,
+    path: Path,
+    entries: Iterable[Mapping[str, Any]],
+    comments: Mapping[str, Iterable[str]] | None = None,
+) -> int:
+    """Write the entries as they come, in the format that the path's ending says; returns how many.
+
+    Comments are by id, each a line without a line break; only YAML has them.
+    """
     layout = _LAYOUTS.get(path.suffix.lower(), _YAML)
     count = 0
     try:
         file.write(layout.start)
         for entry in entries:
-            file.write((layout.between if count else "") + layout.render(_in_order(entry)))
+            remarks = comments.get(entry["id"], ()) if comments and layout is _YAML else ()
+            file.write(layout.between if count else "")
+            file.writelines(f"# {remark}\n" for remark in remarks)
+            file.write(layout.render(_in_order(entry)))
             count += 1
         file.write(layout.end)
         file.flush()

@@ -74,6 +74,12 @@ class Summary(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+class ImportedRun(RunRecorder):
+    """Keeps nothing of an import that fails, since it can be read again; progress is that of its files."""
+
+    keeps_unfinished = False
+
+
 def import_run(
     importer: Importer,
     sources: Mapping[str, Source],
@@ -97,7 +103,9 @@ def import_run(
                 return Summary(*import_export(export, db, Named(run_id, suite, commit_hash)), None)
     if golden_out and run_id and _has_run(db, run_id):
         return _finish(importer, sources, db, run_id, golden_out)
-    recorder = RunRecorder(db, suite=suite or DEFAULT_SUITE, run_id=run_id, commit_hash=commit_hash or "")
+    recorder = ImportedRun(
+        db, suite=suite or DEFAULT_SUITE, run_id=run_id, commit_hash=commit_hash or "", progress=False
+    )
     recorder.commit_hash = (
         commit_hash  # without it, no commit; RunRecorder would take the working directory's
     )

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.report import CompareReport
     from pytest_kebab_eval.golden import GoldenSet
     from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Run
-    from pytest_kebab_eval.plugin.recording import RecordingSession
+    from pytest_kebab_eval.plugin.recording_tests import RecordingTests
     from pytest_kebab_eval.plugin.session import KebabSession
     from pytest_kebab_eval.store import Recording
 
 SESSION = pytest.StashKey["KebabSession"]()
-RECORDING = pytest.StashKey["RecordingSession"]()
+RECORDING = pytest.StashKey["RecordingTests"]()
 _HAS_NUMBERS = tuple(map(int, pytest.__version__.split(".")[:2])) >= (8, 4)
 MARKER = "kebab: a golden query, a gate or the snapshot of pytest-kebab-eval"
 _GOLDEN_ENDINGS = (".yaml", ".yml", ".json", ".jsonl")
@@ -85,6 +85,8 @@ def pytest_configure(config: pytest.Config) -> None:
         _start_recorded_gate(config, sources)
     elif is_recorded:
         _start_recording(config, sources)
+    elif is_given(sources, "resume"):
+        _refuse_resume(sources)
     elif is_judged:
         _start_judging(config, sources)
     if not is_judged and any(_may_be_golden(argument) for argument in config.option.file_or_dir):
@@ -121,12 +123,11 @@ def _start_judging(config: pytest.Config, sources: Sources) -> None:
 
 
 def _start_recording(config: pytest.Config, sources: Sources) -> None:
-    from pytest_kebab_eval.plugin.recording import RecordingSession
+    from pytest_kebab_eval.plugin.recording import start_recording
     from pytest_kebab_eval.plugin.rootdir import check_ini_file
 
     check_ini_file(config)
-    config.stash[RECORDING] = RecordingSession(config, sources)
-    config.pluginmanager.register(config.stash[RECORDING], "kebab-eval-recording")
+    config.stash[RECORDING] = start_recording(config, sources)
 
 
 def _start_recorded_gate(config: pytest.Config, sources: Sources) -> None:
@@ -135,6 +136,12 @@ def _start_recorded_gate(config: pytest.Config, sources: Sources) -> None:
 
     check_ini_file(config)
     config.stash[RECORDING], config.stash[SESSION] = start_recorded_gate(config, sources)
+
+
+def _refuse_resume(sources: Sources) -> None:
+    from pytest_kebab_eval.plugin.recording import refuse_resume_alone
+
+    refuse_resume_alone(sources)
 
 
 def _sources(config: pytest.Config) -> Sources:
@@ -153,7 +160,7 @@ def _sources(config: pytest.Config) -> Sources:
     return Sources(
         on_command_line,
         in_ini,
-        os.environ,
+        getattr(config, "workerinput", {}).get("kebab_environment", os.environ),  # of xdist's controller
         Path(config.invocation_params.dir),
         config.rootpath,
         partial(_ini_source, config),
@@ -297,7 +304,7 @@ def kebab_recorder(pytestconfig: pytest.Config) -> Recording:
 
     With `--kebab-record RUN_ID` it is stored as a run when the session ends; without, it is dropped.
     """
-    session: RecordingSession | None = pytestconfig.stash.get(RECORDING, None)
+    session: RecordingTests | None = pytestconfig.stash.get(RECORDING, None)
     if session is not None:
         return session.recorder
     from pytest_kebab_eval.store import Recording

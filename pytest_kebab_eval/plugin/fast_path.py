@@ -21,7 +21,7 @@ from pytest_kebab_eval.plugin.golden_file import GoldenFile, file_nodeid
 from pytest_kebab_eval.plugin.headings import Headings
 from pytest_kebab_eval.plugin.items import KebabItem, QueryItem
 from pytest_kebab_eval.plugin.light_protocol import LightProtocol
-from pytest_kebab_eval.plugin.plan import HARMLESS, Plan, Shortcut, make_plan, progress_style
+from pytest_kebab_eval.plugin.plan import Plan, Shortcut, make_plan, progress_style
 
 _FAST = (Outcome.PASSED, Outcome.FAILED)
 
@@ -52,7 +52,6 @@ class FastPath:
 
     def prepare(self) -> None:
         """Find out how items can be run."""
-        self._light.leave_out(HARMLESS)
         self._follow(make_plan(self._config))
         self._add_headings()
 
@@ -74,7 +73,8 @@ class FastPath:
 
     def _follow(self, plan: Plan) -> None:
         self._plan = plan
-        self._light.reported = plan.reported
+        if plan.is_light:
+            self._light.prepare(plan.left_out, plan.reported, plan.watched)
 
     def run_items(self, session: pytest.Session) -> bool:
         """Run the items as pytest does, but without calling hooks for those that take the fast path."""

@@ -1,29 +1,32 @@
 """pytest's protocol for an item of the golden file, without pytest's own work around a test function.
 
 Such an item has no fixtures, and nothing is captured, logged or warned of while it runs. What other plugins
-do around it is done, in their order; so are pytest's own setup, call, teardown and report.
+do around it is done, in their order. So are pytest's own setup, call, teardown and report, as far as others
+could see them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import enum
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import pytest
 
-Phase = Literal["setup", "call", "teardown"]
-PHASES: tuple[Phase, ...] = ("setup", "call", "teardown")
-CALL: tuple[Phase, ...] = ("call",)
-_HOOKS = ("setup", "call", "teardown", "makereport", "protocol")
+from pytest_kebab_eval.plugin.direct_reports import Phase, Reported, make_report
+from pytest_kebab_eval.plugin.prepared_hooks import HOOKS, Callers, Chosen, package_of, prepare
+
+_RUNNER = "_pytest.runner"
 _RERAISED = (pytest.exit.Exception, KeyboardInterrupt)
 
 
-class Reported(NamedTuple):
-    """What anybody but pytest's own terminal would see."""
+class Watched(enum.IntEnum):
+    """What plugins that are not known, and conftests, see of an item."""
 
-    phases: tuple[Phase, ...] = PHASES
-    start_and_finish: bool = True
+    NOTHING = 0
+    REPORTS = 1  # and what is there while they are logged
+    CALLS = 2  # of every hook
 
 
 class LightProtocol:
@@ -31,27 +34,49 @@ class LightProtocol:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._hooks: dict[str, Any] = {}
+        self._hooks: Callers = {}
+        self._runner: _ShortRunner | None = None
         self.reported = Reported()
 
-    def leave_out(self, packages: Collection[str]) -> None:
-        """Leave out what plugins of these packages do; but not what makes up pytest's protocol."""
-        for name in _HOOKS:
-            hook = getattr(self._config.hook, f"pytest_runtest_{name}")
-            kept = (__name__,) if name == "protocol" else (__name__, "_pytest.runner")
-            self._hooks[name] = self._config.pluginmanager.subset_hook_caller(
-                hook.name,
-                remove_plugins=[
-                    implementation.plugin
-                    for implementation in hook.get_hookimpls()
-                    if package_of(implementation) in packages
-                    and implementation.function.__module__ not in kept
-                ],
+    def prepare(self, left_out: Collection[str], reported: Reported, watched: Watched) -> None:
+        """Leave out what plugins of these packages do; but not what makes up the protocol."""
+        self.reported = reported
+        self._runner = _ShortRunner(reported) if watched is Watched.NOTHING else None
+        if watched is Watched.CALLS:
+            self._hooks = self._subset_callers(left_out)
+        else:
+            self._hooks = prepare(self._chosen(left_out))
+
+    def _subset_callers(self, left_out: Collection[str]) -> Callers:
+        """Callers that choose with every call, and that tell those who monitor calls."""
+        kept = {chosen.implementation for chosen in self._chosen(left_out)}
+        hooks = [getattr(self._config.hook, name) for name in HOOKS]
+        return {
+            hook.name: self._config.pluginmanager.subset_hook_caller(
+                hook.name, [found.plugin for found in hook.get_hookimpls() if found not in kept]
             )
+            for hook in hooks
+        }
+
+    def _chosen(self, left_out: Collection[str]) -> Iterator[Chosen]:
+        """The implementations that are called, in pluggy's order."""
+        for name in HOOKS:
+            for found in getattr(self._config.hook, name).get_hookimpls():
+                function = self._function(name, found, left_out)
+                if function is not None:
+                    yield Chosen(name, found, function)
+
+    def _function(self, hook_name: str, found: Any, left_out: Collection[str]) -> Callable[..., Any] | None:
+        """What is called for an implementation; None if it is left out."""
+        module: str = found.function.__module__
+        if module == _RUNNER and hook_name != "pytest_runtest_protocol":
+            return getattr(self._runner or found.plugin, hook_name, None)
+        is_kept = module == __name__ or package_of(found) not in left_out
+        return found.function if is_kept else None
 
     def run_in_wrappers(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run an item, with what other plugins do around its protocol."""
-        self._hooks["protocol"](item=item, nextitem=nextitem)
+        self._hooks["pytest_runtest_protocol"](item=item, nextitem=nextitem)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
@@ -71,9 +96,9 @@ class LightProtocol:
         self._run_phase(item, hook, "teardown", nextitem=None if is_over else nextitem)
 
     def _run_phase(self, item: pytest.Item, hook: Any, when: Phase, **more: Any) -> pytest.TestReport:
-        phase = partial(self._hooks[when], item=item, **more)
+        phase = partial(self._hooks[f"pytest_runtest_{when}"], item=item, **more)
         call = pytest.CallInfo.from_call(phase, when=when, reraise=_RERAISED)
-        report: pytest.TestReport = self._hooks["makereport"](item=item, call=call)
+        report: pytest.TestReport = self._hooks["pytest_runtest_makereport"](item=item, call=call)
         if when in self.reported.phases or not report.passed or report.sections:
             hook.pytest_runtest_logreport(report=report)
         if call.excinfo is not None and not isinstance(call.excinfo.value, pytest.skip.Exception):
@@ -81,7 +106,19 @@ class LightProtocol:
         return report
 
 
-def package_of(implementation: Any) -> str:
-    """The package that a hook's implementation is in."""
-    module: str = implementation.function.__module__
-    return module.partition(".")[0]
+class _ShortRunner:
+    """What is needed of pytest's own setup, call, teardown and report, where nobody sees the rest.
+
+    An item has nothing to set up and tear down, and what tests before it have set up stays for the last item.
+    """
+
+    def __init__(self, reported: Reported) -> None:
+        self._phases = reported.phases
+
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        item.runtest()
+
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
+        if call.excinfo is not None:
+            return pytest.TestReport.from_item_and_call(item, call)
+        return make_report(item, self._phases, call)

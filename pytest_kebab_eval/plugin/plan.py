@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_kebab_eval.plugin.light_protocol import CALL, PHASES, Phase, Reported, package_of
+from pytest_kebab_eval.plugin.direct_reports import CALL, PHASES, Phase, Reported
+from pytest_kebab_eval.plugin.idle_plugins import OPTIONS_ON_FAILURE, idle_packages
+from pytest_kebab_eval.plugin.light_protocol import Watched
+from pytest_kebab_eval.plugin.prepared_hooks import is_monitored, package_of
 
 # Hooks that are not called where reports are logged at once.
 _SKIPPED_HOOKS = (
@@ -19,11 +22,22 @@ _SKIPPED_HOOKS = (
 )
 # Packages whose implementations of those do nothing for an item that is not a Python function.
 _OURS = ("_pytest", "pytest_kebab_eval")
-HARMLESS = (*_OURS, "syrupy", "xdist", "_hypothesis_pytestplugin")
-# Packages whose implementations print, log and warn of nothing, so that pytest need not listen.
+HARMLESS = frozenset((*_OURS, "syrupy", "xdist", "_hypothesis_pytestplugin"))
+# Packages whose implementations print, log and warn of nothing, so that pytest need not listen; nor do they
+# look at what pytest's own would set up or leave in the environment.
 _QUIET = ("pytest_cov", "pytest_html", "pytest_randomly", "pytest_rerunfailures", "pytest_timeout")
+# What is called while an item runs, beside the hooks above.
+_WATCHING_HOOKS = (
+    "pytest_runtest_protocol",
+    "pytest_runtest_logstart",
+    "pytest_runtest_logreport",
+    "pytest_runtest_logfinish",
+    "pytest_report_teststatus",
+    "pytest_exception_interact",
+    "pytest_timeout_set_timer",
+    "pytest_timeout_cancel_timer",
+)
 _CLOSING_OPTIONS = ("setupshow", "setuponly", "setupplan", "trace")
-_OPTIONS_ON_FAILURE = ("usepdb", "maxfail", "stepwise")
 # To these packages an item is what its report of the call says; but not to one of pytest's modules.
 _LAST_REPORT_COUNTS = ("_pytest", "syrupy", "pytest_rerunfailures")
 _LISTENERS = ("_pytest.junitxml",)
@@ -46,6 +60,8 @@ class Plan(NamedTuple):
     is_light: bool = False  # by the light protocol, which calls the hooks of other plugins
     fails_directly: bool = False  # whether reports of items that fail are logged at once, too
     reported: Reported = Reported()
+    watched: Watched = Watched.CALLS
+    left_out: frozenset[str] = HARMLESS  # packages
 
     @property
     def reports_calls_only(self) -> bool:
@@ -55,12 +71,15 @@ class Plan(NamedTuple):
 
 def make_plan(config: pytest.Config) -> Plan:
     """The fastest way to run items of which nobody would notice."""
-    foreign = _packages_around_items(config).difference(HARMLESS)
+    watched = _watched(config)
+    left_out = HARMLESS.union(idle_packages(config) if watched is Watched.NOTHING else ())
+    foreign = _packages_around_items(config) - left_out
     closed = any(config.getoption(name, None) for name in _CLOSING_OPTIONS) or _reruns(config)
     if closed or not foreign.issubset(_QUIET) or (foreign and config.getoption("usepdb", False)):
         return Plan()
-    shortcut = Shortcut.LOOP if _may_run_loop(config, foreign) else Shortcut.PROTOCOL
-    return Plan(shortcut, bool(foreign), _fails_unnoticed(config), _reported(config))
+    shortcut = Shortcut.LOOP if _may_run_loop(config, foreign | left_out) else Shortcut.PROTOCOL
+    fails_directly = _fails_unnoticed(config, left_out)
+    return Plan(shortcut, bool(foreign), fails_directly, _reported(config), watched, left_out)
 
 
 def _packages_around_items(config: pytest.Config) -> set[str]:
@@ -70,24 +89,23 @@ def _packages_around_items(config: pytest.Config) -> set[str]:
     return set(map(package_of, [*hooks, *_without_wrappers(protocols)]))
 
 
-def _may_run_loop(config: pytest.Config, foreign: set[str]) -> bool:
+def _may_run_loop(config: pytest.Config, known: Collection[str]) -> bool:
     """Whether only pytest itself runs the items, and the wrappers of each are known."""
     loops = _without_wrappers(config.hook.pytest_runtestloop.get_hookimpls())
     protocols = config.hook.pytest_runtest_protocol.get_hookimpls()
-    return {*map(package_of, loops)}.issubset(_OURS) and {*map(package_of, protocols)}.issubset(
-        {*HARMLESS, *foreign}
-    )
+    return {*map(package_of, loops)}.issubset(_OURS) and {*map(package_of, protocols)}.issubset(known)
 
 
 def _without_wrappers(implementations: Iterable[Any]) -> list[Any]:
     return [hook for hook in implementations if not (hook.hookwrapper or hook.wrapper)]
 
 
-def _fails_unnoticed(config: pytest.Config) -> bool:
+def _fails_unnoticed(config: pytest.Config, left_out: Collection[str]) -> bool:
     """Whether no option and no plugin has something to do when an item fails."""
     hooks = config.hook.pytest_exception_interact.get_hookimpls()
-    noticed = any(hook.function.__module__ not in _INDIFFERENT_TO_FAILURES for hook in hooks)
-    return not noticed and not any(config.getoption(name, None) for name in _OPTIONS_ON_FAILURE)
+    others = [hook for hook in hooks if hook.function.__module__ not in _INDIFFERENT_TO_FAILURES]
+    noticed = any(package_of(hook) in _OURS or package_of(hook) not in left_out for hook in others)
+    return not noticed and not any(config.getoption(name, None) for name in OPTIONS_ON_FAILURE)
 
 
 def _reruns(config: pytest.Config) -> bool:
@@ -113,6 +131,15 @@ def _starts_unnoticed(config: pytest.Config) -> bool:
 def _logs_live(config: pytest.Config) -> bool:
     has_plugin = config.pluginmanager.hasplugin("logging-plugin")
     return has_plugin and bool(config.getoption("log_cli_level", None) or config.getini("log_cli"))
+
+
+def _watched(config: pytest.Config) -> Watched:
+    """What others than the known plugins see."""
+    if is_monitored(config.pluginmanager):
+        return Watched.CALLS
+    hooks = [getattr(config.hook, name, None) for name in (*_SKIPPED_HOOKS, *_WATCHING_HOOKS)]
+    packages = {package_of(found) for hook in hooks if hook is not None for found in hook.get_hookimpls()}
+    return Watched.NOTHING if packages.issubset(HARMLESS.union(_QUIET)) else Watched.REPORTS
 
 
 def _reported_phases(config: pytest.Config) -> tuple[Phase, ...]:

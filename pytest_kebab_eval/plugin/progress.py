@@ -20,7 +20,6 @@ class SessionProgress:
         self._planned: set[str] = set()  # node ids
         self._finished: set[str] = set()
         self._not_collected = 0
-        self._lost_workers = 0
         self._stopped_by: BaseException | None = None
 
     # -- hooks -----------------------------------------------------------------------------------
@@ -51,18 +50,14 @@ class SessionProgress:
         """Only these are to run."""
         self._planned = {item.nodeid for item in items}
 
-    def lose_worker(self) -> None:
-        """A worker of xdist died, and with it what it knew."""
-        self._lost_workers += 1
+    def finish(self, nodeid: str) -> None:
+        """A test is over, though its worker of xdist died in it."""
+        self._finished.add(nodeid)
 
     # -- what became of the session ---------------------------------------------------------------
 
     def what_is_missing(self, session: pytest.Session, exitstatus: int) -> str:
         """Why the session is not whole; empty if it is."""
-        if self._lost_workers:
-            return (
-                f"{counted(self._lost_workers, 'worker')} of xdist died, with what the tests there recorded"
-            )
         if self._not_collected:
             return f"{counted(self._not_collected, 'test file')} could not be collected"
         not_run = len(self._planned - self._finished)

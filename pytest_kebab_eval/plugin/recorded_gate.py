@@ -22,7 +22,8 @@ from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation, custom_met
 from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
 from pytest_kebab_eval.plugin.golden_file import GoldenFile
 from pytest_kebab_eval.plugin.items import KebabItem
-from pytest_kebab_eval.plugin.recording import RecordingSession
+from pytest_kebab_eval.plugin.recording import RecordingSession, start_recording
+from pytest_kebab_eval.plugin.recording_tests import RecordingTests, RecordingWorker
 from pytest_kebab_eval.plugin.selection import Selection
 from pytest_kebab_eval.plugin.session import (
     KebabSession,
@@ -39,16 +40,16 @@ WORKER_KEY = "kebab_recorded_gate"
 JUDGING_FIXTURE, RECORDING_FIXTURE = "_kebab", "kebab_recorder"
 
 
-def start_recorded_gate(config: pytest.Config, sources: Sources) -> tuple[RecordingSession, KebabSession]:
+def start_recorded_gate(config: pytest.Config, sources: Sources) -> tuple[RecordingTests, KebabSession]:
     """Register what such a session consists of; on a worker of xdist, only what records."""
-    recording = RecordingSession(config, sources, is_judged=True)
+    recording = start_recording(config, sources, is_judged=True)
     with usage_errors():
         settings = resolve(sources)
-    register = config.pluginmanager.register
-    register(recording, "kebab-eval-recording")
-    if hasattr(config, "workerinput"):
+    if isinstance(recording, RecordingWorker):
         return recording, _start_worker(config, settings)
+    register = config.pluginmanager.register
     source = RecordedEvaluation(config, settings)
+    recording.use_golden(source.load_golden)
     session = RecordedSession(config, settings, source, recording)
     register(session, "kebab-eval-session")
     session.selection = register_selection(session)
@@ -165,7 +166,6 @@ class RecordedSession(KebabSession):
         """Run the tests that record, and then what judges, as if it were one loop."""
         if not will_run_items(session):
             return (yield)
-        self._recording.take_golden(self.load_golden())
         if self._has_workers():
             self._collect_here(session)
         items = sorted(session.items, key=stage)
@@ -279,7 +279,7 @@ class ExpectedEvaluation:
         fail_early(self._settings, "run this test without -n, or in a session of its own")
 
 
-class RecordingWorker:
+class CollectingWorker:
     """The plugin that collects the golden file, where it is named, and leaves its items to the controller."""
 
     def __init__(self, session: KebabSession) -> None:
@@ -298,5 +298,5 @@ class RecordingWorker:
 def _start_worker(config: pytest.Config, settings: Settings) -> KebabSession:
     payload = msgspec.json.decode(getattr(config, "workerinput")[WORKER_KEY], type=RecordingPayload)  # noqa: B009
     session = KebabSession(config, settings, ExpectedEvaluation(settings, payload))
-    config.pluginmanager.register(RecordingWorker(session), "kebab-eval-session")
+    config.pluginmanager.register(CollectingWorker(session), "kebab-eval-session")
     return session

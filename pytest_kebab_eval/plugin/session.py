@@ -25,6 +25,7 @@ from pytest_kebab_eval.plugin.failures import FailureReports
 from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
 from pytest_kebab_eval.plugin.golden_file import GoldenFile
 from pytest_kebab_eval.plugin.items import QueryItem
+from pytest_kebab_eval.plugin.parcels import send_environment
 from pytest_kebab_eval.plugin.selection import WORKER_KEY, LeftOut, Selection
 from pytest_kebab_eval.plugin.snapshot import has_syrupy, is_snapshot_compared
 from pytest_kebab_eval.plugin.terminal import TerminalSummary, failed_names
@@ -178,6 +179,7 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Send the evaluation to a worker that is starting."""
         self._source.send_to_worker(node)
+        send_environment(node)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

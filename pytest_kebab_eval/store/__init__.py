@@ -13,8 +13,9 @@ from pytest_kebab_eval.store.aggregates import write_aggregates
 from pytest_kebab_eval.store.backend import IdRange, Made
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import Database, open_database
+from pytest_kebab_eval.store.new_run_names import new_run_id
 from pytest_kebab_eval.store.new_runs import check_recordable, is_there, make_tables, remove_run, write_run
-from pytest_kebab_eval.store.recorder import Recording, RunRecorder, new_run_id
+from pytest_kebab_eval.store.recorder import Recording, RunRecorder
 from pytest_kebab_eval.store.run_names import find_run, in_order
 
 __all__ = [

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import datetime
-import os
-import re
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import PurePath
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
 
-from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.errors import DatabaseError, InputError, KebabEvalError
 from pytest_kebab_eval.files import temporary_file
-from pytest_kebab_eval.model import Run, Unreadable
-from pytest_kebab_eval.store.address import Address, to_address
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+from pytest_kebab_eval.model import QueryResult, Run, Unreadable
+from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.backend import backend_of
+from pytest_kebab_eval.store.database import open_database
 from pytest_kebab_eval.store.hits import HitLike
+from pytest_kebab_eval.store.journal import Head, Journal, config_change, journal_path, open_journal
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
+from pytest_kebab_eval.store.new_run_names import check_names, current_commit, new_run_id
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
 from pytest_kebab_eval.store.plain import id_text
 from pytest_kebab_eval.store.results import decode_result, encode_json, error_text, in_words, to_stored
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.store.row_file import RowFile, file_errors
+from pytest_kebab_eval.text import brief, printable, safe_lines
 from pytest_kebab_eval.text.masking import mask_config, mask_text
+from pytest_kebab_eval.text.progress import Progress
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+PROGRESS_DELAY_S = 2.0
 
 
 class Recording:
@@ -39,6 +45,7 @@ class Recording:
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
         self.rows: list[tuple[str, bytes]] = []
+        self._ids: set[str] = set()
         self._mask: Sequence[str] | None = ()
         self._documents: dict[str, Any] = {}  # by chunk id, where the chunks are known
 
@@ -62,11 +69,16 @@ class Recording:
         """Record a `result_json` as it is; an `InputError` if it could not be read back."""
         result = decode_result(query_id, result_json)
         reason = result.reason if isinstance(result, Unreadable) else _not_utf8(result_json)
-        if reason:
+        if reason or isinstance(result, Unreadable):
             raise InputError(f"query '{printable(query_id)}' cannot be recorded: {in_words(reason)}")
-        self._keep(query_id, result_json)
+        self._keep(query_id, result, result_json)
 
-    def _keep(self, query_id: str, result_json: bytes) -> None:
+    def has(self, query_id: str | int | UUID | PurePath) -> bool:
+        """Whether the query has a result already."""
+        return id_text(query_id, "the id of a query") in self._ids
+
+    def _keep(self, query_id: str, result: QueryResult, result_json: bytes) -> None:  # noqa: ARG002  counted below
+        self._ids.add(query_id)
         self.rows.append((query_id, result_json))
 
     def _without_secrets(self, error: str | BaseException | None) -> str | BaseException | None:
@@ -87,7 +99,16 @@ class RunRecorder(Recording):
     Haystack or Elasticsearch, best first; or a mapping of scores by id. `chunks` are those of the index.
     What looks like a secret in the configuration is stored as `***`, and so is what the patterns of `mask`
     match; with `mask=False` it is stored as it is.
+
+    Until the run is stored, its results are kept in a file beside the database (for PostgreSQL, in the
+    working directory). If the process is killed, or
+    the block raises, `resume=True` goes on with them, and `run.has(query_id)` says which queries are there;
+    it refuses if suite, configuration or golden file have changed. `golden`, a file or what was loaded of it,
+    also says how many queries there will be. `progress` is shown on a terminal: from the start (True), if the
+    recording takes a while (None), or never (False).
     """
+
+    keeps_unfinished = True  # False: nothing is left of a run that is not stored
 
     def __init__(
         self,
@@ -97,46 +118,185 @@ class RunRecorder(Recording):
         run_id: str | None = None,
         commit_hash: str | None = None,
         chunks: Iterable[Mapping[str, Any]] | None = None,
+        resume: bool = False,
         *,
         mask: bool | Sequence[str] = True,
+        golden: GoldenSet | str | Path | None = None,
+        progress: bool | None = None,
     ) -> None:
         super().__init__()
         self.db = to_address(db)
         self.suite = suite
         self.config = dict(config or {})
         self._mask = _patterns(mask)
+        if resume and run_id is None:
+            raise InputError("resume=True needs the run_id of the run to go on with")
         self.run_id = new_run_id() if run_id is None else run_id
-        _check_names(self.run_id, suite)
-        self.commit_hash = commit_hash if commit_hash is not None else _current_commit()
+        check_names(self.run_id, suite)
+        self._given_commit = commit_hash
+        self.commit_hash = commit_hash if commit_hash is not None else current_commit()
         self._chunks = None if chunks is None else to_chunk_rows(chunks)
         self._documents = {
             row.chunk_id: {"doc_id": row.doc_id, "doc_path": row.path} for row in self._chunks or ()
         }
+        self._resume = resume
+        self._golden = load_golden_set(golden) if isinstance(golden, (str, Path)) else golden
+        self._shows_progress = progress
         self.is_stored = False
-        self._spool: _Spool | None = None
-        self._ids: set[str] = set()
+        self._rows: RowFile | None = None
+        self._updated_config = b"{}"
+        self._progress: Progress | None = None
 
     def __enter__(self) -> Self:
-        check_recordable(self.db, self.run_id, with_chunks=self._chunks is not None)
-        self._spool = _Spool()
+        self.open()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        spool, self._spool = self._spool, None
-        if spool is not None:
+        if error is None:
+            self.store()
+            return
+        if self.kept and hasattr(error, "add_note"):  # Python 3.11
+            error.add_note(safe_lines(f"kebab-eval: run {self.run_id} is not stored; {self.kept}"))
+        self.close()
+
+    # -- what the with block does, one by one ------------------------------------------------------
+
+    def open(self) -> None:
+        """Start to record, or go on; an `InputError` if the run could not be stored in the end."""
+        self.is_stored = False
+        if self._resume and journal_path(self.db, self.run_id).exists() and self._has_run():
+            self._rows = self._open_stored()
+        else:
+            check_recordable(self.db, self.run_id, with_chunks=self._chunks is not None)
+            self._rows = self._open_journal() if self.keeps_unfinished else _open_temporary()
+        if self._shows_progress is not False:
+            total = len(self._golden.queries) if self._golden else None
+            delay = 0.0 if self._shows_progress else PROGRESS_DELAY_S
+            label = f"recording {self.run_id}"
+            self._progress = Progress(label, total, done=len(self._rows), delay_s=delay)
+
+    def store(self) -> None:
+        """Store the run, and remove what was kept of it; an error keeps it."""
+        rows = self._opened()
+        try:
+            self._check_recorded()
+            if not self.is_stored:
+                write_run(self.db, self._run(), rows, self._chunks)
+            self.is_stored = True
+        except KebabEvalError as error:
+            raise type(error)(f"{error}; {self.kept}" if self.kept else str(error)) from None
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Stop recording; what is recorded is kept for `resume=True`, unless the run is stored."""
+        rows, self._rows = self._rows, None
+        progress, self._progress = self._progress, None
+        if progress is not None:
+            progress.close()
+        if rows is not None:
+            if self.is_stored or not len(rows):
+                rows.remove()
+            rows.close()
+
+    # -- the journal -------------------------------------------------------------------------------
+
+    def has(self, query_id: str | int | UUID | PurePath) -> bool:
+        """Whether the query has a result already."""
+        return self._rows is not None and id_text(query_id, "the id of a query") in self._rows
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The queries that have a result."""
+        return self._rows.ids() if self._rows is not None else ()
+
+    @property
+    def kept(self) -> str:
+        """Where the results are that are kept, in words; empty if none are."""
+        return self._rows.kept if isinstance(self._rows, Journal) else ""
+
+    def update_config(self, config: Mapping[str, Any]) -> None:
+        """Take over a configuration that is found out while recording.
+
+        An `InputError` if it says otherwise than the recording that is resumed.
+        """
+        encoded = encode_json("config", config)
+        if encoded == self._updated_config:
+            return
+        self.config = {**self.config, **config}
+        rows = self._opened()
+        if isinstance(rows, Journal):
+            stored = self._stored_config()
+            changed = config_change(rows.config, {key: stored.get(key) for key in rows.config})
+            if changed:
+                raise InputError(f"run '{printable(self.run_id)}' cannot go on: {changed}; {self.kept}")
+            rows.add_config({**rows.config, **stored})
+        self._updated_config = encoded
+
+    def mark_for_repeat(self, query_id: str) -> None:
+        """Have the query recorded again, should the run be resumed; stored now, it has its result."""
+        if isinstance(self._rows, Journal) and query_id in self._rows:
+            self._rows.mark_for_repeat(query_id)
+
+    def forget(self, query_id: str) -> None:
+        """Drop the result of a query, which is to be recorded again."""
+        self.mark_for_repeat(query_id)
+        self._opened().drop(query_id)
+
+    def _open_journal(self) -> Journal:
+        path = journal_path(self.db, self.run_id)
+        journal = open_journal(path, self._head(), resume=self._resume, like=files_of(self.db))
+        if journal.head and len(journal):
             try:
-                if kind is None:
-                    self._check_recorded()
-                    write_run(self.db, self._run(), spool, self._chunks)
-                    self.is_stored = True
-            finally:
-                spool.close()
+                self._take_commit(journal.head)
+            except InputError:
+                journal.close()
+                raise
+            self.config = {**journal.config, **self.config}
+        return journal
+
+    def _head(self) -> Head:
+        golden = self._golden.fingerprint if self._golden else None
+        store = "" if files_of(self.db) else shown_address(self.db)
+        return Head(self.run_id, self.suite, store, self._stored_config(), golden, self.commit_hash)
+
+    def _take_commit(self, head: Head) -> None:
+        """The run has the commit with which it was begun; one that was given must be the same."""
+        if self._given_commit is not None and self._given_commit != head.commit_hash:
+            raise InputError(
+                f"run '{printable(self.run_id)}' was begun with commit {printable(str(head.commit_hash))},"
+                f" and cannot go on with {printable(self._given_commit)}"
+            )
+        self.commit_hash = head.commit_hash
+
+    # -- a process that was killed after the run was stored ----------------------------------------
+
+    def _has_run(self) -> bool:
+        """Whether the run is there; of a database that cannot be read, `check_recordable` says why."""
+        with suppress(DatabaseError), open_database(self.db) as database:
+            return any(run.run_id == self.run_id for run in database.runs())
+        return False
+
+    def _open_stored(self) -> Journal:
+        """What was kept of a run that is stored; an `InputError` if it is another run."""
+        journal = self._open_journal()
+        with open_database(self.db) as database:
+            self.is_stored = all(
+                database.result(self.run_id, query_id) == decode_result(query_id, data)
+                for query_id, data in journal
+            )
+        if not self.is_stored:
+            journal.close()
+            check_recordable(self.db, self.run_id)  # which says that the run is there
+        return journal
+
+    # -- storing -----------------------------------------------------------------------------------
 
     def _check_recorded(self) -> None:
         """A run without results would pass for one in which there was nothing to lose."""
-        if not self._ids:
+        if not len(self._opened()):
             raise InputError(f"run {printable(self.run_id)} is not stored: nothing was recorded in it")
 
     def _run(self) -> Run:
@@ -154,65 +314,28 @@ class RunRecorder(Recording):
         config: dict[str, Any] = msgspec.json.decode(encode_json("config", self.config))
         return config if self._mask is None else mask_config(config, self._mask, ["chunker_version"]).config
 
-    def _keep(self, query_id: str, result_json: bytes) -> None:
-        if self._spool is None:
+    def _opened(self) -> RowFile:
+        if self._rows is None:
             raise InputError("a RunRecorder records inside its with block")
-        if query_id in self._ids:
-            raise InputError(
-                f"query '{printable(query_id)}' is recorded twice in run {printable(self.run_id)}"
-            )
+        return self._rows
+
+    def _keep(self, query_id: str, result: QueryResult, result_json: bytes) -> None:
+        rows = self._opened()
+        name = printable(query_id)
+        if query_id in rows:
+            raise InputError(f"query '{name}' is recorded twice in run {printable(self.run_id)}")
+        if self.is_stored:
+            raise InputError(f"run {printable(self.run_id)} is stored already, without query '{name}'")
         backend_of(self.db).check_text(query_id, "the query id")
-        self._ids.add(query_id)
-        self._spool.add(query_id, result_json)
+        rows.add(query_id, result_json)
+        if self._progress is not None:
+            self._progress.advance(errors=result.error is not None)
 
 
-class _Spool:
-    """Rows in a temporary file without a name, which disappears with the process, however it ends."""
-
-    def __init__(self) -> None:
-        with _temporary_file_errors():
-            self._file = temporary_file()
-
-    def add(self, query_id: str, result_json: bytes) -> None:
-        name = query_id.encode("utf-8")
-        with _temporary_file_errors():
-            self._file.write(b"%d %d\n" % (len(name), len(result_json)) + name + result_json)
-
-    def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        with _temporary_file_errors():
-            self._file.seek(0)
-        while header := self._file.readline():
-            name_length, length = map(int, header.split())
-            yield self._file.read(name_length).decode("utf-8"), self._file.read(length)
-
-    def close(self) -> None:
-        with suppress(OSError):  # what is still to be written is not needed any more
-            self._file.close()
-
-
-@contextmanager
-def _temporary_file_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(f"the run was not recorded: {error.strerror or error}") from None
-
-
-def new_run_id() -> str:
-    """`run_` and a UUID of version 7, so that ids sort by time."""
-    milliseconds = time.time_ns() // 1_000_000
-    noise = int.from_bytes(os.urandom(10), "big")
-    high = (milliseconds << 16) | 0x7000 | (noise >> 68)  # the time, the version, 12 bits of noise
-    low = (0b10 << 62) | (noise & ((1 << 62) - 1))  # the variant, 62 bits of noise
-    return f"run_{high:016x}{low:016x}"
-
-
-def _check_names(run_id: str, suite: str) -> None:
-    for name, text in (("run id", run_id), ("suite", suite)):
-        if not isinstance(text, str) or not text.strip() or not _is_unicode(text):
-            raise InputError(f"{brief(repr(text), 60)} is no {name}")
-    if re.fullmatch(r"latest(~\d+)?|commit:.*", run_id):
-        raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
+def _open_temporary() -> RowFile:
+    """A file that disappears with the process, however it ends."""
+    with file_errors():
+        return RowFile(temporary_file(buffering=0))
 
 
 def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
@@ -224,14 +347,6 @@ def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
     return tuple(mask)
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _not_utf8(data: bytes) -> str:
     """Where the bytes are not UTF-8, also in fields that nobody reads; empty if they are."""
     try:
@@ -239,20 +354,3 @@ def _not_utf8(data: bytes) -> str:
     except UnicodeDecodeError as error:
         return f"it is not UTF-8 at byte {error.start}"
     return ""
-
-
-def _current_commit() -> str | None:
-    """The commit of the working directory, if it is in a git repository."""
-    import subprocess
-
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"],  # noqa: S607
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found.stdout.strip() or None if found.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""`kill -9` while a run is recorded or imported: the run is there whole or not at all."""
+"""`kill -9` while a run is recorded or imported: it is there whole or not at all, and can go on."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ RECORD = """
 import sys
 from pytest_kebab_eval import RunRecorder
 
-with RunRecorder(sys.argv[1], run_id="new", commit_hash="c") as run:
+with RunRecorder(sys.argv[1], run_id="new", commit_hash="c", resume=True) as run:
     for number in range(10_000):
+        if run.has(f"q{number}"):
+            continue
         run.record(f"q{number}", hits=[f"c{rank}" for rank in range(8)])
         if number == 5_000 and "wait" in sys.argv:
             print("halfway", flush=True)
@@ -108,6 +110,10 @@ def counts(db: Path) -> tuple[int, int, int]:
         return count("eval_runs", "new"), count(results, "new"), count(results, "old")
 
 
+def files(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
 NOTHING_NEW, ALL_NEW = (0, 0, 1), (1, QUERIES, 1)
 
 
@@ -118,17 +124,18 @@ def test_killed_while_recording_nothing_of_the_run_is_there(db: Path) -> None:
     assert process.stdout.readline() == b"halfway\n"
     kill(process)
     assert db.read_bytes() == before
-    assert [path.name for path in db.parent.iterdir()] == ["eval.sqlite"]  # nor is anything left beside it
+    assert files(db.parent) == ["eval.sqlite", "eval.sqlite.new.unfinished"]
     subprocess.run(recording(db), check=True, capture_output=True)
     assert counts(db) == ALL_NEW
+    assert files(db.parent) == ["eval.sqlite"]
 
 
-def test_killed_while_recording_into_a_new_file_there_is_no_file(tmp_path: Path) -> None:
+def test_killed_while_recording_into_a_new_file_there_is_no_database(tmp_path: Path) -> None:
     process = start(recording(tmp_path / "new.sqlite", "wait"))
     assert process.stdout
     assert process.stdout.readline() == b"halfway\n"
     kill(process)
-    assert list(tmp_path.iterdir()) == []
+    assert files(tmp_path) == ["new.sqlite.new.unfinished"]
 
 
 def test_killed_while_importing_nothing_of_the_run_is_there(db: Path, results: Path) -> None:

@@ -130,8 +130,8 @@ def is_lost(error: Exception) -> bool:
 def reason(error: Exception) -> str:
     """Why PostgreSQL gave up, in words where its own do not tell."""
     state, text = _state(error), _text(error)
-    if is_lost(error) and "connect" not in text:
-        return f"the connection was lost ({text})"
+    if is_lost(error):
+        return f"the connection was lost ({text}); try again when the server can be reached"
     if state == _DENIED:
         return f"{text}; see docs/postgres.md for what a role must be granted"
     if state in (_NO_COLUMN, _NO_TABLE):

@@ -168,6 +168,8 @@ def _store_errors(address: PostgresAddress, run_id: str) -> Iterator[None]:
     """Turn errors of PostgreSQL into a `StoreError`."""
     try:
         yield
+    except DatabaseError as error:
+        raise StoreError(f"the run was not recorded: {error}") from None
     except postgres_errors() as error:
         if getattr(error, "sqlstate", None) == TAKEN and "eval_runs" in str(error):
             raise _taken(address, run_id) from None

@@ -136,6 +136,16 @@ def test_trends_have_every_metric_that_changed_with_its_commits(project: Project
     assert "c · 2026-02-04 · 040404040404: 0.5000" in html
 
 
+@pytest.mark.parametrize(("newest", "effect"), [(LOST, "lost"), (FOUND, "better")])
+def test_both_pages_of_a_suite_show_whether_a_regression_is_open(
+    project: Project, newest: dict[str, Json], effect: str
+) -> None:
+    add_run(project, "newest", newest, 9)
+    call("site", "site")
+    for name in ("index", "trends"):
+        assert f'<header class="page {effect}">' in page(project, f"{SUITE}/{name}.html")
+
+
 def test_runs_are_grouped_by_suite_and_compared_within_it(project: Project) -> None:
     add_run(project, "d1", FOUND, 5, suite="docs")
     add_run(project, "d2", LOST, 6, suite="docs")

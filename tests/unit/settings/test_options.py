@@ -9,7 +9,8 @@ import pytest
 from pytest_kebab_eval.settings import BY_NAME, OPTIONS, Option, Settings
 
 EACH_OPTION = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-NOT_IN_SETTINGS = {"db", "record"}  # `db` is the default of `db_a` and `db_b`; a recording has no `Settings`
+# `db` is the default of `db_a` and `db_b`; a recording has no `Settings`.
+NOT_IN_SETTINGS = {"db", "record", "resume"}
 
 
 def test_every_option_is_a_setting_of_that_name() -> None:

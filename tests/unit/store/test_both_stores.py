@@ -44,6 +44,12 @@ ODD_IDS = [
 ]  # by their bytes
 
 
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of an unfinished run may go into the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
 # -- runs ----------------------------------------------------------------------------------------
 
 
@@ -317,7 +323,9 @@ def test_a_run_id_that_is_taken_is_refused_before_the_work_is_done(store: Store)
 
 def test_of_two_recorders_of_one_id_one_is_refused_and_the_other_whole(store: Store) -> None:
     with ExitStack() as stack:
-        slow = stack.enter_context(RunRecorder(store.db, run_id="r"))
+        slow = RunRecorder(store.db, run_id="r")
+        slow.keeps_unfinished = False  # which would refuse the other one at its start
+        stack.enter_context(slow)
         slow.record("q2", ["c2"])
         record(store)
         with pytest.raises(InputError, match="has a run 'r' already"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,11 @@ def record(db: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["short", "long" * 10_000])
-def test_a_temporary_file_that_cannot_be_written_is_a_store_error(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_file_beside_the_database_that_cannot_be_written_is_a_store_error(
+    text: str, tmp_path: Path
 ) -> None:
     db = make_database(tmp_path / "eval.sqlite", old={"q1": result("c1")})
     before = dump(db)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     injector = Injector(tmp_path, Fault("write", 1, error=errno.ENOSPC, lasting=True))
     injector.install()
     try:

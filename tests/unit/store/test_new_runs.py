@@ -19,14 +19,22 @@ from tests.unit.store.recording import record_one, rows
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_goes_wrong_inside_leaves_no_file(tmp_path: Path, db: Path, error: type[BaseException]) -> None:
+def test_what_goes_wrong_inside_leaves_no_database(
+    tmp_path: Path, db: Path, error: type[BaseException]
+) -> None:
     def record() -> None:
-        with RunRecorder(db) as run:
+        with RunRecorder(db, run_id="r") as run:
             run.record("q1", ["c1"])
             raise error
 
     with pytest.raises(error):
         record()
+    assert [path.name for path in tmp_path.iterdir()] == [f"{db.name}.r.unfinished"]
+
+
+def test_what_goes_wrong_before_anything_is_recorded_leaves_no_file(tmp_path: Path, db: Path) -> None:
+    with pytest.raises(InputError, match="give an id"), RunRecorder(db) as run:
+        run.record("q1", [0.5])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -166,7 +174,7 @@ def test_a_file_that_is_read_only_is_refused_before_any_work(
 def test_a_run_that_is_there_is_refused_before_any_work(db: Path) -> None:
     make_database(db, r={"q1": result("c1")})
     before = db.read_bytes()
-    with pytest.raises(InputError, match="has a run 'r' already"), RunRecorder(db, run_id="r"):
+    with pytest.raises(InputError, match=r"has a run 'r' already"), RunRecorder(db, run_id="r"):
         pytest.fail("the block was entered")
     assert db.read_bytes() == before
 
@@ -175,9 +183,9 @@ def test_a_run_that_came_while_recording_is_not_overwritten(db: Path) -> None:
     def record_late() -> None:
         with RunRecorder(db, run_id="r") as run:
             run.record("q1", ["late"])
-            record_one(db, ["early"])
+            make_database(db, r={"q1": result("early")})
 
-    with pytest.raises(InputError, match="has a run 'r' already"):
+    with pytest.raises(InputError, match=r"has a run 'r' already.*; the 1 result so far"):
         record_late()
     ((text,),) = rows(db, "SELECT result_json FROM eval_query_results")
     assert json.loads(text)["hits_top_k"][0]["chunk_id"] == "early"
@@ -187,7 +195,7 @@ def test_a_recorder_may_not_record_the_same_run_again(db: Path) -> None:
     run = RunRecorder(db, run_id="r")
     with run:
         run.record("q1", ["c1"])
-    with pytest.raises(InputError, match="has a run 'r' already"), run:
+    with pytest.raises(InputError, match=r"has a run 'r' already"), run:
         pytest.fail("the block was entered")
 
 

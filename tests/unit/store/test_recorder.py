@@ -15,7 +15,6 @@ import pytest
 from pytest_kebab_eval import (
     InputError,
     RunRecorder,
-    StoreError,
     compare_runs,
     compute_aggregate,
     load_golden_set,
@@ -271,33 +270,3 @@ def test_latest_is_the_run_that_was_recorded_last(tmp_path: Path, db: Path) -> N
             run.record("q1", [found])
     assert compute_aggregate("latest", db=db, golden=golden).mrr == 1.0
     assert compute_aggregate("latest~1", db=db, golden=golden).mrr == 0.0
-
-
-# -- temporary files -------------------------------------------------------------------------------
-
-
-def test_a_recorder_without_a_place_for_temporary_files_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
-    message = r"the run was not recorded: no temporary file can be made in /nowhere \(.*\); set TMPDIR"
-    with pytest.raises(StoreError, match=message), RunRecorder(tmp_path / "new.sqlite"):
-        pass
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("count", [1, 5_000])
-def test_a_recorder_whose_temporary_files_are_full_stores_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
-    monkeypatch.setattr("tempfile.TemporaryFile", lambda: Path("/dev/full").open("w+b"))  # noqa: SIM115
-
-    def record() -> None:
-        with RunRecorder(tmp_path / "new.sqlite") as run:
-            for number in range(count):
-                run.record(f"q{number}", ["c1"])
-
-    with pytest.raises(StoreError, match="the run was not recorded: No space left on device"):
-        record()
-    assert list(tmp_path.iterdir()) == []

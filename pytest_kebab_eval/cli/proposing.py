@@ -1,0 +1,122 @@
+"""`kebab-eval propose`: golden queries from what people asked."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.output import print_json, print_report, tell, tell_size
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.files import exists
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.settings import Sources, database_of, golden_of, is_given
+from pytest_kebab_eval.store import find_run, open_database
+from pytest_kebab_eval.text import brief, shown_path
+from pytest_kebab_eval.upkeep.proposing import LeftOut, Proposal
+from pytest_kebab_eval.upkeep.proposing import propose as propose_entries
+from pytest_kebab_eval.upkeep.questions import read_questions
+
+_STDOUT = Path("-.yaml")  # whose ending says the format
+
+
+@click.command()
+@click.option(
+    "--from", "log", required=True, metavar="FILE", help="The questions: JSONL, CSV or JSON; - for stdin."
+)
+@click.option(
+    "--run", "run", required=True, metavar="RUN", help="The run whose first hits become the targets."
+)
+@click.option("--top", type=click.IntRange(1), default=1, show_default=True, help="How many hits to expect.")
+@click.option("--field", metavar="NAME", help="The field of the question, if it cannot be guessed.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to a new file: YAML, JSON or JSONL.",
+)
+@options("db", "golden", "suite")
+@json_option
+def propose(
+    log: str, run: str, top: int, field: str | None, out: Path | None, as_json: bool, **given: Any
+) -> None:
+    """Turn a log of questions into golden queries, for a person to review.
+
+    The targets are what the run returned first for each question, which is found by its text, else by the id
+    in the log. Entries have the tag 'proposed'. Near-duplicates of golden queries and of each other are left
+    out, and named, as are questions that the run has nothing for. No file is ever replaced.
+    """
+    if out is not None and exists(out):
+        raise InputError(f"{shown_path(out)} is there already; name a new file for --out")
+    sources = sources_from(**given)
+    golden = _golden(sources)
+    questions = read_questions(Source(log), field)
+    with open_database(database_of(sources)) as database:
+        found = find_run(database, run, sources.read("suite"))
+        made = propose_entries(questions, database.results(found.run_id), golden, top)
+    is_written = out is not None and bool(made.proposed)
+    if out is not None and is_written:
+        _write_file(made, out)
+    if as_json:
+        print_json(_as_json(made))
+    elif out is None and made.proposed:
+        print_report([_as_yaml(made)], "md")
+    _tell_left_out("near-duplicates, left out", made.near_duplicates)
+    _tell_left_out("without anything to expect", made.without_result)
+    if made.without_result and not made.has_texts:
+        tell("the run stored no texts of queries; record with query=…, or give questions the ids of results")
+    written = f", written to {shown_path(out)}" if out is not None and is_written else ""
+    tell(
+        f"{counted(len(questions), 'question')}: {len(made.proposed)} proposed,"
+        f" {counted(len(made.near_duplicates), 'near-duplicate')},"
+        f" {len(made.without_result)} without anything to expect{written}"
+    )
+
+
+def _golden(sources: Sources) -> GoldenSet | None:
+    """The golden file, if one is named, or is where it is looked for."""
+    path = golden_of(sources)
+    if not is_given(sources, "golden") and not exists(path):
+        tell(f"there is no golden file {shown_path(path)} yet, so that nothing is a duplicate of it")
+        return None
+    golden = load_golden_set(path)
+    tell_size(golden)
+    return golden
+
+
+def _as_yaml(made: Proposal) -> str:
+    text = io.StringIO()
+    write_golden(text, _STDOUT, made.entries, made.comments)
+    return text.getvalue()
+
+
+def _write_file(made: Proposal, out: Path) -> None:
+    with new_golden_file(out) as file:
+        write_golden(file, out, made.entries, made.comments)
+
+
+def _tell_left_out(title: str, left_out: Sequence[LeftOut]) -> None:
+    if left_out:
+        tell(f"{title}:")
+    for question, reason in left_out:
+        tell(f"  line {question.line}: {brief(question.text, 80)} ({reason})")
+
+
+def _as_json(made: Proposal) -> dict[str, Any]:
+    return {
+        "proposed": made.entries,
+        "near_duplicates": [_left_out_as_json(left_out) for left_out in made.near_duplicates],
+        "without_result": [_left_out_as_json(left_out) for left_out in made.without_result],
+    }
+
+
+def _left_out_as_json(left_out: LeftOut) -> dict[str, Any]:
+    question, reason = left_out
+    return {"line": question.line, "question": question.text, "asked": question.asked, "reason": reason}

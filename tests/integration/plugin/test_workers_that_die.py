@@ -1,0 +1,148 @@
+"""A worker of xdist that dies while a run is recorded: only what it had not reported is lost, and said."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.conftest import LEAN, Project
+from tests.integration.plugin.test_recording import found, record, rows
+from tests.integration.plugin.test_recording_golden_queries import golden_of, results
+
+pytest.importorskip("xdist")
+
+DIES_ON_Q4 = """
+    import os, pytest
+
+    @pytest.fixture
+    def index(kebab_query):
+        if kebab_query.id == "q4" and DIES_IN == "setup":
+            os._exit(3)
+
+    def test_search(kebab_query, kebab_recorder, index):
+        if kebab_query.id == "q4" and DIES_IN == "call":
+            os._exit(3)
+        kebab_recorder.record(kebab_query.id, hits=["of " + kebab_query.id])
+        if kebab_query.id == "q4" and DIES_IN == "call, recorded":
+            os._exit(3)
+"""
+ALL = {f"q{number}": [f"of q{number}"] for number in range(1, 9)}
+
+
+def dying(project: Project, source: str, *args: str) -> pytest.RunResult:
+    golden_of(project, 8).makepyfile(source)
+    return project.pytester.runpytest_subprocess(*LEAN, "--kebab-record=new", "-n", "2", *args)
+
+
+@pytest.mark.parametrize("dies_in", ["setup", "call", "call, recorded"])
+def test_the_query_that_it_was_at_is_recorded_as_errored_and_the_rest_is_whole(
+    project: Project, dies_in: str
+) -> None:
+    outcome = dying(project, f"DIES_IN = {dies_in!r}\n" + DIES_ON_Q4.replace("\n    ", "\n"))
+    assert outcome.ret == 1
+    outcome.assert_outcomes(passed=7, failed=1)
+    said = "kebab-eval: run new: 8 of 8 golden queries recorded in kebab.sqlite, 1 of them with an error"
+    outcome.stdout.fnmatch_lines([f"{said}; 1 worker of xdist died (gw[01])"])
+    assert found(project.pytester) == {**ALL, "q4": []}
+    stored = results(project.pytester)["q4"]
+    assert stored["error"] in {
+        f"worker {name} of xdist died before this query was recorded" for name in ("gw0", "gw1")
+    }
+    assert stored["query"] == "4?"
+
+
+def test_a_query_that_another_plugin_gives_to_another_worker_has_its_result(project: Project) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    outcome = dying(
+        project,
+        """
+    import os
+    from pathlib import Path
+
+    def test_search(kebab_query, kebab_recorder):
+        if kebab_query.id == "q4" and not Path("died").exists():
+            Path("died").touch()
+            os._exit(3)
+        kebab_recorder.record(kebab_query.id, hits=["of " + kebab_query.id])
+    """,
+        "--reruns=1",
+    )
+    assert outcome.ret == 0
+    outcome.stdout.fnmatch_lines(
+        ["*8 of 8 golden queries recorded in kebab.sqlite; 1 worker of xdist died (gw[01])"]
+    )
+    assert found(project.pytester) == ALL
+
+
+def test_a_worker_that_dies_in_a_test_that_records_nothing_takes_no_result_along(project: Project) -> None:
+    outcome = dying(
+        project,
+        """
+    import os
+
+    def test_crashes():
+        os._exit(3)
+
+    def test_search(kebab_query, kebab_recorder):
+        kebab_recorder.record(kebab_query.id, hits=["of " + kebab_query.id])
+    """,
+    )
+    assert outcome.ret == 1
+    outcome.stdout.fnmatch_lines(["*8 of 8 golden queries recorded in kebab.sqlite; 1 worker of xdist died*"])
+    assert found(project.pytester) == ALL
+
+
+def test_a_worker_that_dies_after_its_last_test_takes_no_result_along(project: Project) -> None:
+    project.pytester.makeconftest("""
+        import os
+        import pytest
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_sessionfinish(session):
+            if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+                os._exit(0)
+    """)
+    dying(project, DIES_ON_Q4.replace("DIES_IN", "None"))
+    assert found(project.pytester) == ALL
+
+
+def test_what_a_worker_would_have_recorded_in_the_end_is_errored(project: Project) -> None:
+    """A session-wide fixture asks all questions at once, when the last test is over."""
+    outcome = dying(
+        project,
+        """
+    import os, pytest
+
+    @pytest.fixture(scope="session")
+    def batch(kebab_recorder):
+        asked = []
+        yield asked
+        if os.environ["PYTEST_XDIST_WORKER"] == "gw1":
+            os._exit(3)
+        for query_id in asked:
+            kebab_recorder.record(query_id, hits=["of " + query_id])
+
+    def test_search(kebab_query, kebab_recorder, batch):
+        batch.append(kebab_query.id)
+    """,
+    )
+    assert outcome.ret == 1
+    stored = results(project.pytester)
+    errored = {query_id for query_id, result in stored.items() if result["error"]}
+    assert set(stored) == set(ALL)
+    assert 0 < len(errored) < 8
+    assert all("worker gw1 of xdist died" in stored[query_id]["error"] for query_id in errored)
+
+
+def test_results_are_in_no_report_that_other_plugins_see(project: Project) -> None:
+    golden_of(project, 2).makepyfile("""
+        def test_search(kebab_query, kebab_recorder):
+            kebab_recorder.record(kebab_query.id, hits=["of " + kebab_query.id])
+    """)
+    project.pytester.makeconftest("""
+        def pytest_runtest_logreport(report):
+            assert "of q" not in str(vars(report))
+    """)
+    outcome = record(project.pytester, "-n", "1", "--junitxml=out.xml", "-o", "junit_family=xunit2")
+    assert outcome.ret == 0
+    assert "of q1" not in (project.path / "out.xml").read_text()
+    assert len(rows(project.pytester, "SELECT * FROM eval_query_results")) == 2

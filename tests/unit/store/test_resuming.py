@@ -1,0 +1,287 @@
+"""A recording that did not come to its end, and goes on."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kebab_eval import InputError, RunRecorder, StoreError
+from pytest_kebab_eval.store import recorder
+from pytest_kebab_eval.store.journal import journal_path
+from tests.builders import dump, make_database, result, write_golden
+from tests.unit.store.recording import rows
+
+NAMES = [f"q{number}" for number in range(10)]
+
+
+class Killed(BaseException):
+    """Stands for what ends the process."""
+
+
+def record(db: Path, *names: str, stop: bool = False, **given: Any) -> list[str]:
+    """Record queries that have no result yet; which had one."""
+    with RunRecorder(db, **{"run_id": "r", "commit_hash": "c", **given}) as run:
+        there = [name for name in names if run.has(name)]
+        for name in names:
+            if name not in there:
+                run.record(name, [f"of {name}"])
+        if stop:
+            raise Killed
+    return there
+
+
+def stop(db: Path, *names: str, **given: Any) -> None:
+    with pytest.raises(Killed):
+        record(db, *names, stop=True, **given)
+
+
+def results(db: Path) -> list[Any]:
+    return rows(db, "SELECT * FROM eval_query_results ORDER BY query_id")
+
+
+def test_a_run_that_goes_on_equals_one_that_was_never_stopped(db: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.sqlite"
+    record(whole, *NAMES, config={"chunker_version": "v1"})
+    stop(db, *NAMES[:4], config={"chunker_version": "v1"})
+    stop(db, *NAMES[:7], config={"chunker_version": "v1"}, resume=True)
+    there = record(db, *NAMES, config={"chunker_version": "v1"}, resume=True)
+    assert there == NAMES[:7]
+    assert results(db) == results(whole)
+    runs = "SELECT run_id, suite, config_snapshot_json, aggregate_json, commit_hash FROM eval_runs"
+    assert rows(db, runs) == rows(whole, runs)
+    assert not journal_path(db, "r").exists()
+
+
+def test_while_it_is_unfinished_the_database_has_nothing_of_it(db: Path) -> None:
+    make_database(db, old={"q1": result("c1")})
+    before = dump(db)
+    stop(db, *NAMES)
+    assert dump(db) == before
+
+
+def test_without_resume_an_unfinished_run_is_named_and_left_alone(db: Path) -> None:
+    stop(db, "q1", "q2")
+    before = journal_path(db, "r").read_bytes()
+    with pytest.raises(InputError) as raised:
+        record(db, "q1")
+    assert str(raised.value) == (
+        f"{db}.r.unfinished has 2 results of run 'r', which is unfinished; resume=True (pytest:"
+        " --kebab-resume) goes on with them; delete the file to start anew"
+    )
+    assert journal_path(db, "r").read_bytes() == before
+
+
+def test_resume_where_there_is_nothing_to_resume_starts_the_run(db: Path) -> None:
+    assert record(db, "q1", resume=True) == []
+    assert len(results(db)) == 1
+
+
+def test_resume_needs_the_id_of_the_run(db: Path) -> None:
+    with pytest.raises(InputError, match="resume=True needs the run_id"):
+        RunRecorder(db, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"suite": "other"}, "its suite is 'docs', not 'other'"),
+        ({"config": {"a": 2}}, "'a' of its configuration was 1 and is 2"),
+        ({"config": {}}, "'a' of its configuration was 1 and is absent"),
+        ({"config": {"a": 1, "b": 3}}, "'b' of its configuration was absent and is 3"),
+        ({"commit_hash": "d"}, "run 'r' was begun with commit c, and cannot go on with d"),
+    ],
+)
+def test_what_the_results_depend_on_may_not_change(db: Path, changed: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"suite": "docs", "config": {"a": 1}}
+    stop(db, "q1", **given)
+    with pytest.raises(InputError, match=message):
+        record(db, "q2", resume=True, **{**given, **changed})
+    assert record(db, "q1", "q2", resume=True, **given) == ["q1"]
+
+
+def test_the_golden_file_may_not_change_but_its_layout_may(db: Path, tmp_path: Path) -> None:
+    golden = write_golden(tmp_path / "golden.yaml", [{"id": "q1", "query": "one"}])
+    stop(db, "q1", golden=golden)
+    write_golden(golden, [{"id": "q1", "query": "another"}])
+    with pytest.raises(
+        InputError, match="which is unfinished, and the golden file has changed since; record"
+    ):
+        record(db, "q1", resume=True, golden=golden)
+    golden.write_text("# a comment\n- {query: one, id: q1}\n")
+    assert record(db, "q1", resume=True, golden=golden) == ["q1"]
+
+
+def test_the_run_has_the_commit_with_which_it_was_begun(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "current_commit", lambda: "first")
+    stop(db, "q1", commit_hash=None)
+    monkeypatch.setattr(recorder, "current_commit", lambda: "second")
+    record(db, "q2", commit_hash=None, resume=True)
+    assert rows(db, "SELECT commit_hash FROM eval_runs") == [("first",)]
+
+
+def test_a_query_that_is_there_is_not_recorded_twice(db: Path) -> None:
+    stop(db, "q1")
+    with (
+        pytest.raises(InputError, match="query 'q1' is recorded twice in run r"),
+        RunRecorder(db, run_id="r", resume=True) as run,
+    ):
+        run.record("q1")
+
+
+@pytest.mark.parametrize("kept", range(1, 400, 23))
+def test_what_is_half_written_at_the_end_is_dropped(db: Path, kept: int) -> None:
+    stop(db, *NAMES)
+    path = journal_path(db, "r")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-kept])
+    there = record(db, *NAMES, resume=True)
+    assert there == NAMES[: len(there)]
+    assert len(there) < 10
+    assert len(results(db)) == 10
+
+
+def test_what_a_power_cut_left_as_zeros_is_dropped(db: Path) -> None:
+    stop(db, *NAMES)
+    path = journal_path(db, "r")
+    data = path.read_bytes()
+    path.write_bytes(data[:-300] + bytes(300) + bytes(5_000))
+    there = record(db, *NAMES, resume=True)
+    assert 0 < len(there) < 10
+    assert len(results(db)) == 10
+
+
+@pytest.mark.parametrize("head", [b"", b"kebab-eval unf"])
+def test_a_file_that_was_only_begun_is_begun_again(db: Path, head: bytes) -> None:
+    journal_path(db, "r").write_bytes(head)
+    record(db, "q1")
+    assert len(results(db)) == 1
+
+
+@pytest.mark.parametrize("content", [b"something else", b"kebab-eval unfinished run, version 2\n"])
+def test_a_file_of_something_else_is_refused_and_left_alone(db: Path, content: bytes) -> None:
+    path = journal_path(db, "r")
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="is not an unfinished run of this version of kebab-eval; move it"):
+        record(db, "q1", resume=True)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights")
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+def test_what_is_no_file_is_refused(db: Path, tmp_path: Path, kind: str) -> None:
+    path = journal_path(db, "r")
+    make = {"link": lambda: path.symlink_to("target"), "pipe": lambda: os.mkfifo(path)}
+    make.get(kind, path.mkdir)()
+    with pytest.raises(StoreError, match="cannot record into"):
+        record(db, "q1")
+    assert not (tmp_path / "target").exists()
+
+
+def test_two_recordings_of_one_run_at_once_are_refused(db: Path) -> None:
+    stop(db, "q1")
+    with RunRecorder(db, run_id="r", resume=True) as run:
+        with pytest.raises(InputError, match=r"is being recorded by another process, which has .* open"):
+            record(db, "q2", resume=True)
+        run.record("q3")
+    assert [row[1] for row in results(db)] == ["q1", "q3"]
+
+
+def test_a_run_that_was_stored_before_the_process_was_killed_is_finished(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(path: Path) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", die)
+        with pytest.raises(Killed):
+            record(db, "q1", "q2")
+    before = dump(db)
+    assert record(db, "q1", "q2", resume=True) == ["q1", "q2"]
+    assert dump(db) == before
+    assert not journal_path(db, "r").exists()
+
+
+def test_what_was_kept_of_another_run_of_that_id_is_not_taken_for_the_stored_one(db: Path) -> None:
+    stop(db, "q1")
+    make_database(db, r={"q1": result("of another")})
+    with pytest.raises(InputError, match="has a run 'r' already"):
+        record(db, "q1", resume=True)
+    assert journal_path(db, "r").exists()
+
+
+def test_secrets_are_masked_in_what_is_kept(db: Path) -> None:
+    def record_with_secrets() -> None:
+        with RunRecorder(db, run_id="r", config={"api_key": "sk-secret-1"}) as run:
+            run.record("q1", error="cannot reach postgresql://me:hunter2@host/db")
+            raise Killed
+
+    with pytest.raises(Killed):
+        record_with_secrets()
+    kept = journal_path(db, "r").read_bytes()
+    assert b"sk-secret-1" not in kept
+    assert b"hunter2" not in kept
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has other permissions")
+def test_what_is_kept_has_the_permissions_of_the_database(db: Path) -> None:
+    make_database(db, old={"q1": result("c1")})
+    db.chmod(0o640)
+    stop(db, "q1")
+    assert stat.S_IMODE(journal_path(db, "r").stat().st_mode) == 0o640
+
+
+def test_the_error_says_where_the_results_are(db: Path) -> None:
+    with pytest.raises(Killed) as raised:
+        record(db, "q1", "q2", stop=True)
+    if sys.version_info >= (3, 11):
+        (note,) = raised.value.__notes__
+        assert note == (
+            f"kebab-eval: run r is not stored; the 2 results so far are in {db}.r.unfinished, and"
+            " resume=True (pytest: --kebab-resume) goes on with them"
+        )
+
+
+def test_runs_whose_ids_differ_in_case_or_are_long_have_files_of_their_own(tmp_path: Path) -> None:
+    names = ["r", "R", "a/b", "x" * 300, "x" * 301]
+    paths = {str(journal_path(tmp_path / ("d" * 200), name)).lower() for name in names}
+    assert len(paths) == 5
+    assert all(len(Path(path).name) <= 255 and Path(path).parent == tmp_path for path in paths)
+    for name in names:
+        stop(tmp_path / "eval.sqlite", "q1", run_id=name)
+
+
+# -- progress --------------------------------------------------------------------------------------
+
+
+def test_progress_starts_with_what_is_there_and_counts_errors(
+    db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    class Progress:
+        def __init__(self, *args: Any, **more: Any) -> None:
+            made.append((args, more))
+
+        def advance(self, *, errors: int) -> None:
+            made.append(errors)
+
+        def close(self) -> None:
+            made.append("closed")
+
+    golden = write_golden(tmp_path / "golden.yaml", [{"id": name, "query": "?"} for name in NAMES])
+    stop(db, "q1", golden=golden)
+    monkeypatch.setattr(recorder, "Progress", Progress)
+    with RunRecorder(db, run_id="r", resume=True, golden=golden, progress=True) as run:
+        run.record("q2")
+        run.record("q3", error="down")
+    assert made == [(("recording r", 10), {"done": 1, "delay_s": 0.0}), False, True, "closed"]
+    made.clear()
+    with RunRecorder(db, progress=False) as run:
+        run.record("q1")
+    assert made == []
