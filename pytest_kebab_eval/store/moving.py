@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pytest_kebab_eval.errors import DatabaseError, InputError
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import Address, same_database, shown_address
 from pytest_kebab_eval.store.backend import ALL_IDS, RunTables, StoredRun, backend_of
@@ -80,7 +80,7 @@ def _plain_text(value: object, run_id: str, where: str) -> str:
             return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:
         pass
-    raise DatabaseError(
+    raise InputError(
         f"run '{printable(run_id)}' in {where} has a value that is not text, so it cannot be copied"
     )
 

@@ -23,6 +23,7 @@ from pytest_kebab_eval.store import IdRange, RunRecorder, open_database, write_a
 from pytest_kebab_eval.store.exports.lines import read_row, write_row
 from pytest_kebab_eval.store.exports.writing import export_run
 from tests.builders import make_database, result
+from tests.stores import Store
 
 has_pyarrow = importlib.util.find_spec("pyarrow") is not None
 needs_pyarrow = pytest.mark.skipif(
@@ -71,6 +72,13 @@ def test_a_run_comes_back_byte_for_byte(tmp_path: Path, odd: Path, name: str, pa
     assert len(export_run(odd, "a", path, parts)) == parts
     assert import_export(path, tmp_path / "new.sqlite", Named()) == ("a", len(ODD))
     assert contents(tmp_path / "new.sqlite", "a") == contents(odd, "a")
+
+
+def test_a_run_comes_back_to_a_store_of_each_kind(tmp_path: Path, odd: Path, store: Store) -> None:
+    export_run(odd, "a", tmp_path / "run.jsonl")
+    import_export(tmp_path / "run.jsonl", store.address, Named())
+    export_run(store.address, "a", tmp_path / "again.jsonl", 1)
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "run.jsonl").read_bytes()
 
 
 @settings(max_examples=200, deadline=None)
@@ -214,7 +222,7 @@ def test_an_export_that_cannot_be_is_refused(
 
 def test_a_run_with_a_value_that_is_no_text_leaves_nothing(tmp_path: Path) -> None:
     db = make_database(tmp_path / "db.sqlite", a={"q1": result("c1"), "q2": b"\xff"})
-    with pytest.raises(DatabaseError, match="not text"):
+    with pytest.raises(InputError, match="not text"):
         export_run(db, "a", tmp_path / "run.jsonl")
     assert [path.name for path in tmp_path.iterdir()] == ["db.sqlite"]
 
