@@ -17,7 +17,7 @@ from pytest_kebab_eval.history.blame import (
     Seen,
     Walk,
     blame_losses,
-    lost_in,
+    losses_between,
     walk_between,
     walk_suite,
     watched_queries,
@@ -88,7 +88,7 @@ def _blame_regressions(settings: Settings) -> list[Blame]:
     tell_size(inputs.golden)
     report = evaluate(settings, inputs, with_evidence=False).report
     tell_warnings(report.warnings)
-    watched = lost_in(report)
+    watched = losses_between(inputs, report)
     if not watched:
         tell("B lost nothing that A had")
         return []

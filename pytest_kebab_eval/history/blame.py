@@ -185,6 +185,21 @@ def lost_in(report: CompareReport) -> list[Watched]:
     ]
 
 
+def is_of_two_runs(inputs: Inputs, report: CompareReport) -> bool:
+    """Whether one run is compared with one: of several runs a side, none is the first bad one."""
+    a, b = inputs.run_a, inputs.run_b
+    return a is not None and (report.run_a, report.run_b) == (a.run_id, b.run_id)
+
+
+def losses_between(inputs: Inputs, report: CompareReport) -> list[Watched]:
+    """The checks that B lost; an `InputError` where a side has several runs."""
+    if not is_of_two_runs(inputs, report):
+        raise InputError(
+            "the first bad run is looked for from one run to another; name one run for A and one for B"
+        )
+    return lost_in(report)
+
+
 def blame_losses(walk: Walk, watched: Sequence[Watched]) -> list[Blame]:
     """The first bad run of what B lost; how it is lost in B, such as without a result, counts as lost."""
     last = len(walk.runs) - 1
