@@ -56,12 +56,20 @@ COMMANDS = (
     Deferred(
         "propose", "proposing:propose", "Turn a log of questions into golden queries, for a person to review."
     ),
-    Deferred("prune", "moving:prune", "Remove all but the newest runs; one that is tagged stays."),
+    Deferred(
+        "prune",
+        "moving:prune",
+        "Remove all but the newest runs of each suite, or of one; a tagged run stays.",
+    ),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
     Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
     Deferred("store", "storing:store_group", "Prepare a PostgreSQL database to hold runs."),
-    Deferred("tag", "moving:tag", "Give a run a name that you move on purpose, such as baseline."),
+    Deferred(
+        "tag",
+        "moving:tag",
+        "Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.",
+    ),
     Deferred(
         "validate",
         "golden:validate",
