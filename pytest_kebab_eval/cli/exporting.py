@@ -30,8 +30,9 @@ from pytest_kebab_eval.text import printable, shown_path
 def export(run: str, file: Path, partitions: int, **given: Any) -> None:
     """Write a run to a text file, which can be committed, compared and imported.
 
-    FILE ends in .jsonl, .jsonl.gz or .parquet. The first line has the run's row, each other line a result as it is stored, by query id. Import kebab
-    brings it back byte for byte, and --db takes the file as it is. A file that is no export is not replaced.
+    FILE ends in .jsonl, .jsonl.gz or .parquet. The first line has the run's row, each other line a result as
+    it is stored, by query id. Import kebab brings it back byte for byte, and --db takes the file as it is. A
+    file that is no export is not replaced.
     """
     sources = sources_from(**given)
     db = database_of(sources)
