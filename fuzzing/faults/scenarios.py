@@ -146,6 +146,21 @@ def _with_old_lock() -> None:
     Path("fixtures/golden_queries.lock.json").write_text('{"chunker_version": "v1", "chunks": {}}')
 
 
+# -- propose -------------------------------------------------------------------------------------
+
+
+def _with_log() -> None:
+    _project()
+    rows = [{"id": f"q{n}", "question": f"what is number {n}?"} for n in range(QUERIES)]
+    Path("log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def _propose() -> int:
+    if Path("proposed.yaml").exists():  # as a user would who calls it again
+        Path("proposed.yaml").unlink()
+    return _command("propose", "--from", "log.jsonl", "--run", "B", "--out", "proposed.yaml")
+
+
 # -- site ----------------------------------------------------------------------------------------
 
 
@@ -187,6 +202,7 @@ SCENARIOS = (
     Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new", "--kebab-resume"), (1, 4)),
     Scenario("import", _with_files, _import, (1, 2), together=True),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),
+    Scenario("propose", _with_log, _propose, (1, 2)),
     Scenario("site", _with_old_site, _site, (1, 2)),
     Scenario("demo", lambda: None, _demo, (1, 2), in_process=False, between=_build_demo),
 )

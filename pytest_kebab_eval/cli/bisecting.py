@@ -20,6 +20,7 @@ from pytest_kebab_eval.history.judging import Watched
 from pytest_kebab_eval.history.traces import Sighting
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
+from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.store import shown_address
 from pytest_kebab_eval.text import printable
@@ -81,7 +82,11 @@ def bisect(
         tell("B lost nothing that A had")
     search = Bisection(settings, inputs, line)
     suspects = search.suspects(watched) if watched else []
-    search.search(suspects, _Recorder(search, repository, watched, command).try_commit)
+    recorder = _Recorder(search, repository, watched, command)
+    search.search(suspects, recorder.try_commit)
+    if recorder.recorded:
+        runs = f"{counted(recorder.recorded, 'run')} recorded in {shown_address(settings.db_b)}"
+        tell(f"{runs}; the newest run of the suite, 'latest', is now one of them")
     steps = _steps(suspects)
     if as_json:
         print_json([_as_json(step, search, repository) for step in steps])
@@ -122,6 +127,7 @@ class _Recorder:
         self._repository = repository
         self._watched = watched
         self._command = command
+        self.recorded = 0
 
     def try_commit(self, at: int) -> Mapping[Watched, Sighting] | None:
         """What the commit says of each check; None if it is skipped."""
@@ -139,6 +145,7 @@ class _Recorder:
                 f" {commit[:COMMIT_SHOWN]} in {shown_address(self._search.settings.db_b)};"
                 " have it record there, in the directory that it is started in, or with that commit_hash"
             )
+        self.recorded += 1
         return found
 
     def _record(self, commit: str) -> int:
