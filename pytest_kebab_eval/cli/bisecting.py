@@ -14,7 +14,7 @@ from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.history.bisecting import Bisection, Suspect
-from pytest_kebab_eval.history.blame import lost_in, watched_queries
+from pytest_kebab_eval.history.blame import losses_between, watched_queries
 from pytest_kebab_eval.history.commits import Repository, run_in_shell, without_git_locations
 from pytest_kebab_eval.history.judging import Watched
 from pytest_kebab_eval.history.traces import Sighting
@@ -108,7 +108,7 @@ def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list
     watched_queries(inputs.golden, queries)  # checks that they are there
     report = evaluate(settings, inputs, with_evidence=False).report
     tell_warnings(report.warnings)
-    lost = lost_in(report)
+    lost = losses_between(inputs, report)
     for query_id in queries:
         if not any(watch.query_id == query_id for watch in lost):
             raise InputError(

@@ -17,7 +17,7 @@ from pytest_kebab_eval.history.blame import (
     Seen,
     Walk,
     blame_losses,
-    lost_in,
+    losses_between,
     walk_between,
     walk_suite,
     watched_queries,
@@ -28,6 +28,7 @@ from pytest_kebab_eval.reports.html.markup import short_setting
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text.progress import Progress
 
 _CHANGES_SHOWN = 10
 
@@ -80,7 +81,8 @@ def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
     watched = watched_queries(golden, queries or [query.id for query in golden.queries])
     with walk_suite(settings, golden) as walk:
         _tell_walk(walk)
-        return walk.blame(watched)
+        with _progress(walk) as progress:
+            return walk.blame(watched, after_run=progress.advance)
 
 
 def _blame_regressions(settings: Settings) -> list[Blame]:
@@ -88,13 +90,18 @@ def _blame_regressions(settings: Settings) -> list[Blame]:
     tell_size(inputs.golden)
     report = evaluate(settings, inputs, with_evidence=False).report
     tell_warnings(report.warnings)
-    watched = lost_in(report)
+    watched = losses_between(inputs, report)
     if not watched:
         tell("B lost nothing that A had")
         return []
     with walk_between(settings, inputs) as walk:
         _tell_walk(walk)
-        return blame_losses(walk, watched)
+        with _progress(walk) as progress:
+            return blame_losses(walk, watched, progress.advance)
+
+
+def _progress(walk: Walk) -> Progress:
+    return Progress("reading runs", len(walk.runs), delay_s=0.5)
 
 
 def _tell_walk(walk: Walk) -> None:
