@@ -11,7 +11,7 @@ KILLS ?= 300
 FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults resume docs site sdist compat tools clean
+.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults resume crowd docs site sdist compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -87,6 +87,10 @@ fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, 
 
 faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that write: KILLS=300 FAILURES=300
 	$(BIN)/python -m fuzzing.faults --kills $(KILLS) --failures $(FAILURES)
+
+crowd: SECONDS = 120
+crowd: $(VENV)/.installed ## 16 gates and 4 recorders on one PostgreSQL database at once: SECONDS=120, DB=postgresql://… for an empty one
+	$(BIN)/python -m fuzzing.crowd --seconds $(SECONDS) $(if $(DB),--db '$(DB)')
 
 resume: KILLS = 100
 resume: $(VENV)/.installed ## kill recorders, and have each go on and end as one that was never killed: KILLS=100

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared_server import shared_server
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -41,6 +43,14 @@ def test_a_gate_is_measured_against_empty_tests(tmp_path: Path) -> None:
         "gate, 100 queries, no HTML": "0.33",
         "gate, 100 queries, HTML on": "",
     }
+
+
+def test_a_gate_on_postgresql_is_measured_against_one_on_sqlite(tmp_path: Path) -> None:
+    shared_server()  # skips where there is none
+    ((what, against, limit, measured),) = rows("bench.postgres(100)", tmp_path)
+    assert what == "gate, 100 queries, HTML on, PostgreSQL over a local socket"
+    assert (against, limit) == ("the same on SQLite", "1.50")
+    assert "(wall " in measured
 
 
 def test_all_queries_of_the_row_that_says_so_fail(tmp_path: Path) -> None:
