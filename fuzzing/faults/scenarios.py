@@ -104,11 +104,12 @@ def _with_test() -> None:
     Path("test_record.py").write_text(TEST)
 
 
-def _record() -> int:
+def record_into(db: str, run_id: str) -> int:
+    """Record a run, or go on with it."""
     from pytest_kebab_eval import RunRecorder
 
     try:
-        with RunRecorder("kebab.sqlite", run_id="new", commit_hash="c", resume=True) as run:
+        with RunRecorder(db, config={"a": 1}, run_id=run_id, commit_hash="c", resume=True) as run:
             for number in range(RECORDED):
                 if not run.has(f"q{number}"):
                     run.record(f"q{number}", hits=[{"chunk_id": "c1", "text": "long " * number}, "c2"])
@@ -198,7 +199,7 @@ def _build_demo() -> int:
 SCENARIOS = (
     Scenario("gate", _with_old_reports, lambda: _pytest(*GATE), (1, 4)),
     Scenario("snapshot", _with_old_snapshot, _update_snapshot, (1, 4)),
-    Scenario("recorder", _project, _record, (1,)),
+    Scenario("recorder", _project, lambda: record_into("kebab.sqlite", "new"), (1,)),
     Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new", "--kebab-resume"), (1, 4)),
     Scenario("import", _with_files, _import, (1, 2), together=True),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),

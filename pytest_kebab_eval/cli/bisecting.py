@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluation import evaluate
@@ -48,19 +48,7 @@ SKIP = 125  # the exit code by which `git bisect run` skips a commit
     default=Path(),
     help="The git repository, if it is not the one here.",
 )
-@options(
-    "db",
-    "db_a",
-    "db_b",
-    "golden",
-    "suite",
-    "fail_on",
-    "strict_chunker_version",
-    "k",
-    "compare_k",
-    "span_overlap",
-    "mask",
-)
+@walking_options
 @json_option
 def bisect(
     a: str, b: str, command: str, queries: tuple[str, ...], repo: Path, as_json: bool, **given: Any

@@ -6,7 +6,7 @@ tables of one that is open. They give values as they are stored: text is bytes, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -27,6 +27,18 @@ class IdRange(NamedTuple):
 
 
 ALL_IDS = IdRange()
+
+
+class StoredRun(NamedTuple):
+    """A run as it is stored, byte for byte; its results may be read more than once."""
+
+    run_id: str
+    suite: str
+    config_json: str
+    commit_hash: str | None
+    created_at: str
+    rows: Rows
+    aggregate_json: str = "{}"
 
 
 class CorpusTables(Protocol):
@@ -94,6 +106,9 @@ class RunTables(Protocol):
     def result_counts(self) -> Iterable[tuple[object, int]]:
         """How many results each run has."""
 
+    def tags(self) -> Iterable[tuple[object, object]]:
+        """Each tag, and the id of the run that it names."""
+
 
 class AggregateWriter(Protocol):
     """The runs of a database in an open transaction; without `commit` nothing is stored."""
@@ -128,6 +143,15 @@ class Backend(Protocol):
 
     def write_run(self, run: Run, rows: Rows, chunks: list[ChunkRow] | None) -> None:
         """Store a run, its results and the chunks of its index, all of it or nothing."""
+
+    def write_runs(self, runs: Sequence[StoredRun]) -> None:
+        """Store runs as they are elsewhere, all of them or none."""
+
+    def remove_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove runs, all of them or none; an `InputError` if a tag names one of them."""
+
+    def tag(self, name: str, run_id: str | None) -> None:
+        """Have a tag name this run, or no run any more."""
 
     def remove_run(self, run_id: str, *, with_file: bool) -> None:
         """Remove a run that was just stored; and the database, if it was made for this run alone."""
