@@ -104,11 +104,12 @@ def _with_test() -> None:
     Path("test_record.py").write_text(TEST)
 
 
-def _record() -> int:
+def record_into(db: str, run_id: str) -> int:
+    """Record a run, or go on with it."""
     from pytest_kebab_eval import RunRecorder
 
     try:
-        with RunRecorder("kebab.sqlite", run_id="new", commit_hash="c", resume=True) as run:
+        with RunRecorder(db, config={"a": 1}, run_id=run_id, commit_hash="c", resume=True) as run:
             for number in range(RECORDED):
                 if not run.has(f"q{number}"):
                     run.record(f"q{number}", hits=[{"chunk_id": "c1", "text": "long " * number}, "c2"])
@@ -144,6 +145,18 @@ def _import() -> int:
 def _with_old_lock() -> None:
     _project()
     Path("fixtures/golden_queries.lock.json").write_text('{"chunker_version": "v1", "chunks": {}}')
+
+
+# -- reanchor ------------------------------------------------------------------------------------
+
+
+def _with_new_chunker() -> None:
+    old = {f"q{n}": result(hit("c1", doc_id="d1", citation=line("d1.md", 1, 9))) for n in range(QUERIES)}
+    new = {f"q{n}": result(hit("n1", doc_id="d1", citation=line("d1.md", 1, 7))) for n in range(QUERIES)}
+    versions = {"A": {"chunker_version": "v1"}, "N": {"chunker_version": "v2"}}
+    make_database(Path("kebab.sqlite"), configs=versions, A=old, N=new)
+    _golden()
+    _command("lock", "--db", "kebab.sqlite", "--run", "A")
 
 
 # -- propose -------------------------------------------------------------------------------------
@@ -198,10 +211,11 @@ def _build_demo() -> int:
 SCENARIOS = (
     Scenario("gate", _with_old_reports, lambda: _pytest(*GATE), (1, 4)),
     Scenario("snapshot", _with_old_snapshot, _update_snapshot, (1, 4)),
-    Scenario("recorder", _project, _record, (1,)),
+    Scenario("recorder", _project, lambda: record_into("kebab.sqlite", "new"), (1,)),
     Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new", "--kebab-resume"), (1, 4)),
     Scenario("import", _with_files, _import, (1, 2), together=True),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),
+    Scenario("reanchor", _with_new_chunker, lambda: _command("reanchor", "--to", "N"), (1, 2)),
     Scenario("propose", _with_log, _propose, (1, 2)),
     Scenario("site", _with_old_site, _site, (1, 2)),
     Scenario("demo", lambda: None, _demo, (1, 2), in_process=False, between=_build_demo),

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.history.bisecting import Bisection, Suspect
-from pytest_kebab_eval.history.blame import lost_in, watched_queries
+from pytest_kebab_eval.history.blame import losses_between, watched_queries
 from pytest_kebab_eval.history.commits import Repository, run_in_shell, without_git_locations
 from pytest_kebab_eval.history.judging import Watched
 from pytest_kebab_eval.history.traces import Sighting
@@ -48,19 +48,7 @@ SKIP = 125  # the exit code by which `git bisect run` skips a commit
     default=Path(),
     help="The git repository, if it is not the one here.",
 )
-@options(
-    "db",
-    "db_a",
-    "db_b",
-    "golden",
-    "suite",
-    "fail_on",
-    "strict_chunker_version",
-    "k",
-    "compare_k",
-    "span_overlap",
-    "mask",
-)
+@walking_options
 @json_option
 def bisect(
     a: str, b: str, command: str, queries: tuple[str, ...], repo: Path, as_json: bool, **given: Any
@@ -108,7 +96,7 @@ def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list
     watched_queries(inputs.golden, queries)  # checks that they are there
     report = evaluate(settings, inputs, with_evidence=False).report
     tell_warnings(report.warnings)
-    lost = lost_in(report)
+    lost = losses_between(inputs, report)
     for query_id in queries:
         if not any(watch.query_id == query_id for watch in lost):
             raise InputError(

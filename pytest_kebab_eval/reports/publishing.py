@@ -25,7 +25,7 @@ from pytest_kebab_eval.reports.first_bad import add_first_bad
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Address, shown_address
+from pytest_kebab_eval.store import Address, is_export, shown_address
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
@@ -63,7 +63,7 @@ def publish(
     published = Published([], [])
     with _step("the aggregates were not stored", published):
         _store(settings, evaluation, published)
-    add_first_bad(context, settings, inputs, published.errors)
+    add_first_bad(context, settings, inputs, evaluation.report, published.errors)
     summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary_file:
         path = Path(summary_file)
@@ -110,7 +110,11 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
         _tell_stored(evaluation, databases, published)
         return
     unreadable = sorted({result.side.upper() for result in report.unreadable})
-    stored = {side: address for side, address in databases.items() if side not in unreadable}
+    stored = {
+        side: address
+        for side, address in databases.items()
+        if side not in unreadable and not is_export(address)
+    }
     if stored:
         names = dict.fromkeys(map(shown_address, stored.values()))
         published.done.append(f"aggregates: of {' and '.join(stored)} stored in {' and '.join(names)}")
@@ -122,9 +126,11 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
 def _tell_stored(evaluation: Evaluation, databases: Mapping[str, Address], published: Published) -> None:
     """The same of several runs a side: each has an aggregate of its own."""
     broken = dict.fromkeys((result.side, result.run_id or "") for result in evaluation.report.unreadable)
-    stored = sum((run.side, run.run_id) not in broken for run in evaluation.replicates)
-    names = dict.fromkeys(map(shown_address, databases.values()))
-    published.done.append(f"aggregates: of {counted(stored, 'run')} stored in {' and '.join(names)}")
+    kept = {side.lower(): address for side, address in databases.items() if not is_export(address)}
+    stored = sum(run.side in kept and (run.side, run.run_id) not in broken for run in evaluation.replicates)
+    names = dict.fromkeys(map(shown_address, kept.values()))
+    if stored:
+        published.done.append(f"aggregates: of {counted(stored, 'run')} stored in {' and '.join(names)}")
     published.errors.extend(
         f"the aggregate of run {printable(run_id)} was not stored: it has unreadable results"
         for _, run_id in broken

@@ -102,6 +102,9 @@ COMMANDS = [
     ("validate",),
     ("lock",),
     ("blame", "q2"),
+    ("blame", "--all"),
+    ("blame", "--regressions", "A", "B", "--json"),
+    ("churn", "A", "B"),
     ("site", "out"),
 ]
 
