@@ -91,6 +91,7 @@ faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that 
 resume: KILLS = 100
 resume: $(VENV)/.installed ## kill recorders, and have each go on and end as one that was never killed: KILLS=100
 	$(BIN)/python -m fuzzing.faults --only=recorder --only=--kebab-record --kills $(KILLS) --failures 0
+	$(BIN)/python -m fuzzing.faults.server --kills $(KILLS)
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py

@@ -46,6 +46,7 @@ ONLY_IN = {
     "_pytest": {"plugin"},
     "syrupy": {"plugin"},
     "sqlite3": {"store"},
+    "psycopg": {"store"},
     "yaml": {"golden"},
     "jinja2": {"reports"},
     "click": {"cli"},
@@ -157,7 +158,7 @@ def test_loading_the_plugin_loads_none_of_the_heavy_libraries() -> None:
         "print(*sorted(set(sys.modules) - before))"
     ).split()
     assert "pytest_kebab_eval.plugin" in loaded
-    heavy = {"msgspec", "yaml", "jinja2", "syrupy", "sqlite3", "click"}
+    heavy = {"msgspec", "yaml", "jinja2", "syrupy", "sqlite3", "psycopg", "click"}
     assert heavy & {name.split(".")[0] for name in loaded} == set()
 
 

@@ -16,6 +16,7 @@ import pytest
 from fuzzing.faults.injecting import Fault, Injector
 from fuzzing.faults.scenarios import SCENARIOS
 from tests.builders import dump, make_database, result
+from tests.stores import PostgresStore
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads /proc")
 ROOT = Path(__file__).parents[1]
@@ -45,6 +46,15 @@ def test_after_kills_and_failures_the_state_is_old_or_new_and_the_next_run_clean
     assert done.returncode == 0, done.stdout + done.stderr
     (total,) = [row.split() for row in done.stdout.splitlines() if row.startswith("all ")]
     assert total[:3] == ["all", str(cases), str(cases)]
+
+
+def test_recorders_into_postgresql_that_are_killed_end_as_one_that_never_was(
+    postgres: PostgresStore,
+) -> None:
+    command = [sys.executable, "-m", "fuzzing.faults.server", "--kills=6", "--seed=12", f"--db={postgres.db}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "seed 12: 6 killed" in done.stdout
 
 
 # -- the injector --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import tarfile
 import zipfile
 from fnmatch import fnmatch
 from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 DECLARED: dict[str, Any] = tomllib.loads(TEXT)
 PROJECT = DECLARED["project"]
+REQUIRED = [*PROJECT["dependencies"], *chain(*PROJECT["optional-dependencies"].values())]
 LINT = DECLARED["tool"]["ruff"]["lint"]
 IGNORED = {("*", code) for code in LINT["ignore"]} | {
     (files, code) for files, codes in LINT["per-file-ignores"].items() for code in codes
@@ -39,9 +41,9 @@ def normal(name: str) -> str:
 
 
 def floor(requirement: str) -> tuple[str, str]:
-    """`click>=8.1` -> `click`, `8.1`."""
+    """`click>=8.1` -> `click`, `8.1`; `psycopg[binary]>=3.2` -> `psycopg`, `3.2`."""
     name, version = requirement.split(">=")
-    return normal(name), version
+    return normal(name.partition("[")[0]), version
 
 
 def run(*command: str) -> str:
@@ -63,13 +65,13 @@ def test_the_declared_dependencies_are_those_that_are_imported() -> None:
     foreign = modules - sys.stdlib_module_names - {HOME.name}
     owners = packages_distributions()
     imported = {normal(name) for module in foreign for name in owners.get(module, [module])}
-    assert imported == {floor(requirement)[0] for requirement in PROJECT["dependencies"]}
+    assert imported == {floor(requirement)[0] for requirement in REQUIRED}
 
 
 def test_make_lowest_tests_the_lowest_versions_that_are_declared() -> None:
     lines = (ROOT / ".ci" / "lowest.txt").read_text("utf-8").splitlines()
     pins = [tuple(line.split("==")) for line in lines if not line.startswith("#")]
-    assert {(normal(name), version) for name, version in pins} == set(map(floor, PROJECT["dependencies"]))
+    assert {(normal(name), version) for name, version in pins} == set(map(floor, REQUIRED))
 
 
 def test_the_tests_ask_for_the_pytest_that_is_declared() -> None:

@@ -104,11 +104,12 @@ def _with_test() -> None:
     Path("test_record.py").write_text(TEST)
 
 
-def _record() -> int:
+def record_into(db: str, run_id: str) -> int:
+    """Record a run, or go on with it."""
     from pytest_kebab_eval import RunRecorder
 
     try:
-        with RunRecorder("kebab.sqlite", run_id="new", commit_hash="c", resume=True) as run:
+        with RunRecorder(db, config={"a": 1}, run_id=run_id, commit_hash="c", resume=True) as run:
             for number in range(RECORDED):
                 if not run.has(f"q{number}"):
                     run.record(f"q{number}", hits=[{"chunk_id": "c1", "text": "long " * number}, "c2"])
@@ -144,6 +145,21 @@ def _import() -> int:
 def _with_old_lock() -> None:
     _project()
     Path("fixtures/golden_queries.lock.json").write_text('{"chunker_version": "v1", "chunks": {}}')
+
+
+# -- propose -------------------------------------------------------------------------------------
+
+
+def _with_log() -> None:
+    _project()
+    rows = [{"id": f"q{n}", "question": f"what is number {n}?"} for n in range(QUERIES)]
+    Path("log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def _propose() -> int:
+    if Path("proposed.yaml").exists():  # as a user would who calls it again
+        Path("proposed.yaml").unlink()
+    return _command("propose", "--from", "log.jsonl", "--run", "B", "--out", "proposed.yaml")
 
 
 # -- site ----------------------------------------------------------------------------------------
@@ -183,10 +199,11 @@ def _build_demo() -> int:
 SCENARIOS = (
     Scenario("gate", _with_old_reports, lambda: _pytest(*GATE), (1, 4)),
     Scenario("snapshot", _with_old_snapshot, _update_snapshot, (1, 4)),
-    Scenario("recorder", _project, _record, (1,)),
+    Scenario("recorder", _project, lambda: record_into("kebab.sqlite", "new"), (1,)),
     Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new", "--kebab-resume"), (1, 4)),
     Scenario("import", _with_files, _import, (1, 2), together=True),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),
+    Scenario("propose", _with_log, _propose, (1, 2)),
     Scenario("site", _with_old_site, _site, (1, 2)),
     Scenario("demo", lambda: None, _demo, (1, 2), in_process=False, between=_build_demo),
 )

@@ -9,17 +9,18 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.history.bisecting import Bisection, Suspect
-from pytest_kebab_eval.history.blame import lost_in, watched_queries
+from pytest_kebab_eval.history.blame import losses_between, watched_queries
 from pytest_kebab_eval.history.commits import Repository, run_in_shell, without_git_locations
 from pytest_kebab_eval.history.judging import Watched
 from pytest_kebab_eval.history.traces import Sighting
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
+from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.store import shown_address
 from pytest_kebab_eval.text import printable
@@ -47,19 +48,7 @@ SKIP = 125  # the exit code by which `git bisect run` skips a commit
     default=Path(),
     help="The git repository, if it is not the one here.",
 )
-@options(
-    "db",
-    "db_a",
-    "db_b",
-    "golden",
-    "suite",
-    "fail_on",
-    "strict_chunker_version",
-    "k",
-    "compare_k",
-    "span_overlap",
-    "mask",
-)
+@walking_options
 @json_option
 def bisect(
     a: str, b: str, command: str, queries: tuple[str, ...], repo: Path, as_json: bool, **given: Any
@@ -81,7 +70,11 @@ def bisect(
         tell("B lost nothing that A had")
     search = Bisection(settings, inputs, line)
     suspects = search.suspects(watched) if watched else []
-    search.search(suspects, _Recorder(search, repository, watched, command).try_commit)
+    recorder = _Recorder(search, repository, watched, command)
+    search.search(suspects, recorder.try_commit)
+    if recorder.recorded:
+        runs = f"{counted(recorder.recorded, 'run')} recorded in {shown_address(settings.db_b)}"
+        tell(f"{runs}; the newest run of the suite, 'latest', is now one of them")
     steps = _steps(suspects)
     if as_json:
         print_json([_as_json(step, search, repository) for step in steps])
@@ -103,7 +96,7 @@ def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list
     watched_queries(inputs.golden, queries)  # checks that they are there
     report = evaluate(settings, inputs, with_evidence=False).report
     tell_warnings(report.warnings)
-    lost = lost_in(report)
+    lost = losses_between(inputs, report)
     for query_id in queries:
         if not any(watch.query_id == query_id for watch in lost):
             raise InputError(
@@ -122,6 +115,7 @@ class _Recorder:
         self._repository = repository
         self._watched = watched
         self._command = command
+        self.recorded = 0
 
     def try_commit(self, at: int) -> Mapping[Watched, Sighting] | None:
         """What the commit says of each check; None if it is skipped."""
@@ -139,6 +133,7 @@ class _Recorder:
                 f" {commit[:COMMIT_SHOWN]} in {shown_address(self._search.settings.db_b)};"
                 " have it record there, in the directory that it is started in, or with that commit_hash"
             )
+        self.recorded += 1
         return found
 
     def _record(self, commit: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import evaluate
@@ -17,7 +17,7 @@ from pytest_kebab_eval.history.blame import (
     Seen,
     Walk,
     blame_losses,
-    lost_in,
+    losses_between,
     walk_between,
     walk_suite,
     watched_queries,
@@ -28,6 +28,7 @@ from pytest_kebab_eval.reports.html.markup import short_setting
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text.progress import Progress
 
 _CHANGES_SHOWN = 10
 
@@ -36,19 +37,7 @@ _CHANGES_SHOWN = 10
 @click.argument("queries", metavar="[QUERY]...", nargs=-1)
 @click.option("--regressions", nargs=2, metavar="A B", help="Everything that run B lost against run A.")
 @click.option("--all", "every", is_flag=True, help="All golden queries; those that are lost are shown.")
-@options(
-    "db",
-    "db_a",
-    "db_b",
-    "golden",
-    "suite",
-    "fail_on",
-    "strict_chunker_version",
-    "k",
-    "compare_k",
-    "span_overlap",
-    "mask",
-)
+@walking_options
 @json_option
 def blame(
     queries: tuple[str, ...], regressions: tuple[str, str] | None, every: bool, as_json: bool, **given: Any
@@ -80,7 +69,8 @@ def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
     watched = watched_queries(golden, queries or [query.id for query in golden.queries])
     with walk_suite(settings, golden) as walk:
         _tell_walk(walk)
-        return walk.blame(watched)
+        with _progress(walk) as progress:
+            return walk.blame(watched, after_run=progress.advance)
 
 
 def _blame_regressions(settings: Settings) -> list[Blame]:
@@ -88,13 +78,18 @@ def _blame_regressions(settings: Settings) -> list[Blame]:
     tell_size(inputs.golden)
     report = evaluate(settings, inputs, with_evidence=False).report
     tell_warnings(report.warnings)
-    watched = lost_in(report)
+    watched = losses_between(inputs, report)
     if not watched:
         tell("B lost nothing that A had")
         return []
     with walk_between(settings, inputs) as walk:
         _tell_walk(walk)
-        return blame_losses(walk, watched)
+        with _progress(walk) as progress:
+            return blame_losses(walk, watched, progress.advance)
+
+
+def _progress(walk: Walk) -> Progress:
+    return Progress("reading runs", len(walk.runs), delay_s=0.5)
 
 
 def _tell_walk(walk: Walk) -> None:

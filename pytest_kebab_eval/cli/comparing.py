@@ -161,7 +161,7 @@ def _rendered(
     context = report_context(made, inputs.golden.queries)
     errors: list[str] = []
     if form != "json":
-        add_first_bad(context, settings, inputs, errors)
+        add_first_bad(context, settings, inputs, made, errors)
     return render(form, ReportSource(settings, inputs, made, context, briefs), errors), errors
 
 

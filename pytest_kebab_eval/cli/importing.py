@@ -60,8 +60,8 @@ def _run_options(*, joins_files: bool) -> Callable[[F], F]:
         click.option(
             "--db",
             required=True,
-            metavar="FILE",
-            help="The database to import into; made if it is not there.",
+            metavar="DB",
+            help="The database to import into: an SQLite file, made if it is not there, or postgresql://….",
         ),
         click.option("--run-id", metavar="ID", help="The id of the run (default: a new one)."),
         click.option(

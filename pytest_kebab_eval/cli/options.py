@@ -45,6 +45,19 @@ def _sentence(option: Option) -> str:
 
 
 comparing_options = options(*(option.name for option in _IN_COMMAND))
+walking_options = options(  # of what looks for the run or the commit that lost a query
+    "db",
+    "db_a",
+    "db_b",
+    "golden",
+    "suite",
+    "fail_on",
+    "strict_chunker_version",
+    "k",
+    "compare_k",
+    "span_overlap",
+    "mask",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

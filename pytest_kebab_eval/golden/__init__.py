@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -22,6 +22,26 @@ __all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
 MAX_PROBLEMS_SHOWN = 50
 
 
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def canonical(query: GoldenQuery) -> bytes:
+    """What a query says, always in the same bytes."""
+    return _encode_sorted(msgspec.structs.replace(query, line=0, xfail=None))
+
+
+def hash_of(queries: Iterable[bytes]) -> str:
+    """The fingerprint of `canonical` queries in the order of their ids; some may be joined by commas."""
+    content = hashlib.sha256(b"[")
+    separator = b""
+    for query in queries:
+        content.update(separator)
+        content.update(query)
+        separator = b","
+    content.update(b"]")
+    return content.hexdigest()
+
+
 class GoldenSet(Value, frozen=True, dict=True, gc=True):
     """The golden queries of one file, in the file's order, and its lock file if there is one."""
 
@@ -32,16 +52,8 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the queries' content; their order, the layout, comments and xfail do not change it."""
-        content = hashlib.sha256(b"[")
-        encode = msgspec.json.Encoder(order="sorted").encode
-        separator = b""
         by_id = self.by_id()
-        for query_id in sorted(by_id):
-            content.update(separator)
-            content.update(encode(msgspec.structs.replace(by_id[query_id], line=0, xfail=None)))
-            separator = b","
-        content.update(b"]")
-        return content.hexdigest()
+        return hash_of(canonical(by_id[query_id]) for query_id in sorted(by_id))
 
     def unusual(self) -> Sequence[GoldenQuery]:
         """The queries that are in a group or have an xfail, in the file's order."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_kebab_eval.errors import GoldenError
-from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.golden import GoldenSet, canonical, hash_of
 from pytest_kebab_eval.golden.entries import as_set, check_entries
 from pytest_kebab_eval.golden.lock import lock_path, read_lock
 from pytest_kebab_eval.golden.packing import PackedQueries, is_unusual, pack
@@ -36,6 +36,7 @@ class QueriesPart(NamedTuple):
 
     ids: list[str]
     fields: list[bytes]
+    content: bytes | None  # as `canonical` has it, joined by commas; None if the ids are not in order
     unusual: list[str]  # the ids of those in a group or with an xfail
     groups: Mapping[str, frozenset[str] | None]  # the expected documents of each group
 
@@ -93,9 +94,11 @@ def read_part(part: FilePart) -> tuple[QueriesPart, list[GoldenQuery]] | None:
         return None
     if problems:
         return None
+    ids = [query.id for query in queries]
     packed = QueriesPart(
-        [query.id for query in queries],
+        ids,
         [pack(query) for query in queries],
+        b",".join(map(canonical, queries)) if ids == sorted(ids) else None,
         [query.id for query in queries if is_unusual(query)],
         {query.group: as_set(query.expected_doc_ids) for query in queries if query.group is not None},
     )
@@ -109,15 +112,39 @@ def _moved(entries: Iterable[Entry], lines: int) -> Iterator[Entry]:
 
 def join_parts(path: Path, parts: Iterable[QueriesPart | None]) -> GoldenSet | None:
     """The golden set of all parts; None if anything is wrong with one, or with all of them together."""
-    packed: list[tuple[str, bytes]] = []
-    unusual: list[str] = []
-    groups: dict[str, frozenset[str] | None] = {}
-    for part in parts:
-        if part is None or any(groups.setdefault(name, docs) != docs for name, docs in part.groups.items()):
-            return None
-        packed += part.packed
-        unusual += part.unusual
-    queries = PackedQueries.of(packed, unusual)
-    if not packed or len(queries) < len(packed):  # an id is there twice
+    joiner = _Joiner()
+    fingerprint = hash_of(joiner.contents(parts))
+    queries = PackedQueries.of(joiner.packed, joiner.unusual)
+    if joiner.is_wrong or not joiner.packed or len(queries) < len(joiner.packed):  # an id is there twice
         return None
-    return GoldenSet(path=path, queries=queries, lock=read_lock(lock_path(path)))
+    golden = GoldenSet(path=path, queries=queries, lock=read_lock(lock_path(path)))
+    if joiner.is_in_order:
+        vars(golden)["fingerprint"] = fingerprint  # which need not be computed again
+    return golden
+
+
+class _Joiner:
+    """Joins parts as they come in."""
+
+    def __init__(self) -> None:
+        self.packed: list[tuple[str, bytes]] = []
+        self.unusual: list[str] = []
+        self.is_wrong = False
+        self.is_in_order = True
+        self._groups: dict[str, frozenset[str] | None] = {}
+
+    def contents(self, parts: Iterable[QueriesPart | None]) -> Iterator[bytes]:
+        """The content of each part that has queries, as long as nothing is wrong."""
+        for part in parts:
+            if part is None or self._breaks_group(part):
+                self.is_wrong = True
+                return
+            if part.ids:
+                follows = not self.packed or self.packed[-1][0] < part.ids[0]
+                self.is_in_order = self.is_in_order and follows and part.content is not None
+                yield part.content or b""
+            self.packed += part.packed
+            self.unusual += part.unusual
+
+    def _breaks_group(self, part: QueriesPart) -> bool:
+        return any(self._groups.setdefault(name, docs) != docs for name, docs in part.groups.items())

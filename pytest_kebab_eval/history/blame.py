@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
@@ -74,13 +74,19 @@ class Walk(NamedTuple):
         databases = dict.fromkeys(database for database, _ in self.runs)
         return list(dict.fromkeys(warning for database in databases for warning in database.warnings))
 
-    def blame(self, watched: Sequence[Watched], traces: dict[Watched, Trace] | None = None) -> list[Blame]:
+    def blame(
+        self,
+        watched: Sequence[Watched],
+        traces: dict[Watched, Trace] | None = None,
+        after_run: Callable[[], object] = lambda: None,
+    ) -> list[Blame]:
         """What became of each check, in the order given; every run is read once."""
         traces = {watch: Trace() for watch in watched} if traces is None else traces
         judge = RunJudge(self.yardstick, watched)
         for position, stored in enumerate(self.runs):
             for watch, sighting in judge.sightings(stored, position):
                 traces[watch].add(sighting)
+            after_run()
         queries = self.yardstick.golden.by_id()
         return [self._blame(watch, traces[watch], queries) for watch in watched]
 
@@ -185,9 +191,26 @@ def lost_in(report: CompareReport) -> list[Watched]:
     ]
 
 
-def blame_losses(walk: Walk, watched: Sequence[Watched]) -> list[Blame]:
+def is_of_two_runs(inputs: Inputs, report: CompareReport) -> bool:
+    """Whether one run is compared with one: of several runs a side, none is the first bad one."""
+    a, b = inputs.run_a, inputs.run_b
+    return a is not None and (report.run_a, report.run_b) == (a.run_id, b.run_id)
+
+
+def losses_between(inputs: Inputs, report: CompareReport) -> list[Watched]:
+    """The checks that B lost; an `InputError` where a side has several runs."""
+    if not is_of_two_runs(inputs, report):
+        raise InputError(
+            "the first bad run is looked for from one run to another; name one run for A and one for B"
+        )
+    return lost_in(report)
+
+
+def blame_losses(
+    walk: Walk, watched: Sequence[Watched], after_run: Callable[[], object] = lambda: None
+) -> list[Blame]:
     """The first bad run of what B lost; how it is lost in B, such as without a result, counts as lost."""
     last = len(walk.runs) - 1
     in_b = RunJudge(walk.yardstick, watched).sightings(walk.runs[last], last)
     traces = {watch: Trace({*BAD, sighting.state}) for watch, sighting in in_b}
-    return walk.blame(watched, traces)
+    return walk.blame(watched, traces, after_run)

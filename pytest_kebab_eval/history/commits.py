@@ -34,7 +34,10 @@ class Repository:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self.root = Path(self._git("rev-parse", "--show-toplevel"))
+        root = self._try("rev-parse", "--show-toplevel")
+        if root is None:
+            raise InputError(f"{shown_path(directory)} is in no git repository; name yours with --repo DIR")
+        self.root = Path(root)
         self.prefix = self._git("rev-parse", "--show-prefix")  # from the root to the directory
 
     def commit_of(self, run: Run, letter: str) -> str:

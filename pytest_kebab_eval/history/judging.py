@@ -16,7 +16,6 @@ from pytest_kebab_eval.matching.locations import Passages, StoredRun
 from pytest_kebab_eval.matching.modes import match_mode
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable
-from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import Settings
@@ -77,6 +76,7 @@ class RunJudge:
         for result in self._results(*stored):
             for watch in missing.pop(result.query_id, ()):
                 yield watch, judge.sighting(self._queries[watch.query_id], watch.check, result)
+            del result  # so that the next one is decoded into the same memory
         for watches in missing.values():
             for watch in watches:
                 yield watch, Sighting(position, State.ABSENT)
@@ -91,12 +91,11 @@ class RunJudge:
         return self._tools[mode]
 
     def _results(self, database: Database, run: Run) -> Iterator[QueryResult | Unreadable]:
-        """The run's results of these queries: by their keys, if that is few of them."""
+        """The run's results: those of these queries, by their keys, if that is few of them; else all."""
         if len(self._watched) * _FEW < database.result_count(run.run_id):
             found = (database.result(run.run_id, query_id) for query_id in self._watched)
-            yield from (result for result in found if result is not None)
-        else:
-            yield from (result for result in database.results(run.run_id) if result.query_id in self._watched)
+            return (result for result in found if result is not None)
+        return database.results(run.run_id)
 
 
 class _Tools:
@@ -149,7 +148,8 @@ class _ResultJudge:
         return Sighting(self._position, State.FOUND if check == ERROR else self._state(check, result))
 
     def _found(self, query: GoldenQuery, result: QueryResult) -> Sighting:
-        rank = self._tools.targets(query).judge(distinct_hits(result.hits), self._passages).first
+        # A chunk that is there twice counts once, at its first rank; the first correct rank is the same.
+        rank = self._tools.targets(query).judge(result.hits, self._passages).first
         is_found = rank is not None and rank <= self._tools.compare_k
         return Sighting(self._position, State.FOUND if is_found else State.LOST, rank)
 

@@ -22,7 +22,7 @@ R = TypeVar("R")
 PACKAGE = "pytest-kebab-eval"
 CONNECT_S = 10.0  # to wait for the scheduler, and for its first worker
 GONE_S = 30.0  # to wait for a worker where there was one
-_LOOK_S = 2.0  # how often it is looked at whether they are still there
+_LOOK_S = 10.0  # how often it is looked at whether they are still there
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def dask_workers(address: str) -> Iterator[Workers]:
                 count = _check_workers(client, address)
             yield _Cluster(client, address, count)
     finally:
-        client.close(timeout=_LOOK_S)
+        client.close(timeout=CONNECT_S)
 
 
 def _connect(address: str) -> Client:
@@ -129,7 +129,7 @@ class _Cluster:
             try:
                 return future.result(timeout=_LOOK_S)
             except TimeoutError:
-                if future.done():  # the task's own
+                if future.status == "error":  # the task's own
                     raise
                 if self._has_workers():
                     since = time.monotonic()

@@ -17,7 +17,7 @@ import pytest
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.gc_freeze import freeze, skip_final_collection, unfreeze
 from pytest_kebab_eval.plugin.direct_reports import log_reports
-from pytest_kebab_eval.plugin.golden_file import GoldenFile, file_nodeid
+from pytest_kebab_eval.plugin.golden_file import file_nodeid
 from pytest_kebab_eval.plugin.headings import Headings
 from pytest_kebab_eval.plugin.items import KebabItem, QueryItem
 from pytest_kebab_eval.plugin.light_protocol import LightProtocol
@@ -147,11 +147,13 @@ def will_run_items(session: pytest.Session) -> bool:
 
 def _is_marked(item: QueryItem) -> bool:
     """Whether somebody has marked the item, or what it is in; the golden file has one mark, `kebab`."""
-    node: pytest.Item | pytest.Collector | None = item
+    if item.own_markers:
+        return True
+    node, marks = item.parent, 1
     while node is not None:
-        if len(node.own_markers) > isinstance(node, GoldenFile):
+        if len(node.own_markers) > marks:
             return True
-        node = node.parent
+        node, marks = node.parent, 0
     return False
 
 

@@ -24,14 +24,14 @@ class KebabItem(pytest.Item):
     """An item that fails without a traceback."""
 
     has_run = False  # set only where it may fail
+    properties: tuple[tuple[str, object], ...] = ()
 
     def __init__(self, *, kebab: KebabSession, line: int = 1, **more: Any) -> None:
         super().__init__(**more)
         self.kebab = kebab
         self.line = line
-        self.properties: tuple[tuple[str, object], ...] = ()
         # What pytest derives from `reportinfo`, without resolving the golden file's path for each item.
-        self.location = (self.nodeid.partition("::")[0], line - 1, self.name)
+        self.location = (more["parent"].nodeid, line - 1, self.name)
 
     def set_properties(self, properties: Iterable[tuple[str, object]]) -> None:
         """Replace the item's `kebab_` properties, so that an item that is run again has each once."""

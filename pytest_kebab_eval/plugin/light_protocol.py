@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.plugin.direct_reports import Phase, Reported, make_report
+from pytest_kebab_eval.plugin.direct_reports import PHASES, Phase, Reported, make_report
 from pytest_kebab_eval.plugin.prepared_hooks import HOOKS, Callers, Chosen, package_of, prepare
 
 _RUNNER = "_pytest.runner"
+_HOOK_OF: dict[Phase, str] = {when: f"pytest_runtest_{when}" for when in PHASES}
 _RERAISED = (pytest.exit.Exception, KeyboardInterrupt)
 
 
@@ -96,10 +97,10 @@ class LightProtocol:
         self._run_phase(item, hook, "teardown", nextitem=None if is_over else nextitem)
 
     def _run_phase(self, item: pytest.Item, hook: Any, when: Phase, **more: Any) -> pytest.TestReport:
-        phase = partial(self._hooks[f"pytest_runtest_{when}"], item=item, **more)
+        phase = partial(self._hooks[_HOOK_OF[when]], item=item, **more)
         call = pytest.CallInfo.from_call(phase, when=when, reraise=_RERAISED)
         report: pytest.TestReport = self._hooks["pytest_runtest_makereport"](item=item, call=call)
-        if when in self.reported.phases or not report.passed or report.sections:
+        if when in self.reported.phases or report.outcome != "passed" or report.sections:
             hook.pytest_runtest_logreport(report=report)
         if call.excinfo is not None and not isinstance(call.excinfo.value, pytest.skip.Exception):
             hook.pytest_exception_interact(node=item, call=call, report=report)

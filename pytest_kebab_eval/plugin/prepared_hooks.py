@@ -72,7 +72,15 @@ def prepare(implementations: Iterable[Chosen]) -> Callers:
     manager.add_hookspecs(_Specs)
     for chosen in implementations:
         manager.register(_One(chosen))
-    return {name: getattr(manager.hook, name) for name in HOOKS}
+    return {name: _caller(getattr(manager.hook, name)) for name in HOOKS}
+
+
+def _caller(hook: pluggy.HookCaller) -> Callable[..., Any]:
+    return hook if hook.get_hookimpls() else _call_nobody
+
+
+def _call_nobody(**arguments: object) -> list[object]:
+    return []
 
 
 def is_monitored(manager: pluggy.PluginManager) -> bool:

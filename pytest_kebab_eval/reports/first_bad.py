@@ -12,6 +12,7 @@ from pytest_kebab_eval.history.blame import (
     Blame,
     Seen,
     blame_losses,
+    is_of_two_runs,
     lost_in,
     runs_between,
     walk_between,
@@ -75,11 +76,12 @@ class FirstBad(NamedTuple):
 
 
 def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) -> FirstBad | None:
-    """The first bad run of each regression; None unless more than two runs of the suite are stored.
+    """The first bad run of each regression; None unless more than two runs of the suite are stored, and one
+    is compared with one.
 
     No more than `MAX_READ` results are read: the last queries are left out, and counted.
     """
-    lost = lost_in(report) if report.run_a is not None else []
+    lost = lost_in(report) if is_of_two_runs(inputs, report) else []
     if not lost:
         return None
     with open_database(settings.db_b) as database:
@@ -88,17 +90,21 @@ def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) ->
     if stored <= 2 or not between:
         return FirstBad(0, ()) if stored > 2 else None
     watched = lost[: MAX_READ // (between + 3)]  # A is read once, and B twice
+    if not watched:
+        return FirstBad(between, (), len(lost))
     with walk_between(settings, inputs) as walk:
-        blames = blame_losses(walk, watched) if watched else []
+        blames = blame_losses(walk, watched)
         order = {run.run_id: position for position, (_, run) in enumerate(walk.runs)}
     steps = sorted(_steps(blames), key=lambda step: order[step.bad.run_id], reverse=True)
     return FirstBad(between, tuple(steps), len(lost) - len(watched))
 
 
-def add_first_bad(context: Context, settings: Settings, inputs: Inputs, errors: list[str]) -> None:
+def add_first_bad(
+    context: Context, settings: Settings, inputs: Inputs, report: CompareReport, errors: list[str]
+) -> None:
     """Give the first bad runs to the templates; where they cannot be found out, that is one of the errors."""
     try:
-        context["first_bad"] = find_first_bad(settings, inputs, context["report"])
+        context["first_bad"] = find_first_bad(settings, inputs, report)
     except KebabEvalError as error:
         errors.append(f"the reports do not say the first bad runs: {error}")
 

@@ -62,7 +62,7 @@ def publish(
     published = Published([], [])
     with _step("the aggregates were not stored", published):
         _store(settings, evaluation, published)
-    add_first_bad(context, settings, inputs, published.errors)
+    add_first_bad(context, settings, inputs, evaluation.report, published.errors)
     summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary_file:
         path = Path(summary_file)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-_RUN_NAMES = "a run id, a unique prefix of one, latest, latest~1, or commit:<hash prefix>"
+_RUN_NAMES = "a run id, a unique prefix of one, latest, latest~1, commit:<hash prefix>, or tag:<name>"
 DEFAULT_FAIL_ON = "retrieval,answer,refusal,citation,error"
 DEFAULT_CHECKS = frozenset(DEFAULT_FAIL_ON.split(","))
 _FAIL_ON = (*DEFAULT_FAIL_ON.split(","), "loss", "attribution")
@@ -116,14 +116,14 @@ OPTIONS = (
     Option(
         "db",
         "database",
-        "the SQLite database that holds the runs",
+        "the database that holds the runs: an SQLite file, or postgresql://…",
         default_text="kebab.sqlite here, else kebab's own",
-        metavar="FILE",
+        metavar="DB",
         env="KEBAB_EVAL_DB",
         in_command=True,
     ),
-    Option("db_a", "database", "the database of run A, where it is another", metavar="FILE", in_command=True),
-    Option("db_b", "database", "the database of run B, where it is another", metavar="FILE", in_command=True),
+    Option("db_a", "database", "the database of run A, where it is another", metavar="DB", in_command=True),
+    Option("db_b", "database", "the database of run B, where it is another", metavar="DB", in_command=True),
     Option(
         "golden",
         "path",

@@ -1,12 +1,19 @@
 """A database -> runs; aggregates and recorded runs -> a database. Only here it matters which kind it is."""
 
-from pytest_kebab_eval.store.address import Address, files_of, same_database, shown_address, to_address
+from pytest_kebab_eval.store.address import (
+    Address,
+    files_of,
+    is_postgres,
+    same_database,
+    shown_address,
+    to_address,
+)
 from pytest_kebab_eval.store.aggregates import write_aggregates
-from pytest_kebab_eval.store.backend import IdRange
+from pytest_kebab_eval.store.backend import IdRange, Made
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import Database, open_database
 from pytest_kebab_eval.store.new_run_names import new_run_id
-from pytest_kebab_eval.store.new_runs import check_recordable, is_there, remove_run, write_run
+from pytest_kebab_eval.store.new_runs import check_recordable, is_there, make_tables, remove_run, write_run
 from pytest_kebab_eval.store.recorder import Recording, RunRecorder
 from pytest_kebab_eval.store.run_names import find_run, in_order
 
@@ -17,13 +24,16 @@ __all__ = [
     "Database",
     "IdRange",
     "IndexCoverage",
+    "Made",
     "Recording",
     "RunRecorder",
     "check_recordable",
     "files_of",
     "find_run",
     "in_order",
+    "is_postgres",
     "is_there",
+    "make_tables",
     "new_run_id",
     "open_database",
     "remove_run",

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.text import printable, shown_path
 
-_SCHEME = re.compile(r"(?i)postgres(?:ql)?:(?://)?")
+_SCHEME = re.compile(r"(?i)\s*postgres(?:ql)?(?:\+\w+)?:/")
 _ADDRESS = re.compile(
     r"(?i)postgres(?:ql)?://(?:(?P<user>[^@/:]*)(?::(?P<password>[^@/]*))?@)?"
     r"(?P<hosts>[^@/?#]*)(?:/(?P<dbname>[^@?#]*))?(?:\?(?P<query>[^@#]*))?"
@@ -41,9 +41,9 @@ def is_postgres(text: str) -> bool:
 
 def to_address(database: str | Address) -> Address:
     """The address, however it is given; an `InputError` if it is one of PostgreSQL's and not valid."""
-    if isinstance(database, str):
-        return Path(database)
-    return database
+    if not isinstance(database, str):
+        return database
+    return parse_postgres(database) if is_postgres(database) else Path(database)
 
 
 def parse_postgres(text: str) -> PostgresAddress:
@@ -52,7 +52,10 @@ def parse_postgres(text: str) -> PostgresAddress:
     Stricter than libpq, which takes a password with an unescaped @ or / apart, and prints the parts. No error
     shows any part of the text: what does not parse may be a password.
     """
+    text = text.strip()
     found = _ADDRESS.fullmatch(text)
+    if not re.match(r"(?i)postgres(?:ql)?://", text):
+        raise _refusal("begins in another way")
     if not found:
         raise _refusal("has a character that must be written as %XX: / as %2F, @ as %40, # as %23")
     if not all(map(_HOST.fullmatch, found["hosts"].split(","))):

@@ -6,13 +6,13 @@ tables of one that is open. They give values as they are stored: text is bytes, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from enum import Enum
 from typing import NamedTuple, Protocol
 
-from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.address import Address, PostgresAddress, shown_address
+from pytest_kebab_eval.store.address import Address, PostgresAddress
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 
 ResultRow = tuple[object, object]  # query_id, result_json
@@ -27,6 +27,18 @@ class IdRange(NamedTuple):
 
 
 ALL_IDS = IdRange()
+
+
+class StoredRun(NamedTuple):
+    """A run as it is stored, byte for byte; its results may be read more than once."""
+
+    run_id: str
+    suite: str
+    config_json: str
+    commit_hash: str | None
+    created_at: str
+    rows: Rows
+    aggregate_json: str = "{}"
 
 
 class CorpusTables(Protocol):
@@ -94,6 +106,9 @@ class RunTables(Protocol):
     def result_counts(self) -> Iterable[tuple[object, int]]:
         """How many results each run has."""
 
+    def tags(self) -> Iterable[tuple[object, object]]:
+        """Each tag, and the id of the run that it names."""
+
 
 class AggregateWriter(Protocol):
     """The runs of a database in an open transaction; without `commit` nothing is stored."""
@@ -105,11 +120,23 @@ class AggregateWriter(Protocol):
         """Make it last; again is nothing, where several databases share a transaction."""
 
 
+class Made(Enum):
+    """What became of the tables of a database that were to be made."""
+
+    NEW = "new"
+    UPDATED = "updated"
+    AS_THEY_WERE = "as they were"
+    NOT_NEEDED = "not needed"
+
+
 class Backend(Protocol):
     """A database that is named."""
 
     def read(self) -> AbstractContextManager[RunTables]:
         """Open it read-only; everything read in the block is of one state, even if others write."""
+
+    def check_text(self, text: str, what: str) -> None:
+        """Raise an `InputError` that begins with `what` if the database cannot hold the text."""
 
     def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
         """Raise an `InputError` if a run of that id cannot be recorded there."""
@@ -117,8 +144,20 @@ class Backend(Protocol):
     def write_run(self, run: Run, rows: Rows, chunks: list[ChunkRow] | None) -> None:
         """Store a run, its results and the chunks of its index, all of it or nothing."""
 
+    def write_runs(self, runs: Sequence[StoredRun]) -> None:
+        """Store runs as they are elsewhere, all of them or none."""
+
+    def remove_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove runs, all of them or none; an `InputError` if a tag names one of them."""
+
+    def tag(self, name: str, run_id: str | None) -> None:
+        """Have a tag name this run, or no run any more."""
+
     def remove_run(self, run_id: str, *, with_file: bool) -> None:
         """Remove a run that was just stored; and the database, if it was made for this run alone."""
+
+    def make_tables(self) -> Made:
+        """Make the tables, or bring them up to date, where that is not left to the recorder."""
 
     def is_there(self) -> bool:
         """Whether the database is there, as far as that can be known without opening it."""
@@ -127,7 +166,9 @@ class Backend(Protocol):
 def backend_of(address: Address) -> Backend:
     """The kind of database that the address names."""
     if isinstance(address, PostgresAddress):
-        raise DatabaseError(f"{shown_address(address)} cannot be opened")
+        from pytest_kebab_eval.store.postgres import PostgresDatabase
+
+        return PostgresDatabase(address)
     from pytest_kebab_eval.store.sqlite import SqliteFile
 
     return SqliteFile(address)

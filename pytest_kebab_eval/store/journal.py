@@ -132,7 +132,6 @@ class Journal(RowFile):
                     self._end = reading.tell()
             if len(self):
                 self._file.truncate(self._end)
-                self._file.seek(self._end)
 
     def _take(self, kind: bytes, name: str, data: bytes, at: int) -> None:
         if kind == ROW:
@@ -185,11 +184,13 @@ class Journal(RowFile):
 
     def remove(self) -> None:
         """Remove the file: the run is stored, or there is nothing to store."""
-        with suppress(OSError):
-            self.path.unlink()
-        self.close()
-        with suppress(OSError):
-            if os.name == "nt":  # which removes no open file
+        try:
+            with suppress(OSError):
+                self.path.unlink()
+        finally:
+            self.close()
+        if os.name == "nt":  # which removes no open file
+            with suppress(OSError):
                 self.path.unlink()
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import Address
-from pytest_kebab_eval.store.backend import Rows, backend_of
+from pytest_kebab_eval.store.backend import Made, Rows, backend_of
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 
 
 def is_there(db: Address) -> bool:
     """Whether the database is there, as far as that can be known without opening it."""
     return backend_of(db).is_there()
+
+
+def make_tables(db: Address) -> Made:
+    """Make the tables of a database, or bring them up to date."""
+    return backend_of(db).make_tables()
 
 
 def check_recordable(db: Address, run_id: str, *, with_chunks: bool = False) -> None:

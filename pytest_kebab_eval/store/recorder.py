@@ -18,6 +18,7 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
+from pytest_kebab_eval.store.backend import backend_of
 from pytest_kebab_eval.store.database import open_database
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.journal import Head, Journal, config_change, journal_path, open_journal
@@ -325,6 +326,7 @@ class RunRecorder(Recording):
             raise InputError(f"query '{name}' is recorded twice in run {printable(self.run_id)}")
         if self.is_stored:
             raise InputError(f"run {printable(self.run_id)} is stored already, without query '{name}'")
+        backend_of(self.db).check_text(query_id, "the query id")
         rows.add(query_id, result_json)
         if self._progress is not None:
             self._progress.advance(errors=result.error is not None)

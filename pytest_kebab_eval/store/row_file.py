@@ -6,13 +6,15 @@ file, the configuration, or a query id whose result does not count any more.
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import IO, NamedTuple
 
-from pytest_kebab_eval.errors import StoreError
+from pytest_kebab_eval.errors import InputError, StoreError
 
 _FRAME = re.compile(rb"([A-Z]) (\d{1,10}) (\d{1,12}) ([0-9a-f]{8})\n")
 _LONGEST_FRAME = 40  # bytes
@@ -35,6 +37,8 @@ class RowFile:
         self._file = file
         self._end = 0
         self._starts: dict[str, int] = {}
+        self._process = os.getpid()
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -45,15 +49,13 @@ class RowFile:
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """The results, in the order in which they were added."""
         with open(self._file.fileno(), "rb", closefd=False) as reading:
-            for at in self._starts.values():
+            for at in tuple(self._starts.values()):
                 with file_errors():
                     reading.seek(at)
                     record = _read_record(reading, at, self._end)
                 if record is None:
                     raise StoreError("the run was not recorded: what was recorded cannot be read again")
                 yield record.name, record.data
-        with file_errors():
-            self._file.seek(self._end)
 
     def ids(self) -> tuple[str, ...]:
         """The ids of the queries that have a result."""
@@ -77,19 +79,24 @@ class RowFile:
         self.close()
 
     def _append(self, kind: bytes, name: str = "", data: bytes = b"") -> int:
-        """Write a record whole or not at all; where it begins."""
+        """Write a record whole or not at all, over what is left of one that failed; where it begins."""
         encoded = name.encode("utf-8")
         crc = zlib.crc32(data, zlib.crc32(encoded))
         record = b"%s %d %d %08x\n%s%s" % (kind, len(encoded), len(data), crc, encoded, data)
-        at = self._end
-        with file_errors():
-            try:
-                self._write(record)
-            except BaseException:
-                self._file.seek(at)  # the next record goes over what was written of this one
-                raise
-        self._end += len(record)
+        self._check_process()
+        with self._lock, file_errors():
+            at = self._end
+            self._file.seek(at)
+            self._write(record)
+            self._end += len(record)
         return at
+
+    def _check_process(self) -> None:
+        """A process that was forked shares the file, and would write where its parent does."""
+        if os.getpid() != self._process:
+            raise InputError(
+                "a result is recorded in the process that started the run; have this one return it there"
+            )
 
     def _write(self, record: bytes) -> None:
         written = self._file.write(record)

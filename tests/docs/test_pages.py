@@ -22,6 +22,17 @@ NOT_RUN = {
         "kebab-eval compare baseline candidate --scheduler tcp://scheduler.example:8786",
     ): "it needs the above",
     ("docs/first-gate.md", "pip install pytest-kebab-eval"): "it would install the published package",
+    **{
+        ("docs/postgres.md", command): "it needs a server; tests/integration/stores has one"
+        for command in (
+            "pip install 'pytest-kebab-eval[postgres]'",
+            "createdb --host db.example evals",
+            "kebab-eval store init --db postgresql://db.example/evals",
+            "export KEBAB_EVAL_DB=postgresql://kebab_recorder@db.example/evals",
+            "pytest --kebab-record candidate",
+            "pytest --kebab-run-a latest~1 --kebab-run-b latest",
+        )
+    },
     (
         "docs/getting-runs-in.md",
         'pytest -d --tx ssh=gpu1 --tx ssh=gpu2 --rsyncdir tests "$PWD/tests" --kebab-record nightly',

@@ -217,6 +217,14 @@ def test_what_is_stored_is_not_recorded_again(tmp_path: Path) -> None:
     assert project.tried() == 0
 
 
+def test_it_says_that_the_newest_run_is_now_one_of_those_it_recorded(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
+    said = project.bisect().stderr.splitlines()[-1]
+    assert said.startswith("1 run recorded in ")
+    assert said.endswith("; the newest run of the suite, 'latest', is now one of them")
+    assert "latest" not in project.bisect().stderr
+
+
 def test_a_second_call_goes_on_from_what_the_first_recorded(tmp_path: Path) -> None:
     project = GitProject(tmp_path, *[GOOD] * 5, *[LOST_1] * 4)
     first = project.bisect().lines
@@ -375,7 +383,7 @@ def test_a_directory_without_a_repository_is_refused(tmp_path: Path) -> None:
     project = GitProject(tmp_path, GOOD, LOST_1)
     called = project.bisect("--repo", str(tmp_path))
     assert called.code == 2
-    assert "git rev-parse failed in " in called.stderr
+    assert called.stderr.endswith(" is in no git repository; name yours with --repo DIR\n")
 
 
 def test_a_query_that_is_not_lost_is_refused(tmp_path: Path) -> None:

@@ -106,9 +106,11 @@ class Cluster:
         raises: Exception | None = None,
         status: str = "running",
         cores: dict[str, int] | None = None,
+        tries: int = 0,
     ) -> None:
         self.versions = {"w1": version("pytest-kebab-eval")} if versions is None else versions
         self.raises = raises
+        self.tries = tries
         self.status = status
         self.cores = cores or {}
 
@@ -125,12 +127,10 @@ class Cluster:
         return self
 
     def result(self, timeout: float) -> Any:
-        if self.raises:
+        self.tries -= 1
+        if self.raises and self.tries:
             raise self.raises
         return "done"
-
-    def done(self) -> bool:
-        return False
 
     def ncores(self) -> dict[str, int]:
         return self.cores
@@ -151,6 +151,17 @@ def test_the_connection_is_closed_at_the_end(monkeypatch: pytest.MonkeyPatch) ->
     cluster = Cluster()
     assert use(monkeypatch, cluster) == ["done"]
     assert cluster.status == "closed"
+
+
+def test_a_worker_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three looks, at the third of which it is done; there is a worker all the time, so it is waited for."""
+    monkeypatch.setattr(dask_workers, "GONE_S", 0.0)
+    assert use(monkeypatch, Cluster(raises=TimeoutError(), cores={"w1": 1}, tries=3)) == ["done"]
+
+
+def test_a_task_that_ran_out_of_time_itself_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(WorkerError, match="failed: TimeoutError: of the task"):
+        use(monkeypatch, Cluster(raises=TimeoutError("of the task"), status="error", cores={"w1": 1}))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from tests.builders import Json, aggregate_of, dump, result
 from tests.integration.cli.calling import FOUND, Called, call, execute
 from tests.integration.conftest import Project
+from tests.integration.plugin.test_errors import write_protect
 
 # -- runs -----------------------------------------------------------------------------------------
 
@@ -165,6 +166,13 @@ def test_an_alias_of_a_metric_is_that_metric(project: Project) -> None:
 def aggregated(project: Project) -> list[str]:
     """The runs that have an aggregate."""
     return [run_id for run_id in ("A", "A2", "B") if aggregate_of(project.database, run_id)]
+
+
+def test_a_read_only_database_is_an_error_that_names_no_option_of_pytest(project: Project) -> None:
+    write_protect(project.database)
+    called = call("aggregate", "B")
+    says = "the aggregates were not stored in kebab.sqlite: attempt to write a readonly database"
+    assert (called.code, called.stderr) == (2, f"kebab-eval: {says}\n")
 
 
 def test_aggregates_are_stored_and_what_changed_is_printed(project: Project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -183,11 +184,13 @@ def test_an_imported_run_is_stored_without_its_secrets(project: Project) -> None
     assert stored.count(PLANTED.encode()) == stored.count(f"{PLANTED}Dxyzzy.example.org".encode())
 
 
-@pytest.mark.parametrize("db", [f"postgresql://me:{PLANTED}@db/x", f"host=db password={PLANTED}"])
+@pytest.mark.parametrize("db", [f"postgresql://me:{PLANTED}@127.0.0.1:1/x", f"host=db password={PLANTED}"])
 def test_a_password_in_the_name_of_a_database_is_not_shown(project: Project, db: str) -> None:
     outcome = project.pytest(f"--kebab-db={db}")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
-    assert "there is no database" in printed(outcome)
+    assert re.search(
+        "there is no database|cannot connect to|psycopg 3, which is not installed", printed(outcome)
+    )
     called = call("runs", "--db", db)
     assert called.code == 2
     recorded = call("import", "trec", "--run", "no-file", "--qrels", "no-file", "--db", db, "--run-id", "x")

@@ -24,7 +24,6 @@ def main(address: str) -> None:
     while True:
         child = os.fork()
         if child == 0:
-            os.setpgid(0, 0)
             socketserver.startserver(listening)
             os._exit(0)
         os.waitpid(child, 0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +191,44 @@ def test_two_recordings_of_one_run_at_once_are_refused(db: Path) -> None:
         with pytest.raises(InputError, match=r"is being recorded by another process, which has .* open"):
             record(db, "q2", resume=True)
         run.record("q3")
+    assert [row[1] for row in results(db)] == ["q1", "q3"]
+
+
+def test_threads_may_record_at_once(db: Path) -> None:
+    names = [f"q{number}" for number in range(400)]
+    with RunRecorder(db, run_id="r") as run, ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(lambda name: run.record(name, [{"chunk_id": f"of {name}", "text": "x" * 5_000}]), names)
+        )
+    stored = {row[1]: json.loads(row[2]) for row in results(db)}
+    assert {name: result["hits_top_k"][0]["chunk_id"] for name, result in stored.items()} == {
+        name: f"of {name}" for name in names
+    }
+
+
+FORKS = """
+import os, sys
+from pytest_kebab_eval import InputError, RunRecorder
+
+with RunRecorder(sys.argv[1], run_id="r") as run:
+    run.record("q1")
+    child = os.fork()
+    if child == 0:
+        try:
+            run.record("q2")
+        except InputError as error:
+            print(error, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    run.record("q3")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_process_is_told_to_leave_recording_to_its_parent(db: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FORKS, str(db)], check=True, capture_output=True, text=True)
+    said = "a result is recorded in the process that started the run; have this one return it there\n"
+    assert done.stdout == said
     assert [row[1] for row in results(db)] == ["q1", "q3"]
 
 

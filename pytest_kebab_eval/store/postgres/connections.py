@@ -1,0 +1,179 @@
+"""The one place that connects to PostgreSQL, and words its errors.
+
+What is not in the address is libpq's: service files, `PGPASSWORD` and the like, `~/.pgpass`, `sslmode`.
+No error has a password in it: an address that libpq would take apart, and quote, is refused before that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pytest_kebab_eval.errors import DatabaseError
+from pytest_kebab_eval.limits import STORED_VALUE_BYTES
+from pytest_kebab_eval.store.address import PostgresAddress
+from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text.masking import mask_text
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+CONNECT_TIMEOUT_S = 10
+# A server that went away without a word is noticed after 30 + 3 * 10 seconds.
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+_ENCODINGS = ("UTF8", "SQL_ASCII")
+READ = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+WRITE = "ISOLATION LEVEL READ COMMITTED, READ WRITE"
+
+
+@contextmanager
+def transaction(address: PostgresAddress, mode: str, lock_timeout_s: float) -> Iterator[Connection]:
+    """A connection in a transaction, which is rolled back unless the block commits it.
+
+    Rows that a policy hides are an error, not fewer rows.
+    """
+    with _connect(address) as connection:
+        connection.execute(
+            f"BEGIN TRANSACTION {mode}; SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)};"
+            " SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL row_security = off"
+        )
+        yield connection
+
+
+@contextmanager
+def _connect(address: PostgresAddress) -> Iterator[Connection]:
+    """Connect; text is given as its bytes, since it may be anything."""
+    check_installed(address)
+    import psycopg
+
+    settings = _settings(address)
+    try:
+        connection = psycopg.connect(
+            address.conninfo, autocommit=True, prepare_threshold=None, client_encoding="SQL_ASCII", **settings
+        )
+    except (psycopg.Error, OSError, UnicodeError) as error:
+        text = _text(error)
+        raise DatabaseError(f"cannot connect to {address.shown}: {text}; {_advice(text)}") from None
+    try:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in _ENCODINGS:
+            raise DatabaseError(
+                f"{address.shown} is refused: its encoding is {brief(str(encoding))}; make one of UTF8"
+            )
+        yield connection
+    finally:
+        connection.close()
+
+
+def check_installed(address: PostgresAddress) -> None:
+    """A `DatabaseError` if psycopg is not there."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise DatabaseError(
+            f"{address.shown} is read with psycopg 3, which is not installed here;"
+            " install it with: pip install 'pytest-kebab-eval[postgres]'"
+        ) from None
+
+
+def _settings(address: PostgresAddress) -> dict[str, Any]:
+    """What libpq is told beside the address, where neither that nor the environment says it."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        given = conninfo_to_dict(address.conninfo)
+    except Exception:  # noqa: BLE001  what libpq says quotes parts of the address
+        raise DatabaseError(
+            f"{address.shown} is refused: the address has a parameter that libpq does not know, or a value"
+            " that it does not take; see 'Parameter Key Words' in PostgreSQL's documentation of libpq"
+        ) from None
+    defaults: dict[str, Any] = {"fallback_application_name": "kebab-eval", **_KEEPALIVES}
+    if "PGCONNECT_TIMEOUT" not in os.environ:
+        defaults["connect_timeout"] = CONNECT_TIMEOUT_S
+    return {name: value for name, value in defaults.items() if name not in given}
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+_LOCKED, _NO_COLUMN, _NO_TABLE, _DENIED, _READ_ONLY = "55P03", "42703", "42P01", "42501", "25006"
+TAKEN = "23505"
+
+
+def postgres_errors() -> tuple[type[Exception], ...]:
+    """What psycopg raises; the second for what PostgreSQL's text cannot hold."""
+    import psycopg
+
+    return (psycopg.Error, UnicodeError)
+
+
+def is_locked(error: Exception) -> bool:
+    """Whether another program holds what is needed."""
+    return _state(error) == _LOCKED
+
+
+def _state(error: Exception) -> str | None:
+    return getattr(error, "sqlstate", None)
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether the connection is gone, and not only the statement refused."""
+    import psycopg
+
+    state = _state(error)
+    return isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(("08", "57P")))
+
+
+def reason(error: Exception) -> str:
+    """Why PostgreSQL gave up, in words where its own do not tell."""
+    state, text = _state(error), _text(error)
+    if is_lost(error):
+        return f"the connection was lost ({text}); try again when the server can be reached"
+    if state == _DENIED:
+        return f"{text}; see docs/postgres.md for what a role must be granted"
+    if state in (_NO_COLUMN, _NO_TABLE):
+        return f"{text}; its tables were made by another version, or by hand"
+    if state == _READ_ONLY:
+        return "the server is read-only, as a standby is"
+    return text
+
+
+def _advice(text: str) -> str:
+    """What to do where no connection was made."""
+    if "password" in text:
+        return "check the role and its password, which may be in the address, PGPASSWORD or ~/.pgpass"
+    if "does not exist" in text:
+        return "make it, or name another"
+    return "check the address, and that the server runs and can be reached"
+
+
+def _text(error: Exception) -> str:
+    """The first sentence of an error, on one line; of several attempts to connect, the last one's."""
+    diagnostics = getattr(error, "diag", None)
+    text = (diagnostics and diagnostics.message_primary) or str(error) or type(error).__name__
+    lines = [line.strip() for line in str(text).splitlines() if line.strip()]
+    attempts = [line for line in lines if line.startswith("- host:")]
+    line = attempts[-1].partition("connection failed: ")[2] if attempts else lines[0]
+    return brief(mask_text(line.removeprefix("connection failed: ").removeprefix("FATAL:  ")), 300)
+
+
+@contextmanager
+def database_errors(address: PostgresAddress) -> Iterator[None]:
+    """Turn errors of PostgreSQL into a `DatabaseError`."""
+    check_installed(address)
+    try:
+        yield
+    except postgres_errors() as error:
+        if is_locked(error):
+            raise DatabaseError(
+                f"{address.shown} is locked by another program, also for reading; try again when it is done"
+            ) from None
+        raise DatabaseError(f"cannot read the database {address.shown}: {reason(error)}") from None
+
+
+def too_long() -> str:
+    """What is said of a value above the limit."""
+    return f"it has a value longer than {STORED_VALUE_BYTES // 1_000_000} MB"
