@@ -11,7 +11,7 @@ KILLS ?= 300
 FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults resume docs site sdist compat tools clean
+.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults resume crowd docs site sdist compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -88,6 +88,10 @@ fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, 
 faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that write: KILLS=300 FAILURES=300
 	$(BIN)/python -m fuzzing.faults --kills $(KILLS) --failures $(FAILURES)
 
+crowd: SECONDS = 120
+crowd: $(VENV)/.installed ## 16 gates and 4 recorders on one PostgreSQL database at once: SECONDS=120, DB=postgresql://… for an empty one
+	$(BIN)/python -m fuzzing.crowd --seconds $(SECONDS) $(if $(DB),--db '$(DB)')
+
 resume: KILLS = 100
 resume: $(VENV)/.installed ## kill recorders, and have each go on and end as one that was never killed: KILLS=100
 	$(BIN)/python -m fuzzing.faults --only=recorder --only=--kebab-record --kills $(KILLS) --failures 0
@@ -142,9 +146,16 @@ $(DISPLAYS_VENV)/.installed: pyproject.toml $(VENV)/.package
 	$(PIP) --python $(DISPLAYS_VENV) install --editable . --group dev --group displays
 	@touch $@
 
-compat: $(VENV)/.installed $(DISPLAYS_VENV)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
+# Beside the environment: in it, pytest-randomly would shuffle the tests of every other session.
+RANDOMLY := build/randomly
+$(RANDOMLY)/.installed: $(VENV)/.installed
+	$(PIP) install --no-deps --target $(RANDOMLY) 'pytest-randomly>=3.15'
+	@touch $@
+
+compat: $(VENV)/.installed $(DISPLAYS_VENV)/.installed $(RANDOMLY)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
 	$(BIN)/python -m tests.compat $(PLUGINS)
 	$(DISPLAYS_VENV)/bin/python -m pytest -q tests/integration/plugin/test_failures_in_other_plugins.py
+	PYTHONPATH=$(CURDIR)/$(RANDOMLY) $(BIN)/python -m pytest -q -p no:randomly -k 'randomly or generators' tests/integration/plugin/test_light_protocol.py tests/integration/plugin/test_unseen_items.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*

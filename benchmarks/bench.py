@@ -30,6 +30,7 @@ from commands import (
     Commands,
 )
 from generate import Data
+from local_postgres import fill, local_database
 from measuring import added_seconds, interleaved, printed_by
 from tables import GROWTH_HEAD, PROMISES_HEAD, Growth, Row, Unit, cpu_ratio, memory_ratio, write
 
@@ -123,6 +124,24 @@ class Bench:
         what, against = f"gate, {queries:,} queries, `-n 2`, HTML on", "as many empty tests, `-n 2`"
         row = cpu_ratio(what, against, None, gate, empty)
         yield row._replace(remark=f" (wall {gate.wall:.1f} s / {empty.wall:.1f} s)")
+
+    def postgres(self, queries: int) -> Iterator[Row]:
+        """The gate on PostgreSQL, over a local socket; a row without a value where there is no server."""
+        data, commands = Data(queries), self._commands
+        name = f"gate, {queries:,} queries, HTML on, PostgreSQL over a local socket"
+        against = "the same on SQLite"
+        with local_database() as db:
+            if db is None:
+                print("no PostgreSQL server is installed here, or no psycopg: its row is left out")
+                return
+            fill(db, commands.directory(data) / "kebab.sqlite")
+            server, file = interleaved(
+                self._repeats,
+                lambda: commands.gate(data, f"--kebab-db={db}"),
+                lambda: commands.gate(data),
+            )
+        row = cpu_ratio(name, against, 1.5, server, file)
+        yield row._replace(remark=f" (wall {server.wall:.1f} s / {file.wall:.1f} s)")
 
     # -- against others, and itself --------------------------------------------------------------
 
@@ -224,6 +243,7 @@ PROMISES = (
     Measurement("pytrec_eval", lambda bench: bench.pytrec_eval(10_000)),
     Measurement("bare-decoding", lambda bench: bench.bare_decoding(10_000)),
     Measurement("straightforward", lambda bench: bench.straightforward(10_000)),
+    Measurement("postgres", lambda bench: bench.postgres(10_000)),
     Measurement("two-workers", lambda bench: bench.two_workers(10_000)),
     Measurement("per-query", lambda bench: bench.per_query(1_000, 100_000), is_quick=False),
     Measurement("before", lambda bench: bench.before(10_000)),

@@ -9,7 +9,9 @@ least of each is shown. What `jsonb` gives back are not the bytes that were stor
 from __future__ import annotations
 
 import argparse
+import os
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
@@ -36,6 +38,7 @@ KINDS = (
 
 class Reading(NamedTuple):
     client: float  # CPU seconds of this process
+    server: float | None  # and of the server's, where it is on this machine, and this is Linux
     wall: float
 
 
@@ -54,7 +57,7 @@ def make(connection: psycopg.Connection[Any], kind: Kind, rows: list[tuple[str, 
             copy.write_row((query_id, _value(column, text)))
     connection.execute("ANALYZE kebab_rows")
     (size,) = connection.execute("SELECT pg_size_pretty(pg_total_relation_size('kebab_rows'))").fetchone()  # type: ignore[misc]
-    return str(size)
+    return size.decode() if isinstance(size, bytes) else str(size)
 
 
 def _value(column: str, text: str) -> Any:
@@ -68,13 +71,25 @@ def _value(column: str, text: str) -> Any:
 
 def read(connection: psycopg.Connection[Any], rows: int, itersize: int) -> Reading:
     """Read all rows as bytes."""
-    cpu, wall = time.process_time(), time.perf_counter()
+    cpu, server, wall = time.process_time(), server_cpu(connection), time.perf_counter()
     with connection.cursor("kebab_rows", binary=True) as cursor:
         cursor.itersize = itersize
         cursor.execute("SELECT query_id, result_json FROM kebab_rows ORDER BY query_id")
         count = sum(len(text) > 1 for _, text in cursor)
     assert count == rows
-    return Reading(time.process_time() - cpu, time.perf_counter() - wall)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    after = server_cpu(connection)
+    return Reading(cpu, None if server is None or after is None else after - server, wall)
+
+
+def server_cpu(connection: psycopg.Connection[Any]) -> float | None:
+    """CPU seconds that the server's process for this connection has taken so far."""
+    try:
+        stat = Path(f"/proc/{connection.info.backend_pid}/stat").read_text()
+    except OSError:
+        return None
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def as_bytes(connection: psycopg.Connection[Any]) -> None:
@@ -100,7 +115,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     rows = list(results(Data(given.queries), LOSS, Texts()))
-    print(f"{'':42} {'rows a fetch':>12} {'client s':>9} {'wall s':>8}  size")
+    print(f"{'':42} {'rows a fetch':>12} {'client s':>9} {'server s':>9} {'wall s':>8}  size")
     with psycopg.connect(given.address) as connection:
         as_bytes(connection)
         for kind in KINDS:
@@ -108,7 +123,9 @@ def main() -> None:
             for itersize in FETCHED:
                 found = [read(connection, len(rows), itersize) for _ in range(given.repeats)]
                 client, wall = min(one.client for one in found), min(one.wall for one in found)
-                print(f"{kind.name:42} {itersize:>12} {client:>9.3f} {wall:>8.3f}  {size}")
+                server = min((one.server for one in found if one.server is not None), default=float("nan"))
+                figures = f"{itersize:>12} {client:>9.3f} {server:>9.3f} {wall:>8.3f}"
+                print(f"{kind.name:42} {figures}  {size}")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import database_of, golden_of
 from pytest_kebab_eval.store import Address, Database, find_run, in_order, open_database
+from pytest_kebab_eval.store.moving import tags_by_run
 from pytest_kebab_eval.text import printable
 
 DEFAULT_METRICS = ("hit@5", "mrr", "groundedness", "error_rate")
@@ -42,10 +43,11 @@ def runs(as_json: bool, **given: Any) -> None:
     with open_database(database_of(sources)) as database:
         found = _runs_of(database, suite)
         counts = database.result_counts()
+        tags = tags_by_run(database.tags())
     if as_json:
-        print_json([_as_row(run, counts[run.run_id]) for run in found])
+        print_json([_as_row(run, counts[run.run_id], tags.get(run.run_id, [])) for run in found])
         return
-    _print_runs(found, counts)
+    _print_runs(found, counts, tags)
     if not found:
         tell("there are no runs" + (f" of the suite '{printable(suite)}'" if suite else " yet"))
 
@@ -54,23 +56,25 @@ def _runs_of(database: Database, suite: str | None) -> list[Run]:
     return [run for run in in_order(database.runs()) if suite in (None, run.suite)]
 
 
-def _as_row(run: Run, count: int) -> dict[str, Any]:
+def _as_row(run: Run, count: int, tags: list[str]) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "suite": run.suite,
         "commit_hash": run.commit_hash,
         "created_at": run.created_at,
         "queries": count,
+        "tags": tags,
     }
 
 
-def _print_runs(found: Sequence[Run], counts: Mapping[str, int]) -> None:
+def _print_runs(found: Sequence[Run], counts: Mapping[str, int], tags: Mapping[str, list[str]]) -> None:
     width = max((len(printable(run.run_id)) for run in found), default=0)
     for run in found:
         commit = f"  {printable(run.commit_hash[:12])}" if run.commit_hash else ""
         count = counted(counts[run.run_id], "query")
         when, suite = printable(run.created_at), printable(run.suite)
-        print_line(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {suite}{commit}")
+        names = "".join(f"  tag:{printable(name)}" for name in tags.get(run.run_id, ()))
+        print_line(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {suite}{commit}{names}")
 
 
 # -- history -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-_RUN_NAMES = "a run id, a unique prefix of one, latest, latest~1, or commit:<hash prefix>"
+_RUN_NAMES = "a run id, a unique prefix of one, latest, latest~1, commit:<hash prefix>, or tag:<name>"
 DEFAULT_FAIL_ON = "retrieval,answer,refusal,citation,error"
 DEFAULT_CHECKS = frozenset(DEFAULT_FAIL_ON.split(","))
 _FAIL_ON = (*DEFAULT_FAIL_ON.split(","), "loss", "attribution")

@@ -6,13 +6,13 @@ tables of one that is open. They give values as they are stored: text is bytes, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.address import Address, PostgresAddress
+from pytest_kebab_eval.store.address import Address, PostgresAddress, is_export
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 
 ResultRow = tuple[object, object]  # query_id, result_json
@@ -27,6 +27,18 @@ class IdRange(NamedTuple):
 
 
 ALL_IDS = IdRange()
+
+
+class StoredRun(NamedTuple):
+    """A run as it is stored, byte for byte; its results may be read more than once."""
+
+    run_id: str
+    suite: str
+    config_json: str
+    commit_hash: str | None
+    created_at: str
+    rows: Rows
+    aggregate_json: str = "{}"
 
 
 class CorpusTables(Protocol):
@@ -58,6 +70,9 @@ class CorpusTables(Protocol):
 
     def is_indexed_by_document(self) -> bool:
         """Whether a document's chunks are found without looking at all chunks."""
+
+    def chunk_ids(self) -> Iterable[tuple[object, object]]:
+        """`chunk_id` and `doc_id` of all chunks."""
 
     def tokens(self) -> Iterable[tuple[object]]:
         """`token_estimate` of all chunks."""
@@ -94,6 +109,9 @@ class RunTables(Protocol):
     def result_counts(self) -> Iterable[tuple[object, int]]:
         """How many results each run has."""
 
+    def tags(self) -> Iterable[tuple[object, object]]:
+        """Each tag, and the id of the run that it names."""
+
 
 class AggregateWriter(Protocol):
     """The runs of a database in an open transaction; without `commit` nothing is stored."""
@@ -129,6 +147,15 @@ class Backend(Protocol):
     def write_run(self, run: Run, rows: Rows, chunks: list[ChunkRow] | None) -> None:
         """Store a run, its results and the chunks of its index, all of it or nothing."""
 
+    def write_runs(self, runs: Sequence[StoredRun]) -> None:
+        """Store runs as they are elsewhere, all of them or none."""
+
+    def remove_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove runs, all of them or none; an `InputError` if a tag names one of them."""
+
+    def tag(self, name: str, run_id: str | None) -> None:
+        """Have a tag name this run, or no run any more."""
+
     def remove_run(self, run_id: str, *, with_file: bool) -> None:
         """Remove a run that was just stored; and the database, if it was made for this run alone."""
 
@@ -145,6 +172,10 @@ def backend_of(address: Address) -> Backend:
         from pytest_kebab_eval.store.postgres import PostgresDatabase
 
         return PostgresDatabase(address)
+    if is_export(address):
+        from pytest_kebab_eval.store.exports import ExportedRun
+
+        return ExportedRun(address)
     from pytest_kebab_eval.store.sqlite import SqliteFile
 
     return SqliteFile(address)

@@ -98,6 +98,10 @@ class Database:
                 yield result if type(result) is QueryResult and result.error is None else _masked(result)
                 del result  # so that the next one is decoded into the same memory
 
+    def tags(self) -> dict[str, str]:
+        """Each tag, and the id of the run that it names, which may be gone."""
+        return {text_of(name): text_of(run_id) for name, run_id in self._tables.tags()}
+
     def result_count(self, run_id: str) -> int:
         """How many results the run has."""
         return self._tables.result_count(run_id)

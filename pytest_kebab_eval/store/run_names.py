@@ -1,4 +1,4 @@
-"""The name of a run -> the run: its id, a unique prefix of it, `latest~1`, or `commit:<hash prefix>`."""
+"""The name of a run -> the run: its id, a unique prefix of it, `latest~1`, `commit:<hash>`, `tag:<name>`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.text import brief, printable
 
 MAX_CANDIDATES_SHOWN = 10
+TAG = "tag:"
 _LATEST = re.compile(r"latest(?:~(\d{1,6}))?")
 _RFC_3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):?(\d\d))?"
@@ -24,7 +25,10 @@ def find_run(database: Database, name: str, suite: str | None = None) -> Run:
     """The run with that name; `suite` limits `latest` and `commit:` to one suite."""
     runs = in_order(database.runs())
     in_suite = [run for run in runs if suite is None or run.suite == suite]
-    found = [run for run in runs if run.run_id == name] or _by_rule(name, runs, in_suite)
+    found = [run for run in runs if run.run_id == name]
+    if not found and name.startswith(TAG):
+        found = _by_tag(database, name.removeprefix(TAG), runs)
+    found = found or [*_by_rule(name, runs, in_suite)]
     return database.with_config(_single(found, name, in_suite or runs, database, suite))
 
 
@@ -42,6 +46,22 @@ def _by_rule(name: str, runs: Sequence[Run], in_suite: Sequence[Run]) -> Sequenc
         prefix = name.removeprefix("commit:").lower()
         return [run for run in in_suite if prefix and (run.commit_hash or "").lower().startswith(prefix)]
     return [run for run in runs if name and run.run_id.startswith(name)]
+
+
+def _by_tag(database: Database, tag: str, runs: Sequence[Run]) -> list[Run]:
+    tags = database.tags()
+    if tag not in tags:
+        known = f"; it has the tags {', '.join(map(printable, sorted(tags)))}" if tags else ""
+        raise NoSuchRun(
+            f"there is no tag '{brief(tag)}' in {database.name}{known}; kebab-eval tag RUN NAME sets one"
+        )
+    found = [run for run in runs if run.run_id == tags[tag]]
+    if not found:
+        raise NoSuchRun(
+            f"the tag '{brief(tag)}' of {database.name} names the run '{brief(tags[tag])}', which is gone;"
+            " tag another"
+        )
+    return found
 
 
 def _single(

@@ -19,10 +19,14 @@ CREATE TABLE eval_query_results (
 
 CORPUS_TABLES = ("documents", "chunks")
 
+TAGS_TABLE = "kebab_eval_tags"  # which is made when a run is first tagged, also in a database of kebab's
+TAGS_SCHEMA = f"CREATE TABLE {TAGS_TABLE} (name TEXT PRIMARY KEY, run_id TEXT NOT NULL)"
+
 READ_COLUMNS = {
     "eval_runs": ("run_id", "suite", "config_snapshot_json", "aggregate_json", "commit_hash", "created_at"),
     "eval_query_results": ("run_id", "query_id", "result_json"),
     "documents": ("doc_id", "workspace_path"),
+    TAGS_TABLE: ("name", "run_id"),
     "chunks": ("chunk_id", "doc_id", "text", "source_spans_json", "token_estimate", "chunker_version"),
 }
 

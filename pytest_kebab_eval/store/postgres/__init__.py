@@ -5,13 +5,15 @@ A database of a server is named and made by people; its tables are made by `keba
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.backend import Made, Rows
+from pytest_kebab_eval.store.backend import Made, Rows, StoredRun
 from pytest_kebab_eval.store.new_chunks import ChunkRow
-from pytest_kebab_eval.store.postgres.new_runs import check_recordable, remove_run, write_run
+from pytest_kebab_eval.store.postgres.changing import remove_runs, set_tag
+from pytest_kebab_eval.store.postgres.new_runs import check_recordable, remove_run, write_run, write_runs
 from pytest_kebab_eval.store.postgres.reading import PostgresTables, open_tables
 from pytest_kebab_eval.store.postgres.schema import make_tables
 from pytest_kebab_eval.store.postgres.texts import check_text
@@ -46,6 +48,18 @@ class PostgresDatabase:
     def write_run(self, run: Run, rows: Rows, chunks: list[ChunkRow] | None) -> None:
         """Store a run, its results and the chunks of its index, all of it or nothing."""
         write_run(self._address, run, rows, chunks)
+
+    def write_runs(self, runs: Sequence[StoredRun]) -> None:
+        """Store runs as they are elsewhere, all of them or none."""
+        write_runs(self._address, runs)
+
+    def remove_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove runs, all of them or none."""
+        remove_runs(self._address, run_ids)
+
+    def tag(self, name: str, run_id: str | None) -> None:
+        """Have a tag name this run, or no run any more."""
+        set_tag(self._address, name, run_id)
 
     def remove_run(self, run_id: str, *, with_file: bool) -> None:  # noqa: ARG002  there is no file
         """Remove a run that was just stored."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.backend import Rows
+from pytest_kebab_eval.store.backend import Rows, StoredRun
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 from pytest_kebab_eval.store.postgres.chunks import check_own, write_chunks
 from pytest_kebab_eval.store.postgres.connections import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 RECORD_TIMEOUT_S = 60.0
 _INSERT_RUN = (
     "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at)"
-    " VALUES (%s, %s, %s, '{}', %s, %s)"
+    " VALUES (%s, %s, %s, %s, %s, %s)"
 )
 _COPY_RESULTS = "COPY eval_query_results (run_id, query_id, result_json) FROM STDIN (FORMAT BINARY)"
 
@@ -52,16 +52,44 @@ def check_recordable(address: PostgresAddress, run_id: str, *, with_chunks: bool
 def write_run(address: PostgresAddress, run: Run, rows: Rows, chunks: list[ChunkRow] | None = None) -> None:
     """Store a run, its rows (query id, `result_json`) and the chunks of its index in one transaction."""
     config = encode_json("config", run.config).decode()
-    for what, text in (("the run id", run.run_id), ("the suite", run.suite), ("the commit", run.commit_hash)):
-        check_text(text, what)
-    with _store_errors(address, run.run_id), transaction(address, WRITE, RECORD_TIMEOUT_S) as connection:
-        _check_new(connection, run.run_id, address)
-        connection.execute(_INSERT_RUN, (run.run_id, run.suite, config, run.commit_hash, run.created_at))
-        _copy_results(connection, run.run_id, rows)
+    stored = StoredRun(run.run_id, run.suite, config, run.commit_hash, run.created_at, rows)
+    with _writing(address, [stored]) as connection:
         if chunks is not None:
             check_own(connection, address)
             write_chunks(connection, chunks, run.chunker_version)
-        _commit(connection, address, run.run_id)
+
+
+def write_runs(address: PostgresAddress, runs: Sequence[StoredRun]) -> None:
+    """Store runs in one transaction."""
+    with _writing(address, runs):
+        pass
+
+
+@contextmanager
+def _writing(address: PostgresAddress, runs: Sequence[StoredRun]) -> Iterator[Connection]:
+    """A transaction in which the runs are written, committed at the end of the block."""
+    for run in runs:
+        for what, text in (
+            ("the run id", run.run_id),
+            ("the suite", run.suite),
+            ("the commit", run.commit_hash),
+        ):
+            check_text(text, what)
+    name = ", ".join(run.run_id for run in runs)
+    with _store_errors(address, name), transaction(address, WRITE, RECORD_TIMEOUT_S) as connection:
+        for run in runs:
+            _check_new(connection, run.run_id, address)
+            _insert(connection, run)
+        yield connection
+        _commit(connection, address, name)
+
+
+def _insert(connection: Connection, run: StoredRun) -> None:
+    connection.execute(
+        _INSERT_RUN,
+        (run.run_id, run.suite, run.config_json, run.aggregate_json, run.commit_hash, run.created_at),
+    )
+    _copy_results(connection, run.run_id, run.rows)
 
 
 def _copy_results(connection: Connection, run_id: str, rows: Rows) -> None:

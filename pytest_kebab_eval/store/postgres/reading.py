@@ -15,6 +15,7 @@ from pytest_kebab_eval.store.postgres.connections import READ, database_errors, 
 from pytest_kebab_eval.store.postgres.corpus import PostgresCorpus
 from pytest_kebab_eval.store.postgres.tables import check_tables
 from pytest_kebab_eval.store.postgres.texts import can_hold
+from pytest_kebab_eval.store.schema import TAGS_TABLE
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.postgres.connections import Connection
@@ -93,6 +94,12 @@ class PostgresTables:
         return self._connection.execute(
             "SELECT run_id::text, count(*) FROM eval_query_results GROUP BY run_id"
         )
+
+    def tags(self) -> Iterable[tuple[Any, ...]]:
+        """Each tag, and the id of the run that it names."""
+        if self._row("SELECT to_regclass(%s)", TAGS_TABLE) == (None,):
+            return ()
+        return self._connection.execute(f"SELECT name::text, run_id::text FROM {TAGS_TABLE}")
 
     def _row(self, query: str, *values: str) -> tuple[Any, ...] | None:
         if not all(map(can_hold, values)):

@@ -19,6 +19,7 @@ from pytest_kebab_eval.store.postgres.connections import (
     transaction,
 )
 from pytest_kebab_eval.store.postgres.tables import find_tables
+from pytest_kebab_eval.store.schema import TAGS_TABLE
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.postgres.connections import Connection
@@ -47,6 +48,7 @@ CREATE TABLE chunks (
     token_estimate bigint, chunker_version text)
 """,
     "CREATE INDEX chunks_by_document ON chunks (doc_id)",
+    f'CREATE TABLE {TAGS_TABLE} (name text COLLATE "C" PRIMARY KEY, run_id text COLLATE "C" NOT NULL)',
 )
 MIGRATIONS = (_FIRST,)  # the first makes version 1; a later one goes to the end, and none is ever changed
 _FASTER_COMPRESSION = "ALTER TABLE eval_query_results ALTER result_json SET COMPRESSION lz4"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES
+from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, TAGS_TABLE
 from pytest_kebab_eval.text import brief
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Found(NamedTuple):
 
 
 def find_tables(connection: Connection) -> dict[str, Found]:
-    """What there is of the four tables."""
-    rows = connection.execute(_CATALOG, ([*EVAL_TABLES, *CORPUS_TABLES],))
+    """What there is of the tables."""
+    rows = connection.execute(_CATALOG, ([*EVAL_TABLES, *CORPUS_TABLES, TAGS_TABLE],))
     return {
         text_of(name): Found(
             _KINDS.get(text_of(kind), "thing"), _name(trigger), _name(rule), _name(computed), children

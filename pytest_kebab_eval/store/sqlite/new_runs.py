@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import creating, remove_leftovers
 from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
 from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.store.backend import StoredRun
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 from pytest_kebab_eval.store.results import encode_json
 from pytest_kebab_eval.store.schema import EVAL_TABLES, SCHEMA
@@ -23,7 +25,7 @@ from pytest_kebab_eval.text import printable, shown_path
 RECORD_TIMEOUT_S = 60.0
 _INSERT_RUN = (
     "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at)"
-    " VALUES (?, ?, ?, '{}', ?, ?)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
 )
 _INSERT_RESULT = "INSERT INTO eval_query_results (run_id, query_id, result_json) VALUES (?, ?, ?)"
 
@@ -62,15 +64,29 @@ def _check_writable(db: Path) -> None:
 def write_run(
     db: Path, run: Run, rows: Iterable[tuple[str, bytes]], chunks: list[ChunkRow] | None = None
 ) -> None:
-    """Store a run, its rows (query id, `result_json`) and the chunks of its index in one transaction.
+    """Store a run, its rows (query id, `result_json`) and the chunks of its index in one transaction."""
+    config = encode_json("config", run.config).decode()
+    stored = StoredRun(run.run_id, run.suite, config, run.commit_hash, run.created_at, rows)
+    write_runs(db, [stored], None if chunks is None else NewIndex(chunks, run.chunker_version))
 
-    A new database is made beside its path and gets its name when the run is in it. If another process made
+
+class NewIndex(NamedTuple):
+    """The chunks that are stored with a run."""
+
+    chunks: list[ChunkRow]
+    chunker_version: str | None
+
+
+def write_runs(db: Path, runs: Sequence[StoredRun], index: NewIndex | None = None) -> None:
+    """Store runs in one transaction.
+
+    A new database is made beside its path and gets its name when the runs are in it. If another process made
     one meanwhile, the rows are read again, for that.
     """
     with _store_errors(db):
         remove_leftovers(db)
-        if db.exists() or not _write_new(db, run, rows, chunks):
-            _write_run(db, run, rows, chunks)
+        if db.exists() or not _write_new(db, runs, index):
+            _write_runs(db, runs, index)
 
 
 def remove_run(db: Path, run_id: str, *, with_file: bool) -> None:
@@ -90,24 +106,19 @@ def remove_run(db: Path, run_id: str, *, with_file: bool) -> None:
         ) from None
 
 
-def _write_new(db: Path, run: Run, rows: Iterable[tuple[str, bytes]], chunks: list[ChunkRow] | None) -> bool:
-    """Make a database with the run in it; False if another process made one meanwhile."""
+def _write_new(db: Path, runs: Sequence[StoredRun], index: NewIndex | None) -> bool:
+    """Make a database with the runs in it; False if another process made one meanwhile."""
     try:
         with creating(db) as new:
-            _write_run(new, run, rows, chunks, journal="MEMORY")  # a file that is removed if this fails
+            _write_runs(new, runs, index, journal="MEMORY")  # a file that is removed if this fails
     except FileExistsError:
         return False
     return True
 
 
-def _write_run(
-    db: Path,
-    run: Run,
-    rows: Iterable[tuple[str, bytes]],
-    chunks: list[ChunkRow] | None,
-    journal: str | None = None,
+def _write_runs(
+    db: Path, runs: Sequence[StoredRun], index: NewIndex | None, journal: str | None = None
 ) -> None:
-    config = encode_json("config", run.config).decode()
     with closing(_connect_to_record(db)) as connection:
         if journal:
             connection.execute(f"PRAGMA journal_mode = {journal}")
@@ -115,19 +126,23 @@ def _write_run(
         if not _tables(connection):
             for statement in SCHEMA:
                 connection.execute(statement)
-        _check_new(connection, run.run_id, db)
-        connection.execute(
-            _INSERT_RUN,
-            (run.run_id, run.suite, config, run.commit_hash, run.created_at),
-        )
-        connection.executemany(
-            _INSERT_RESULT,
-            ((run.run_id, query_id, result.decode()) for query_id, result in rows),
-        )
-        if chunks is not None:
+        for run in runs:
+            _check_new(connection, run.run_id, db)
+            _insert(connection, run)
+        if index is not None:
             check_own(connection, db)
-            write_chunks(connection, chunks, run.chunker_version)
+            write_chunks(connection, *index)
         connection.execute("COMMIT")
+
+
+def _insert(connection: sqlite3.Connection, run: StoredRun) -> None:
+    connection.execute(
+        _INSERT_RUN,
+        (run.run_id, run.suite, run.config_json, run.aggregate_json, run.commit_hash, run.created_at),
+    )
+    connection.executemany(
+        _INSERT_RESULT, ((run.run_id, query_id, result.decode()) for query_id, result in run.rows)
+    )
 
 
 def _connect_to_record(path: Path) -> sqlite3.Connection:
@@ -150,7 +165,7 @@ def _check_new(connection: sqlite3.Connection, run_id: str, path: Path) -> None:
             " tables; name another file to record into"
         )
     check_tables(connection, path)
-    for statement, parameters in ((_INSERT_RUN, 5), (_INSERT_RESULT, 3)):
+    for statement, parameters in ((_INSERT_RUN, 6), (_INSERT_RESULT, 3)):
         check_statement(connection, path, statement, parameters)
     if connection.execute("SELECT 1 FROM eval_runs NOT INDEXED WHERE run_id = ?", (run_id,)).fetchone():
         raise InputError(

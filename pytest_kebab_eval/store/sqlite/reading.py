@@ -11,11 +11,11 @@ from pathlib import Path
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, ResultRow
 from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.schema import EVAL_TABLES
+from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_TABLE
 from pytest_kebab_eval.store.sqlite.connections import SQLITE_ERRORS, connect, reason
 from pytest_kebab_eval.store.sqlite.corpus import SqliteCorpus
 from pytest_kebab_eval.store.sqlite.indexes import DamagedIndex, check_results, results_index
-from pytest_kebab_eval.store.sqlite.tables import check_tables
+from pytest_kebab_eval.store.sqlite.tables import check_tables, has_table
 from pytest_kebab_eval.text import printable, shown_path
 
 READ_TIMEOUT_S = 5.0
@@ -98,6 +98,12 @@ class SqliteTables:
         return self._connection.execute(
             "SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id"
         )
+
+    def tags(self) -> Iterable[tuple[object, object]]:
+        """Each tag, and the id of the run that it names."""
+        if not has_table(self._connection, TAGS_TABLE):
+            return ()
+        return self._connection.execute(f"SELECT name, run_id FROM {TAGS_TABLE} NOT INDEXED")
 
 
 def _within(ids: IdRange) -> tuple[str, tuple[str, ...]]:

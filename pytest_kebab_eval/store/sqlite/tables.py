@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS
+from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
 from pytest_kebab_eval.text import brief, shown_path
 
 _GENERATED = (2, 3)  # `hidden` in SQLite's table_xinfo: computed when read, computed when written
@@ -38,12 +38,17 @@ _PLAIN_FUNCTIONS = frozenset(  # which take no longer than their argument is lon
 def check_tables(connection: sqlite3.Connection, path: Path, schema: str = "main") -> None:
     """Refuse a view, a virtual table, a generated column or a trigger where a plain table is expected."""
     kinds = _kinds(connection, schema)
-    for table in (*EVAL_TABLES, *CORPUS_TABLES):
+    for table in (*EVAL_TABLES, *CORPUS_TABLES, TAGS_TABLE):
         kind = kinds.get(table, "table")
         if kind != "table":
             raise _refusal(path, f"{table} is a {kind}, not a table", "make it a table")
         _check_columns(connection, path, f"{schema}.", table)
     check_no_triggers(connection, path, EVAL_TABLES, schema)
+
+
+def has_table(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether there is a table of that name, which is in lower case."""
+    return table in _kinds(connection, "main")
 
 
 def check_no_triggers(

@@ -1,0 +1,143 @@
+"""`kebab-eval copy`, `tag` and `prune`: runs that move, get a name, or go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.output import print_json, print_line, tell
+from pytest_kebab_eval.errors import InputError, SettingsError
+from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.settings import database_of
+from pytest_kebab_eval.store import Address, find_run, in_order, open_database, shown_address, to_address
+from pytest_kebab_eval.store.moving import copy_runs, find_prunable, remove_runs, remove_tag, set_tag
+from pytest_kebab_eval.text import printable
+
+# -- copy ----------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@click.option("--from", "source", metavar="DB", help="The database to copy from; the usual one if left out.")
+@click.option("--to", "target", metavar="DB", required=True, help="The database to copy to.")
+@click.option("--latest", metavar="N", type=click.IntRange(1), help="Copy the newest N runs.")
+@options("suite")
+@json_option
+def copy(
+    runs: tuple[str, ...], source: str | None, target: str, latest: int | None, as_json: bool, **given: Any
+) -> None:
+    """Copy runs from one database to another, all of them or none.
+
+    They arrive byte for byte, with their stored aggregates; chunks and tags are not copied. A run that is
+    there already, the same, is left as it is.
+    """
+    sources = sources_from(db=source, **given)
+    came_from, goes_to = database_of(sources), to_address(target)
+    copied = copy_runs(came_from, goes_to, _named(came_from, runs, latest, sources.read("suite")))
+    if as_json:
+        print_json(copied._asdict())
+        return
+    for run_id in copied.copied:
+        print_line(printable(run_id))
+    known = f"; {counted(len(copied.there_already), 'run')} there already" if copied.there_already else ""
+    tell(f"{counted(len(copied.copied), 'run')} copied to {shown_address(goes_to)}{known}")
+
+
+def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str | None) -> list[str]:
+    if bool(names) == (latest is not None):
+        raise SettingsError("name the runs to copy, or say how many of the newest with --latest N")
+    with open_database(db) as database:
+        found = [find_run(database, name, suite) for name in names]
+        if latest is not None:
+            found = [run for run in in_order(database.runs()) if suite in (None, run.suite)][:latest]
+        if not found:
+            raise InputError(f"{database.name} has no runs" + (f" of suite '{suite}'" if suite else ""))
+    return list(dict.fromkeys(run.run_id for run in found))
+
+
+# -- tag -----------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("run", metavar="[RUN]", required=False)
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--delete", metavar="NAME", help="Forget this tag; the run stays.")
+@options("db", "suite")
+@json_option
+def tag(run: str | None, name: str | None, delete: str | None, as_json: bool, **given: Any) -> None:
+    """Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.
+
+    Wherever a run is named, tag:NAME stands for it. A tagged run is never pruned.
+    """
+    sources = sources_from(**given)
+    db = database_of(sources)
+    if (run is None) != (name is None) or (run is not None and delete is not None):
+        raise SettingsError(
+            "kebab-eval tag takes RUN and NAME, or --delete NAME, or nothing to list the tags"
+        )
+    with open_database(db) as database:
+        tags = database.tags()
+        found = find_run(database, run, sources.read("suite")) if run is not None else None
+    if found is not None and name is not None:
+        set_tag(db, name, found.run_id)
+        tell(_moved(name, tags.get(name), found.run_id))
+    elif delete is not None:
+        if delete not in tags:
+            raise InputError(f"there is no tag '{printable(delete)}' in {shown_address(db)}")
+        remove_tag(db, delete)
+        tell(f"tag {printable(delete)}: removed; it was {printable(tags[delete])}")
+    else:
+        _print_tags(tags, as_json=as_json)
+
+
+def _moved(name: str, before: str | None, now: str) -> str:
+    was = f"; it was {printable(before)}" if before not in (None, now) else ""
+    return f"tag {printable(name)}: {printable(now)}{was}"
+
+
+def _print_tags(tags: dict[str, str], *, as_json: bool) -> None:
+    if as_json:
+        print_json(dict(sorted(tags.items())))
+        return
+    width = max(map(len, tags), default=0)
+    for name, run_id in sorted(tags.items()):
+        print_line(f"{printable(name):<{width}}  {printable(run_id)}")
+    if not tags:
+        tell("there are no tags yet; kebab-eval tag RUN NAME sets one")
+
+
+# -- prune ---------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option(
+    "--keep", metavar="N", type=click.IntRange(1), required=True, help="How many runs of each suite stay."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@options("db", "suite")
+@json_option
+def prune(keep: int, dry_run: bool, as_json: bool, **given: Any) -> None:
+    """Remove all but the newest runs of each suite, or of one; a tagged run stays.
+
+    All that is listed is removed, or, if something goes wrong, nothing. Chunks are left alone.
+    """
+    sources = sources_from(**given)
+    db = database_of(sources)
+    found = find_prunable(db, keep, sources.read("suite"))
+    if found.to_remove and not dry_run:
+        remove_runs(db, [run.run_id for run in found.to_remove])
+    if as_json:
+        print_json({"removed": _ids(found.to_remove), "tagged": _ids(found.tagged), "dry_run": dry_run})
+        return
+    for run in found.to_remove:
+        print_line(f"{printable(run.run_id)}  {printable(run.created_at)}  {printable(run.suite)}")
+    tagged = f"; kept, being tagged: {len(found.tagged)}" if found.tagged else ""
+    what = "would be removed" if dry_run else "removed"
+    tell(f"{counted(len(found.to_remove), 'run')} {what} from {shown_address(db)}{tagged}")
+
+
+def _ids(runs: list[Run]) -> list[str]:
+    return [run.run_id for run in runs]

@@ -1,0 +1,87 @@
+"""`kebab-eval copy`, `tag` and `prune`, as they are called from a shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pytest_kebab_eval.cli import main
+from tests.builders import make_database, result, write_golden
+
+
+@pytest.fixture
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_golden(tmp_path / "golden.yaml", [{"id": "q1", "query": "?", "expected_chunk_ids": ["c1"]}])
+    runs = {"r1": {"q1": result("c1")}, "r2": {"q1": result("c1")}, "r3": {"q1": result("c9")}}
+    return make_database(tmp_path / "kebab.sqlite", r1=runs["r1"], r2=runs["r2"], r3=runs["r3"])
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_a_tagged_baseline_is_compared_with(db: Path) -> None:
+    assert call("tag", "latest~2", "baseline").stderr == "tag baseline: r1\n"
+    done = call("compare", "tag:baseline", "latest", "--golden", "golden.yaml")
+    assert done.exit_code == 1
+    assert "q1" in done.stdout
+    assert call("tag", "r2", "baseline").stderr == "tag baseline: r2; it was r1\n"
+    assert call("tag").stdout == "baseline  r2\n"
+    assert json.loads(call("tag", "--json").stdout) == {"baseline": "r2"}
+    assert "r2  2026-01-02T00:00:00Z       1 query  suite  tag:baseline" in call("runs").stdout
+    assert [row["tags"] for row in json.loads(call("runs", "--json").stdout)] == [[], ["baseline"], []]
+    assert call("tag", "--delete", "baseline").stderr == "tag baseline: removed; it was r2\n"
+    assert call("tag").stderr == "there are no tags yet; kebab-eval tag RUN NAME sets one\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tag", "r1"), "kebab-eval tag takes RUN and NAME, or --delete NAME, or nothing to list the tags"),
+        (("tag", "r1", "x", "--delete", "y"), "kebab-eval tag takes RUN and NAME"),
+        (("tag", "nope", "x"), "there is no run 'nope'"),
+        (("tag", "r1", "a b"), "'a b' cannot be a tag"),
+        (("tag", "--delete", "x"), "there is no tag 'x' in kebab.sqlite"),
+        (("copy", "--to", "b.sqlite"), "name the runs to copy, or say how many of the newest"),
+        (("copy", "r1", "--latest", "2", "--to", "b.sqlite"), "name the runs to copy, or say how many"),
+        (("copy", "nope", "--to", "b.sqlite"), "there is no run 'nope'"),
+        (("copy", "r1", "--to", "kebab.sqlite"), "is both the source and the target"),
+        (("copy", "r1", "--to", ""), "--to is empty"),
+        (("copy", "r1", "--from", "absent.sqlite", "--to", "b.sqlite"), "there is no database absent.sqlite"),
+        (("copy", "--latest", "1", "--suite", "none", "--to", "b"), "has no runs of suite 'none'"),
+        (("prune", "--keep", "0"), "0 is not in the range x>=1"),
+        (("prune",), "Missing option '--keep'"),
+    ],
+)
+def test_wrong_use_is_said_in_a_sentence(db: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = call(*arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not Path("b.sqlite").exists()
+
+
+def test_runs_are_copied_and_can_be_copied_again(db: Path) -> None:
+    done = call("copy", "r1", "latest", "--to", "b.sqlite")
+    assert (done.exit_code, done.stdout) == (0, "r1\nr3\n")
+    assert done.stderr == "2 runs copied to b.sqlite\n"
+    again = call("copy", "--latest", "2", "--from", str(db), "--to", "b.sqlite")
+    assert (again.stdout, again.stderr) == ("r2\n", "1 run copied to b.sqlite; 1 run there already\n")
+    as_json = call("copy", "r1", "--to", "b.sqlite", "--json")
+    assert json.loads(as_json.stdout) == {"copied": [], "there_already": ["r1"]}
+
+
+def test_old_runs_go_and_a_dry_run_only_says_so(db: Path) -> None:
+    call("tag", "r1", "baseline")
+    dry = call("prune", "--keep", "1", "--dry-run")
+    assert dry.stdout == "r2  2026-01-02T00:00:00Z  suite\n"
+    assert dry.stderr == "1 run would be removed from kebab.sqlite; kept, being tagged: 1\n"
+    assert len(json.loads(call("runs", "--json").stdout)) == 3
+    done = call("prune", "--keep", "1", "--json")
+    assert json.loads(done.stdout) == {"removed": ["r2"], "tagged": ["r1"], "dry_run": False}
+    assert [row["run_id"] for row in json.loads(call("runs", "--json").stdout)] == ["r3", "r1"]
+    assert call("prune", "--keep", "5").stderr == "0 runs removed from kebab.sqlite\n"

@@ -1,0 +1,204 @@
+"""Runs that move between stores, tags, and old runs that go; the same for every kind of store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kebab_eval import InputError
+from pytest_kebab_eval.errors import DatabaseError, NoSuchRun
+from pytest_kebab_eval.store import find_run, open_database
+from pytest_kebab_eval.store.moving import (
+    copy_runs,
+    find_prunable,
+    remove_runs,
+    remove_tag,
+    set_tag,
+    tags_by_run,
+)
+from tests.builders import result
+from tests.stores import SqliteStore, Store
+
+ODD = '{"config": {"temperature": 0.10, "note": "é — \\u00e9"},   "chunker_version": "v1"}'
+
+
+def rows(store: Store) -> dict[str, list[tuple[Any, ...]]]:
+    """The runs and results of a store, as they are."""
+    runs = (
+        "SELECT run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at FROM eval_runs"
+    )
+    results = "SELECT run_id, query_id, result_json FROM eval_query_results"
+    return {"runs": sorted(store.rows(runs), key=repr), "results": sorted(store.rows(results), key=repr)}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> SqliteStore:
+    return SqliteStore(tmp_path / "other.sqlite")
+
+
+# -- copies --------------------------------------------------------------------------------------
+
+
+def test_a_copied_run_is_the_same_byte_for_byte_there_and_back(
+    store: Store, file: SqliteStore, tmp_path: Path
+) -> None:
+    store.make(configs={"a": ODD}, a={"q1": result("c1"), "q é": "no json"}, b={"q1": result("c9")})
+    store.execute("UPDATE eval_runs SET commit_hash = 'feed', aggregate_json = '{\"mrr\":  0.5}'")
+    assert copy_runs(store.address, file.address, ["a", "b"]).copied == ("a", "b")
+    assert rows(file) == rows(store)
+    back = SqliteStore(tmp_path / "back.sqlite")
+    copy_runs(file.address, back.address, ["b", "a"])
+    assert rows(back) == rows(store)
+
+
+def test_a_run_goes_from_a_file_into_any_store(store: Store, file: SqliteStore) -> None:
+    file.make(configs={"a": ODD}, a={"q1": result("c1")})
+    copy_runs(file.address, store.address, ["a"])
+    assert rows(store) == rows(file)
+
+
+def test_a_run_that_is_there_already_is_left_as_it_is(store: Store, file: SqliteStore) -> None:
+    store.make(a={"q1": result("c1")}, b={"q1": result("c2")})
+    copy_runs(store.address, file.address, ["a"])
+    copied = copy_runs(store.address, file.address, ["a", "b"])
+    assert (copied.copied, copied.there_already) == (("b",), ("a",))
+
+
+def test_another_run_of_that_id_is_refused_and_nothing_is_copied(store: Store, file: SqliteStore) -> None:
+    store.make(a={"q1": result("c1")}, b={"q1": result("c2")})
+    file.make(b={"q1": result("c3")})
+    before = rows(file)
+    with pytest.raises(InputError, match=r"has another run 'b' already; nothing was copied"):
+        copy_runs(store.address, file.address, ["a", "b"])
+    assert rows(file) == before
+
+
+def test_a_copy_into_itself_is_refused(store: Store) -> None:
+    store.make(a={})
+    with pytest.raises(InputError, match="is both the source and the target"):
+        copy_runs(store.address, store.address, ["a"])
+
+
+def test_of_several_runs_none_arrives_if_one_cannot_be_read(file: SqliteStore, store: Store) -> None:
+    file.make(a={"q1": result("c1")}, b={"q1": result("c2")})
+    file.execute("UPDATE eval_query_results SET result_json = x'ff00' WHERE run_id = 'b'")
+    with pytest.raises(InputError, match=r"run 'b' in .* has a value that is not text"):
+        copy_runs(file.address, store.address, ["a", "b"])
+    assert not store.tables() or rows(store) == {"runs": [], "results": []}
+
+
+# -- tags ----------------------------------------------------------------------------------------
+
+
+def test_a_tag_names_a_run_until_it_is_moved_or_removed(store: Store) -> None:
+    store.make(a={}, b={})
+    set_tag(store.address, "baseline", "a")
+    assert found(store, "tag:baseline") == "a"
+    set_tag(store.address, "baseline", "b")
+    assert found(store, "tag:baseline") == "b"
+    remove_tag(store.address, "baseline")
+    with pytest.raises(
+        NoSuchRun, match=r"there is no tag 'baseline' in .*; kebab-eval tag RUN NAME sets one"
+    ):
+        found(store, "tag:baseline")
+
+
+def found(store: Store, name: str) -> str:
+    with open_database(store.address) as database:
+        return find_run(database, name).run_id
+
+
+def test_a_run_whose_id_looks_like_a_tag_is_found_by_its_id(store: Store) -> None:
+    store.make(**{"tag:x": {}, "b": {}})
+    set_tag(store.address, "x", "b")
+    assert found(store, "tag:x") == "tag:x"
+
+
+def test_a_tag_that_is_not_there_lists_those_that_are(store: Store) -> None:
+    store.make(a={})
+    set_tag(store.address, "v1", "a")
+    set_tag(store.address, "baseline", "a")
+    with pytest.raises(NoSuchRun, match="it has the tags baseline, v1"):
+        found(store, "tag:v2")
+
+
+def test_a_tag_of_a_run_that_is_gone_says_so(store: Store) -> None:
+    store.make(a={}, b={})
+    set_tag(store.address, "old", "a")
+    store.execute("DELETE FROM eval_runs WHERE run_id = 'a'")
+    with pytest.raises(NoSuchRun, match=r"the tag 'old' of .* names the run 'a', which is gone; tag another"):
+        found(store, "tag:old")
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "-x", "é", "x" * 101, "a,b", "a\0"])
+def test_a_name_that_cannot_be_typed_is_no_tag(store: Store, name: str) -> None:
+    store.make(a={})
+    with pytest.raises(InputError, match="cannot be a tag"):
+        set_tag(store.address, name, "a")
+
+
+def test_the_table_of_tags_is_made_when_it_is_first_needed(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "kebab.sqlite")
+    store.make(a={})
+    names = "SELECT name FROM sqlite_master WHERE name = 'kebab_eval_tags'"
+    with open_database(store.address) as database:
+        assert database.tags() == {}
+    remove_tag(store.address, "none")
+    assert store.rows(names) == []
+    set_tag(store.address, "t", "a")
+    assert store.rows(names) == [("kebab_eval_tags",)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("CREATE VIEW kebab_eval_tags AS SELECT 'x' AS name, 'a' AS run_id", "kebab_eval_tags is a view"),
+        (
+            "CREATE TRIGGER t AFTER INSERT ON kebab_eval_tags BEGIN DELETE FROM eval_runs; END",
+            "the trigger 't' would run when kebab_eval_tags is written",
+        ),
+    ],
+)
+def test_tags_that_would_run_something_are_refused(tmp_path: Path, statement: str, message: str) -> None:
+    store = SqliteStore(tmp_path / "kebab.sqlite")
+    store.make(a={})
+    if "TRIGGER" in statement:
+        set_tag(store.address, "t", "a")
+    store.execute(statement)
+    with pytest.raises(DatabaseError, match=message):
+        set_tag(store.address, "baseline", "a")
+
+
+def test_tags_are_listed_by_run() -> None:
+    assert tags_by_run({"b": "1", "a": "1", "c": "2"}) == {"1": ["a", "b"], "2": ["c"]}
+
+
+# -- old runs ------------------------------------------------------------------------------------
+
+
+def ids(store: Store) -> list[str]:
+    return sorted(run_id for (run_id,) in store.rows("SELECT run_id FROM eval_runs"))
+
+
+def test_the_newest_runs_of_each_suite_stay(store: Store) -> None:
+    store.make(r1={"q": result("c")}, r2={}, r3={}, s1={}, s2={})  # a day apart, in this order
+    store.execute("UPDATE eval_runs SET suite = 'other' WHERE run_id IN ('s1', 's2')")
+    prunable = find_prunable(store.address, keep=1)
+    assert [run.run_id for run in prunable.to_remove] == ["s1", "r2", "r1"]
+    assert [run.run_id for run in find_prunable(store.address, 1, "other").to_remove] == ["s1"]
+    remove_runs(store.address, [run.run_id for run in prunable.to_remove])
+    assert ids(store) == ["r3", "s2"]
+    assert store.rows("SELECT * FROM eval_query_results") == []
+
+
+def test_a_tagged_run_is_never_removed(store: Store) -> None:
+    store.make(r1={}, r2={}, r3={})
+    set_tag(store.address, "baseline", "r1")
+    prunable = find_prunable(store.address, keep=1)
+    assert [run.run_id for run in prunable.to_remove] == ["r2"]
+    assert [run.run_id for run in prunable.tagged] == ["r1"]
+    with pytest.raises(InputError, match=r"run 'r1' of .* is tagged 'baseline'; nothing was removed"):
+        remove_runs(store.address, ["r2", "r1"])
+    assert ids(store) == ["r1", "r2", "r3"]
