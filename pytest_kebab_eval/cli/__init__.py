@@ -61,6 +61,11 @@ COMMANDS = (
         "moving:prune",
         "Remove all but the newest runs of each suite, or of one; a tagged run stays.",
     ),
+    Deferred(
+        "reanchor",
+        "reanchor:reanchor_command",
+        "Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.",
+    ),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
     Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),

@@ -71,6 +71,9 @@ class CorpusTables(Protocol):
     def is_indexed_by_document(self) -> bool:
         """Whether a document's chunks are found without looking at all chunks."""
 
+    def chunk_ids(self) -> Iterable[tuple[object, object]]:
+        """`chunk_id` and `doc_id` of all chunks."""
+
     def tokens(self) -> Iterable[tuple[object]]:
         """`token_estimate` of all chunks."""
 

@@ -144,6 +144,10 @@ class NoCorpus:
         """There is nothing to look for."""
         return True
 
+    def chunk_ids(self) -> tuple[()]:
+        """There are none."""
+        return ()
+
     def tokens(self) -> tuple[()]:
         """There are none."""
         return ()
