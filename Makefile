@@ -146,9 +146,16 @@ $(DISPLAYS_VENV)/.installed: pyproject.toml $(VENV)/.package
 	$(PIP) --python $(DISPLAYS_VENV) install --editable . --group dev --group displays
 	@touch $@
 
-compat: $(VENV)/.installed $(DISPLAYS_VENV)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
+# Beside the environment: in it, pytest-randomly would shuffle the tests of every other session.
+RANDOMLY := build/randomly
+$(RANDOMLY)/.installed: $(VENV)/.installed
+	$(PIP) install --no-deps --target $(RANDOMLY) 'pytest-randomly>=3.15'
+	@touch $@
+
+compat: $(VENV)/.installed $(DISPLAYS_VENV)/.installed $(RANDOMLY)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
 	$(BIN)/python -m tests.compat $(PLUGINS)
 	$(DISPLAYS_VENV)/bin/python -m pytest -q tests/integration/plugin/test_failures_in_other_plugins.py
+	PYTHONPATH=$(CURDIR)/$(RANDOMLY) $(BIN)/python -m pytest -q -p no:randomly -k 'randomly or generators' tests/integration/plugin/test_light_protocol.py tests/integration/plugin/test_unseen_items.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*

@@ -1,11 +1,12 @@
 """Measures `kebab-eval compare` with helping processes against one process, and what each step of it costs.
 
     python benchmarks/parallel.py DIRECTORY --queries 100000 [--hits 3] [--repeats 3] [--workers 2]
-        [--golden jsonl|yaml] [--dask] [--steps]
+        [--golden jsonl|yaml] [--dask] [--steps | --stores]
 
 The commands are run in turn; a ratio is that of the medians. Memory is that of all processes together: the
 largest sum of their proportional set sizes (PSS), looked at every 50 ms. With --dask, a scheduler and as many
-workers are started first, and are no part of the time. --steps measures each step in one process instead.
+workers are started first, and are no part of the time. --steps measures each step in one process instead,
+and --stores reads the results of a run from each kind of file.
 Data of that size in the directory is used again. A wall time means something only on cores that are free.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import pickle
 import shutil
 import statistics
@@ -35,10 +37,11 @@ WALL_LIMIT, MEMORY_LIMIT, DASK_LIMIT = 0.65, 1.3, 0.8
 
 
 class Cost(NamedTuple):
-    """What a command took."""
+    """What a command took; CPU seconds with those of the processes that it started."""
 
     wall: float
     peak_mb: float
+    cpu: float
 
 
 # -- processes -----------------------------------------------------------------------------------
@@ -52,15 +55,15 @@ def measured(directory: Path, *command: str, also: tuple[int, ...] = ()) -> Cost
         cwd=directory,
         env=clean_environment(),
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        stderr=subprocess.DEVNULL,
     )
     memory = _Memory(process.pid, *also)
-    _, errors = process.communicate()
+    _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in {0, 1}:
-        sys.exit(f"exit code {process.returncode}: {errors}")
-    return Cost(wall, memory.stop())
+        sys.exit(f"exit code {process.returncode}, in {directory}: {' '.join(command)}")
+    return Cost(wall, memory.stop(), usage.ru_utime + usage.ru_stime)
 
 
 class _Memory:
@@ -149,6 +152,8 @@ def ratios(given: argparse.Namespace, directory: Path, golden: str) -> Iterator[
         several.peak_mb / one.peak_mb,
         from_numbers=numbers,
     )
+    numbers = f"{several.cpu:.1f} s / {one.cpu:.1f} s"
+    yield Row("CPU time of all its processes", against, None, several.cpu / one.cpu, from_numbers=numbers)
     for cost in dask:
         yield _wall(f"a Dask cluster of {given.workers} workers, {what}", against, DASK_LIMIT, cost, one)
 
@@ -226,7 +231,30 @@ def steps(given: argparse.Namespace, directory: Path, golden: str) -> Iterator[s
         if name in workers.sent:
             sent, back = workers.sent[name] / given.queries, workers.returned[name] / given.queries
             yield f"| bytes sent for a query of the {what}, and back | {sent:.0f}, {back:.0f} |"
-    yield f"| parts of the runs | {workers.calls['score_part']} |"
+    parts = workers.calls["score_part"]
+    yield f"| parts of the runs | {parts} |"
+    yield f"| joining a part of {given.queries // parts:,} queries, in ms | {1e3 * joined / parts:.0f} |"
+
+
+# -- stores --------------------------------------------------------------------------------------
+
+
+def stores(given: argparse.Namespace, directory: Path) -> Iterator[str]:
+    """What it costs to read all results of a run from each kind of file, in CPU time."""
+    from pytest_kebab_eval.store import open_database
+    from pytest_kebab_eval.store.exports.writing import export_run
+
+    database = directory / "kebab.sqlite"
+    for name in ("kebab.sqlite", "run.jsonl", "run.jsonl.gz", "run.parquet"):
+        path = directory / name
+        if path != database and not path.is_file():
+            export_run(database, "a", path)
+        size = path.stat().st_size / (2 if path == database else 1)  # which has both runs
+        with open_database(path) as opened:
+            started = time.process_time()
+            count = sum(1 for _ in opened.results("a"))
+            taken = time.process_time() - started
+        yield f"| {name} | {1e6 * taken / count:.1f} | {size / count:.0f} |"
 
 
 # -- the program ---------------------------------------------------------------------------------
@@ -257,10 +285,14 @@ def main() -> None:
     parser.add_argument("--golden", choices=["jsonl", "yaml"], default="jsonl")
     parser.add_argument("--dask", action="store_true")
     parser.add_argument("--steps", action="store_true")
+    parser.add_argument("--stores", action="store_true")
     given = parser.parse_args()
     directory, golden = prepared(given)
     if given.steps:
         print("| step | µs a query |", "| --- | ---: |", *steps(given, directory, golden), sep="\n")
+    elif given.stores:
+        head = "| file | µs a result | bytes a result |", "| --- | ---: | ---: |"
+        print(*head, *stores(given, directory), sep="\n")
     else:
         print(*PROMISES_HEAD, *(row.line() for row in ratios(given, directory, golden)), sep="\n", flush=True)
 

@@ -46,6 +46,8 @@ ONLY_IN = {
     "_pytest": {"plugin"},
     "syrupy": {"plugin"},
     "sqlite3": {"store"},
+    "pyarrow": {"store"},
+    "distributed": {"parallel"},
     "psycopg": {"store"},
     "yaml": {"golden"},
     "jinja2": {"reports"},

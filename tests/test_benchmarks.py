@@ -139,8 +139,9 @@ def test_helping_processes_are_measured_against_one(tmp_path: Path) -> None:
     assert [what.strip() for what, *_ in found] == [
         "`--workers 2`, 100 queries, golden.jsonl",
         "memory of all its processes",
+        "CPU time of all its processes",
     ]
-    assert [limit.strip() for _, _, limit, _ in found] == ["0.65", "1.30"]
+    assert [limit.strip() for _, _, limit, _ in found] == ["0.65", "1.30", ""]
 
 
 def test_each_step_of_a_comparison_in_parts_is_measured(tmp_path: Path) -> None:
@@ -152,7 +153,17 @@ def test_each_step_of_a_comparison_in_parts_is_measured(tmp_path: Path) -> None:
         "the caller compares, counts and judges",
         "bytes sent for a query of the runs, and back",
         "parts of the runs",
+        "joining a part of 100 queries, in ms",
     ]
+
+
+def test_reading_is_measured_for_each_kind_of_file(tmp_path: Path) -> None:
+    pytest.importorskip(
+        "pyarrow", reason="pyarrow is not installed: pip install 'pytest-kebab-eval[parquet]'"
+    )
+    command = (BENCHMARKS / "parallel.py", tmp_path, "--queries", "100", "--stores")
+    found = [line.split("|")[1].strip() for line in run(*command, cwd=tmp_path).splitlines()[2:]]
+    assert found == ["kebab.sqlite", "run.jsonl", "run.jsonl.gz", "run.parquet"]
 
 
 def test_blame_is_measured_against_reading_once(tmp_path: Path) -> None:

@@ -147,6 +147,18 @@ def _with_old_lock() -> None:
     Path("fixtures/golden_queries.lock.json").write_text('{"chunker_version": "v1", "chunks": {}}')
 
 
+# -- reanchor ------------------------------------------------------------------------------------
+
+
+def _with_new_chunker() -> None:
+    old = {f"q{n}": result(hit("c1", doc_id="d1", citation=line("d1.md", 1, 9))) for n in range(QUERIES)}
+    new = {f"q{n}": result(hit("n1", doc_id="d1", citation=line("d1.md", 1, 7))) for n in range(QUERIES)}
+    versions = {"A": {"chunker_version": "v1"}, "N": {"chunker_version": "v2"}}
+    make_database(Path("kebab.sqlite"), configs=versions, A=old, N=new)
+    _golden()
+    _command("lock", "--db", "kebab.sqlite", "--run", "A")
+
+
 # -- propose -------------------------------------------------------------------------------------
 
 
@@ -203,6 +215,7 @@ SCENARIOS = (
     Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new", "--kebab-resume"), (1, 4)),
     Scenario("import", _with_files, _import, (1, 2), together=True),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),
+    Scenario("reanchor", _with_new_chunker, lambda: _command("reanchor", "--to", "N"), (1, 2)),
     Scenario("propose", _with_log, _propose, (1, 2)),
     Scenario("site", _with_old_site, _site, (1, 2)),
     Scenario("demo", lambda: None, _demo, (1, 2), in_process=False, between=_build_demo),

@@ -12,8 +12,10 @@ from fuzzing.targets.databases import EXAMPLE, build, settings_in
 from pytest_kebab_eval.comparing.gates import parse_gate
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluation import evaluate
-from pytest_kebab_eval.golden import load_golden_set
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+from pytest_kebab_eval.golden.editing import rename_chunks
 from pytest_kebab_eval.golden.lock import read_lock, render_lock
+from pytest_kebab_eval.golden.reading import read_text
 from pytest_kebab_eval.metrics import all_names
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.plugin.snapshot import _explain
@@ -49,10 +51,21 @@ def golden_file(name: str) -> Callable[[Path], Execute]:
             golden = load_golden_set(path)
             assert golden.queries
             assert golden.fingerprint
+            _rename(golden, read_text(path))
 
         return execute
 
     return prepare
+
+
+def _rename(golden: GoldenSet, text: str) -> None:
+    """Every chunk id replaced by two others; what comes of it is read again by the editor itself."""
+    changes = {
+        number: {name: (f"{name}'", "new: 1") for name in (*query.expected_chunk_ids, *query.relevance)}
+        for number, query in enumerate(golden.queries)
+    }
+    edited = rename_chunks(text, golden.path.suffix, changes)
+    assert edited.refused.keys() <= changes.keys()
 
 
 def lock(directory: Path) -> Execute:

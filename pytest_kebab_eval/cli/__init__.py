@@ -32,6 +32,11 @@ COMMANDS = (
     Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
     Deferred("copy", "moving:copy", "Copy runs from one database to another, all of them or none."),
     Deferred("demo", "demo:demo", "Build the bundled example in a directory and catch its regressions."),
+    Deferred(
+        "export",
+        "exporting:export",
+        "Write a run to a text file, which can be committed, compared and imported.",
+    ),
     Deferred("history", "runs:history", "Show how metrics went over the stored runs, the oldest first."),
     Deferred(
         "import",
@@ -48,15 +53,28 @@ COMMANDS = (
         "golden:lock",
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
     ),
-    Deferred("prune", "moving:prune", "Remove all but the newest runs; one that is tagged stays."),
     Deferred(
         "propose", "proposing:propose", "Turn a log of questions into golden queries, for a person to review."
+    ),
+    Deferred(
+        "prune",
+        "moving:prune",
+        "Remove all but the newest runs of each suite, or of one; a tagged run stays.",
+    ),
+    Deferred(
+        "reanchor",
+        "reanchor:reanchor_command",
+        "Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.",
     ),
     Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
     Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
     Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
     Deferred("store", "storing:store_group", "Prepare a PostgreSQL database to hold runs."),
-    Deferred("tag", "moving:tag", "Give a run a name that you move on purpose, such as baseline."),
+    Deferred(
+        "tag",
+        "moving:tag",
+        "Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.",
+    ),
     Deferred(
         "validate",
         "golden:validate",
@@ -70,8 +88,8 @@ COMMANDS = (
 def main() -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.
 
-    Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME. Data goes
-    to standard output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or
+    Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME. Data goes to
+    standard output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or
     findings; 2 for wrong use; 130 or 141 where it was stopped, or its output closed.
     """
     skip_final_collection("kebab-eval")

@@ -80,7 +80,7 @@ def lock(run: str | None, force: bool, no_texts: bool, **given: Any) -> None:
         made = make_lock(golden, database, find_run(database, run) if run else None, texts=not no_texts)
     _check_lock(made, golden, run, force=force)
     path = lock_path(golden.path)
-    _write_if_changed(path, render_lock(made.lock))
+    write_if_changed(path, render_lock(made.lock))
     for chunk_id in made.unknown:
         name = printable(chunk_id)
         tell(f"warning: the chunk '{name}' is not {_where_looked(run)}, nor now in the lock file")
@@ -129,6 +129,7 @@ def _what_to_do(run: str | None) -> str:
     )
 
 
-def _write_if_changed(path: Path, text: str) -> None:
+def write_if_changed(path: Path, text: str) -> None:
+    """Write a file that is not replaced through a link, unless it holds that text already."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_file(path, [text], follow_link=False)

@@ -65,7 +65,7 @@ def _run_options(*, joins_files: bool) -> Callable[[F], F]:
         ),
         click.option("--run-id", metavar="ID", help="The id of the run (default: a new one)."),
         click.option(
-            "--suite", default="default", show_default=True, metavar="NAME", help="The suite of the run."
+            "--suite", metavar="NAME", help="The suite of the run (default: default, or that of the export)."
         ),
         click.option(
             "--golden-out",
@@ -116,7 +116,7 @@ def _import(
     allow_missing: bool = False,
     db: str,
     run_id: str | None,
-    suite: str,
+    suite: str | None,
     **files: str | None,
 ) -> None:
     given = {name.replace("_", "-"): path for name, path in files.items() if path is not None}

@@ -53,6 +53,15 @@ def read_entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
         raise GoldenError(f"{shown_path(path)}:1: there is no query in this file; add one")
 
 
+def read_text(path: Path) -> str:
+    """The text of a golden file, with the mark that some editors put at its start."""
+    try:
+        decode_utf8(data := _read_bytes(path))
+    except ParseError as error:
+        raise GoldenError(f"{shown_path(path)}:{error.line}: {error}") from None
+    return data.decode()
+
+
 def entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[Entry]:
     """The entries that a file of that ending holds."""
     if suffix == ".jsonl":

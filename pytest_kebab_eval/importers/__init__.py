@@ -13,6 +13,7 @@ from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.beir import BEIR
 from pytest_kebab_eval.importers.deepeval import DEEPEVAL
 from pytest_kebab_eval.importers.eval_harness import EVAL_HARNESS
+from pytest_kebab_eval.importers.exported import Named, find_export, import_export
 from pytest_kebab_eval.importers.guessing import Guess, guess_format
 from pytest_kebab_eval.importers.helloworld import HELLOWORLD
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
@@ -58,6 +59,9 @@ IMPORTERS: tuple[Importer, ...] = (
 )
 
 
+DEFAULT_SUITE = "default"
+
+
 class Summary(NamedTuple):
     """How many queries and golden entries were imported; `golden` is None without a golden file.
 
@@ -82,18 +86,26 @@ def import_run(
     *,
     db: Address,
     run_id: str | None,
-    suite: str,
+    suite: str | None,
     golden_out: Path | None,
     commit_hash: str | None = None,
 ) -> Summary:
     """Import a run, and its golden file if `golden_out` is given; if anything is wrong, neither is written.
 
-    The run has the commit that is given, or none: the files do not say it.
+    The run has the commit that is given, or none: the files do not say it, unless `kebab-eval export` wrote
+    them. Without a name, the suite is the default one.
     """
     _check_use(importer, sources, db, golden_out)
+    if importer is KEBAB:
+        with find_export(sources["results"]) as export:
+            if export is not None:
+                _check_golden(importer, None, golden_out)
+                return Summary(*import_export(export, db, Named(run_id, suite, commit_hash)), None)
     if golden_out and run_id and _has_run(db, run_id):
         return _finish(importer, sources, db, run_id, golden_out)
-    recorder = ImportedRun(db, suite=suite, run_id=run_id, commit_hash=commit_hash or "", progress=False)
+    recorder = ImportedRun(
+        db, suite=suite or DEFAULT_SUITE, run_id=run_id, commit_hash=commit_hash or "", progress=False
+    )
     recorder.commit_hash = (
         commit_hash  # without it, no commit; RunRecorder would take the working directory's
     )
@@ -102,8 +114,7 @@ def import_run(
     try:
         with _new_golden(golden_out, recorder) as new_golden, recorder:
             imported = importer.read(sources)
-            if golden_out and imported.golden is None:
-                raise InputError(f"the format {importer.name} has no golden queries; leave --golden-out out")
+            _check_golden(importer, imported.golden, golden_out)
             for query_id, result in imported.results:
                 recorder.record_json(query_id, result)
                 queries += 1
@@ -114,6 +125,11 @@ def import_run(
     except OSError as error:  # of a temporary file
         raise StoreError(f"nothing was imported: {error.strerror or error}") from None
     return Summary(recorder.run_id, queries, golden, tuple(warnings))
+
+
+def _check_golden(importer: Importer, golden: object, golden_out: Path | None) -> None:
+    if golden_out and golden is None:
+        raise InputError(f"the format {importer.name} has no golden queries; leave --golden-out out")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import msgspec
 
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
 from pytest_kebab_eval.importers.records import UniqueIds, decode
-from pytest_kebab_eval.importers.samples import has_keys
+from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.store.results import decode_result
@@ -50,11 +50,18 @@ def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
         config["chunker_version"] = versions.pop()
 
 
+_is_plain, _is_export = has_keys("query_id", "hits_top_k"), has_keys("kebab_eval_export", "run")
+
+
+def _fits(sample: Sample) -> bool:
+    return _is_plain(sample) or _is_export(sample)
+
+
 KEBAB = Importer(
     name="kebab",
     help="The results of kebab: one result_json a line.",
     options=(
-        ImportOption("results", "The per_query.jsonl of the run.", fits=has_keys("query_id", "hits_top_k")),
+        ImportOption("results", "The per_query.jsonl of the run, or what export wrote of one.", fits=_fits),
     ),
     read=_read,
 )

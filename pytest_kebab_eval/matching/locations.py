@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Run, Span, gains_of
@@ -105,9 +107,8 @@ class Locations:
             return Locations(version=self._version)
         ids = {chunk_id for query in queries for chunk_id in gains_of(query)}
         chunks = self._lock.chunks if self._lock else {}
-        lock = self._lock and Lock(
-            self._lock.chunker_version, {name: chunks[name] for name in ids if name in chunks}
-        )
+        locked = {name: chunks[name] for name in ids if name in chunks}
+        lock = msgspec.structs.replace(self._lock, chunks=locked) if self._lock else None
         stored = {name: self._stored[name] for name in ids if name in self._stored}
         return Locations(lock, (), stored, self._version)
 

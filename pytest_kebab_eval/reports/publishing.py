@@ -24,7 +24,7 @@ from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.reports.first_bad import add_first_bad
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import shown_address
+from pytest_kebab_eval.store import is_export, shown_address
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
@@ -106,7 +106,11 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
         raise StoreError(f"{error}; --kebab-no-store skips storing") from None
     databases = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
     unreadable = sorted({result.side.upper() for result in report.unreadable})
-    stored = {side: address for side, address in databases.items() if side not in unreadable}
+    stored = {
+        side: address
+        for side, address in databases.items()
+        if side not in unreadable and not is_export(address)
+    }
     if stored:
         names = dict.fromkeys(map(shown_address, stored.values()))
         published.done.append(f"aggregates: of {' and '.join(stored)} stored in {' and '.join(names)}")

@@ -3,6 +3,7 @@
 from pytest_kebab_eval.store.address import (
     Address,
     files_of,
+    is_export,
     is_postgres,
     same_database,
     shown_address,
@@ -31,6 +32,7 @@ __all__ = [
     "files_of",
     "find_run",
     "in_order",
+    "is_export",
     "is_postgres",
     "is_there",
     "make_tables",

@@ -32,6 +32,16 @@ class PostgresAddress:
 
 
 Address = Path | PostgresAddress
+EXPORT_ENDINGS = (
+    ".jsonl",
+    ".jsonl.gz",
+    ".parquet",
+)  # of exported runs; others are SQLite files
+
+
+def is_export(address: Address) -> bool:
+    """Whether an address names an exported run, which is only read."""
+    return isinstance(address, Path) and address.name.lower().endswith(EXPORT_ENDINGS)
 
 
 def is_postgres(text: str) -> bool:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pytest_kebab_eval.errors import StoreError
-from pytest_kebab_eval.store.address import Address, PostgresAddress, shown_address
+from pytest_kebab_eval.store.address import Address, PostgresAddress, is_export, shown_address
 from pytest_kebab_eval.store.backend import AggregateWriter
 from pytest_kebab_eval.text import printable
 
@@ -18,6 +18,7 @@ def write_aggregates(aggregates: Mapping[tuple[Address, str], bytes]) -> None:
     Where A and B are on two servers, or one is in a file, there are two, committed one right after the other.
     Rows are written in the order of their names, so that gates that share runs do not wait for each other.
     """
+    aggregates = {key: value for key, value in aggregates.items() if not is_export(key[0])}
     if not aggregates:
         return
     with ExitStack() as stack:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.address import Address, PostgresAddress
+from pytest_kebab_eval.store.address import Address, PostgresAddress, is_export
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 
 ResultRow = tuple[object, object]  # query_id, result_json
@@ -70,6 +70,9 @@ class CorpusTables(Protocol):
 
     def is_indexed_by_document(self) -> bool:
         """Whether a document's chunks are found without looking at all chunks."""
+
+    def chunk_ids(self) -> Iterable[tuple[object, object]]:
+        """`chunk_id` and `doc_id` of all chunks."""
 
     def tokens(self) -> Iterable[tuple[object]]:
         """`token_estimate` of all chunks."""
@@ -169,6 +172,10 @@ def backend_of(address: Address) -> Backend:
         from pytest_kebab_eval.store.postgres import PostgresDatabase
 
         return PostgresDatabase(address)
+    if is_export(address):
+        from pytest_kebab_eval.store.exports import ExportedRun
+
+        return ExportedRun(address)
     from pytest_kebab_eval.store.sqlite import SqliteFile
 
     return SqliteFile(address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -95,6 +95,11 @@ class Corpus:
             return None
         row = self._tables.text(chunk_id)
         return _text(row[0]) if row else None
+
+    def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
+        """The ids of all chunks of these documents."""
+        rows = self._tables.chunk_ids() if self.has_chunks else ()
+        return [_text(chunk_id) or "" for chunk_id, doc_id in rows if (_text(doc_id) or "") in doc_ids]
 
     def document_at(self, path: str) -> str | None:
         """The document with that path."""

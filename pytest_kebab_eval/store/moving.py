@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pytest_kebab_eval.errors import DatabaseError, InputError
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import Address, same_database, shown_address
 from pytest_kebab_eval.store.backend import ALL_IDS, RunTables, StoredRun, backend_of
@@ -40,7 +40,7 @@ def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copie
         tables = stack.enter_context(backend_of(source).read())
         count = sum(tables.result_count(run_id) for run_id in run_ids)
         progress = stack.enter_context(Progress("copying", count))
-        runs = [_stored_run(tables, run_id, shown_address(source), progress) for run_id in run_ids]
+        runs = [read_stored(tables, run_id, shown_address(source), progress) for run_id in run_ids]
         known = _known_in(target, runs) if backend_of(target).is_there() else ()
         new = [run for run in runs if run.run_id not in known]
         if new:
@@ -48,12 +48,8 @@ def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copie
     return Copied(tuple(run.run_id for run in new), tuple(known))
 
 
-def read_stored(tables: RunTables, run_id: str, where: str) -> StoredRun:
+def read_stored(tables: RunTables, run_id: str, where: str, progress: Progress | None = None) -> StoredRun:
     """A run of an open store as it is stored; its rows are read when they are asked for."""
-    return _stored_run(tables, run_id, where, None)
-
-
-def _stored_run(tables: RunTables, run_id: str, where: str, progress: Progress | None) -> StoredRun:
     columns = ("suite", "config_snapshot_json", "commit_hash", "created_at", "aggregate_json")
     values = [tables.run_value(run_id, column) for column in columns]
     suite, config, commit, created, aggregate = (
@@ -84,7 +80,7 @@ def _plain_text(value: object, run_id: str, where: str) -> str:
             return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:
         pass
-    raise DatabaseError(
+    raise InputError(
         f"run '{printable(run_id)}' in {where} has a value that is not text, so it cannot be copied"
     )
 

@@ -26,7 +26,9 @@ class Locking(Value, frozen=True):
     origins: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-class _Placed(NamedTuple):
+class Placed(NamedTuple):
+    """A chunk that was found, by the chunker that made it, and where."""
+
     chunk: LockedChunk
     version: str | None
     origin: str
@@ -41,17 +43,17 @@ def make_lock(
     """
     wanted = sorted({chunk_id for query in golden.queries for chunk_id in gains_of(query)})
     in_hits = _placed_in_hits(set(wanted), database, run) if run else {}
-    found: dict[str, _Placed] = {}
+    found: dict[str, Placed] = {}
     for chunk_id in wanted:
-        in_lock = _placed_in_lock(chunk_id, golden.lock or Lock())
+        in_lock = placed_in_lock(chunk_id, golden.lock or Lock())
         placed = _placed_in_index(chunk_id, database.corpus), in_hits.get(chunk_id), in_lock
         known = [place for place in placed if place]
         if known:
-            found[chunk_id] = _with_text(known, texts=texts)
+            found[chunk_id] = with_text(known, texts=texts)
     return locking_of(wanted, found)
 
 
-def locking_of(wanted: Iterable[str], found: dict[str, _Placed]) -> Locking:
+def locking_of(wanted: Iterable[str], found: dict[str, Placed]) -> Locking:
     """A lock of the chunks that were found; its version is that of most."""
     versions = [version for version, _ in Counter(item.version for item in found.values()).most_common()]
     return Locking(
@@ -62,7 +64,7 @@ def locking_of(wanted: Iterable[str], found: dict[str, _Placed]) -> Locking:
     )
 
 
-def _with_text(known: list[_Placed], *, texts: bool) -> _Placed:
+def with_text(known: list[Placed], *, texts: bool) -> Placed:
     """The first place, with the text, or the hashes, of the first of the same chunker that has any."""
     first = known[0]
     same = [place.chunk for place in known if place.version == first.version]
@@ -75,32 +77,33 @@ def _with_text(known: list[_Placed], *, texts: bool) -> _Placed:
     return first._replace(chunk=chunk)
 
 
-def _placed_in_index(chunk_id: str, corpus: Corpus) -> _Placed | None:
+def _placed_in_index(chunk_id: str, corpus: Corpus) -> Placed | None:
     chunk = corpus.chunk(chunk_id)
     if chunk is None:
         return None
     locked = LockedChunk(chunk.doc_id, corpus.spans(chunk_id), corpus.text(chunk_id))
-    return _Placed(locked, chunk.chunker_version, "the table chunks")
+    return Placed(locked, chunk.chunker_version, "the table chunks")
 
 
-def _placed_in_lock(chunk_id: str, lock: Lock) -> _Placed | None:
+def placed_in_lock(chunk_id: str, lock: Lock) -> Placed | None:
+    """A chunk as the lock file has it."""
     chunk = lock.chunks.get(chunk_id)
-    return _Placed(chunk, lock.chunker_version, "the old lock file") if chunk else None
+    return Placed(chunk, lock.chunker_version, "the old lock file") if chunk else None
 
 
-def _placed_in_hits(wanted: set[str], database: Database, run: Run) -> dict[str, _Placed]:
+def _placed_in_hits(wanted: set[str], database: Database, run: Run) -> dict[str, Placed]:
     """The chunks whose place or text a hit of the run has."""
-    found: dict[str, _Placed] = {}
+    found: dict[str, Placed] = {}
     version = database.with_config(run).chunker_version
     for result in database.results(run.run_id):
         for hit in result.hits if isinstance(result, QueryResult) else ():
-            locked = _as_locked(hit) if hit.chunk_id in wanted and hit.chunk_id not in found else None
+            locked = as_locked(hit) if hit.chunk_id in wanted and hit.chunk_id not in found else None
             if hit.chunk_id and locked:
-                found[hit.chunk_id] = _Placed(locked, version, f"the hits of run {printable(run.run_id)}")
+                found[hit.chunk_id] = Placed(locked, version, f"the hits of run {printable(run.run_id)}")
     return found
 
 
-def _as_locked(hit: Hit) -> LockedChunk | None:
+def as_locked(hit: Hit) -> LockedChunk | None:
     """What a hit says of its chunk; None if that is neither a place nor a text."""
     spans: tuple[Span, ...] = ()
     if hit.citation and extent(hit.citation):

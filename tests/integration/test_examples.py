@@ -475,3 +475,54 @@ def test_no_baseline_on_main_does_not_stop_the_job(tmp_path: Path) -> None:
 def test_a_download_that_fails_does_not_pass_for_no_baseline(tmp_path: Path) -> None:
     fake_gh(tmp_path, "4711", "exit 1")
     assert run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r").returncode != 0
+
+
+# -- re-anchoring ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reanchored(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example's golden file after `kebab-eval reanchor --to by-window`."""
+    copied = tmp_path_factory.mktemp("reanchored") / GOLDEN.name
+    for path in (GOLDEN, OWN / "golden_queries.lock.json"):
+        shutil.copy(path, copied.with_name(path.name))
+    command = ["reanchor", "--to", "by-window", "--db", str(recorded), "--golden", str(copied)]
+    outcome = CliRunner().invoke(kebab_eval, command)
+    assert outcome.exit_code == 0, outcome.output
+    return copied
+
+
+def test_reanchoring_changes_ids_alone(reanchored: Path) -> None:
+    before, after = GOLDEN.read_text("utf-8").splitlines(), reanchored.read_text("utf-8").splitlines()
+    changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    assert len(changed) == 27
+    for old, new in changed:
+        assert old.startswith("  expected_chunk_ids: [")
+        assert re.sub(r'"notes/[^"]+"', "ID", old) == re.sub(r'"notes/[^"]+"(, "notes/[^"]+")*', "ID", new)
+
+
+def test_after_reanchoring_the_gate_is_exact_with_the_ranks_that_the_fallback_gave(
+    recorded: Path, reanchored: Path, report: CompareReport
+) -> None:
+    exact = compare_runs("by-window", "by-window", db=recorded, golden=reanchored)
+    assert exact.deltas is not None
+    assert exact.deltas.chunker_version_match == "exact"
+    assert exact.deltas.matched_by == {"chunk": 29, "anchor": 3, "span": 0, "text": 0, "document": 0}
+    ranks = [(query.query_id, query.b_hit_rank) for query in report.per_query]
+    assert [(query.query_id, query.b_hit_rank) for query in exact.per_query] == ranks
+
+
+def test_against_the_old_chunker_verdicts_stay_but_where_a_window_holds_another_section_too(
+    recorded: Path, reanchored: Path, report: CompareReport
+) -> None:
+    """Lines 1-8 are expected now; the section above the old one is in them, and A has it at rank 1."""
+    after = compare_runs(*RUNS, db=recorded, golden=reanchored)
+    differing = {
+        new.query_id: (old.a_hit_rank, new.a_hit_rank)
+        for old, new in zip(report.per_query, after.per_query, strict=True)
+        if (old.kind, old.a_hit_rank, old.b_hit_rank) != (new.kind, new.a_hit_rank, new.b_hit_rank)
+    }
+    assert differing == {"laptop-ready": (2, 1), "oncall-handover": (2, 1)}
+    above = {"laptop-ready": "notes/onboarding.md:1-3", "oncall-handover": "notes/oncall.md:1-3"}
+    stored = results_of(recorded, "by-heading")
+    assert {name: stored[name].hits[0].chunk_id for name in differing} == above

@@ -71,6 +71,10 @@ class PostgresCorpus:
         )
         return row is not None
 
+    def chunk_ids(self) -> Iterable[tuple[Any, ...]]:
+        """`chunk_id` and `doc_id` of all chunks."""
+        return self._connection.execute("SELECT chunk_id, doc_id FROM chunks")
+
     def tokens(self) -> Iterable[tuple[Any, ...]]:
         """`token_estimate` of all chunks."""
         return self._connection.execute("SELECT token_estimate FROM chunks")

@@ -68,6 +68,10 @@ class SqliteCorpus:
                 return True
         return False
 
+    def chunk_ids(self) -> Iterable[tuple[object, object]]:
+        """`chunk_id` and `doc_id` of all chunks."""
+        return self._connection.execute("SELECT chunk_id, doc_id FROM chunks")
+
     def tokens(self) -> Iterable[tuple[object]]:
         """`token_estimate` of all chunks."""
         return self._connection.execute("SELECT token_estimate FROM chunks")

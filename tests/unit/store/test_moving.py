@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import InputError
-from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, NoSuchRun
+from pytest_kebab_eval.errors import DatabaseError, NoSuchRun
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.store.moving import (
     copy_runs,
@@ -84,7 +84,7 @@ def test_a_copy_into_itself_is_refused(store: Store) -> None:
 def test_of_several_runs_none_arrives_if_one_cannot_be_read(file: SqliteStore, store: Store) -> None:
     file.make(a={"q1": result("c1")}, b={"q1": result("c2")})
     file.execute("UPDATE eval_query_results SET result_json = x'ff00' WHERE run_id = 'b'")
-    with pytest.raises(KebabEvalError, match=r"run 'b' in .* has a value that is not text"):
+    with pytest.raises(InputError, match=r"run 'b' in .* has a value that is not text"):
         copy_runs(file.address, store.address, ["a", "b"])
     assert not store.tables() or rows(store) == {"runs": [], "results": []}
 

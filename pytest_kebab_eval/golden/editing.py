@@ -1,0 +1,294 @@
+"""Chunk ids of a golden file replaced where they are written; every other byte stays as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from pytest_kebab_eval.golden.nodes import Node, entry_nodes
+from pytest_kebab_eval.golden.reading import entries_of
+from pytest_kebab_eval.golden.yaml_loaders import LOADER
+
+NewIds = Mapping[str, Sequence[str]]  # for each old id, what becomes of it: one id or several
+_MARK = "\ufeff"  # with which some editors start a file
+_BLANK = " \t"
+_FIELDS = ("expected_chunk_ids", "relevance", "expected_spans", "expected_texts")
+_SHARES_LINE = "has a chunk id that shares its line with something else; give it a line of its own"
+
+
+class Refused(Exception):
+    """An entry that cannot be edited; the text continues a sentence that starts with the query."""
+
+
+class Edited(NamedTuple):
+    """The new text of a golden file, and the entries that were left as they are, with the reasons."""
+
+    text: str
+    refused: dict[int, str]
+
+
+class _Member(NamedTuple):
+    """An item of a list, or a key with its value, and what is written in its place; None: it stays."""
+
+    node: Node
+    written: list[str] | None
+
+
+class _Edit(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+def rename_chunks(text: str, suffix: str, changes: Mapping[int, NewIds]) -> Edited:
+    """Replace chunk ids in the entries of these numbers, counted from 0; the ending says the format.
+
+    The outcome is read again: it holds what the old file held, with the new ids and nothing else changed.
+    """
+    mark, text = (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
+    edits: list[_Edit] = []
+    refused: dict[int, str] = {}
+    old = [entry.value for entry in entries_of(text.encode(), suffix, [])]
+    for number, node in enumerate(entry_nodes(text, suffix)):
+        if number in changes:
+            try:
+                edits += [*_EntryEditor(text, suffix, changes[number]).edits(node, old[number])]
+            except Refused as error:
+                refused[number] = str(error)
+    new = _applied(text, edits)
+    wanted = [
+        renamed(value, changes[number]) if number in changes and number not in refused else value
+        for number, value in enumerate(old)
+    ]
+    if [entry.value for entry in entries_of(new.encode(), suffix, [])] != wanted:
+        raise Refused("cannot be edited in place without changing something else; nothing was written")
+    return Edited(mark + new, refused)
+
+
+def _applied(text: str, edits: Sequence[_Edit]) -> str:
+    parts, at = [], 0
+    for edit in sorted(edits):
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*parts, text[at:]])
+
+
+# -- the same of plain values, to hold the outcome against -------------------------------------------
+
+
+def renamed(entry: dict[str, Any], new: NewIds) -> dict[str, Any]:
+    """An entry with its chunk ids replaced."""
+    changed = dict(entry)
+    if entry.get("expected_chunk_ids"):
+        changed["expected_chunk_ids"] = _distinct(entry["expected_chunk_ids"], new)
+    if entry.get("relevance"):
+        changed["relevance"] = {
+            name: entry["relevance"][owner] for name, owner in _owners(entry["relevance"], new).items()
+        }
+    if entry.get("expected_spans"):
+        changed["expected_spans"] = [_renamed_span(span, new) for span in entry["expected_spans"]]
+    if entry.get("expected_texts"):
+        changed["expected_texts"] = {_first(key, new): text for key, text in entry["expected_texts"].items()}
+    return changed
+
+
+def _renamed_span(span: dict[str, Any], new: NewIds) -> dict[str, Any]:
+    return {**span, "chunk_id": _first(span["chunk_id"], new)} if span.get("chunk_id") else span
+
+
+def _distinct(ids: Sequence[str], new: NewIds) -> list[str]:
+    return list(dict.fromkeys(name for old in ids for name in new.get(old, (old,))))
+
+
+def _owners(gains: Mapping[str, float], new: NewIds) -> dict[str, str]:
+    """For each new id, the old one whose gain it gets: the highest."""
+    owners: dict[str, str] = {}
+    for old, gain in gains.items():
+        for name in new.get(old, (old,)):
+            if name not in owners or gain > gains[owners[name]]:
+                owners[name] = old
+    return owners
+
+
+def _first(old: str, new: NewIds) -> str:
+    return new.get(old, (old,))[0]
+
+
+# -- edits of the text -----------------------------------------------------------------------------
+
+
+class _EntryEditor:
+    """Makes the edits of one entry."""
+
+    def __init__(self, text: str, suffix: str, new: NewIds) -> None:
+        self._text = text
+        self._is_json = suffix in {".json", ".jsonl"}
+        self._new = new
+
+    def edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[_Edit]:
+        """The edits of all fields; `Refused` if one is written in a way that cannot be edited."""
+        self._check(entry, value)
+        yield from self._list_edits(entry)
+        yield from self._gain_edits(entry, value)
+        yield from self._span_edits(entry)
+        yield from self._text_edits(entry)
+
+    def _check(self, entry: Node, value: Mapping[str, Any]) -> None:
+        """Every id is written in the entry itself, on one line."""
+        written = {key.value for key, _ in entry.pairs}
+        nodes = [found for name in _FIELDS if value.get(name) and (found := entry.field(name))]
+        missing = any(value.get(name) and name not in written for name in _FIELDS)
+        if missing or entry.is_shared or any(_is_shared(node) for _, node in nodes):
+            raise Refused("has an anchor, an alias or a tag where its chunk ids are; spell them out")
+        if any("\n" in self._text[node.start : node.end] for node in self._scalars(entry)):
+            raise Refused("has a chunk id that is written over several lines; write it on one")
+
+    def _scalars(self, entry: Node) -> Iterator[Node]:
+        yield from _items(entry)
+        yield from (key for key, _ in _pairs(entry, "relevance"))
+        yield from (key for key, _ in _pairs(entry, "expected_texts"))
+        yield from _span_ids(entry)
+
+    # Each of a list's ids becomes what is new of it, or goes if all of that is there before.
+
+    def _list_edits(self, entry: Node) -> Iterator[_Edit]:
+        found, seen = entry.field("expected_chunk_ids"), set[str]()
+        members = []
+        for item in _items(entry):
+            names = [name for name in self._new.get(item.value, (item.value,)) if name not in seen]
+            seen.update(names)
+            same = names == [item.value]
+            members.append(_Member(item, None if same else [self._written(name, item) for name in names]))
+        return self._member_edits(found[1], members) if found else iter(())
+
+    def _gain_edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[_Edit]:
+        found, owners = entry.field("relevance"), _owners(value.get("relevance") or {}, self._new)
+        members = []
+        for key, gain in _pairs(entry, "relevance"):
+            names = [name for name, owner in owners.items() if owner == key.value]
+            raw = self._text[key.end : gain.end]  # such as `: 2`
+            written = [f"{self._written(name, key)}{raw}" for name in names]
+            members.append(
+                _Member(msgspec.structs.replace(key, end=gain.end), None if names == [key.value] else written)
+            )
+        return self._member_edits(found[1], members) if found else iter(())
+
+    def _span_edits(self, entry: Node) -> Iterator[_Edit]:
+        for node in _span_ids(entry):
+            if node.value in self._new:
+                yield _Edit(node.start, node.end, self._written(_first(node.value, self._new), node))
+
+    def _text_edits(self, entry: Node) -> Iterator[_Edit]:
+        keys = [key for key, _ in _pairs(entry, "expected_texts")]
+        if len({_first(key.value, self._new) for key in keys}) < len(keys):
+            raise Refused("has expected_texts of two chunks that are one now; leave one of the texts out")
+        for key in keys:
+            if key.value in self._new:
+                yield _Edit(key.start, key.end, self._written(_first(key.value, self._new), key))
+
+    # -- the members of a list or mapping ----------------------------------------------------------
+
+    def _member_edits(self, parent: Node, members: Sequence[_Member]) -> Iterator[_Edit]:
+        kept = False
+        for number, (node, written) in enumerate(members):
+            if written:
+                separator = self._separator(parent, node) if len(written) > 1 else ""
+                yield _Edit(node.start, node.end, separator.join(written))
+            elif written is not None and not parent.in_flow:
+                yield self._without_line(node)
+            elif written is not None:
+                yield self._without_in_flow(node, members[number - 1 if kept else number + 1].node)
+            kept = kept or written != []
+
+    def _separator(self, parent: Node, node: Node) -> str:
+        """What stands between two members: a comma, or, where each has a line, a new line."""
+        before = self._text[self._line_start(node) : node.start]
+        if parent.in_flow:
+            return f",{self._newline(node)}{before}" if before and not before.strip() else ", "
+        if not re.fullmatch(r"[ \t]*-[ \t]+" if parent.kind == "list" else r"[ \t]*", before):
+            raise Refused(_SHARES_LINE)
+        return f"{self._newline(node)}{before}"
+
+    def _without_in_flow(self, node: Node, neighbour: Node) -> _Edit:
+        """Leave out a member in brackets, with what is between it and a neighbour before or after it."""
+        after = neighbour.start > node.start
+        start, end = (node.start, neighbour.start) if after else (neighbour.end, node.end)
+        if "#" in (self._text[node.end : end] if after else self._text[start : node.start]):
+            raise Refused("has a comment inside brackets beside a chunk id that goes; move the comment")
+        return _Edit(start, end, "")
+
+    def _without_line(self, node: Node) -> _Edit:
+        """Leave out the line of a member; a comment on it stays, on a line of its own."""
+        start, end = self._line_start(node), self._line_end(node)
+        before, after = self._text[start : node.start], self._text[node.end : end].lstrip(_BLANK)
+        if before.strip(f"{_BLANK}-"):
+            raise Refused(_SHARES_LINE)
+        if after.strip():
+            indentation = before[: len(before) - len(before.lstrip(_BLANK))]
+            return _Edit(start, end, f"{indentation}{after}")
+        return _Edit(start, min(end + len(self._newline(node)), len(self._text)), "")
+
+    def _line_start(self, node: Node) -> int:
+        return self._text.rfind("\n", 0, node.start) + 1
+
+    def _line_end(self, node: Node) -> int:
+        found = re.compile(r"\r?\n|$").search(self._text, node.end)
+        return found.start() if found else len(self._text)
+
+    def _newline(self, node: Node) -> str:
+        return "\r\n" if self._text.startswith("\r\n", self._line_end(node)) else "\n"
+
+    def _written(self, name: str, like: Node) -> str:
+        """An id as it is written in place of another: in the same quotes, or in quotes if it needs them."""
+        if self._is_json:
+            return json.dumps(name, ensure_ascii=not name.isprintable())
+        if like.style == "'" and name.isprintable():
+            return "'" + name.replace("'", "''") + "'"
+        if like.style == "" and _is_plain(name):
+            return name
+        return json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def _is_plain(name: str) -> bool:
+    """Whether an id can be written without quotes wherever one may stand."""
+    if not name.isprintable():
+        return False
+    try:
+        return bool(_load(f"[{name}]") == _load(f"- {name}") == [name] and _load(f"{name}: 1") == {name: 1})
+    except (yaml.YAMLError, ValueError):
+        return False
+
+
+def _load(text: str) -> Any:
+    return yaml.load(text, Loader=LOADER)  # noqa: S506  # a safe one
+
+
+# -- where ids are written ---------------------------------------------------------------------------
+
+
+def _items(entry: Node) -> tuple[Node, ...]:
+    found = entry.field("expected_chunk_ids")
+    return found[1].items if found else ()
+
+
+def _pairs(entry: Node, name: str) -> tuple[tuple[Node, Node], ...]:
+    found = entry.field(name)
+    return found[1].pairs if found else ()
+
+
+def _span_ids(entry: Node) -> Iterator[Node]:
+    found = entry.field("expected_spans")
+    for span in found[1].items if found else ():
+        chunk_id = span.field("chunk_id")
+        if chunk_id and chunk_id[1].value:
+            yield chunk_id[1]
+
+
+def _is_shared(node: Node) -> bool:
+    members = (*node.items, *(member for pair in node.pairs for member in pair))
+    return node.is_shared or node.kind == "alias" or any(map(_is_shared, members))

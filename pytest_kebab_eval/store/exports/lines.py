@@ -1,0 +1,137 @@
+"""The lines of an exported run: a header with the run's row, then one result a line, by query id.
+
+A result is written as it is stored, unless it would not come back from that: it is then wrapped, as text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_kebab_eval.errors import DatabaseError
+from pytest_kebab_eval.model import Unreadable
+from pytest_kebab_eval.store.backend import StoredRun
+from pytest_kebab_eval.store.results import decode_result
+from pytest_kebab_eval.text import brief
+
+VERSION = 1
+_BEGINS = b'{"kebab_eval_export":'
+_WRAPS = b'{"kebab_eval_row":'
+_LINE_BREAK = re.compile(rb"[\r\n]")
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """The run, as `eval_runs` has it."""
+
+    run_id: str
+    suite: str
+    config_snapshot_json: str
+    commit_hash: str | None
+    created_at: str
+    aggregate_json: str = "{}"
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The first line of a file: what is in it, and which part of the run that is."""
+
+    kebab_eval_export: int
+    run: RunRow
+    results: int  # in this file
+    part: int = 1
+    parts: int = 1
+    first: str = ""  # the first query id of this part
+
+
+class _Row(msgspec.Struct, frozen=True):
+    query_id: str
+    result_json: str
+
+
+class _Wrapped(msgspec.Struct, frozen=True):
+    kebab_eval_row: _Row
+
+
+class _Named(msgspec.Struct, frozen=True):
+    query_id: str
+
+
+_headers = msgspec.json.Decoder(Header)
+_wrapped_rows = msgspec.json.Decoder(_Wrapped)
+_names = msgspec.json.Decoder(_Named)
+
+
+class Row(NamedTuple):
+    """A stored result."""
+
+    query_id: str
+    result_json: bytes
+
+
+def row_of(run: StoredRun) -> RunRow:
+    """The row of a run that is to be written."""
+    return RunRow(run.run_id, run.suite, run.config_json, run.commit_hash, run.created_at, run.aggregate_json)
+
+
+def write_header(header: Header) -> bytes:
+    """The first line of a file."""
+    return msgspec.json.encode(header) + b"\n"
+
+
+def is_header(line: bytes) -> bool:
+    """Whether a line is the first of an export, valid or not."""
+    return line.startswith(_BEGINS)
+
+
+def read_header(line: bytes) -> Header:
+    """The header that a line holds; a `ValueError` says why it is none."""
+    if not is_header(line):
+        raise ValueError("it does not begin as kebab-eval export writes it")
+    try:
+        header = _headers.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(brief(str(error), 100)) from None
+    if header.kebab_eval_export > VERSION:
+        raise ValueError("a newer version of this package wrote it")
+    return header
+
+
+def write_row(query_id: str, result_json: bytes) -> bytes:
+    """A line with a result."""
+    if _comes_back(query_id, result_json):
+        return result_json + b"\n"
+    return msgspec.json.encode(_Wrapped(_Row(query_id, result_json.decode()))) + b"\n"
+
+
+def _comes_back(query_id: str, result_json: bytes) -> bool:
+    """Whether the result, as it is, is a line that is read as the same result of the same query."""
+    if (
+        _LINE_BREAK.search(result_json)
+        or result_json != result_json.strip()
+        or result_json.startswith(_WRAPS)
+    ):
+        return False
+    try:
+        if _names.decode(result_json).query_id != query_id:
+            return False
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return not isinstance(decode_result(query_id, result_json), Unreadable)
+
+
+def read_row(line: bytes) -> Row:
+    """The result that a line holds; a `ValueError` says why it is none."""
+    line = line.strip()
+    try:
+        if line.startswith(_WRAPS):
+            row = _wrapped_rows.decode(line).kebab_eval_row
+            return Row(row.query_id, row.result_json.encode())
+        return Row(_names.decode(line).query_id, line)
+    except (msgspec.DecodeError, UnicodeDecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise ValueError(brief(str(error), 100)) from None
+
+
+def damaged(name: str, line: int, reason: object) -> DatabaseError:
+    """The error of a file that cannot be read as an export."""
+    return DatabaseError(f"{name}:{line}: this is no exported run: {reason}; export the run again")

@@ -1,0 +1,249 @@
+"""`kebab-eval reanchor`: chunk ids of a newer chunker, and nothing else changed in the golden file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kebab_eval import compare_runs
+from pytest_kebab_eval.upkeep.reanchoring import reanchor
+from tests.builders import Json, hit, line, make_database, result
+from tests.integration.cli.calling import call
+from tests.integration.conftest import Project
+
+KEYS = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
+BACKUPS = "Daily dumps are kept for thirty-five days, weekly ones for a year, all in another region."
+
+
+def at(chunk_id: str, start: int, end: int, rank: int = 1, **more: Any) -> Json:
+    return hit(chunk_id, rank, doc_id="d1", doc_path="d1.md", citation=line("d1.md", start, end), **more)
+
+
+OLD = {"q1": result(at("c1", 1, 10)), "q2": result(at("c2", 11, 20), at("c1", 1, 10, 2))}
+FINER = {"q1": result(at("n1", 1, 5), at("n2", 6, 10, 2)), "q2": result(at("n3", 11, 20))}
+COARSER = {"q1": result(at("w1", 1, 30)), "q2": result(at("w1", 1, 30))}
+GOLDEN = """\
+# Reviewed in May.
+- id: q1
+  query: "How are keys rotated?"
+  expected_chunk_ids: [c1]   # the section
+- id: q2
+  query: Where are dumps kept?
+  expected_doc_ids: [d1]
+  relevance:
+    c2: 3
+    c1: 1    # a little
+"""
+VERSIONS = {"old": {"chunker_version": "v1"}, "new": {"chunker_version": "v2"}}
+
+
+def set_up(project: Project, new: Any, old: Any = OLD, golden: str = GOLDEN, **more: Any) -> None:
+    project.database.unlink()
+    make_database(project.database, configs=VERSIONS, old=old, new=new, **more)
+    project.golden.write_text(golden, encoding="utf-8")
+
+
+def lock_file(project: Project) -> Path:
+    return project.golden.with_name("golden_queries.lock.json")
+
+
+def golden_text(project: Project) -> str:
+    return project.golden.read_text(encoding="utf-8")
+
+
+def test_a_chunk_becomes_the_finer_chunks_that_share_half_of_the_shorter_span(project: Project) -> None:
+    set_up(project, FINER)
+    called = call("reanchor", "--to", "new")
+    assert called.code == 0, called.stderr
+    assert golden_text(project) == GOLDEN.replace("[c1]", "[n1, n2]").replace(
+        "    c2: 3", "    n3: 3"
+    ).replace("    c1: 1 ", "    n1: 1\n    n2: 1 ")
+    assert called.lines == [
+        "fixtures/golden_queries.yaml:2: query 'q1': c1 -> n1, n2",
+        "fixtures/golden_queries.yaml:5: query 'q2': c2 -> n3; c1 -> n1, n2",
+    ]
+    assert called.stderr.endswith("2 queries re-anchored to chunker v2, 0 left as they are\n")
+
+
+def test_chunks_become_the_coarser_one_that_holds_both_and_the_higher_gain_stays(project: Project) -> None:
+    set_up(project, COARSER)
+    assert call("reanchor", "--to", "new").code == 0
+    after = GOLDEN.replace("[c1]", "[w1]").replace("    c2: 3", "    w1: 3")
+    assert golden_text(project) == after.replace("    c1: 1    # a little\n", "    # a little\n")
+
+
+def test_the_lock_file_has_the_new_chunks(project: Project) -> None:
+    set_up(project, FINER)
+    call("reanchor", "--to", "new")
+    lock = json.loads(lock_file(project).read_bytes())
+    assert (lock["chunker_version"], sorted(lock["chunks"])) == ("v2", ["n1", "n2", "n3"])
+    assert lock["chunks"]["n1"]["spans"] == [{"kind": "line", "start": 1, "end": 5}]
+
+
+def test_afterwards_nothing_is_left_to_do_and_runs_of_the_new_chunker_are_matched_exactly(
+    project: Project,
+) -> None:
+    set_up(project, FINER)
+    before = compare_runs("old", "new", db=project.database, golden=project.golden)
+    call("reanchor", "--to", "new")
+    written = golden_text(project)
+    called = call("reanchor", "--to", "new")
+    assert (called.code, called.stdout, golden_text(project)) == (0, "", written)
+    assert call("reanchor", "--to", "new", "--check").code == 0
+    after = compare_runs("new", "new", db=project.database, golden=project.golden)
+    assert after.deltas is not None
+    assert after.deltas.chunker_version_match == "exact"
+    assert [query.b_hit_rank for query in after.per_query] == [query.b_hit_rank for query in before.per_query]
+
+
+def test_check_writes_nothing_and_exits_with_1_if_there_is_something_to_do(project: Project) -> None:
+    set_up(project, FINER)
+    called = call("reanchor", "--to", "new", "--check")
+    assert (called.code, golden_text(project), lock_file(project).exists()) == (1, GOLDEN, False)
+    assert called.stderr.endswith("2 queries to re-anchor to chunker v2, 0 left as they are\n")
+
+
+def test_json_lists_what_changed_and_what_could_not_be_decided(project: Project) -> None:
+    set_up(project, {"q1": result(at("n1", 1, 10))})
+    called = call("reanchor", "--to", "new", "--json")
+    assert called.code == 1
+    assert json.loads(called.stdout) == {
+        "written": True,
+        "changed": [{"query_id": "q1", "line": 2, "ids": {"c1": ["n1"]}, "by": "span"}],
+        "undecided": [
+            {
+                "query_id": "q2",
+                "line": 5,
+                "reason": "expects the chunk 'c2', which no chunk of run new has half of",
+            }
+        ],
+    }
+
+
+def test_a_query_that_cannot_be_decided_is_named_and_stays_as_a_whole(project: Project) -> None:
+    set_up(project, {"q1": result(at("n1", 1, 10))})
+    called = call("reanchor", "--to", "new")
+    assert called.code == 1
+    assert golden_text(project) == GOLDEN.replace("[c1]", "[n1]")
+    assert called.lines[-1] == (
+        "fixtures/golden_queries.yaml:5: query 'q2' is left as it is: it expects the chunk 'c2', which no"
+        " chunk of run new has half of"
+    )
+
+
+def test_what_is_left_keeps_its_place_in_the_lock_file(project: Project) -> None:
+    set_up(project, {"q1": result(at("n1", 1, 10))})
+    assert call("lock", "--run", "old").code == 0
+    assert call("reanchor", "--to", "new").code == 1
+    lock = json.loads(lock_file(project).read_bytes())
+    assert sorted(lock["chunks"]) == ["c1", "c2", "n1"]
+
+
+def test_without_spans_texts_decide(project: Project) -> None:
+    def saying(chunk_id: str, text: str, rank: int = 1) -> Json:
+        return hit(chunk_id, rank, doc_id="d1", doc_path="d1.md", text=text)
+
+    old = {"q1": result(saying("c1", KEYS)), "q2": result(saying("c2", BACKUPS))}
+    new = {"q1": result(saying("n1", f"# Keys\n\n**{KEYS}**"), saying("n2", BACKUPS, 2))}
+    set_up(project, new, old)
+    called = call("reanchor", "--to", "new")
+    assert called.code == 0, called.stderr
+    assert called.lines[0] == "fixtures/golden_queries.yaml:2: query 'q1': c1 -> n1 (by text)"
+    assert "    n2: 3\n    n1: 1    # a little\n" in golden_text(project)
+
+
+def test_the_document_alone_decides_nothing(project: Project) -> None:
+    old = {"q1": result(hit("c1", doc_id="d1")), "q2": result(hit("c2", doc_id="d1"))}
+    set_up(project, {"q1": result(hit("n1", doc_id="d1"))}, old)
+    called = call("reanchor", "--to", "new")
+    assert (called.code, golden_text(project), lock_file(project).exists()) == (1, GOLDEN, False)
+    assert (
+        "of which only the document is known: give its span or text, or lock the golden file" in called.stdout
+    )
+
+
+def test_chunks_of_the_index_count_that_no_query_found(project: Project) -> None:
+    corpus = {
+        "n1": ("d1", [line(start=1, end=5)]),
+        "n2": ("d1", [line(start=6, end=10)]),
+        "n3": ("d1", [line(start=11, end=20)]),
+    }
+    set_up(project, {"q1": result("n1")}, corpus=corpus, corpus_version="v2")
+    called = call("reanchor", "--to", "new")
+    assert called.code == 0, called.stderr
+    assert "expected_chunk_ids: [n1, n2]   # the section" in golden_text(project)
+    assert "only those are known" not in called.stderr
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_json_files_are_edited_in_place(project: Project, ending: str) -> None:
+    set_up(project, FINER)
+    path = project.path / f"golden.{ending}"
+    entry = '{"id":"q1",  "query": "?", "expected_chunk_ids": ["c1"]}'
+    path.write_text(f"[{entry}]" if ending == "json" else f"{entry}\n", encoding="utf-8")
+    assert call("reanchor", "--to", "new", "--golden", str(path)).code == 0
+    wanted = entry.replace('["c1"]', '["n1", "n2"]')
+    assert path.read_text(encoding="utf-8") == (f"[{wanted}]" if ending == "json" else f"{wanted}\n")
+
+
+def test_a_lock_file_of_hashes_stays_one(project: Project) -> None:
+    set_up(project, FINER, golden=GOLDEN.replace("how", "How"))
+    corpus = {"c1": ("d1", [line(start=1, end=10)]), "c2": ("d1", [line(start=11, end=20)])}
+    project.database.unlink()
+    finer = {"q1": result(at("n1", 1, 10, text=KEYS)), "q2": result(at("n3", 11, 20, text=BACKUPS))}
+    make_database(project.database, configs=VERSIONS, old=OLD, new=finer, corpus=corpus)
+    assert call("lock", "--no-texts").code == 0
+    assert call("reanchor", "--to", "new").code == 0
+    chunks = json.loads(lock_file(project).read_bytes())["chunks"]
+    assert all("text" not in chunk and "shingles" in chunk for chunk in chunks.values())
+
+
+# -- wrong use -------------------------------------------------------------------------------------
+
+
+def test_a_golden_file_that_changed_meanwhile_is_not_overwritten(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_up(project, FINER)
+    make = reanchor
+
+    def slow(*args: Any, **more: Any) -> Any:
+        made = make(*args, **more)
+        project.golden.write_text(GOLDEN + "# more\n", encoding="utf-8")
+        return made
+
+    monkeypatch.setattr("pytest_kebab_eval.cli.reanchor.reanchor", slow)
+    called = call("reanchor", "--to", "new")
+    assert called.code == 1
+    assert (
+        "fixtures/golden_queries.yaml was changed meanwhile, so it is left as it is; try again"
+        in called.stderr
+    )
+    assert golden_text(project) == GOLDEN + "# more\n"
+    assert not lock_file(project).exists()
+
+
+def test_an_unknown_run_is_wrong_use(project: Project) -> None:
+    set_up(project, FINER)
+    called = call("reanchor", "--to", "newer")
+    assert called.code == 2
+    assert "newer" in called.stderr
+    assert golden_text(project) == GOLDEN
+
+
+def test_a_query_with_an_alias_is_left_with_a_sentence(project: Project) -> None:
+    one, other = (
+        "{id: q1, query: a, expected_chunk_ids: &ids [c1]}",
+        "{id: q2, query: b, expected_chunk_ids: *ids}",
+    )
+    golden = f"- {one}\n- {other}\n"
+    set_up(project, FINER, golden=golden)
+    called = call("reanchor", "--to", "new")
+    assert (called.code, golden_text(project)) == (1, golden)
+    assert called.lines[0] == (
+        "fixtures/golden_queries.yaml:1: query 'q1' is left as it is: it has an anchor, an alias or a tag"
+        " where its chunk ids are; spell them out"
+    )
