@@ -13,7 +13,7 @@ from pytest_kebab_eval.parallel.workers import Workers
 from pytest_kebab_eval.scoring.slices import slices_by_query
 from pytest_kebab_eval.scoring.survey import needs_met
 
-PART_BYTES = 4_000_000  # of a golden file; a smaller one is read here
+PART_BYTES = 1_000_000  # of a golden file; a smaller one is read here
 
 
 class Surveyed(NamedTuple):

@@ -34,7 +34,7 @@ from pytest_kebab_eval.scoring.survey import Survey, needs_met
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Address, IdRange
 
-PART_QUERIES = 50_000  # golden queries of a part: more would take a worker more memory
+PART_QUERIES = 25_000  # golden queries of a part: more would take a worker more memory
 
 
 class Part(NamedTuple):
