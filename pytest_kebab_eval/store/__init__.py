@@ -16,7 +16,7 @@ from pytest_kebab_eval.store.database import Database, open_database
 from pytest_kebab_eval.store.new_run_names import new_run_id
 from pytest_kebab_eval.store.new_runs import check_recordable, is_there, make_tables, remove_run, write_run
 from pytest_kebab_eval.store.recorder import Recording, RunRecorder
-from pytest_kebab_eval.store.run_names import find_run, in_order
+from pytest_kebab_eval.store.run_names import find_run, find_runs, in_order
 
 __all__ = [
     "Address",
@@ -31,6 +31,7 @@ __all__ = [
     "check_recordable",
     "files_of",
     "find_run",
+    "find_runs",
     "in_order",
     "is_export",
     "is_postgres",
