@@ -32,9 +32,9 @@ class Moment(NamedTuple):
     duration: float = 0.0
 
 
-def log_reports(item: pytest.Item, reported: Reported, *, failed: bool) -> None:
-    """Report that an item passed or failed, as pytest would."""
-    hook, nodeid, location = item.ihook, item.nodeid, item.location
+def log_reports(hook: Any, item: pytest.Item, reported: Reported, *, failed: bool) -> None:
+    """Report that an item passed or failed, as pytest would; `hook` is the item's `ihook`."""
+    nodeid, location = item.nodeid, item.location
     if reported.start_and_finish:
         hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     for report in _reports(item, reported.phases, failed=failed):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,7 @@ class FastPath:
         self._plan = Plan()
         self._light = LightProtocol(config)
         self._has_frozen = False
+        self._hook: Any = None  # the `ihook` of all items, which are of one file, until a plugin comes
 
     def register(self) -> None:
         """Register the plugin; early, so that `unfreeze` comes after pytest's own garbage collection."""
@@ -66,6 +68,7 @@ class FastPath:
 
     def pytest_plugin_registered(self) -> None:
         """Take the fast path no longer if a plugin comes that it would leave out."""
+        self._hook = None
         if self._plan.shortcut:
             plan = make_plan(self._config)
             is_as_good = plan.shortcut >= self._plan.shortcut and plan.is_light is self._plan.is_light
@@ -103,7 +106,9 @@ class FastPath:
         outcome = self._outcome(item, nextitem)
         if outcome is None or (outcome is Outcome.FAILED and not self._plan.fails_directly):
             return False
-        log_reports(item, self._plan.reported, failed=outcome is Outcome.FAILED)
+        if self._hook is None:
+            self._hook = item.ihook
+        log_reports(self._hook, item, self._plan.reported, failed=outcome is Outcome.FAILED)
         return True
 
     def _outcome(self, item: pytest.Item, nextitem: pytest.Item | None) -> Outcome | None:

@@ -51,6 +51,10 @@ def started() -> Iterator[PostgresServer]:
     server = PostgresServer(programs)
     try:
         server.make()
+    except (RuntimeError, OSError) as error:
+        server.remove()
+        pytest.skip(f"no PostgreSQL server can be started here: {error}")
+    try:
         first = PostgresStore(server.address)
         for role in ("kebab_reader", "kebab_recorder", "nobody"):
             first.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")

@@ -14,7 +14,7 @@ from pytest_kebab_eval.store import to_address
 from pytest_kebab_eval.store.new_runs import remove_run
 from tests.integration.cli.calling import call
 from tests.integration.conftest import LEAN, Project
-from tests.integration.stores.conftest import FOUND, OwnServer
+from tests.integration.stores.conftest import FOUND, PASSWORD, OwnServer
 from tests.stores import PostgresStore
 
 CHUNKS = [{"chunk_id": "c1", "doc_id": "d1", "path": "a.md", "text": "Rotate them.", "start": 1, "end": 3}]
@@ -168,3 +168,28 @@ def test_the_first_steps_of_the_docs_work(
     judged = project.pytest(a="latest~1", b="latest")
     # B, the run before, found q-001 alone; both are found now, the second at rank 2
     judged.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("way", ["variable", "password file", "service file", "address"])
+def test_what_the_address_does_not_say_is_up_to_libpq(
+    own_server: OwnServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    port, file = own_server.server.port, tmp_path / "file"
+    db = f"postgresql://kebab_reader@127.0.0.1:{port}/evals"
+    if way == "variable":
+        monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    if way == "password file":
+        file.write_text(f"127.0.0.1:*:evals:kebab_reader:{PASSWORD}\n")
+        file.chmod(0o600)
+        db += f"?passfile={file}"
+    if way == "service file":
+        file.write_text(
+            f"[evals]\nhost=127.0.0.1\nport={port}\ndbname=evals\nuser=kebab_reader\npassword={PASSWORD}\n"
+        )
+        monkeypatch.setenv("PGSERVICEFILE", str(file))
+        db = "postgresql:///?service=evals"
+    if way == "address":
+        db += f"?password={PASSWORD}&sslmode=disable&connect_timeout=5"
+    called = call("runs", "--db", db)
+    assert called.code == 0, called.stderr
+    assert [line.split()[0] for line in called.lines] == ["B", "A"]
