@@ -105,6 +105,16 @@ def test_what_libpq_refuses_is_one_sentence(parameter: str) -> None:
     )
 
 
+def test_of_several_hosts_the_last_one_says_why() -> None:
+    pytest.importorskip("psycopg")
+    called = call("runs", "--db", "postgresql://gate:Pa55@127.0.0.1:1,127.0.0.1:2/evals")
+    assert called.stderr == (
+        "kebab-eval: cannot connect to postgresql://gate@127.0.0.1:1,127.0.0.1:2/evals:"
+        ' connection to server at "127.0.0.1", port 2 failed: Connection refused; check the address,'
+        " and that the server runs and can be reached\n"
+    )
+
+
 # -- no text has the password ----------------------------------------------------------------------
 
 

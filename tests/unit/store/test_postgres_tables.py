@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval import DatabaseError, InputError, RunRecorder, StoreError
+from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.store import Made, make_tables, open_database, to_address, write_aggregates
-from tests.builders import Json, result
+from tests.builders import Json, line, result
 from tests.shared_server import new_database
 from tests.stores import TABLES, PostgresStore
 
@@ -135,6 +136,16 @@ def test_chunks_are_not_written_into_tables_that_somebody_else_made(postgres: Po
     expected = "were not made by kebab-eval store init, so chunks are not written there; leave out chunks="
     with pytest.raises(InputError, match=expected), RunRecorder(postgres.db, run_id="s", chunks=[]):
         pass
+
+
+def test_citations_resolve_without_an_index_on_the_documents_of_chunks(postgres: PostgresStore) -> None:
+    postgres.make(a={}, corpus={"d1#1": ("d1", [line(start=1, end=10)])})
+    for is_indexed in (True, False):
+        with open_database(postgres.address) as database:
+            cited = [Span(kind="line", path=path, start=10, end=12) for path in ("d1.md", "d2.md")]
+            assert [database.corpus.resolves(span) for span in cited] == [True, False]
+        if is_indexed:
+            postgres.execute("DROP INDEX chunks_by_document")
 
 
 # -- refused -------------------------------------------------------------------------------------
