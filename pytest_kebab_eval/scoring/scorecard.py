@@ -144,9 +144,7 @@ class Scorecard:
 
     def part(self, name: str | None = None) -> Part:
         """The queries of one slice, or all of them."""
-        return Part(
-            self, [group for slices, group in self._groups.items() if name is None or name in slices]
-        )
+        return Part(self, [group for slices, group in self._groups.items() if name is None or name in slices])
 
     def values(self, metric: Metric, part: str | None = None) -> Values:
         """What was measured of a metric, over all queries or one slice; each value with its weight."""
