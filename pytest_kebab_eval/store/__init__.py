@@ -21,7 +21,7 @@ from pytest_kebab_eval.store.aggregates import write_aggregates
 from pytest_kebab_eval.store.backend import IdRange, Made
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import Database, open_database
-from pytest_kebab_eval.store.run_names import find_run, in_order
+from pytest_kebab_eval.store.run_names import find_run, find_runs, in_order
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.new_run_names import new_run_id
@@ -47,6 +47,7 @@ __all__ = [
     "check_recordable",
     "files_of",
     "find_run",
+    "find_runs",
     "in_order",
     "is_export",
     "is_postgres",
