@@ -266,7 +266,8 @@ class ByText(_HitByHit):
         text = compared.text if target.text is not None else None
         if target.text is None or not text:
             return None
-        if alone and 0 < min(length_of(target.text), length_of(text)) < LEAST_ALONE:
+        is_short = 0 < min(length_of(target.text), length_of(text)) < LEAST_ALONE
+        if alone and is_short and compared.hit.chunk_id != target.chunk_id:
             return 0.0
         return shared_part(target.text, text)
 

@@ -113,6 +113,13 @@ def test_a_short_text_alone_tells_nothing(tmp_path: Path) -> None:
     assert rank_in_b(tmp_path, entry, saying("See the settings page.")) == 1
 
 
+def test_a_short_text_under_the_expected_id_is_the_passage(tmp_path: Path) -> None:
+    entry = expecting("See the settings page.")
+    assert rank_in_b(tmp_path, entry, saying("See the settings page.", "c1", doc_id=None)) == 1
+    (tmp_path / "kebab.sqlite").unlink()
+    assert rank_in_b(tmp_path, entry, saying("Something else is here.", "c1", doc_id=None)) is None
+
+
 def test_a_target_without_a_document_is_found_in_any(tmp_path: Path) -> None:
     entry = {"expected_chunk_ids": ["c1"], "expected_texts": {"c1": PASSAGE}}
     assert rank_in_b(tmp_path, entry, saying(WRAPPED, doc_id="d7")) == 1
