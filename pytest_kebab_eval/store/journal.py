@@ -25,6 +25,7 @@ from pytest_kebab_eval.text import brief, file_name_in_any_case, marked_file_nam
 _MAGIC = b"kebab-eval unfinished run, version 1\n"
 _HEAD, _AGAIN, _CONFIG = b"H", b"A", b"C"
 _RESUME = "resume=True (pytest: --kebab-resume) goes on with them"
+ANEW = "record it as it was begun, or delete the file to start anew"
 _LONGEST_NAME = 255  # bytes, on most file systems
 
 
@@ -146,10 +147,7 @@ class Journal(RowFile):
     def _check_same(self, old: Head, new: Head) -> None:
         changed = _changes(old, new)
         if changed:
-            raise InputError(
-                f"{self._description(new)}, and {changed}; record it as it was begun, or delete the file to"
-                " start anew"
-            )
+            raise InputError(f"{self._description(new)}, and {changed}; {ANEW}")
 
     def _description(self, head: Head) -> str:
         results = "1 result" if len(self) == 1 else f"{len(self)} results"
@@ -177,10 +175,13 @@ class Journal(RowFile):
     @property
     def kept(self) -> str:
         """What is to be said when a recording ends before its time; empty if nothing is kept."""
-        if not len(self):
-            return ""
+        return f"{self.whereabouts}, and {_RESUME}" if len(self) else ""
+
+    @property
+    def whereabouts(self) -> str:
+        """How many results there are, and where."""
         results = "the 1 result so far is" if len(self) == 1 else f"the {len(self)} results so far are"
-        return f"{results} in {shown_path(self.path)}, and {_RESUME}"
+        return f"{results} in {shown_path(self.path)}"
 
     def remove(self) -> None:
         """Remove the file: the run is stored, or there is nothing to store."""
