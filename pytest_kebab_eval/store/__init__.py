@@ -4,7 +4,6 @@ from pytest_kebab_eval.store.address import (
     Address,
     files_of,
     is_export,
-    is_postgres,
     same_database,
     shown_address,
     to_address,
@@ -16,7 +15,7 @@ from pytest_kebab_eval.store.database import Database, open_database
 from pytest_kebab_eval.store.new_run_names import new_run_id
 from pytest_kebab_eval.store.new_runs import check_recordable, is_there, make_tables, remove_run, write_run
 from pytest_kebab_eval.store.recorder import Recording, RunRecorder
-from pytest_kebab_eval.store.run_names import find_run, in_order
+from pytest_kebab_eval.store.run_names import check_suite, find_run, in_order
 
 __all__ = [
     "Address",
@@ -29,11 +28,11 @@ __all__ = [
     "Recording",
     "RunRecorder",
     "check_recordable",
+    "check_suite",
     "files_of",
     "find_run",
     "in_order",
     "is_export",
-    "is_postgres",
     "is_there",
     "make_tables",
     "new_run_id",

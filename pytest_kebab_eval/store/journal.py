@@ -26,6 +26,7 @@ _MAGIC = b"kebab-eval unfinished run, version 1\n"
 _HEAD, _AGAIN, _CONFIG = b"H", b"A", b"C"
 _RESUME = "resume=True (pytest: --kebab-resume) goes on with them"
 ANEW = "record it as it was begun, or delete the file to start anew"
+_ENDING = ".unfinished"
 _LONGEST_NAME = 255  # bytes, on most file systems
 
 
@@ -42,11 +43,32 @@ class Head(Value, frozen=True):
 
 def journal_path(db: Address, run_id: str) -> Path:
     """Where the unfinished recording of a run is kept: beside a file, or, for a server, where we are."""
-    beside = Path(os.path.realpath(db)) if isinstance(db, Path) else Path.cwd() / "kebab-eval"
-    name = f"{beside.name}.{file_name_in_any_case(run_id)}.unfinished"
+    beside = _beside(db)
+    name = f"{beside.name}.{file_name_in_any_case(run_id)}{_ENDING}"
     if len(os.fsencode(name)) > _LONGEST_NAME:
-        name = f"{marked_file_name(f'{beside.name}.{run_id}')}.unfinished"
+        name = f"{marked_file_name(f'{beside.name}.{run_id}')}{_ENDING}"
     return beside.with_name(name)
+
+
+def _beside(db: Address) -> Path:
+    return Path(os.path.realpath(db)) if isinstance(db, Path) else Path.cwd() / "kebab-eval"
+
+
+def unfinished_files(db: Address) -> list[Path]:
+    """The unfinished recordings that are kept for a database."""
+    beside = _beside(db)
+    with suppress(OSError):
+        found = [path for path in beside.parent.iterdir() if path.name.endswith(_ENDING)]
+        return sorted(path for path in found if path.name.startswith(f"{beside.name}."))
+    return []
+
+
+def unfinished_run(db: Address, run_id: str) -> str:
+    """That a run was begun, and how it goes on, in words; empty if it was not."""
+    path = journal_path(db, run_id)
+    if not os.path.exists(path):  # noqa: PTH110  which is false for a name that no file can have
+        return ""
+    return f"it was begun and not finished: {shown_path(path)} has its results, and {_RESUME}"
 
 
 def open_journal(path: Path, head: Head, *, resume: bool, like: tuple[Path, ...]) -> Journal:
