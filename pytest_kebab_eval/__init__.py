@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.deltas import Deltas, Paired
     from pytest_kebab_eval.comparing.gates import GateResult
     from pytest_kebab_eval.comparing.paraphrases import Paraphrase, ParaphraseGroup
+    from pytest_kebab_eval.comparing.rates import CheckRates, QueryRates, ReplicateReport, Spread
     from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport
     from pytest_kebab_eval.comparing.significance import Significance
     from pytest_kebab_eval.errors import (
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     )
     from pytest_kebab_eval.evaluation import compare_runs, compute_aggregate, store_aggregate
     from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-    from pytest_kebab_eval.golden.lock import Lock, LockedChunk
+    from pytest_kebab_eval.golden.lock import HashedText, Lock, LockedChunk
     from pytest_kebab_eval.model import (
         Answer,
         Cited,
@@ -73,6 +74,12 @@ _HOMES = {
         "Paraphrase",
         "ParaphraseGroup",
     ),
+    "comparing.rates": (
+        "CheckRates",
+        "QueryRates",
+        "ReplicateReport",
+        "Spread",
+    ),
     "comparing.report": (
         "BrokenResult",
         "CompareReport",
@@ -103,6 +110,7 @@ _HOMES = {
         "load_golden_set",
     ),
     "golden.lock": (
+        "HashedText",
         "Lock",
         "LockedChunk",
     ),
@@ -140,6 +148,7 @@ __all__ = [
     "AggregateMetrics",
     "Answer",
     "BrokenResult",
+    "CheckRates",
     "ChunkerError",
     "Cited",
     "CompareReport",
@@ -154,6 +163,7 @@ __all__ = [
     "GoldenError",
     "GoldenQuery",
     "GoldenSet",
+    "HashedText",
     "Hit",
     "IndexCoverage",
     "InputError",
@@ -169,8 +179,10 @@ __all__ = [
     "Paraphrase",
     "ParaphraseGroup",
     "QueryComparison",
+    "QueryRates",
     "QueryResult",
     "Recording",
+    "ReplicateReport",
     "Retrieval",
     "Run",
     "RunNameError",
@@ -179,6 +191,7 @@ __all__ = [
     "SettingsError",
     "Significance",
     "Span",
+    "Spread",
     "StoreError",
     "Support",
     "Timings",

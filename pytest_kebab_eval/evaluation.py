@@ -13,25 +13,26 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.config_changes import config_changes
-from pytest_kebab_eval.comparing.counts import ComparisonCounts, count_comparison
+from pytest_kebab_eval.comparing.counts import count_comparison
 from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
 from pytest_kebab_eval.comparing.evidence import EvidenceReader, QueryEvidence, readable
 from pytest_kebab_eval.comparing.gates import judge_gates
-from pytest_kebab_eval.comparing.movement import Scored, measure_movement
+from pytest_kebab_eval.comparing.movement import Movement, Scored, measure_movement
+from pytest_kebab_eval.comparing.one_run_each import OneRunEach
 from pytest_kebab_eval.comparing.paraphrases import paraphrase_groups
 from pytest_kebab_eval.comparing.problems import find_problems
-from pytest_kebab_eval.comparing.queries import Comparer, Sides, compare_queries
-from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport
-from pytest_kebab_eval.comparing.verdicts import PASSED, Outcome, Rules, Verdict, judge_query
+from pytest_kebab_eval.comparing.queries import Sides, compare_queries
+from pytest_kebab_eval.comparing.rates import RunAggregate, ShownRuns
+from pytest_kebab_eval.comparing.report import CompareReport, not_in_golden, unreadable
+from pytest_kebab_eval.comparing.verdicts import PASSED, Outcome, Rules, Verdict, accepted, judge_query
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.inputs import Inputs, Replicates, find_inputs
 from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
 from pytest_kebab_eval.matching.modes import match_mode
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import (
     GoldenQuery,
     MatchMode,
-    QueryComparison,
     QueryResult,
     Run,
     Unreadable,
@@ -63,6 +64,7 @@ class Evaluation(Value, frozen=True, kw_only=True):
     report: CompareReport
     verdicts: dict[str, Verdict]
     evidence: dict[str, QueryEvidence]  # of the queries that fail, expected or not
+    replicates: tuple[RunAggregate, ...] = ()  # of each run, where a side has several
 
 
 ScoreElsewhere = Callable[[Inputs, Matcher], "Scored | None"]
@@ -86,12 +88,14 @@ def evaluate(
     queries, run_a, run_b = inputs.golden.queries, inputs.run_a, inputs.run_b
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs)
-        scored = score_elsewhere(inputs, runs.matcher) if score_elsewhere else None
+        scored = score_elsewhere(inputs, runs.matcher) if score_elsewhere and not inputs.replicates else None
         sides = runs.sides(scored or runs.score(briefs))
+        judged = runs.judged
         changes = tuple(config_changes(run_a, run_b)) if run_a else ()
         golden = runs.queries
-        compared = compare_queries(Comparer(sides, runs.targets, changes, settings.compare_k))
-        counts = _counts(settings, sides, compared.per_query)
+        compared = compare_queries(judged.comparer(sides, runs.targets, changes, settings.compare_k))
+        checks = settings.fail_on | DEFAULT_CHECKS  # every check counts that can fail a query
+        counts = count_comparison(compared.per_query, sides, checks)
         sides = sides._replace(movement=None)  # a large part of the memory that a million queries take
         totals = compare_totals(sides.a, sides.b, compared.matched_by, counts)
         problems = find_problems(inputs.golden, sides, runs.matcher)
@@ -105,16 +109,18 @@ def evaluate(
         }
         if briefs is not None:
             briefs.keep_targets(queries, runs.matcher)
-        rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k)
+        rules = Rules(settings.fail_on, today or datetime.date.today(), settings.compare_k, judged.unsteady())
         verdicts = {
-            query_id: judge_query(golden[query_id], by_id.get(query_id), sides.a, sides.b, rules)
+            query_id: judged.with_rates(
+                query_id, judge_query(golden[query_id], by_id.get(query_id), sides.a, sides.b, rules)
+            )
             if query_id in in_doubt
             else PASSED
             for query_id in golden
         }
         report = CompareReport(
-            run_a=run_a.run_id if run_a else None,
-            run_b=run_b.run_id,
+            run_a=inputs.name_a,
+            run_b=inputs.name_b,
             aggregate_a=totals.aggregate_a,
             aggregate_b=totals.aggregate_b,
             deltas=totals.deltas,
@@ -129,60 +135,44 @@ def evaluate(
             index_a=runs.a.corpus.coverage() if run_a else None,
             index_b=runs.b.corpus.coverage(),
             missed=compared.missed,
-            accepted=_accepted(verdicts),
-            not_in_golden=_not_in_golden(sides),
-            unreadable=_unreadable(sides),
+            accepted=accepted(verdicts),
+            not_in_golden=not_in_golden(sides),
+            unreadable=unreadable(sides),
             problems=problems.problems,
-            warnings=(*inputs.warnings, *problems.warnings),
+            warnings=(*inputs.warnings, *problems.warnings, *judged.coverage_warnings()),
+            replicates=judged.report(),
+            rates=judged.rates(),
         )
         evidence = {
             query_id: runs.evidence(golden[query_id]).for_message(by_id.get(query_id))
             for query_id, verdict in verdicts.items()
             if with_evidence and verdict.outcome in _EXPLAINED
         }
-    return Evaluation(run_a=run_a, run_b=run_b, report=report, verdicts=verdicts, evidence=evidence)
-
-
-def _counts(
-    settings: Settings, sides: Sides, per_query: tuple[QueryComparison, ...]
-) -> ComparisonCounts | None:
-    """What gates on the comparison itself are judged by; every check counts that can fail a query."""
-    if sides.movement is None:
-        return None
-    return count_comparison(per_query, sides.b, sides.movement, settings.fail_on | DEFAULT_CHECKS)
-
-
-def _accepted(verdicts: dict[str, Verdict]) -> tuple[str, ...]:
-    return tuple(
-        sorted(query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.XFAILED)
-    )
-
-
-def _not_in_golden(sides: Sides) -> tuple[str, ...]:
-    return tuple(sorted({query_id for _, card in sides.both for query_id in card.notes.unknown_query_ids}))
-
-
-def _unreadable(sides: Sides) -> tuple[BrokenResult, ...]:
-    return tuple(
-        BrokenResult(side, query_id, reason)
-        for side, card in sides.both
-        for query_id, reason in sorted(card.notes.unreadable.items())
+    return Evaluation(
+        run_a=run_a,
+        run_b=run_b,
+        report=report,
+        verdicts=verdicts,
+        evidence=evidence,
+        replicates=judged.aggregates(),
     )
 
 
 def store(settings: Settings, evaluation: Evaluation) -> None:
     """Write both aggregates, in one transaction, but not that of a run with unreadable results."""
     report = evaluation.report
-    broken = {result.side for result in report.unreadable}
-    sides = (
-        ("a", settings.db_a, report.run_a, report.aggregate_a),
-        ("b", settings.db_b, report.run_b, report.aggregate_b),
+    broken = {(result.side, result.run_id) for result in report.unreadable}
+    databases = {"a": settings.db_a, "b": settings.db_b}
+    runs = [(each.side, each.run_id, each.run_id, each.aggregate) for each in evaluation.replicates]
+    sides = runs or (
+        ("a", None, report.run_a, report.aggregate_a),
+        ("b", None, report.run_b, report.aggregate_b),
     )
     write_aggregates(
         {
-            (address, run_id): msgspec.json.encode(values)
-            for side, address, run_id, values in sides
-            if run_id is not None and side not in broken
+            (databases[side], run_id): msgspec.json.encode(values)
+            for side, replicate, run_id, values in sides
+            if run_id is not None and (side, replicate) not in broken
         }
     )
 
@@ -195,13 +185,16 @@ def read_evidence(
     inputs: Inputs,
     queries: Iterable[GoldenQuery] | None = None,
     matcher: Matcher | None = None,
+    shown: ShownRuns | None = None,
 ) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
     """Golden queries with their stored results, one at a time: these, or all in the order of their ids.
 
-    Without the matcher of the evaluation, where chunks are is found out again.
+    Without the matcher of the evaluation, where chunks are is found out again. Of several runs a side,
+    `shown` says which is read for a query, where that is not the first.
     """
     with ExitStack() as stack:
         runs = _OpenRuns(stack, settings, inputs, matcher)
+        runs.shown = shown or {}
         for query in sorted_by_id(inputs.golden.queries) if queries is None else queries:
             yield query, runs.evidence(query)
 
@@ -246,6 +239,8 @@ class _OpenRuns:
         self._run_a, self._run_b = inputs.run_a, inputs.run_b
         self.matcher = matcher or self._find_matcher(settings, inputs)
         self._settings, self._inputs = settings, inputs
+        self.judged = OneRunEach()
+        self.shown: ShownRuns = {}
         version_a = inputs.run_a.chunker_version if inputs.run_a else None
         self._reader = EvidenceReader(
             QueryJudge(self.matcher, settings.k),
@@ -274,19 +269,48 @@ class _OpenRuns:
 
     def score(self, briefs: Briefs | None = None) -> Scored:
         """Read and score both runs."""
+        if self._inputs.replicates:
+            return self._score_replicates(self._inputs.replicates, briefs)
         a = self._scorecard(self.a, self._run_a, briefs.a if briefs else None) if self._run_a else None
         b = self._scorecard(self.b, self._run_b, briefs.b if briefs else None)
-        movement = measure_movement(a, b, self._settings.compare_k, self._inputs.overlaps) if a else None
-        return Scored(a, b, movement)
+        return Scored(a, b, self._movement(a, b) if a else None)
+
+    def _movement(self, a: Scorecard, b: Scorecard) -> Movement:
+        return measure_movement(a, b, self._settings.compare_k, self._inputs.overlaps)
 
     def _scorecard(self, database: Database, run: Run, briefs: RunBriefs | None) -> Scorecard:
         return self.scorer.score(run, database.results(run.run_id), database.corpus, briefs)
 
     def _stored_a(self, query_id: str) -> QueryResult | Unreadable | None:
-        return self.a.result(self._run_a.run_id, query_id) if self._run_a else None
+        run = self._shown(query_id, 0) or self._run_a
+        return self.a.result(run.run_id, query_id) if run else None
 
     def _stored_b(self, query_id: str) -> QueryResult | Unreadable | None:
-        return self.b.result(self._run_b.run_id, query_id)
+        run = self._shown(query_id, 1) or self._run_b
+        return self.b.result(run.run_id, query_id)
+
+    # -- several runs a side ---------------------------------------------------------------------
+
+    def _shown(self, query_id: str, side: int) -> Run | None:
+        """Of several runs a side, the one that is shown of a query; None for the first."""
+        number = self.shown[query_id][side] if query_id in self.shown else 0
+        return self._inputs.replicates[side][number] if self._inputs.replicates and number else None
+
+    def _score_replicates(self, runs: Replicates, briefs: Briefs | None) -> Scored:
+        """Score each run, and judge them together; a side's card is the mean of its runs."""
+        from pytest_kebab_eval.comparing.judging import NoiseRules
+        from pytest_kebab_eval.comparing.replicates import judge_replicates, mean_movement
+
+        kept = [[RunBriefs() if briefs else None for _ in side] for side in runs]
+        a = [self._scorecard(self.a, *found) for found in zip(runs.a, kept[0], strict=True)]
+        b = [self._scorecard(self.b, *found) for found in zip(runs.b, kept[1], strict=True)]
+        settings = self._settings
+        rules = NoiseRules(settings.fail_on, settings.compare_k, settings.alpha)
+        judged = judge_replicates(a, b, self.queries, rules)
+        self.judged, self.shown = judged, judged.shown_runs()
+        if briefs:
+            briefs.choose(kept, self.shown)
+        return Scored(judged.a, judged.b, mean_movement(a, b, self._movement) if a else None)
 
     def targets(self, query_id: str) -> Targets:
         """The targets of a golden query."""
@@ -328,9 +352,14 @@ def aggregate_run(database: Database, run: Run, golden: GoldenSet) -> AggregateM
 
 def score_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:
     """Read and score a run of an open database."""
-    mode = match_mode([(database, run)], golden)
-    scorer = Scorer(golden, Matcher(mode, _locations(golden, mode, [(database, run)])))
-    return scorer.score(run, database.results(run.run_id), database.corpus)
+    return score_runs(database, [run], golden)[0]
+
+
+def score_runs(database: Database, runs: Sequence[Run], golden: GoldenSet) -> list[Scorecard]:
+    """Read and score runs of one configuration, each matched as the first would be alone."""
+    mode = match_mode([(database, runs[0])], golden)
+    scorer = Scorer(golden, Matcher(mode, _locations(golden, mode, [(database, runs[0])])))
+    return [scorer.score(run, database.results(run.run_id), database.corpus) for run in runs]
 
 
 def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Address | None = None) -> None:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.config_changes import config_changes
 from pytest_kebab_eval.comparing.gates import Gate, parse_gate
 from pytest_kebab_eval.comparing.movement import movement_metric
-from pytest_kebab_eval.errors import ChunkerError, GateError, NoDatabase, NoSuchRun
+from pytest_kebab_eval.errors import ChunkerError, GateError, NoDatabase, NoSuchRun, RunNameError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.matching.modes import golden_versions, match_mode
 from pytest_kebab_eval.metrics import Metric, all_metrics, all_names, custom_metric, is_metric, metrics_at
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, find_run, in_order, open_database
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.store import Database, find_runs, in_order, open_database
+from pytest_kebab_eval.text import brief, printable
+
+
+class Replicates(NamedTuple):
+    """The runs of each side, where one has several; A has none where B is judged alone."""
+
+    a: tuple[Run, ...]
+    b: tuple[Run, ...]
+
+
+def _named(runs: Iterable[Run]) -> str:
+    return ",".join(run.run_id for run in runs)
 
 
 class Inputs(NamedTuple):
@@ -29,6 +41,19 @@ class Inputs(NamedTuple):
     metrics: tuple[Metric, ...] = ()  # beside those that are always measured
     warnings: tuple[str, ...] = ()
     overlaps: tuple[int, ...] = ()  # cutoffs of `overlap@k`, beside the usual ones
+    replicates: Replicates | None = None  # where a side has several runs; `run_a` and `run_b` are the first
+
+    @property
+    def name_a(self) -> str | None:
+        """Run A, or all its runs, as it may be named."""
+        if self.run_a is None:
+            return None
+        return _named(self.replicates.a) if self.replicates else self.run_a.run_id
+
+    @property
+    def name_b(self) -> str:
+        """Run B, or all its runs, as it may be named."""
+        return _named(self.replicates.b) if self.replicates else self.run_b.run_id
 
 
 class Task(NamedTuple):
@@ -40,9 +65,9 @@ class Task(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """Run A, as it was found before run B was recorded; None, with a warning, where there is none yet."""
+    """The runs of A, as they were found before run B was recorded; where none is yet, a warning."""
 
-    run: Run | None
+    runs: tuple[Run, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -73,8 +98,10 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
     golden, gates, metrics = task
     with ExitStack() as stack:
         b = stack.enter_context(open_database(settings.db_b, settings.mask))
-        run_b = find_run(b, settings.run_b, settings.suite)
-        a, run_a, missing = _baseline(stack, settings, b)
+        runs_b = find_runs(b, settings.run_b, settings.suite)
+        a, runs_a, missing = _baseline(stack, settings, b, len(runs_b))
+        _check_replicates(settings, runs_a, runs_b)
+        run_a, run_b = runs_a[0] if runs_a else None, runs_b[0]
         runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
         mode = match_mode(runs, golden)
         if mode is MatchMode.FALLBACK and settings.strict_chunker_version:
@@ -86,7 +113,9 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
                 *a.warnings,
                 *b.warnings,
                 *_suspicious(settings, run_a, run_b, mode),
-                *_outdated(golden, runs),
+                *_outdated(golden, [*((a, run) for run in runs_a), *((b, run) for run in runs_b)]),
+                *check_alike(runs_a, "the runs of A"),
+                *check_alike(runs_b, "the runs of B"),
             ]
         )
     return Inputs(
@@ -98,7 +127,37 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
         (*_measured_at(settings.cutoffs, gates), *metrics),
         tuple(warnings),
         (*settings.cutoffs, *_overlaps_of(gates)),
+        Replicates(runs_a, runs_b) if len(runs_a) > 1 or len(runs_b) > 1 else None,
     )
+
+
+def _check_replicates(settings: Settings, a: tuple[Run, ...], b: tuple[Run, ...]) -> None:
+    """Refuse sides that share a run."""
+    if len(a) + len(b) <= 2:
+        return
+    shared = {run.run_id for run in a} & {run.run_id for run in b} if settings.db_a == settings.db_b else ()
+    for run_id in sorted(shared):
+        raise RunNameError(f"the run '{brief(run_id)}' is named for A and for B; name it for one of them")
+
+
+def check_alike(runs: Sequence[Run], whose: str = "the runs") -> Iterator[str]:
+    """Warnings of runs that are not of one commit and configuration: what differs there is taken for noise.
+
+    Runs of different chunkers are refused: their chunk ids cannot be told right from wrong in one way.
+    """
+    versions = sorted({_version(run.chunker_version) for run in runs})
+    if len(versions) > 1:
+        raise RunNameError(
+            f"{whose} have different chunker versions ({', '.join(versions)});"
+            " replicates are runs of one configuration"
+        )
+    keys = {change.key for run in runs[1:] for change in config_changes(runs[0], run)}
+    if keys:
+        shown = ", ".join(brief(key, 40) for key in sorted(keys)[:5])
+        yield f"{whose} differ in their configuration ({shown}), which counts as noise"
+    commits = {run.commit_hash for run in runs if run.commit_hash}
+    if len(commits) > 1:
+        yield f"{whose} are of {len(commits)} commits; what differs there counts as noise"
 
 
 def _parsed_gates(settings: Settings, metrics: tuple[Metric, ...]) -> tuple[Gate, ...]:
@@ -146,27 +205,29 @@ def _suspicious(settings: Settings, a: Run | None, b: Run, mode: MatchMode) -> I
         yield "A is newer than B; are the two swapped?"
 
 
-def _baseline(stack: ExitStack, settings: Settings, b: Database) -> tuple[Database, Run | None, list[str]]:
-    """Run A and its database; none, with a warning, where it is not there yet and need not be."""
+def _baseline(
+    stack: ExitStack, settings: Settings, b: Database, most_runs: int
+) -> tuple[Database, tuple[Run, ...], list[str]]:
+    """The runs of A and their database; none, with a warning, where it is not there yet and need not be."""
     if settings.run_a is None:
-        return b, None, []
+        return b, (), []
     same = settings.db_a == settings.db_b
     try:
         a = b if same else stack.enter_context(open_database(settings.db_a, settings.mask))
-        return a, find_run(a, settings.run_a, settings.suite), []
+        return a, find_runs(a, settings.run_a, settings.suite), []
     except (NoDatabase, NoSuchRun) as error:
-        return b, None, [_no_baseline(settings, error, most_runs=1 if same else 0)]
+        return b, (), [_no_baseline(settings, error, most_runs=most_runs if same else 0)]
 
 
 def find_baseline(settings: Settings) -> Baseline:
     """Run A, while run B is not recorded yet, so that `latest` is none but the latest before B."""
     if settings.run_a is None:
-        return Baseline(None)
+        return Baseline(())
     try:
         with open_database(settings.db_a, settings.mask) as a:
-            return Baseline(find_run(a, settings.run_a, settings.suite))
+            return Baseline(find_runs(a, settings.run_a, settings.suite))
     except (NoDatabase, NoSuchRun) as error:
-        return Baseline(None, (_no_baseline(settings, error, most_runs=0),))
+        return Baseline((), (_no_baseline(settings, error, most_runs=0),))
 
 
 def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, most_runs: int) -> str:

@@ -177,3 +177,15 @@ def test_blame_is_measured_against_reading_once(tmp_path: Path) -> None:
         "blame, 1 queries, 4 runs",
     ]
     assert lines[4].endswith("queries are lost in the newest run")
+
+
+def test_noise_alone_seldom_fails_a_simulated_session_and_a_loss_is_found(tmp_path: Path) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); from noise import *\n"
+        "for coins in (False, True):\n"
+        "    for flaky in (0.02, 1.0): print(simulate(Setting(flaky, 50, 5, coins), 100).failed)\n"
+        "print(simulate(Setting(0.02, 50, 5), 20, lost=0.1).share_found)\n"
+    )
+    *failed, found = run("-c", script, cwd=tmp_path).split()
+    assert max(map(int, failed)) <= 11  # of 100; at 5 % that or less in 99 % of such tests
+    assert float(found) == 1.0

@@ -208,12 +208,18 @@ def _build_demo() -> int:
     return _python(str(HOME.parent / "examples" / "quickstart" / "build.py"), "demo")
 
 
+def _with_old_export() -> None:
+    _project()
+    _command("export", "A", "run.jsonl")
+
+
 SCENARIOS = (
     Scenario("gate", _with_old_reports, lambda: _pytest(*GATE), (1, 4)),
     Scenario("snapshot", _with_old_snapshot, _update_snapshot, (1, 4)),
     Scenario("recorder", _project, lambda: record_into("kebab.sqlite", "new"), (1,)),
     Scenario("--kebab-record", _with_test, lambda: _pytest("--kebab-record=new", "--kebab-resume"), (1, 4)),
     Scenario("import", _with_files, _import, (1, 2), together=True),
+    Scenario("export", _with_old_export, lambda: _command("export", "B", "run.jsonl"), (1, 2)),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),
     Scenario("reanchor", _with_new_chunker, lambda: _command("reanchor", "--to", "N"), (1, 2)),
     Scenario("propose", _with_log, _propose, (1, 2)),

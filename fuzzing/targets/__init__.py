@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fuzzing import CORPUS
 from fuzzing.targets.databases import database_bytes, database_values
-from fuzzing.targets.files import gates, golden_file, lock, results, snapshot
+from fuzzing.targets.files import exported, gates, golden_file, lock, results, snapshot
 from fuzzing.targets.imports import importing
 from pytest_kebab_eval.importers import IMPORTERS
 
@@ -37,6 +37,7 @@ TARGETS = {
         Target("golden-yaml", golden_file("golden.yaml")),
         Target("golden-json", golden_file("golden.json")),
         Target("golden-jsonl", golden_file("golden.jsonl")),
+        Target("export", exported),
         Target("lock", lock),
         Target("snapshot", snapshot),
         Target("gates", gates),

@@ -10,16 +10,20 @@ import msgspec
 
 from fuzzing.targets.databases import EXAMPLE, build, settings_in
 from pytest_kebab_eval.comparing.gates import parse_gate
-from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.errors import GoldenError, InputError
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.golden.editing import rename_chunks
 from pytest_kebab_eval.golden.lock import read_lock, render_lock
+from pytest_kebab_eval.golden.parts import join_parts, read_part, split_file
 from pytest_kebab_eval.golden.reading import read_text
+from pytest_kebab_eval.importers.exported import Named, import_export
 from pytest_kebab_eval.metrics import all_names
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.plugin.snapshot import _explain
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
+from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.store.exports.writing import export_run
 from pytest_kebab_eval.store.recorder import Recording
 from pytest_kebab_eval.store.results import decode_result
 
@@ -41,21 +45,52 @@ def results(directory: Path) -> Execute:
 
 
 def golden_file(name: str) -> Callable[[Path], Execute]:
-    """A golden file; the name's ending says the format."""
+    """A golden file; the name's ending says the format. Its parts must be what it is as a whole."""
 
     def prepare(directory: Path) -> Execute:
         path = directory / name
 
         def execute(data: bytes) -> None:
             path.write_bytes(data)
-            golden = load_golden_set(path)
+            in_parts = _read_in_parts(path)
+            try:
+                golden = load_golden_set(path)
+            except GoldenError:
+                assert in_parts is None, "a wrong file was read in parts"
+                raise
             assert golden.queries
             assert golden.fingerprint
+            if in_parts is not None:
+                assert tuple(in_parts.queries) == tuple(golden.queries), "other queries in parts"
+                assert in_parts.fingerprint == golden.fingerprint
             _rename(golden, read_text(path))
 
         return execute
 
     return prepare
+
+
+def _read_in_parts(path: Path) -> GoldenSet | None:
+    parts = [read_part(part) for part in split_file(path, 60)]
+    return join_parts(path, [part and part[0] for part in parts]) if parts else None
+
+
+def exported(directory: Path) -> Execute:
+    """An exported run, which is imported, and exported again."""
+    path, db, again = (directory / name for name in ("run.jsonl", "db.sqlite", "again.jsonl"))
+
+    def execute(data: bytes) -> None:
+        path.write_bytes(data)
+        for file in (db, again):
+            file.unlink(missing_ok=True)
+        run_id, count = import_export(path, db, Named())
+        with open_database(path) as database:
+            assert sum(1 for _ in database.results(run_id)) == count
+        export_run(db, run_id, again)
+        import_export(again, directory / "other.sqlite", Named("other"))
+        (directory / "other.sqlite").unlink()
+
+    return execute
 
 
 def _rename(golden: GoldenSet, text: str) -> None:

@@ -53,6 +53,7 @@ COMMANDS = (
         "golden:lock",
         "Write the lock file: where the expected chunks are, by the chunker that made them.",
     ),
+    Deferred("noise", "noise:noise", "Tell from several runs of one configuration how much is noise."),
     Deferred(
         "propose", "proposing:propose", "Turn a log of questions into golden queries, for a person to review."
     ),
@@ -88,8 +89,9 @@ COMMANDS = (
 def main() -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.
 
-    Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME. Data goes to
-    standard output, everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or
-    findings; 2 for wrong use; 130 or 141 where it was stopped, or its output closed.
+    Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME; several of
+    one side with commas, or as commit:HASH*. Data goes to standard output, everything else to standard
+    error. Exit codes: 0; 1 for a regression, a failed gate or findings; 2 for wrong use; 130 or 141 where it
+    was stopped, or its output closed.
     """
     skip_final_collection("kebab-eval")

@@ -136,10 +136,10 @@ class Comparer:
         kind = kind_of(a_rank, b_rank)
         matched_by = _matched_by(a, b)
         checks = tuple(lost_checks(kind, a, b, self._k))
-        cause = _cause(checks, a, b)
+        cause = cause_of(checks, a, b)
         has_targets = _has_targets(a or b)
         notes = (
-            [] if kind is ComparisonKind.DRAW else [*_rank_notes(a, b, self._k, cause), *self._change_notes]
+            [] if kind is ComparisonKind.DRAW else [*rank_notes(a, b, self._k, cause), *self._change_notes]
         )
         return PairOutcome(
             kind=kind,
@@ -151,7 +151,7 @@ class Comparer:
             matched_by=matched_by if has_targets else None,
             is_missed=has_targets and a_rank is None and b_rank is None,
             finds_the_same=a is not None and b is not None and a.facts.ranking.found == b.facts.ranking.found,
-            is_fine=kind is not ComparisonKind.LOSS and cause is None and not _has_errored(a, b),
+            is_fine=kind is not ComparisonKind.LOSS and cause is None and not has_errored(a, b),
         )
 
     def _alone(self, b: QueryScore | None) -> PairOutcome:
@@ -259,7 +259,7 @@ def _lost_claim(a: QueryScore, b: QueryScore) -> bool:
     return a.facts.has_claim and not b.facts.has_claim
 
 
-def _cause(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None) -> str | None:
+def cause_of(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None) -> str | None:
     """The nearest true reason why B fails, as far as its score tells."""
     if b is None:
         return "absent"
@@ -287,7 +287,8 @@ def _answer_cause(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore) 
     return "answer_rule" if a is None or _breaks_rule(a, b) else "claim_missing"
 
 
-def _rank_notes(a: QueryScore | None, b: QueryScore | None, k: int, cause: str | None) -> Iterator[str]:
+def rank_notes(a: QueryScore | None, b: QueryScore | None, k: int, cause: str | None) -> Iterator[str]:
+    """How the rank changed, such as `rank 1→2` or `hit→miss`."""
     a_rank, b_rank = rank_within(a, k), rank_within(b, k)
     if a_rank is not None and b_rank is not None:
         yield f"rank {a_rank}→{b_rank}"
@@ -305,7 +306,7 @@ def _word(score: QueryScore | None, rank: int | None) -> str:
     return "miss" if rank is None else "hit"
 
 
-def _has_errored(*scores: QueryScore | None) -> bool:
+def has_errored(*scores: QueryScore | None) -> bool:
     """Also true of results that cannot be read."""
     return any(score is not None and score.facts.errored for score in scores)
 

@@ -9,18 +9,21 @@ from pytest_kebab_eval.comparing.counts import ComparisonCounts
 from pytest_kebab_eval.comparing.deltas import Deltas
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.paraphrases import ParaphraseGroup
+from pytest_kebab_eval.comparing.queries import Sides
+from pytest_kebab_eval.comparing.rates import QueryRates, ReplicateReport
 from pytest_kebab_eval.comparing.significance import Significance
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
 from pytest_kebab_eval.store import IndexCoverage
 
 
-class BrokenResult(Value, frozen=True):
+class BrokenResult(Value, frozen=True, omit_defaults=True):
     """A stored result that cannot be read."""
 
     side: str  # a | b
     query_id: str
     reason: str
+    run_id: str | None = None  # where the side has several runs
 
 
 class CompareReport(Value, frozen=True, kw_only=True):
@@ -47,7 +50,24 @@ class CompareReport(Value, frozen=True, kw_only=True):
     unreadable: tuple[BrokenResult, ...] = ()
     problems: tuple[str, ...] = ()  # why the comparison is not to be relied on, which fails it
     warnings: tuple[str, ...] = ()
+    replicates: ReplicateReport | msgspec.UnsetType = msgspec.UNSET  # where a side has several runs
+    rates: tuple[QueryRates, ...] | msgspec.UnsetType = msgspec.UNSET  # of what flips there, or differs
 
     def count(self, kind: ComparisonKind) -> int:
         """How many queries are of that kind."""
         return sum(comparison.kind is kind for comparison in self.per_query)
+
+
+def not_in_golden(sides: Sides) -> tuple[str, ...]:
+    """The results whose query the golden file does not have."""
+    return tuple(sorted({query_id for _, card in sides.both for query_id in card.notes.unknown_query_ids}))
+
+
+def unreadable(sides: Sides) -> tuple[BrokenResult, ...]:
+    """The results that cannot be read, of every run."""
+    return tuple(
+        BrokenResult(side, query_id, reason, run.run.run_id if card.replicates else None)
+        for side, card in sides.both
+        for run in card.replicates or (card,)
+        for query_id, reason in sorted(run.notes.unreadable.items())
+    )

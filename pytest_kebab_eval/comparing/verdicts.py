@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.queries import COMPARE_K, passed_checks
@@ -45,6 +45,7 @@ class Rules(NamedTuple):
     fail_on: frozenset[str]
     today: datetime.date
     compare_k: int = COMPARE_K
+    unsteady: frozenset[str] = frozenset()  # queries whose loss may have been noise
 
 
 def judge_query(
@@ -64,7 +65,9 @@ def judge_query(
     failures = _failures(comparison, b, rules.fail_on)
     if query.xfail is None:
         return Verdict(Outcome.FAILED, _joined(failures)) if failures else PASSED
-    could_fail = _could_fail(a.score(query_id) if a else None, query.xfail, rules)
+    could_fail = query_id not in rules.unsteady and _could_fail(
+        a.score(query_id) if a else None, query.xfail, rules
+    )
     return _expected_to_fail(query.xfail, failures, could_fail, rules.today)
 
 
@@ -146,3 +149,10 @@ def _limits(xfail: Xfail, not_covered: list[str]) -> str:
     if "error" in not_covered:
         return "does not cover an error"
     return f"covers {' and '.join(xfail.checks)} alone"
+
+
+def accepted(verdicts: Mapping[str, Verdict]) -> tuple[str, ...]:
+    """The queries that fail as their xfail says, sorted."""
+    return tuple(
+        sorted(query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.XFAILED)
+    )

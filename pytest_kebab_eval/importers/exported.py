@@ -17,6 +17,7 @@ from pytest_kebab_eval.store.backend import backend_of
 from pytest_kebab_eval.store.exports.files import parts_of
 from pytest_kebab_eval.store.exports.lines import is_header
 from pytest_kebab_eval.store.moving import read_stored
+from pytest_kebab_eval.store.new_run_names import check_names
 from pytest_kebab_eval.text.progress import Progress
 
 
@@ -37,6 +38,7 @@ def import_export(path: Path, db: Address, named: Named) -> tuple[str, int]:
             stored = read_stored(tables, str(exported_id), shown_address(path), progress)
             given = {name: value for name, value in named._asdict().items() if value is not None}
             run = stored._replace(**given)
+            check_names(run.run_id, run.suite)
             check_recordable(db, run.run_id)
             backend_of(db).write_runs([run])
     return run.run_id, count

@@ -75,8 +75,8 @@ class OwnEvaluation:
     def header_lines(self) -> Iterator[str]:
         """What is compared, for the header of the session."""
         inputs = self.read_inputs()
-        b = printable(inputs.run_b.run_id)
-        runs = f"A {printable(inputs.run_a.run_id)} → B {b}" if inputs.run_a else f"run {b} alone"
+        b = printable(inputs.name_b)
+        runs = f"A {printable(inputs.name_a)} → B {b}" if inputs.name_a else f"run {b} alone"
         yield f"{runs} ({inputs.mode.value})"
         yield golden_line(inputs.golden)
         yield from (f"warning: {warning}" for warning in inputs.warnings)

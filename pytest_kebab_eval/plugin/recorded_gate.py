@@ -88,8 +88,8 @@ class RecordedEvaluation(OwnEvaluation):
         return self._baseline
 
     def _find_inputs(self) -> Inputs:
-        run_a, warnings = self._read_baseline()
-        settings = self._settings._replace(run_a=run_a.run_id if run_a else None)
+        runs_a, warnings = self._read_baseline()
+        settings = self._settings._replace(run_a=",".join(run.run_id for run in runs_a) or None)
         inputs = inputs_of(settings, self._read_task())
         return inputs._replace(warnings=(*warnings, *inputs.warnings))
 
@@ -103,7 +103,7 @@ class RecordedEvaluation(OwnEvaluation):
 
     def has_baseline(self) -> bool:
         """Whether there is a run A to compare with."""
-        return self._read_baseline().run is not None
+        return bool(self._read_baseline().runs)
 
     def evaluate(self) -> Evaluation:
         """Score and compare the runs; a test that asks before run B is recorded fails."""
@@ -116,9 +116,10 @@ class RecordedEvaluation(OwnEvaluation):
 
     def header_lines(self) -> Iterator[str]:
         """What will be compared, for the header of the session."""
-        run_a, warnings = self._read_baseline()
+        runs_a, warnings = self._read_baseline()
         b = f"{printable(self._settings.run_b)}, to be recorded"
-        yield f"A {printable(run_a.run_id)} → B {b}" if run_a else f"run {b}, alone"
+        a = printable(",".join(run.run_id for run in runs_a))
+        yield f"A {a} → B {b}" if runs_a else f"run {b}, alone"
         yield golden_line(self.load_golden())
         yield from (f"warning: {warning}" for warning in warnings)
 

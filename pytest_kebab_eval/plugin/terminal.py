@@ -137,7 +137,7 @@ def failed_names(config: pytest.Config) -> set[str]:
 
 def _unreadable_lines(report: CompareReport) -> Iterator[Line]:
     for result in report.unreadable:
-        run_id = report.run_a if result.side == "a" else report.run_b
+        run_id = result.run_id or (report.run_a if result.side == "a" else report.run_b)
         run = f"run {result.side.upper()} ({printable(run_id or '')})"
         where = f"query {printable(result.query_id)} in {run}"
         yield Line(f"unreadable: {where}: {result.reason}", -1)

@@ -26,15 +26,24 @@ _encode_line = json.JSONEncoder(ensure_ascii=False).encode
 
 def report_json(report: CompareReport) -> Iterator[str]:
     """The whole report as JSON, in parts, so that only one query at a time is in memory as text."""
-    return _json_parts({name: getattr(report, name) for name in report.__struct_fields__})
+    fields = {name: getattr(report, name) for name in report.__struct_fields__}
+    return _json_parts({name: value for name, value in fields.items() if value is not msgspec.UNSET})
 
 
 def snapshot_of(report: CompareReport) -> dict[str, Any]:
     """The report without run ids, times and costs, which differ from run to run, and without movement."""
     fields = msgspec.to_builtins(report)
     fields["gates"] = [gate for gate in fields["gates"] if not _is_left_out(gate["metric"])]
+    if report.replicates:
+        fields["replicates"] = _without_run_ids(fields["replicates"])
     fields["per_query"] = [_without_left_out(query) for query in fields["per_query"]]
     return {key: _without_left_out(value) for key, value in fields.items() if key not in _RUN_FIELDS}
+
+
+def _without_run_ids(replicates: dict[str, Any]) -> dict[str, Any]:
+    """How many runs each side has, not which; and what their checks and metrics say."""
+    runs = {side: len(replicates[side]) for side in ("runs_a", "runs_b")}
+    return {key: value for key, value in (replicates | runs).items() if key != "shown"}
 
 
 def _without_left_out(value: Any) -> Any:

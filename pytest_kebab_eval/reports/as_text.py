@@ -12,15 +12,19 @@ from pytest_kebab_eval.model import Answer, ComparisonKind, GoldenQuery, Hit, Qu
 from pytest_kebab_eval.reports.rows import MetricRow, metric_rows
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
+    check_noise,
     coverage,
+    flaky_rates,
     format_delta,
     format_p,
+    format_spread,
     format_value,
     has_failed,
     headline,
     kind_counts,
     match_counts,
     movement,
+    replicate_sentence,
 )
 from pytest_kebab_eval.text import brief, printable
 
@@ -38,6 +42,9 @@ _IN_SUMMARY = (
     "refusal_correctness",
     "empty_result_rate",
 )
+
+
+_FLAKY_SHOWN = 10
 
 
 class Line(NamedTuple):
@@ -170,6 +177,7 @@ def summary(report: CompareReport) -> Iterator[Line]:
     moved = movement(report)
     if moved:
         yield Line(moved)
+    yield from _noise_lines(report)
     covered = coverage(report)
     if covered:
         yield Line(covered, -1)
@@ -183,6 +191,21 @@ def summary(report: CompareReport) -> Iterator[Line]:
     for problem in report.problems:
         yield Line(f"ERROR: {problem}", -1)
     yield Line(headline(report), -1 if has_failed(report) else 1)
+
+
+def _noise_lines(report: CompareReport) -> Iterator[Line]:
+    """What several runs a side tell: how much each check flips, and on which queries."""
+    if not report.replicates:
+        return
+    yield Line(replicate_sentence(report))
+    for check in report.replicates.checks:
+        if check.disagreement:
+            yield Line(f"noise of {check.check} ({check.what}): {check_noise(check)}")
+    flaky = flaky_rates(report)
+    for rates in flaky[:_FLAKY_SHOWN]:
+        yield Line(f"flaky: {printable(rates.query_id)}: {rates.rates}")
+    if len(flaky) > _FLAKY_SHOWN:
+        yield Line(f"flaky: and {len(flaky) - _FLAKY_SHOWN} more, in report.json")
 
 
 def _gate_lines(report: CompareReport) -> Iterator[Line]:
@@ -204,9 +227,13 @@ def _metric_lines(report: CompareReport) -> Iterator[Line]:
         yield Line(f"{'metric':<{width}} {'value':>9}{'n':>7}")
     else:
         extra = f"{'paired':>10}" if paired else ""
+        extra += f"{'± A':>8}{'± B':>8}" if report.replicates else ""
         yield Line(f"{'metric':<{width}} {'A':>9} {'B':>9} {'B - A':>9}{extra}  significance")
     for name, row in zip(names, rows, strict=True):
-        figures = _figures_alone(row) if report.deltas is None else _figures_compared(row, paired)
+        spread = (
+            f"{format_spread(row.spread_a):>8}{format_spread(row.spread_b):>8}" if report.replicates else ""
+        )
+        figures = _figures_alone(row) if report.deltas is None else _figures_compared(row, paired, spread)
         yield Line(f"{name:<{width}} {figures}", 0 if report.deltas is None else row.direction)
 
 
@@ -214,8 +241,8 @@ def _figures_alone(row: MetricRow) -> str:
     return f"{format_value(row.b):>9}{row.n_b:>7}"
 
 
-def _figures_compared(row: MetricRow, paired: Mapping[str, float | None] | None) -> str:
-    extra = f"{format_delta(paired.get(row.name)):>10}" if paired else ""
+def _figures_compared(row: MetricRow, paired: Mapping[str, float | None] | None, spread: str) -> str:
+    extra = (f"{format_delta(paired.get(row.name)):>10}" if paired else "") + spread
     numbers = f"{format_value(row.a):>9} {format_value(row.b):>9} {format_delta(row.delta):>9}{extra}"
     return "  ".join(
         filter(None, [numbers, _significance(row) if row.delta else "", _n_where_different(row)])

@@ -8,7 +8,16 @@ from typing import Any
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.rows import SLICE_METRICS, metric_rows, slice_rows
-from pytest_kebab_eval.reports.wording import failed_checks, headline, kind_counts, movement
+from pytest_kebab_eval.reports.wording import (
+    check_noise,
+    failed_checks,
+    format_noise,
+    format_spread,
+    headline,
+    kind_counts,
+    movement,
+    replicate_sentence,
+)
 
 Context = dict[str, Any]
 
@@ -30,6 +39,10 @@ def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -
         "paired": report.deltas.paired if report.deltas else None,
         "kinds": kind_counts(report),
         "movement": movement(report),
+        "replicate_sentence": replicate_sentence(report),
+        "check_noise": check_noise,
+        "format_noise": format_noise,
+        "format_spread": format_spread,
         "gates": sorted(report.gates, key=lambda gate: gate.passed),
         "slices": slice_rows(report),
         "slice_metrics": SLICE_METRICS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -22,9 +22,10 @@ from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.reports.first_bad import add_first_bad
+from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import is_export, shown_address
+from pytest_kebab_eval.store import Address, is_export, shown_address
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
@@ -105,6 +106,9 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
     except StoreError as error:
         raise StoreError(f"{error}; --kebab-no-store skips storing") from None
     databases = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
+    if report.replicates:
+        _tell_stored(evaluation, databases, published)
+        return
     unreadable = sorted({result.side.upper() for result in report.unreadable})
     stored = {
         side: address
@@ -116,6 +120,20 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
         published.done.append(f"aggregates: of {' and '.join(stored)} stored in {' and '.join(names)}")
     published.errors.extend(
         f"the aggregate of run {side} was not stored: it has unreadable results" for side in unreadable
+    )
+
+
+def _tell_stored(evaluation: Evaluation, databases: Mapping[str, Address], published: Published) -> None:
+    """The same of several runs a side: each has an aggregate of its own."""
+    broken = dict.fromkeys((result.side, result.run_id or "") for result in evaluation.report.unreadable)
+    kept = {side.lower(): address for side, address in databases.items() if not is_export(address)}
+    stored = sum(run.side in kept and (run.side, run.run_id) not in broken for run in evaluation.replicates)
+    names = dict.fromkeys(map(shown_address, kept.values()))
+    if stored:
+        published.done.append(f"aggregates: of {counted(stored, 'run')} stored in {' and '.join(names)}")
+    published.errors.extend(
+        f"the aggregate of run {printable(run_id)} was not stored: it has unreadable results"
+        for _, run_id in broken
     )
 
 
@@ -175,6 +193,7 @@ class ShownEvidence:
         self._settings = settings
         self._inputs = inputs
         self._matcher = matcher
+        self._shown = report.replicates.shown if report.replicates else None
         self._compared = {comparison.query_id: comparison for comparison in report.per_query}
         self.errors: list[str] = []  # why results could not be read; one at most
 
@@ -184,7 +203,9 @@ class ShownEvidence:
         """The queries, one at a time."""
         done = 0
         try:
-            for query, evidence in read_evidence(self._settings, self._inputs, queries, self._matcher):
+            for query, evidence in read_evidence(
+                self._settings, self._inputs, queries, self._matcher, self._shown
+            ):
                 self._check_still_there(query, evidence)
                 yield query, evidence
                 done += 1

@@ -24,6 +24,8 @@ class MetricRow(NamedTuple):
     n_b: int
     significance: Significance | None
     not_comparable: str | None
+    spread_a: float | None = None  # the standard deviation between several runs of A
+    spread_b: float | None = None
 
     @property
     def direction(self) -> int:
@@ -49,6 +51,7 @@ def metric_rows(report: CompareReport) -> list[MetricRow]:
     a = report.aggregate_a.by_name() if report.aggregate_a else {}
     deltas = report.deltas.by_name() if report.deltas else {}
     counts_a = report.aggregate_a.counts if report.aggregate_a else {}
+    spread_a, spread_b = _spreads(report)
     known = {metric.name: metric.family for metric in all_metrics()}
     return [
         MetricRow(
@@ -62,10 +65,21 @@ def metric_rows(report: CompareReport) -> list[MetricRow]:
             n_b=report.aggregate_b.counts.get(name, 0),
             significance=report.significance.get(name),
             not_comparable=report.not_comparable.get(name),
+            spread_a=spread_a.get(name),
+            spread_b=spread_b.get(name),
         )
         for name in dict.fromkeys([*known, *b])
         if a.get(name) is not None or b.get(name) is not None
     ]
+
+
+def _spreads(report: CompareReport) -> tuple[dict[str, float], dict[str, float]]:
+    """By metric, how far the runs of A and of B are apart; nothing where each is one."""
+    if not report.replicates:
+        return {}, {}
+    sides = (report.replicates.spread_a, report.replicates.spread_b)
+    a, b = ({name: spread.deviation for name, spread in side.items()} for side in sides)
+    return a, b
 
 
 class SliceRow(NamedTuple):

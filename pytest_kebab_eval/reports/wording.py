@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_kebab_eval.comparing.rates import CheckRates, QueryRates
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
@@ -135,6 +136,42 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun if number == 1 else plural}"
 
 
+# -- several runs a side -------------------------------------------------------------------------
+
+
+def replicate_sentence(report: CompareReport) -> str:
+    """How many runs there are, and what that means; nothing where each side is one run."""
+    replicates = report.replicates
+    if not replicates:
+        return ""
+    b = counted(len(replicates.runs_b), "run")
+    if not replicates.runs_a:
+        return f"Means over {b}."
+    runs = f"Means over {counted(len(replicates.runs_a), 'run')} of A and {b} of B."
+    return (
+        f"{runs} Where nothing changed, at most {100 * replicates.alpha:g} % of sessions fail by what"
+        " differs between runs of one side."
+    )
+
+
+def flaky_rates(report: CompareReport) -> list[QueryRates]:
+    """What flips among the runs of A, a row for each query and check."""
+    return [rates for rates in report.rates or () if rates.flaky]
+
+
+def check_noise(check: CheckRates) -> str:
+    """`4 of 40 queries flaky in A, two runs of one side disagree on 3.2 %`."""
+    if check.disagreement is None:
+        return "one run a side, so that nothing is known of its noise"
+    disagree = f"two runs of one side disagree on {100 * check.disagreement:.1f} % of the queries"
+    return f"{check.flaky} of {counted(check.queries, 'query')} flaky in A, {disagree}"
+
+
+def format_noise(rates: QueryRates) -> str:
+    """In how many sessions noise alone would do as badly, at most."""
+    return "–" if rates.noise is None else f"{100 * rates.noise:.1f} %"
+
+
 # -- numbers -------------------------------------------------------------------------------------
 
 
@@ -143,6 +180,13 @@ def format_value(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def format_spread(deviation: float | None) -> str:
+    """How far several runs of one side are apart."""
+    if deviation is None:
+        return "–"
+    return f"{deviation:.3f}" if deviation < 10 else f"{deviation:.1f}"
 
 
 def format_delta(delta: float | None) -> str:

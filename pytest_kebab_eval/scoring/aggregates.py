@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -98,7 +99,16 @@ def rounded(value: float) -> float:
 
 
 def aggregate(card: Scorecard) -> AggregateMetrics:
-    """A run's metrics over all its queries and over each slice, rounded as they are stored."""
+    """A run's metrics over all its queries and over each slice, rounded as they are stored.
+
+    Of several runs, each value is the mean of theirs; what is counted is counted over the queries of all.
+    """
+    if card.replicates:
+        return _mean(_aggregate(card), [*map(_aggregate, card.replicates)])
+    return _aggregate(card)
+
+
+def _aggregate(card: Scorecard) -> AggregateMetrics:
     whole = card.part()
     reduced = {metric.name: reduce(metric, whole) for metric in card.metrics}
     measured = [metric for metric in card.metrics if reduced[metric.name].n]
@@ -119,6 +129,26 @@ def aggregate(card: Scorecard) -> AggregateMetrics:
         match=card.match,
         golden_sha256=card.golden_sha256,
     )
+
+
+def _mean(counted: AggregateMetrics, each: Sequence[AggregateMetrics]) -> AggregateMetrics:
+    """The means of the runs' values, with the counts of what was counted over all of them."""
+    values = [aggregate.by_name() for aggregate in each]
+    slices = {
+        part: _means(names, [aggregate.slices.get(part, {}) for aggregate in each])
+        for part, names in counted.slices.items()
+    }
+    return msgspec.structs.replace(counted, **in_shape(_means(counted.by_name(), values)), slices=slices)
+
+
+def _means(names: Iterable[str], values: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    return {name: mean([known.get(name) for known in values]) for name in names}
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of what was measured, rounded; None if nothing was."""
+    measured = [value for value in values if value is not None]
+    return rounded(math.fsum(measured) / len(measured)) if measured else None
 
 
 class Reduced(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -124,6 +124,30 @@ def _name(hit: Hit) -> str:
     return name if len(name) <= NAME_KEPT and name.isprintable() else brief(name, NAME_KEPT)
 
 
+class ChosenBriefs(RunBriefs):
+    """The results of several runs, one for each query; times are those of all."""
+
+    def __init__(self, runs: Sequence[RunBriefs], chosen: Callable[[str], int]) -> None:
+        super().__init__()
+        self._runs = runs
+        self._chosen = chosen
+        for run in runs:
+            self.times.extend(run.times)
+        self.errored = {
+            query_id
+            for number, run in enumerate(runs)
+            for query_id in run.errored
+            if chosen(query_id) == number
+        }
+
+    def __contains__(self, query_id: object) -> bool:
+        return any(query_id in run for run in self._runs)
+
+    def of(self, query_id: str) -> msgspec.Raw | None:
+        """What is kept of the result that is shown."""
+        return self._runs[self._chosen(query_id)].of(query_id) if self._runs else None
+
+
 class Briefs:
     """Both runs' results in brief, and how they were matched; `a` is empty where run B is judged alone."""
 
@@ -137,6 +161,14 @@ class Briefs:
         for query in queries:
             matcher.targets(query)
         self.matcher = matcher
+
+    def choose(
+        self, runs: Sequence[Sequence[RunBriefs | None]], shown: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """Of several runs a side, show for each query the one with that number, or the first."""
+        a, b = ([kept for kept in side if kept is not None] for side in runs)
+        self.a = ChosenBriefs(a, lambda query_id: shown.get(query_id, (0, 0))[0])
+        self.b = ChosenBriefs(b, lambda query_id: shown.get(query_id, (0, 0))[1])
 
     def expected(self, query: GoldenQuery) -> tuple[str, ...]:
         """The ids of what a query wants found."""

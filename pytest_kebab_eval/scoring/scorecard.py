@@ -78,6 +78,8 @@ class Notes(NamedTuple):
 class Scorecard:
     """A run, scored query by query."""
 
+    replicates: tuple[Scorecard, ...] = ()  # the runs that this one is the mean of
+
     def __init__(
         self,
         run: Run,
@@ -128,6 +130,7 @@ class Scorecard:
         """The same run over some of its queries."""
         part = Scorecard(self.run, self._basis, self.notes, self._scores, self._columns, self._hit_keys)
         part._only = query_ids
+        part.replicates = tuple(card.only(query_ids) for card in self.replicates)
         return part
 
     def slices_of(self, query_id: str) -> tuple[str, ...]:
@@ -144,9 +147,7 @@ class Scorecard:
 
     def part(self, name: str | None = None) -> Part:
         """The queries of one slice, or all of them."""
-        return Part(
-            self, [group for slices, group in self._groups.items() if name is None or name in slices]
-        )
+        return Part(self, [group for slices, group in self._groups.items() if name is None or name in slices])
 
     def values(self, metric: Metric, part: str | None = None) -> Values:
         """What was measured of a metric, over all queries or one slice; each value with its weight."""

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-_RUN_NAMES = "a run id, a unique prefix of one, latest, latest~1, commit:<hash prefix>, or tag:<name>"
+_RUN_NAMES = (
+    "a run id, a unique prefix of one, latest, latest~1, commit:<hash prefix>, or tag:<name>;"
+    " several, with commas, are replicates"
+)
 DEFAULT_FAIL_ON = "retrieval,answer,refusal,citation,error"
 DEFAULT_CHECKS = frozenset(DEFAULT_FAIL_ON.split(","))
 _FAIL_ON = (*DEFAULT_FAIL_ON.split(","), "loss", "attribution")
@@ -167,6 +170,14 @@ OPTIONS = (
         default=DEFAULT_FAIL_ON,
         metavar="LIST",
         choices=_FAIL_ON,
+        in_command=True,
+    ),
+    Option(
+        "alpha",
+        "share",
+        "how often a session may fail by noise alone, where several runs a side show how much there is",
+        default=0.05,
+        metavar="SHARE",
         in_command=True,
     ),
     Option(

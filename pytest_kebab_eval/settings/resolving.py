@@ -37,6 +37,7 @@ class Settings(NamedTuple):
     if_no_baseline: str = default_of("if_no_baseline")
     runs_dir: Path = default_of("runs_dir")
     fail_on: frozenset[str] = default_of("fail_on")
+    alpha: float = default_of("alpha")
     strict_chunker_version: bool = default_of("strict_chunker_version")
     k: int = default_of("k")
     cutoffs: tuple[int, ...] = default_of("cutoffs")

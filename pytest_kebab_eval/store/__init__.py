@@ -1,4 +1,12 @@
-"""A database -> runs; aggregates and recorded runs -> a database. Only here it matters which kind it is."""
+"""A database -> runs; aggregates and recorded runs -> a database. Only here it matters which kind it is.
+
+What records is imported when it is first used: most commands only read.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pytest_kebab_eval.store.address import (
     Address,
@@ -12,10 +20,18 @@ from pytest_kebab_eval.store.aggregates import write_aggregates
 from pytest_kebab_eval.store.backend import IdRange, Made
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import Database, open_database
-from pytest_kebab_eval.store.new_run_names import new_run_id
-from pytest_kebab_eval.store.new_runs import check_recordable, is_there, make_tables, remove_run, write_run
-from pytest_kebab_eval.store.recorder import Recording, RunRecorder
-from pytest_kebab_eval.store.run_names import check_suite, find_run, in_order
+from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, in_order
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.store.new_run_names import new_run_id
+    from pytest_kebab_eval.store.new_runs import (
+        check_recordable,
+        is_there,
+        make_tables,
+        remove_run,
+        write_run,
+    )
+    from pytest_kebab_eval.store.recorder import Recording, RunRecorder
 
 __all__ = [
     "Address",
@@ -31,6 +47,7 @@ __all__ = [
     "check_suite",
     "files_of",
     "find_run",
+    "find_runs",
     "in_order",
     "is_export",
     "is_there",
@@ -44,3 +61,22 @@ __all__ = [
     "write_aggregates",
     "write_run",
 ]
+
+_HOME_OF = {
+    "Recording": "recorder",
+    "RunRecorder": "recorder",
+    "check_recordable": "new_runs",
+    "is_there": "new_runs",
+    "make_tables": "new_runs",
+    "new_run_id": "new_run_names",
+    "remove_run": "new_runs",
+    "write_run": "new_runs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value

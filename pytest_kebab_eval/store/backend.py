@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import Address, PostgresAddress, is_export
-from pytest_kebab_eval.store.new_chunks import ChunkRow
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.store.new_chunks import ChunkRow
 
 ResultRow = tuple[object, object]  # query_id, result_json
 Rows = Iterable[tuple[str, bytes]]  # query id, result_json

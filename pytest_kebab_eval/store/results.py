@@ -6,17 +6,19 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from operator import lt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.limits import CITED_PAIRS
 from pytest_kebab_eval.model import Amount, Hit, QueryResult, Unreadable
-from pytest_kebab_eval.store.answers import AnswerLike, to_stored_answer
-from pytest_kebab_eval.store.hits import HitLike, to_stored_hits
 from pytest_kebab_eval.store.plain import place, plain
 from pytest_kebab_eval.text import brief, printable
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.store.answers import AnswerLike
+    from pytest_kebab_eval.store.hits import HitLike
 
 _OPTIONAL_FIELDS = ("mode", "scope", "timings_ms", "timed_out", "cost_usd", "judge")
 _KNOWN_FIELDS = frozenset({"query", "elapsed_ms", "error", *_OPTIONAL_FIELDS})
@@ -38,6 +40,9 @@ def to_stored(
 
     `fields` may be query, elapsed_ms, mode, scope, timings_ms, timed_out, cost_usd, judge.
     """
+    from pytest_kebab_eval.store.answers import to_stored_answer
+    from pytest_kebab_eval.store.hits import to_stored_hits
+
     _check_fields(fields)
     try:
         stored_hits, stored_answer = to_stored_hits(hits, documents), to_stored_answer(answer)

@@ -1,4 +1,7 @@
-"""The name of a run -> the run: its id, a unique prefix of it, `latest~1`, `commit:<hash>`, `tag:<name>`."""
+"""The name of a run -> the run: its id, a unique prefix of it, `latest~1`, `commit:<hash>`, `tag:<name>`.
+
+Several, separated by commas, or `commit:<hash>*` for all of a commit, are replicates.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ import datetime
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from pytest_kebab_eval.errors import NoSuchRun, RunNameError
 from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
-from pytest_kebab_eval.store.journal import unfinished_run
 from pytest_kebab_eval.text import brief, printable
 
 MAX_CANDIDATES_SHOWN = 10
@@ -42,6 +45,67 @@ def check_suite(database: Database, suite: str | None) -> None:
     more = f" and {len(known) - MAX_CANDIDATES_SHOWN} more" if len(known) > MAX_CANDIDATES_SHOWN else ""
     has = f"it has runs of {shown}{more}" if known else "it has no runs yet"
     raise NoSuchRun(f"{database.name} has no runs of the suite '{brief(suite)}'; {has}")
+
+
+def find_runs(database: Database, names: str, suite: str | None = None) -> tuple[Run, ...]:
+    """The runs that a comma-separated list names, each once; an id that has a comma in it goes first."""
+    if "," not in names and not names.endswith("*"):
+        return (find_run(database, names, suite),)
+    ids = {run.run_id for run in database.runs()}
+    found = [run for name in _split(names, ids) for run in _of_name(database, name, ids, suite)]
+    for run in found:
+        if found.count(run) > 1:
+            raise RunNameError(
+                f"'{brief(names)}' names the run '{brief(run.run_id)}' twice; name each run once,"
+                " since a run is no replicate of itself"
+            )
+    suites = sorted({run.suite for run in found})
+    if len(suites) > 1:
+        raise RunNameError(
+            f"'{brief(names)}' names runs of the suites {', '.join(map(brief, suites))};"
+            " replicates are of one suite"
+        )
+    return tuple(found)
+
+
+def _split(names: str, ids: AbstractSet[str]) -> list[str]:
+    """The names in a list; the longest stretch that is the id of a run is one name, whatever is in it."""
+    parts = names.split(",")
+    found: list[str] = []
+    start = 0
+    while start < len(parts):
+        stretches = (",".join(parts[start:end]) for end in range(len(parts), start + 1, -1))
+        name = next((stretch for stretch in stretches if stretch in ids), parts[start])
+        found.append(name)
+        start += name.count(",") + 1
+    if len(found) > 1:
+        found = [name if name in ids else name.strip() for name in found]
+        if "" in found:
+            raise RunNameError(f"'{brief(names)}' has a comma without a run beside it; name a run there")
+    return found
+
+
+def _of_name(database: Database, name: str, ids: AbstractSet[str], suite: str | None) -> list[Run]:
+    if name in ids or not (name.startswith("commit:") and name.endswith("*")):
+        return [find_run(database, name, suite)]
+    prefix = name.removesuffix("*")
+    runs = in_order(run for run in database.runs() if suite in (None, run.suite))
+    found = _by_rule(prefix, runs, runs)
+    if not found:
+        return [find_run(database, prefix, suite)]  # which says what there is
+    suites = sorted({run.suite for run in found})
+    if len(suites) > 1:
+        raise RunNameError(
+            f"'{brief(name)}' fits runs of the suites {', '.join(map(brief, suites))} in {database.name};"
+            " choose one with --kebab-suite"
+        )
+    commits = {(run.commit_hash or "").lower() for run in found}
+    if len(commits) > 1:
+        raise RunNameError(
+            f"'{brief(name)}' fits runs of {len(commits)} commits in {database.name};"
+            f" give more of the hash:{_listed(found)}"
+        )
+    return [database.with_config(run) for run in reversed(found)]
 
 
 def in_order(runs: Iterable[Run]) -> list[Run]:
@@ -87,6 +151,8 @@ def _single(
             f"the run name '{brief(name)}' fits {len(found)} runs in {where};"
             f" give one of these ids in full:{_listed(found)}"
         )
+    from pytest_kebab_eval.store.journal import unfinished_run
+
     unfinished = unfinished_run(database.address, name)
     if unfinished:
         raise NoSuchRun(f"there is no run '{brief(name)}' in {where}; {unfinished}")

@@ -90,7 +90,7 @@ def read_header(line: bytes) -> Header:
         raise ValueError("it does not begin as kebab-eval export writes it")
     try:
         header = _headers.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(brief(str(error), 100)) from None
     if header.kebab_eval_export > VERSION:
         raise ValueError("a newer version of this package wrote it")

@@ -74,15 +74,22 @@ def test_a_cluster_prints_what_one_process_prints(project: Project, scheduler: s
         assert (done.returncode, done.stdout, done.stderr) == call(*COMPARE, *more)
 
 
-def test_a_scheduler_that_is_not_there_is_one_sentence(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+SOON = """
+from pytest_kebab_eval.cli import main
+from pytest_kebab_eval.parallel import dask_workers
+dask_workers.CONNECT_S = 0.3
+main()
+"""
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(project: Project) -> None:
+    """In a process of its own, so that no thread of Dask outlives the test."""
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'pytest-kebab-eval[dask]'")
-    monkeypatch.setattr(dask_workers, "CONNECT_S", 0.3)
-    called = call(*COMPARE, "--scheduler", ADDRESS)
-    assert called.code == 2
-    assert called.stderr.startswith(f"kebab-eval: cannot reach the Dask scheduler {ADDRESS}: ")
-    assert called.stderr.count("\n") == 1
+    command = [sys.executable, "-c", SOON, *COMPARE, "--scheduler", ADDRESS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"kebab-eval: cannot reach the Dask scheduler {ADDRESS}: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_without_dask_it_is_said_what_to_install(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,13 @@ def test_a_run_gets_another_name_where_one_is_given(tmp_path: Path, odd: Path) -
     assert (row[0], row[1], row[4]) == ("other", "nightly", "abc")
 
 
+def test_a_way_to_name_runs_is_no_name_for_one(tmp_path: Path, odd: Path) -> None:
+    export_run(odd, "a", tmp_path / "run.jsonl")
+    with pytest.raises(InputError, match="'latest' is a way to name runs"):
+        import_export(tmp_path / "run.jsonl", tmp_path / "new.sqlite", Named("latest"))
+    assert not (tmp_path / "new.sqlite").exists()
+
+
 def test_what_looks_like_a_secret_is_masked(tmp_path: Path) -> None:
     config = {"chunker_version": "v1", "api_key": "sk-1234567890abcdef1234567890"}
     db = make_database(tmp_path / "db.sqlite", config=config, a={"q1": result("c1")})
@@ -247,8 +254,18 @@ def test_an_export_that_is_not_there_is_named(tmp_path: Path) -> None:
         (lambda lines: [lines[0].replace(b":1,", b":2,", 1)], "a newer version of this package wrote it"),
         (lambda lines: [b'{"kebab_eval_export":1}\n'], "run.jsonl:1: .*missing required field"),
         (lambda lines: [], "run.jsonl:1: "),
+        (lambda lines: [lines[0][:-2] + b',"x":' + b"[" * 9_999 + b"]" * 9_999 + b"}\n"], "recursion|nest"),
     ],
-    ids=["cut off", "out of order", "no result", "no header", "newer", "a broken header", "empty"],
+    ids=[
+        "cut off",
+        "out of order",
+        "no result",
+        "no header",
+        "newer",
+        "a broken header",
+        "empty",
+        "nested too deeply",
+    ],
 )
 def test_a_damaged_export_is_one_sentence(tmp_path: Path, odd: Path, change: Any, message: str) -> None:
     path = tmp_path / "run.jsonl"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from pytest_kebab_eval.errors import RunNameError
-from pytest_kebab_eval.store import find_run, open_database
+from pytest_kebab_eval.store import find_run, find_runs, open_database
 from tests.builders import make_database
 
 
@@ -292,3 +292,74 @@ def test_a_mistyped_name_is_answered_with_the_nearest(path: Path, name: str, mea
 
 def test_a_name_like_no_other_is_answered_without_a_guess(path: Path) -> None:
     assert "did you mean" not in refused(store(path, Row("nightly")), "xyz")
+
+
+# -- several runs --------------------------------------------------------------------------------
+
+
+def all_found(path: Path, names: str, suite: str | None = None) -> list[str]:
+    with open_database(path) as database:
+        return [run.run_id for run in find_runs(database, names, suite)]
+
+
+def all_refused(path: Path, names: str, suite: str | None = None) -> str:
+    with pytest.raises(RunNameError) as caught:
+        all_found(path, names, suite)
+    return str(caught.value)
+
+
+def test_runs_are_listed_with_commas_each_named_in_any_way(path: Path) -> None:
+    day = "2026-01-0{}T00:00:00Z".format
+    store(path, Row("one", day(1)), Row("two", day(2), commit="abc"), Row("three", day(3)))
+    assert all_found(path, "on, latest,commit:ab") == ["one", "three", "two"]
+
+
+def test_an_id_that_has_a_comma_goes_before_a_list(path: Path) -> None:
+    store(path, Row("a,b"), Row("a"), Row("b"), Row("c"))
+    assert all_found(path, "a,b") == ["a,b"]
+    assert all_found(path, "c,a,b") == ["c", "a,b"]
+    assert all_found(path, "b,a") == ["b", "a"]
+
+
+def test_all_runs_of_a_commit_are_replicates_the_oldest_first(path: Path) -> None:
+    day = "2026-01-0{}T00:00:00Z".format
+    store(
+        path, Row("one", day(2), commit="ABC1"), Row("two", day(1), commit="abc1"), Row("other", commit="d")
+    )
+    assert all_found(path, "commit:abc*") == ["two", "one"]
+
+
+def test_a_commit_in_several_suites_asks_for_one(path: Path) -> None:
+    store(path, Row("one", commit="abc"), Row("two", suite="other", commit="abc"))
+    assert all_refused(path, "commit:abc*").endswith("choose one with --kebab-suite")
+    assert all_found(path, "commit:abc*", "other") == ["two"]
+
+
+def test_a_prefix_of_several_commits_asks_for_more_of_the_hash(path: Path) -> None:
+    store(path, Row("one", commit="abc1"), Row("two", commit="abc2"))
+    assert "fits runs of 2 commits" in all_refused(path, "commit:abc*")
+
+
+def test_a_commit_without_runs_lists_what_there_is(path: Path) -> None:
+    store(path, Row("one", commit="abc"))
+    assert "there is no run 'commit:d'" in all_refused(path, "commit:d*")
+
+
+def test_a_run_that_is_named_twice_is_refused(path: Path) -> None:
+    store(path, Row("one"), Row("two"))
+    assert all_refused(path, "one,two,on") == (
+        "'one,two,on' names the run 'one' twice; name each run once, since a run is no replicate of itself"
+    )
+
+
+def test_runs_of_two_suites_are_refused(path: Path) -> None:
+    store(path, Row("one"), Row("two", suite="other"))
+    assert all_refused(path, "one,two") == (
+        "'one,two' names runs of the suites main, other; replicates are of one suite"
+    )
+
+
+@pytest.mark.parametrize("names", ["one,", ",one", "one,,two"])
+def test_a_comma_without_a_run_is_refused(path: Path, names: str) -> None:
+    store(path, Row("one"), Row("two"))
+    assert all_refused(path, names).endswith("has a comma without a run beside it; name a run there")

@@ -1,0 +1,271 @@
+"""How often noise alone does what was seen: per check, learnt from replicates over all queries.
+
+Each query passes a check with a rate of its own, in every run alike, unless something changed between A and
+B. How these rates are spread over the queries is learnt from runs of the same side, where nothing changed:
+
+- A beta-binomial is fitted to the passes of each side. Under it, the probability of a drop is known.
+- Rates need not follow a beta: a few queries may be coin flips, and all others steady. So the same is bounded
+  for whatever the spread: P(drop) = E[P(drop | rate)] <= E[rate^j (1 - rate)^l] · max P(drop | rate) /
+  (rate^j (1 - rate)^l). The first factor can be estimated without bias; the second is a fixed number.
+
+The larger of the two is a query's probability. The query itself counts as if both sides were one, since
+that is what is tested. `control` then has Benjamini and Hochberg's procedure decide, over all checks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple, Protocol, TypeVar
+
+from pytest_kebab_eval.comparing.beta_binomial import BetaBinomial, fit
+
+_POWERS = ((1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1))  # j and l of the bounds; a side needs j + l runs
+_GRID = 64
+
+
+class Tally(NamedTuple):
+    """How often a query passed a check: in `a` of `n_a` runs of A, and in `b` of `n_b` of B."""
+
+    a: int
+    n_a: int
+    b: int
+    n_b: int
+    jitters: bool = False  # runs of one side disagree in what is counted as one
+
+    @property
+    def drop(self) -> int:
+        """How much the rate fell, in units of 1 / (n_a · n_b)."""
+        return self.a * self.n_b - self.b * self.n_a
+
+    @property
+    def flips(self) -> bool:
+        """Whether runs of one side disagree."""
+        return self.jitters or 0 < self.a < self.n_a or 0 < self.b < self.n_b
+
+    def reversed(self) -> Tally:
+        """The same with failing for passing, so that a gain is a drop."""
+        return Tally(self.n_a - self.a, self.n_a, self.n_b - self.b, self.n_b, self.jitters)
+
+
+Tallies = Counter[Tally]  # how many queries have it
+
+
+class CheckNoise:
+    """How much a check flips without any change, and what follows for the queries that did worse."""
+
+    def __init__(self, tallies: Tallies) -> None:
+        self.tallies = tallies
+        self.queries = tallies.total()
+        self.is_steady = not any(tally.flips for tally in tallies)
+        self.could_fail = any(0 < tally.a + tally.b < tally.n_a + tally.n_b for tally in tallies)
+        self._means = [mean for powers in _POWERS if (mean := _Mean.of(powers, tallies)).queries]
+
+    def fitted(self) -> BetaBinomial | None:
+        """The beta-binomial of this check; None where nothing flips."""
+        return None if self.is_steady else fit(sides_of(self.tallies))
+
+    def disagreement(self) -> float | None:
+        """How often two runs of one side disagree on a query; None if no side has two runs."""
+        flips = next((mean for mean in self._means if mean.powers == (1, 1)), None)
+        return 2 * flips.total / flips.queries if flips else None
+
+    def probabilities(self) -> dict[Tally, float]:
+        """How often noise alone makes a query do as badly, for each way in which one did worse."""
+        fitted = self.fitted()
+        by_region: dict[Region, float] = {}
+        found = {}
+        for tally in (tally for tally in self.tallies if tally.drop > 0):
+            outcomes = region(tally)
+            if fitted and outcomes not in by_region:
+                by_region[outcomes] = fitted.probability(*outcomes)
+            found[tally] = min(1.0, max(by_region.get(outcomes, 0.0), self._bound(tally)))
+        return found
+
+    def _bound(self, tally: Tally) -> float:
+        """The least of the bounds: each holds whatever the spread of the rates."""
+        return min(
+            (mean.if_flakiest(tally) * largest_ratio(region(tally), mean.powers) for mean in self._means),
+            default=1.0,
+        )
+
+
+class _Mean(NamedTuple):
+    """E[rate^j (1 - rate)^l] from runs of one side at a time: the sum, and over how many queries."""
+
+    powers: tuple[int, int]
+    total: float
+    queries: int
+
+    @classmethod
+    def of(cls, powers: tuple[int, int], tallies: Tallies) -> _Mean:
+        found = [
+            (mean, count) for tally, count in tallies.items() if (mean := _within(tally, powers)) is not None
+        ]
+        return cls(powers, math.fsum(mean * count for mean, count in found), sum(count for _, count in found))
+
+    def if_flakiest(self, tally: Tally) -> float:
+        """The mean if this query were as flaky as a query can be; nothing else is known of it."""
+        j, k = self.powers
+        own = _within(tally, self.powers) or 0.0
+        most = math.pow(j / (j + k), j) * math.pow(k / (j + k), k)
+        return (max(self.total - own, 0.0) + most) / self.queries
+
+
+def sides_of(tallies: Tallies) -> Counter[tuple[int, int]]:
+    """How often a query passed in one side's runs, and in how many runs: each side of each query."""
+    sides: Counter[tuple[int, int]] = Counter()
+    for tally, count in tallies.items():
+        sides[tally.a, tally.n_a] += count
+        sides[tally.b, tally.n_b] += count
+    return sides
+
+
+def _within(tally: Tally, powers: tuple[int, int]) -> float | None:
+    """The estimate of one query, from runs of one side at a time; None if neither has enough runs."""
+    sides = [(tally.a, tally.n_a), (tally.b, tally.n_b)]
+    found = [_unbiased(passes, runs, powers) for passes, runs in sides if runs >= sum(powers)]
+    return math.fsum(found) / len(found) if found else None
+
+
+@lru_cache(maxsize=10_000)
+def _unbiased(passes: int, runs: int, powers: tuple[int, int]) -> float:
+    """Of rate^j (1 - rate)^l: the share of the choices of j and l runs in which j pass and l fail."""
+    j, k = powers
+    ways = math.comb(runs, j) * math.comb(runs - j, k)
+    return math.comb(passes, j) * math.comb(runs - passes, k) / ways
+
+
+# -- what is at least as bad ---------------------------------------------------------------------
+
+
+class Region(NamedTuple):
+    """The outcomes that are at least as bad as one: in how many ways for each number of passes in total."""
+
+    runs: int
+    ways: tuple[tuple[int, int], ...]
+
+
+def region(tally: Tally) -> Region:
+    """The outcomes of as many runs whose rate falls at least as much."""
+    return _region(tally.n_a, tally.n_b, tally.drop)
+
+
+@lru_cache(maxsize=10_000)
+def _region(n_a: int, n_b: int, drop: int) -> Region:
+    ways: Counter[int] = Counter()
+    for a in range(n_a + 1):
+        for b in range(n_b + 1):
+            if a * n_b - b * n_a >= drop:
+                ways[a + b] += math.comb(n_a, a) * math.comb(n_b, b)
+    return Region(n_a + n_b, tuple(sorted(ways.items())))
+
+
+@lru_cache(maxsize=10_000)
+def largest_ratio(outcomes: Region, powers: tuple[int, int]) -> float:
+    """The most that P(outcomes | rate) / (rate^j (1 - rate)^l) can be; infinite if it has no bound."""
+    runs, ways = outcomes
+    j, k = powers
+    if any(passes < j or runs - passes < k for passes, _ in ways):
+        return math.inf
+    terms = [(count, passes - j, runs - passes - k) for passes, count in ways]
+
+    def ratio(rate: float) -> float:
+        return math.fsum(count * rate**up * (1 - rate) ** down for count, up, down in terms)
+
+    best = max(range(_GRID + 1), key=lambda step: ratio(step / _GRID))
+    return ratio(_peak(ratio, max(best - 1, 0) / _GRID, min(best + 1, _GRID) / _GRID))
+
+
+def _peak(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function with one peak between two numbers has it, by ternary search."""
+    for _ in range(40):
+        third = (high - low) / 3
+        if function(low + third) < function(high - third):
+            low += third
+        else:
+            high -= third
+    return (low + high) / 2
+
+
+# -- ranks ---------------------------------------------------------------------------------------
+
+
+class RankNoise:
+    """Ranks are not yes or no: B is worse if its best rank is below A's worst, by exact permutation.
+
+    If nothing changed, any choice of the runs may be those of A, so that happens once in as many as there are
+    choices. Queries whose rank is the same in all runs cannot be worse, and are no part of the family.
+    """
+
+    def __init__(self, tallies: Tallies) -> None:
+        self.tallies = Counter(
+            {tally: count for tally, count in tallies.items() if tally.flips or tally.drop}
+        )
+        self.queries = self.tallies.total()
+        self.is_steady = not any(tally.flips for tally in tallies)
+        self.could_fail = bool(self.queries)
+
+    def probabilities(self) -> dict[Tally, float]:
+        """Once in as many times as there are choices of A's runs."""
+        worse = [tally for tally in self.tallies if tally.drop == tally.n_a * tally.n_b]
+        return {tally: 1 / math.comb(tally.n_a + tally.n_b, tally.n_a) for tally in worse}
+
+
+def rank_tally(a: Sequence[int], b: Sequence[int]) -> Tally:
+    """All runs of A and none of B where every rank of A is better; the reverse; all where ranks overlap."""
+    jitters = len({*a}) > 1 or len({*b}) > 1
+    if max(a) < min(b):
+        return Tally(len(a), len(a), 0, len(b), jitters)
+    if max(b) < min(a):
+        return Tally(0, len(a), len(b), len(b), jitters)
+    return Tally(len(a), len(a), len(b), len(b), jitters)
+
+
+# -- all queries together ------------------------------------------------------------------------
+
+
+class Noise(Protocol):
+    """What is known of a check's noise."""
+
+    queries: int  # that could fail
+    is_steady: bool  # runs of one side never disagree
+    could_fail: bool  # some query passes in one run and fails in another, of whatever side
+    tallies: Tallies
+
+    def probabilities(self) -> dict[Tally, float]:
+        """How often noise alone makes a query do as badly, for each way in which one did worse."""
+
+
+Key = TypeVar("Key")
+
+
+def control(checks: Mapping[Key, Noise]) -> dict[Key, dict[Tally, float]]:
+    """For each check and each way in which a query did worse, the smallest alpha at which that fails.
+
+    Benjamini and Hochberg's procedure over all queries and checks that flip: where nothing changed, a session
+    fails at most as often as alpha says. A check that never flips has no noise that could explain a drop.
+    """
+    found = {name: check.probabilities() for name, check in checks.items()}
+    if all(check.is_steady for check in checks.values()):
+        return {name: dict.fromkeys(worse, 0.0) for name, worse in found.items()}
+    by_probability: Counter[float] = Counter()
+    for name, worse in found.items():
+        for tally, probability in worse.items():
+            by_probability[probability] += checks[name].tallies[tally]
+    family = sum(check.queries for check in checks.values() if check.could_fail)
+    limits = _limits(by_probability, family)
+    return {name: {tally: limits[p] for tally, p in worse.items()} for name, worse in found.items()}
+
+
+def _limits(counts: Counter[float], family: int) -> dict[float, float]:
+    """For each probability the alpha from which on it is rejected, none being more than a larger one's."""
+    limits: dict[float, float] = {}
+    least, at_most = 1.0, counts.total()
+    for probability in sorted(counts, reverse=True):
+        least = min(least, probability * family / at_most)
+        limits[probability] = least
+        at_most -= counts[probability]
+    return limits

@@ -1,0 +1,263 @@
+"""Runs of one configuration -> how large a drop must be to be seen, and what number of runs would show it.
+
+A drop is what a real loss looks like: a share of the queries that pass does not pass any more, in no run. It
+is planted into simulated sessions, in which queries have rates as the runs suggest, and `noise.control`
+decides as it does in a comparison. The seed is fixed, so that the same runs give the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pytest_kebab_eval.comparing.beta_binomial import BetaBinomial
+from pytest_kebab_eval.comparing.judging import check_rates
+from pytest_kebab_eval.comparing.noise import CheckNoise, Noise, Tallies, Tally, control
+from pytest_kebab_eval.comparing.outcomes import PARTS, Part
+from pytest_kebab_eval.comparing.rates import CheckRates, deviation
+from pytest_kebab_eval.metrics import Metric
+from pytest_kebab_eval.model import Value
+from pytest_kebab_eval.scoring.aggregates import aggregate, rounded
+from pytest_kebab_eval.scoring.scorecard import Scorecard
+
+POWER = 0.8  # the share of a drop, or of sessions, that is to be found
+_RUNS = (2, 3, 4, 5, 6, 8, 10, 15, 20)
+_QUERIES = (25, 50, 100, 200, 500, 1_000, 2_000)
+_SESSIONS = 40
+_FIRST = 5  # after so many, those are left that find less than half of what they should
+_SEED = 20_240_229
+_Z = 1.959963984540054  # the normal quantile of 0.975
+_Z_BOTH = (_Z + 0.8416212335729143) ** 2  # for p < 0.05 in 80 % of sessions
+_MOST = 1_000_000
+
+
+class CheckPower(Value, frozen=True):
+    """A check's noise, and what would show a drop; None: nothing that was tried would."""
+
+    noise: CheckRates
+    runs: int | None  # a side, with as many queries
+    queries: int | None  # with as many runs a side
+
+
+class MetricPower(Value, frozen=True):
+    """A metric's noise, and what would show a drop of it; None: no number would."""
+
+    metric: str
+    mean: float
+    deviation: float  # between runs
+    one_run: float  # a larger delta is more than noise, with one run a side
+    these_runs: float  # the same with as many runs a side
+    runs: int | None  # a side, with as many queries
+    queries: int | None  # with as many runs a side
+
+
+class Power(Value, frozen=True):
+    """What replicates tell of noise, and of what can be seen in it."""
+
+    runs: tuple[str, ...]
+    queries: int
+    drop: float
+    alpha: float
+    checks: tuple[CheckPower, ...]
+    metrics: tuple[MetricPower, ...]
+
+
+def find_power(
+    cards: Sequence[Scorecard], query_ids: Sequence[str], drop: float, alpha: float, compare_k: int
+) -> Power:
+    """What runs of one configuration tell."""
+    golden = [query_id for query_id in query_ids if any(query_id in card for card in cards)]
+    tallies = {part: _side_tallies(part, cards, golden, compare_k) for part in PARTS}
+    noises = {part: CheckNoise(found) for part, found in tallies.items() if any(tally.a for tally in found)}
+    return Power(
+        tuple(card.run.run_id for card in cards),
+        len(golden),
+        drop,
+        alpha,
+        tuple(check_power(part, noises, len(cards), drop, alpha) for part in noises),
+        tuple(_metric_powers(cards, golden, drop)),
+    )
+
+
+def _side_tallies(part: Part, cards: Sequence[Scorecard], query_ids: Sequence[str], k: int) -> Tallies:
+    found: Tallies = Counter()
+    for query_id in query_ids:
+        scores = [score for card in cards if (score := card.score(query_id)) is not None]
+        outcomes = [outcome for score in scores if (outcome := part.outcome(score, k)) is not None]
+        if outcomes:
+            found[Tally(sum(outcomes), len(outcomes), 0, 0)] += 1
+    return found
+
+
+# -- checks --------------------------------------------------------------------------------------
+
+
+def check_power(
+    part: Part, noises: Mapping[Part, CheckNoise], runs: int, drop: float, alpha: float
+) -> CheckPower:
+    """What would show a drop of one check, beside those that flip, seen in so many runs."""
+    noise = noises[part]
+    population = Population(noise)
+    others = sum(other.queries for name, other in noises.items() if name != part and not other.is_steady)
+
+    def is_enough(runs: int, scale: float) -> bool:
+        return share_found(population, Session(runs, scale, drop, alpha, round(scale * others))) >= POWER
+
+    return CheckPower(
+        check_rates(part, noise),
+        next((number for number in _RUNS if is_enough(number, 1.0)), None),
+        next((number for number in _QUERIES if is_enough(runs, number / noise.queries)), None),
+    )
+
+
+class OtherChecks:
+    """Checks that flip and lose nothing: queries that could fail, too."""
+
+    is_steady = False
+    could_fail = True
+
+    def __init__(self, queries: int) -> None:
+        self.queries = queries
+        self.tallies: Tallies = Counter()
+
+    def probabilities(self) -> dict[Tally, float]:
+        """Nothing did worse."""
+        return {}
+
+
+class Population:
+    """The rates of queries, as likely as what each was seen to do makes them under the fitted beta."""
+
+    def __init__(self, noise: CheckNoise) -> None:
+        self._tallies = sorted(noise.tallies.items())
+        self._fitted = noise.fitted()
+
+    def rates(self, scale: float, generator: random.Random) -> list[float]:
+        """A rate for each query; there are `scale` times as many as were seen."""
+        found: list[float] = []
+        for tally, count in self._tallies:
+            number = round(scale * count) or int(generator.random() < scale * count)
+            found += [_rate(tally, self._fitted, generator) for _ in range(number)]
+        return found
+
+
+def _rate(tally: Tally, fitted: BetaBinomial | None, generator: random.Random) -> float:
+    if fitted is None:
+        return tally.a / tally.n_a
+    return generator.betavariate(fitted.alpha + tally.a, fitted.beta + tally.n_a - tally.a)
+
+
+class Session(NamedTuple):
+    """A simulated comparison: runs a side, how many times as many queries, what share is lost, and alpha."""
+
+    runs: int
+    scale: float
+    drop: float
+    alpha: float
+    others: int  # queries of other checks that could fail
+
+
+def share_found(population: Population, session: Session) -> float:
+    """The share of the lost queries that fail, over simulated sessions; fewer where it is plainly small."""
+    generator = random.Random(_SEED)  # noqa: S311 - must be reproducible, not secret
+    others: dict[str, Noise] = {"others": OtherChecks(session.others)} if session.others else {}
+    found = planted = 0
+    for number in range(_SESSIONS):
+        rates = population.rates(session.scale, generator)
+        tallies, lost = simulate(rates, session.runs, session.drop, generator)
+        limits = control({"check": CheckNoise(tallies), **others})["check"]
+        found += sum(count for tally, count in lost.items() if limits.get(tally, math.inf) <= session.alpha)
+        planted += lost.total()
+        if number == _FIRST and found < POWER / 2 * planted:
+            break
+    return found / planted if planted else 0.0
+
+
+def simulate(
+    rates: Sequence[float], runs: int, drop: float, generator: random.Random
+) -> tuple[Tallies, Tallies]:
+    """The tallies of queries with these rates, a share of them lost in B; and the tallies of those."""
+    number = math.ceil(drop * len(rates) - 1e-9)
+    passing = sorted(range(len(rates)), key=lambda index: (rates[index] < 0.5, generator.random()))
+    lost_ones = {*passing[:number]}
+    tallies: Tallies = Counter()
+    lost: Tallies = Counter()
+    for index, rate in enumerate(rates):
+        a = _passes(rate, runs, generator)
+        b = 0 if index in lost_ones else _passes(rate, runs, generator)
+        tally = Tally(a, runs, b, runs)
+        tallies[tally] += 1
+        if index in lost_ones:
+            lost[tally] += 1
+    return tallies, lost
+
+
+def _passes(rate: float, runs: int, generator: random.Random) -> int:
+    if rate in (0.0, 1.0):
+        return int(rate) * runs
+    return sum(generator.random() < rate for _ in range(runs))
+
+
+# -- metrics -------------------------------------------------------------------------------------
+
+
+def _metric_powers(
+    cards: Sequence[Scorecard], query_ids: Sequence[str], drop: float
+) -> Iterator[MetricPower]:
+    values = [aggregate(card).by_name() for card in cards]
+    for metric in cards[0].metrics:
+        measured = [value for known in values if (value := known.get(metric.name)) is not None]
+        if len(measured) > 1:
+            variances = list(_variances(metric, cards, query_ids))
+            yield _metric_power(metric, measured, variances, drop)
+
+
+def _metric_power(
+    metric: Metric, measured: Sequence[float], variances: Sequence[float], drop: float
+) -> MetricPower:
+    queries, runs = len(variances), len(measured)
+    within = math.fsum(variances) / queries if queries else 0.0
+    spread = math.sqrt(within / queries) if queries else deviation(measured)
+    limit = _Z * spread * math.sqrt(2)
+    mean = math.fsum(measured) / runs
+    can_drop = queries and metric.family.max_value == 1 and mean >= drop and not metric.lower_is_better
+    return MetricPower(
+        metric.name,
+        rounded(mean),
+        rounded(spread),
+        rounded(limit),
+        rounded(limit / math.sqrt(runs)),
+        runs_needed(within, queries, drop) if can_drop else None,
+        queries_needed(within, runs, drop) if can_drop else None,
+    )
+
+
+def _variances(metric: Metric, cards: Sequence[Scorecard], query_ids: Sequence[str]) -> Iterator[float]:
+    """How much a query's value varies between runs, for each; not of what is no mean, or of times."""
+    if not metric.family.is_mean or not metric.family.over.of_facts:
+        return
+    for query_id in query_ids:
+        scores = [score for card in cards if (score := card.score(query_id)) is not None]
+        known = [value for score in scores if (value := score.value(metric.name)) is not None]
+        if len(known) > 1:
+            yield deviation(known) ** 2
+
+
+def queries_needed(within: float, runs: int, drop: float) -> int:
+    """How many queries show the drop in 80 % of sessions (p < 0.05), with so many runs a side.
+
+    A query that is lost falls from 1 to 0, and the others vary between runs: the mean difference has the
+    variance (drop (1 - drop) + 2 within / runs) / queries.
+    """
+    return min(_MOST, math.ceil(_Z_BOTH * (drop * (1 - drop) + 2 * within / runs) / drop**2))
+
+
+def runs_needed(within: float, queries: int, drop: float) -> int | None:
+    """How many runs a side show it with so many queries; None if no number does."""
+    left = queries * drop**2 / _Z_BOTH - drop * (1 - drop)
+    if left <= 0:
+        return None
+    return min(_MOST, max(1, math.ceil(2 * within / left)))
