@@ -18,7 +18,7 @@ from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.matching.locations import StoredRun
 from pytest_kebab_eval.model import GoldenQuery, Run, Value
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, in_order, open_database
+from pytest_kebab_eval.store import Database, check_suite, in_order, open_database
 from pytest_kebab_eval.text import brief, printable, shown_path
 
 
@@ -80,15 +80,28 @@ class Walk(NamedTuple):
         traces: dict[Watched, Trace] | None = None,
         after_run: Callable[[], object] = lambda: None,
     ) -> list[Blame]:
-        """What became of each check, in the order given; every run is read once."""
+        """What became of each check, in the order given; every run is read once.
+
+        Without traces, which know how run B lost it, what the newest run has no result for is lost.
+        """
+        is_of_suite = traces is None
         traces = {watch: Trace() for watch in watched} if traces is None else traces
         judge = RunJudge(self.yardstick, watched)
         for position, stored in enumerate(self.runs):
             for watch, sighting in judge.sightings(stored, position):
                 traces[watch].add(sighting)
             after_run()
+        if is_of_suite:
+            empty = self._empty()
+            for trace in traces.values():
+                trace.lose_absent(empty)
         queries = self.yardstick.golden.by_id()
         return [self._blame(watch, traces[watch], queries) for watch in watched]
+
+    def _empty(self) -> set[int]:
+        """The runs that have no results."""
+        runs = enumerate(self.runs)
+        return {position for position, (database, run) in runs if not database.result_count(run.run_id)}
 
     def _blame(self, watch: Watched, trace: Trace, queries: Mapping[str, GoldenQuery]) -> Blame:
         good, bad = trace.last_good, trace.first_bad
@@ -121,12 +134,12 @@ class Walk(NamedTuple):
 def walk_suite(settings: Settings, golden: GoldenSet) -> Iterator[Walk]:
     """All runs of the suite, or of the newest run's suite if none is named."""
     with open_database(settings.db_b, settings.mask) as database:
+        check_suite(database, settings.suite)
         runs = in_order(database.runs())[::-1]
         suite = settings.suite if settings.suite is not None or not runs else runs[-1].suite
         chosen = [(database, database.with_config(run)) for run in runs if run.suite == suite]
         if not chosen:
-            of = f" of the suite '{brief(suite)}'" if suite is not None else ""
-            raise InputError(f"{database.name} holds no runs{of} yet; see kebab-eval runs")
+            raise InputError(f"{database.name} holds no runs yet")
         yield Walk(chosen, Yardstick(settings, golden, _witnesses(chosen)))
 
 

@@ -21,7 +21,7 @@ from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.backend import backend_of
 from pytest_kebab_eval.store.database import open_database
 from pytest_kebab_eval.store.hits import HitLike
-from pytest_kebab_eval.store.journal import Head, Journal, config_change, journal_path, open_journal
+from pytest_kebab_eval.store.journal import ANEW, Head, Journal, config_change, journal_path, open_journal
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.new_run_names import check_names, current_commit, new_run_id
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
@@ -240,9 +240,10 @@ class RunRecorder(Recording):
 
     def _check_goes_on(self, before: dict[str, Any], now: dict[str, Any]) -> None:
         """Refuse to add results of another configuration to those of the process before."""
-        changed = config_change(before, now)
-        if changed:
-            raise InputError(f"run '{printable(self.run_id)}' cannot go on: {changed}; {self.kept}")
+        changed, rows = config_change(before, now), self._opened()
+        if changed and isinstance(rows, Journal):
+            where = f"{changed}; {rows.whereabouts}; {ANEW}"
+            raise InputError(f"run '{printable(self.run_id)}' cannot go on: {where}")
 
     def mark_for_repeat(self, query_id: str) -> None:
         """Have the query recorded again, should the run be resumed; stored now, it has its result."""

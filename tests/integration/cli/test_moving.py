@@ -63,8 +63,16 @@ def test_a_tag_that_is_set_or_removed_is_data_for_a_script(db: Path) -> None:
             ("copy", "r1", "--to", "no/b.sqlite"),
             "cannot copy to no/b.sqlite: the directory no does not exist; make it first",
         ),
-        (("copy", "r1", "--from", "absent.sqlite", "--to", "b.sqlite"), "there is no database absent.sqlite"),
-        (("copy", "--latest", "1", "--suite", "none", "--to", "b"), "has no runs of suite 'none'"),
+        (
+            ("copy", "r1", "--from", "absent.sqlite", "--to", "b.sqlite"),
+            "there is no database absent.sqlite; name yours with --from FILE",
+        ),
+        (
+            ("copy", "--latest", "1", "--suite", "none", "--to", "b"),
+            "has no runs of the suite 'none'; it has runs of 'suite'",
+        ),
+        (("copy", "r1", "--to", "redis://x"), "an address that begins with redis:// is not known here"),
+        (("prune", "--keep", "1", "--suite", "none"), "kebab.sqlite has no runs of the suite 'none'; it has"),
         (("prune", "--keep", "0"), "0 is not in the range x>=1"),
         (("prune",), "Missing option '--keep'"),
     ],
