@@ -55,9 +55,9 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, helpers: Helpers, **gi
     """
     settings = _settings(a, b, **given)
     inputs, evaluation = helpers.evaluate(settings, with_evidence=verbose)
-    tell_warnings(evaluation.report.warnings)
     failing = _failing(evaluation)
     if as_json:
+        tell_warnings(evaluation.report.warnings)
         print_report(report_json(evaluation.report), "json")
     else:
         _print_failing(evaluation, failing, inputs.golden if verbose else None)

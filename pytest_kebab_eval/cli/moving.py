@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, tell
-from pytest_kebab_eval.errors import InputError, SettingsError
+from pytest_kebab_eval.errors import InputError, NoDatabase, SettingsError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
-from pytest_kebab_eval.store import Address, find_run, in_order, open_database, shown_address, to_address
+from pytest_kebab_eval.store import (
+    Address,
+    Database,
+    check_suite,
+    find_run,
+    in_order,
+    open_database,
+    shown_address,
+    to_address,
+)
 from pytest_kebab_eval.store.moving import copy_runs, find_prunable, remove_runs, remove_tag, set_tag
 from pytest_kebab_eval.text import printable
 
@@ -49,13 +60,24 @@ def copy(
 def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str | None) -> list[str]:
     if bool(names) == (latest is not None):
         raise SettingsError("name the runs to copy, or say how many of the newest with --latest N")
-    with open_database(db) as database:
+    with _from_database(db) as database:
+        check_suite(database, suite)
         found = [find_run(database, name, suite) for name in names]
         if latest is not None:
             found = [run for run in in_order(database.runs()) if suite in (None, run.suite)][:latest]
         if not found:
-            raise InputError(f"{database.name} has no runs" + (f" of suite '{suite}'" if suite else ""))
+            raise InputError(f"{database.name} has no runs")
     return list(dict.fromkeys(run.run_id for run in found))
+
+
+@contextmanager
+def _from_database(db: Address) -> Iterator[Database]:
+    """The database that is copied from, which has an option of its own."""
+    try:
+        with open_database(db) as database:
+            yield database
+    except NoDatabase as error:
+        raise NoDatabase(str(error).replace("--kebab-db=FILE", "--from FILE")) from None
 
 
 # -- tag -----------------------------------------------------------------------------------------

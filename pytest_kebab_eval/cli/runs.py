@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,9 +22,10 @@ from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import database_of, golden_of
-from pytest_kebab_eval.store import Address, Database, find_run, in_order, open_database
+from pytest_kebab_eval.store import Address, Database, check_suite, find_run, in_order, open_database
+from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import brief, printable, shown_path
 
 DEFAULT_METRICS = ("hit@5", "mrr", "groundedness", "error_rate")
 
@@ -39,11 +41,13 @@ Changes = Mapping[str, tuple[float | None, float | None]]  # by metric: before, 
 def runs(as_json: bool, **given: Any) -> None:
     """List the stored runs, the newest first."""
     sources = sources_from(**given)
-    suite = sources.read("suite")
-    with open_database(database_of(sources)) as database:
+    address, suite = database_of(sources), sources.read("suite")
+    with open_database(address) as database:
         found = _runs_of(database, suite)
         counts = database.result_counts()
         tags = tags_by_run(database.tags())
+    for path in unfinished_files(address):
+        tell(f"not finished: {shown_path(path)} has the results of a run that was begun and is not stored")
     if as_json:
         print_json([_as_row(run, counts[run.run_id], tags.get(run.run_id, [])) for run in found])
         return
@@ -94,7 +98,10 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
     sources = sources_from(**given)
     golden = load_golden_set(golden_of(sources))
     tell_size(golden)
-    points = read_history(database_of(sources), golden, sources.read("suite"), last=last)
+    address, suite = database_of(sources), sources.read("suite")
+    with open_database(address) as database:
+        check_suite(database, suite)
+    points = read_history(address, golden, suite, last=last)
     names = _full_names(metrics, points)
     if as_json:
         print_json([_as_json(point, names) for point in points])
@@ -108,7 +115,9 @@ def _full_names(metrics: Sequence[str], points: Sequence[HistoryPoint]) -> list[
     measured = {name for point in points for name in point.values}
     for name in metrics:
         if name not in known and name not in measured:
-            raise InputError(f"there is no metric '{printable(name)}'; see docs/metrics.md")
+            near = difflib.get_close_matches(name.lower(), [*known, *measured], n=1)
+            hint = f"did you mean '{printable(near[0])}'?" if near else "see docs/metrics.md"
+            raise InputError(f"there is no metric '{brief(name)}'; {hint}")
     return [Metric.parse(name).name if name in known else name for name in metrics]
 
 
@@ -152,6 +161,7 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
     sources = sources_from(**given)
     address, suite = database_of(sources), sources.read("suite")
     with open_database(address) as database:
+        check_suite(database, suite)
         found = _runs_of(database, suite) if every else [find_run(database, name, suite) for name in names]
     golden = load_golden_set(golden_of(sources))
     tell_size(golden)

@@ -26,7 +26,7 @@ class Problems(NamedTuple):
 def find_problems(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Problems:
     """All that is wrong with the comparison as a whole."""
     problems = list(_runs_without_golden(golden, sides)) or list(_errored_baseline(golden, sides))
-    warnings = list(_repeated_chunks(sides))
+    warnings = [*_partial_alone(golden, sides), *_repeated_chunks(sides)]
     if not problems:
         checker = _TargetCheck(golden, sides, matcher)
         few, text = _nothing_stored(golden, sides) or checker.nothing_found()
@@ -47,6 +47,13 @@ def _runs_without_golden(golden: GoldenSet, sides: Sides) -> Iterator[str]:
             f"none of the {len(queries)} golden queries in {shown_path(golden.path)} has a result in run"
             f" {runs}; is it the golden file of these runs?"
         )
+
+
+def _partial_alone(golden: GoldenSet, sides: Sides) -> Iterator[str]:
+    """Gates on a run that is judged alone say nothing of the queries that it lacks."""
+    absent, queries = sides.b.count_absent(), len(golden.queries)
+    if sides.a is None and 0 < absent < queries:
+        yield f"B has no result for {absent} of the {queries} golden queries; they count in no metric"
 
 
 def _errored_baseline(golden: GoldenSet, sides: Sides) -> Iterator[str]:

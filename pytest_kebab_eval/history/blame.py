@@ -18,7 +18,7 @@ from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.matching.locations import StoredRun
 from pytest_kebab_eval.model import GoldenQuery, Run, Value
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, in_order, open_database
+from pytest_kebab_eval.store import Database, check_suite, in_order, open_database
 from pytest_kebab_eval.text import brief, printable, shown_path
 
 
@@ -121,12 +121,12 @@ class Walk(NamedTuple):
 def walk_suite(settings: Settings, golden: GoldenSet) -> Iterator[Walk]:
     """All runs of the suite, or of the newest run's suite if none is named."""
     with open_database(settings.db_b, settings.mask) as database:
+        check_suite(database, settings.suite)
         runs = in_order(database.runs())[::-1]
         suite = settings.suite if settings.suite is not None or not runs else runs[-1].suite
         chosen = [(database, database.with_config(run)) for run in runs if run.suite == suite]
         if not chosen:
-            of = f" of the suite '{brief(suite)}'" if suite is not None else ""
-            raise InputError(f"{database.name} holds no runs{of} yet; see kebab-eval runs")
+            raise InputError(f"{database.name} holds no runs yet")
         yield Walk(chosen, Yardstick(settings, golden, _witnesses(chosen)))
 
 

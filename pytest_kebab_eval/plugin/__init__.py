@@ -81,6 +81,8 @@ def pytest_configure(config: pytest.Config) -> None:
     _refuse_runs_in_ini(config)
     sources = _sources(config)
     is_judged, is_recorded = is_given(sources, "run_a", "run_b"), is_given(sources, "record")
+    if not is_judged and config.option.kebab_gates:
+        _refuse_gates_alone(sources)
     if is_judged and is_recorded:
         _start_recorded_gate(config, sources)
     elif is_recorded:
@@ -136,6 +138,12 @@ def _start_recorded_gate(config: pytest.Config, sources: Sources) -> None:
 
     check_ini_file(config)
     config.stash[RECORDING], config.stash[SESSION] = start_recorded_gate(config, sources)
+
+
+def _refuse_gates_alone(sources: Sources) -> None:
+    from pytest_kebab_eval.plugin.command_line import refuse_gates_alone
+
+    refuse_gates_alone(sources)
 
 
 def _refuse_resume(sources: Sources) -> None:

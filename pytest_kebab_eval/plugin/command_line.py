@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from pytest_kebab_eval.errors import SettingsError
 from pytest_kebab_eval.files import same_file
-from pytest_kebab_eval.text import safe_lines, shown_path
+from pytest_kebab_eval.plugin.usage import usage_errors
+from pytest_kebab_eval.settings import Sources
+from pytest_kebab_eval.text import brief, safe_lines, shown_path
 
 # How a list of entries begins, after comments and what YAML may put before a document.
 _NOTHING = r"\ufeff?(?:\s|#[^\n]*\n|---[^\n]*\n|%[^\n]*\n)*"
@@ -32,6 +35,20 @@ def named_golden(config: pytest.Config, value: Any) -> Any:
         text = f"the command line names two golden files, {shown}; name one, by its path or by --kebab-golden"
         raise pytest.UsageError(safe_lines(text))
     return str(first) if value is None and paths else value
+
+
+def refuse_gates_alone(sources: Sources) -> None:
+    """A usage error for `--kebab-gate` where no run is judged: it would be a gate that is silently off."""
+    with usage_errors():
+        gates, recorded = sources.read("gates"), sources.read("record")
+        if not gates:  # --kebab-gate=none
+            return
+        if recorded is None:
+            raise SettingsError("--kebab-gate is given but no run is named; name the run with --kebab-run-b")
+        raise SettingsError(
+            f"--kebab-gate is given but run {brief(recorded)} is only recorded; to judge it, name it with"
+            " --kebab-run-b, too, or name a baseline with --kebab-run-a"
+        )
 
 
 class GoldenPaths:

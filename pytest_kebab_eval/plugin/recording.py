@@ -63,6 +63,7 @@ class RecordingSession(RecordingTests):
             self._suite: str = sources.read("suite") or "default"
             self._mask: tuple[str, ...] = sources.read("mask")
             self._resume: bool = sources.read("resume")
+            self._unjudged_gates = 0 if is_judged else len(sources.read("gates"))
         self._golden_source: Callable[[], GoldenSet] = super()._read_golden
         self._run: RunRecorder | None = None
         self._resumed: tuple[str, ...] = ()  # queries that had a result before
@@ -163,7 +164,8 @@ class RecordingSession(RecordingTests):
         if report.failed:
             self._mark_for_repeat(parcel)
         if self._must_stop:
-            pytest.exit(safe_lines(self._refusal), returncode=int(pytest.ExitCode.TESTS_FAILED))
+            stopped = f"run {printable(self.run_id)} cannot go on; the summary says why"
+            pytest.exit(safe_lines(stopped), returncode=int(pytest.ExitCode.TESTS_FAILED))
 
     def _keep_own(self) -> None:
         """Keep what the tests of this process recorded; a configuration that is no JSON is an error later."""
@@ -258,7 +260,17 @@ class RecordingSession(RecordingTests):
         if text:
             prefix = "kebab-eval: ERROR: " if is_error else "kebab-eval: "
             terminalreporter.write_line(safe_lines(f"{prefix}{text}"), red=is_error, bold=is_error)
+            if self._is_stored and self._unjudged_gates:
+                terminalreporter.write_line(safe_lines(f"kebab-eval: {self._not_judged()}"))
         self._message = Line("")
+
+    def _not_judged(self) -> str:
+        """That the gates of the ini file are not those of this session."""
+        gates = "gate was" if self._unjudged_gates == 1 else "gates were"
+        return (
+            f"{self._unjudged_gates} {gates} not judged, since this session only records; to judge the run,"
+            f" name it with --kebab-run-b {printable(self.run_id)}, or a baseline with --kebab-run-a"
+        )
 
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         """Print it now, where the exit code is one for which pytest has no summary."""
@@ -284,7 +296,7 @@ class RecordingSession(RecordingTests):
 
     def _kept(self) -> str:
         """What is kept, to follow the reason why the run is not stored."""
-        kept = self._run.kept if self._run else ""
+        kept = self._run.kept if self._run and not self._must_stop else ""
         return f"; {kept}" if kept and not self._refusal.endswith(kept) else ""
 
     def _store(self) -> None:

@@ -12,7 +12,6 @@ from pytest_kebab_eval.store.address import (
     Address,
     files_of,
     is_export,
-    is_postgres,
     same_database,
     shown_address,
     to_address,
@@ -21,7 +20,7 @@ from pytest_kebab_eval.store.aggregates import write_aggregates
 from pytest_kebab_eval.store.backend import IdRange, Made
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import Database, open_database
-from pytest_kebab_eval.store.run_names import find_run, find_runs, in_order
+from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, in_order
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.new_run_names import new_run_id
@@ -45,12 +44,12 @@ __all__ = [
     "Recording",
     "RunRecorder",
     "check_recordable",
+    "check_suite",
     "files_of",
     "find_run",
     "find_runs",
     "in_order",
     "is_export",
-    "is_postgres",
     "is_there",
     "make_tables",
     "new_run_id",

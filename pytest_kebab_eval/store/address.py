@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.text import printable, shown_path
+from pytest_kebab_eval.text import brief, printable, shown_path
 
 _SCHEME = re.compile(r"(?i)\s*postgres(?:ql)?(?:\+\w+)?:/")
+_OTHER_SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+)://")
 _ADDRESS = re.compile(
     r"(?i)postgres(?:ql)?://(?:(?P<user>[^@/:]*)(?::(?P<password>[^@/]*))?@)?"
     r"(?P<hosts>[^@/?#]*)(?:/(?P<dbname>[^@?#]*))?(?:\?(?P<query>[^@#]*))?"
@@ -50,10 +52,20 @@ def is_postgres(text: str) -> bool:
 
 
 def to_address(database: str | Address) -> Address:
-    """The address, however it is given; an `InputError` if it is one of PostgreSQL's and not valid."""
+    """The address, however it is given; an `InputError` if it is not valid, or of another kind.
+
+    Nothing but the scheme of an address is shown: it may have a password.
+    """
     if not isinstance(database, str):
         return database
-    return parse_postgres(database) if is_postgres(database) else Path(database)
+    if is_postgres(database):
+        return parse_postgres(database)
+    other = _OTHER_SCHEME.match(database)
+    if other:
+        near = difflib.get_close_matches(other[1].lower(), ["postgresql", "postgres"], n=1)
+        hint = "did you mean postgresql://?" if near else "give postgresql://…, or the path of a file"
+        raise InputError(f"an address that begins with {brief(other[1], 20)}:// is not known here; {hint}")
+    return Path(database)
 
 
 def parse_postgres(text: str) -> PostgresAddress:

@@ -25,6 +25,8 @@ from pytest_kebab_eval.text import brief, file_name_in_any_case, marked_file_nam
 _MAGIC = b"kebab-eval unfinished run, version 1\n"
 _HEAD, _AGAIN, _CONFIG = b"H", b"A", b"C"
 _RESUME = "resume=True (pytest: --kebab-resume) goes on with them"
+ANEW = "record it as it was begun, or delete the file to start anew"
+_ENDING = ".unfinished"
 _LONGEST_NAME = 255  # bytes, on most file systems
 
 
@@ -41,11 +43,32 @@ class Head(Value, frozen=True):
 
 def journal_path(db: Address, run_id: str) -> Path:
     """Where the unfinished recording of a run is kept: beside a file, or, for a server, where we are."""
-    beside = Path(os.path.realpath(db)) if isinstance(db, Path) else Path.cwd() / "kebab-eval"
-    name = f"{beside.name}.{file_name_in_any_case(run_id)}.unfinished"
+    beside = _beside(db)
+    name = f"{beside.name}.{file_name_in_any_case(run_id)}{_ENDING}"
     if len(os.fsencode(name)) > _LONGEST_NAME:
-        name = f"{marked_file_name(f'{beside.name}.{run_id}')}.unfinished"
+        name = f"{marked_file_name(f'{beside.name}.{run_id}')}{_ENDING}"
     return beside.with_name(name)
+
+
+def _beside(db: Address) -> Path:
+    return Path(os.path.realpath(db)) if isinstance(db, Path) else Path.cwd() / "kebab-eval"
+
+
+def unfinished_files(db: Address) -> list[Path]:
+    """The unfinished recordings that are kept for a database."""
+    beside = _beside(db)
+    with suppress(OSError):
+        found = [path for path in beside.parent.iterdir() if path.name.endswith(_ENDING)]
+        return sorted(path for path in found if path.name.startswith(f"{beside.name}."))
+    return []
+
+
+def unfinished_run(db: Address, run_id: str) -> str:
+    """That a run was begun, and how it goes on, in words; empty if it was not."""
+    path = journal_path(db, run_id)
+    if not os.path.exists(path):  # noqa: PTH110  which is false for a name that no file can have
+        return ""
+    return f"it was begun and not finished: {shown_path(path)} has its results, and {_RESUME}"
 
 
 def open_journal(path: Path, head: Head, *, resume: bool, like: tuple[Path, ...]) -> Journal:
@@ -146,10 +169,7 @@ class Journal(RowFile):
     def _check_same(self, old: Head, new: Head) -> None:
         changed = _changes(old, new)
         if changed:
-            raise InputError(
-                f"{self._description(new)}, and {changed}; record it as it was begun, or delete the file to"
-                " start anew"
-            )
+            raise InputError(f"{self._description(new)}, and {changed}; {ANEW}")
 
     def _description(self, head: Head) -> str:
         results = "1 result" if len(self) == 1 else f"{len(self)} results"
@@ -177,10 +197,13 @@ class Journal(RowFile):
     @property
     def kept(self) -> str:
         """What is to be said when a recording ends before its time; empty if nothing is kept."""
-        if not len(self):
-            return ""
+        return f"{self.whereabouts}, and {_RESUME}" if len(self) else ""
+
+    @property
+    def whereabouts(self) -> str:
+        """How many results there are, and where."""
         results = "the 1 result so far is" if len(self) == 1 else f"the {len(self)} results so far are"
-        return f"{results} in {shown_path(self.path)}, and {_RESUME}"
+        return f"{results} in {shown_path(self.path)}"
 
     def remove(self) -> None:
         """Remove the file: the run is stored, or there is nothing to store."""

@@ -12,7 +12,7 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import Address, same_database, shown_address
 from pytest_kebab_eval.store.backend import ALL_IDS, RunTables, StoredRun, backend_of
 from pytest_kebab_eval.store.database import open_database
-from pytest_kebab_eval.store.run_names import in_order
+from pytest_kebab_eval.store.run_names import check_suite, in_order
 from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Progress
 
@@ -130,6 +130,7 @@ class Prunable(NamedTuple):
 def find_prunable(db: Address, keep: int, suite: str | None = None) -> Prunable:
     """All but the newest runs of each suite, or of one."""
     with open_database(db) as database:
+        check_suite(database, suite)
         named = set(database.tags().values())
         old = _older(in_order(database.runs()), keep, suite)
     return Prunable(

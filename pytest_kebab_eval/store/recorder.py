@@ -21,7 +21,7 @@ from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.backend import backend_of
 from pytest_kebab_eval.store.database import open_database
 from pytest_kebab_eval.store.hits import HitLike
-from pytest_kebab_eval.store.journal import Head, Journal, config_change, journal_path, open_journal
+from pytest_kebab_eval.store.journal import ANEW, Head, Journal, config_change, journal_path, open_journal
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.new_run_names import check_names, current_commit, new_run_id
 from pytest_kebab_eval.store.new_runs import check_recordable, write_run
@@ -231,7 +231,8 @@ class RunRecorder(Recording):
             stored = self._stored_config()
             changed = config_change(rows.config, {key: stored.get(key) for key in rows.config})
             if changed:
-                raise InputError(f"run '{printable(self.run_id)}' cannot go on: {changed}; {self.kept}")
+                where = f"{changed}; {rows.whereabouts}; {ANEW}"
+                raise InputError(f"run '{printable(self.run_id)}' cannot go on: {where}")
             rows.add_config({**rows.config, **stored})
         self._updated_config = encoded
 

@@ -36,6 +36,17 @@ def find_run(database: Database, name: str, suite: str | None = None) -> Run:
     return database.with_config(_single(found, name, in_suite or runs, database, suite))
 
 
+def check_suite(database: Database, suite: str | None) -> None:
+    """A `NoSuchRun` that names the suites there are, if one is asked for that no run is of."""
+    known = sorted({run.suite for run in database.runs()})
+    if suite is None or suite in known:
+        return
+    shown = ", ".join(f"'{brief(name)}'" for name in known[:MAX_CANDIDATES_SHOWN])
+    more = f" and {len(known) - MAX_CANDIDATES_SHOWN} more" if len(known) > MAX_CANDIDATES_SHOWN else ""
+    has = f"it has runs of {shown}{more}" if known else "it has no runs yet"
+    raise NoSuchRun(f"{database.name} has no runs of the suite '{brief(suite)}'; {has}")
+
+
 def find_runs(database: Database, names: str, suite: str | None = None) -> tuple[Run, ...]:
     """The runs that a comma-separated list names, each once, the oldest first however they are named.
 
@@ -143,9 +154,18 @@ def _single(
             f"the run name '{brief(name)}' fits {len(found)} runs in {where};"
             f" give one of these ids in full:{_listed(found)}"
         )
+    from pytest_kebab_eval.store.journal import unfinished_run
+
+    unfinished = unfinished_run(database.address, name)
+    if unfinished:
+        raise NoSuchRun(f"there is no run '{brief(name)}' in {where}; {unfinished}")
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     if not known:
         raise NoSuchRun(f"there is no run '{brief(name)}': {where}{within} holds no runs yet")
+    if _LATEST.fullmatch(name):
+        check_suite(database, suite)
+        oldest = f"the oldest of {len(known)} is latest~{len(known) - 1}"
+        raise NoSuchRun(f"there is no run '{name}' in {where}{within}; {oldest}; it has:{_listed(known)}")
     compared = [run.run_id for run in known[:NAMES_COMPARED] if len(run.run_id) <= NAME_COMPARED]
     near = difflib.get_close_matches(name[:NAME_COMPARED], [*compared, "latest"], n=1)
     hint = f" did you mean '{printable(near[0])}'?" if near else ""

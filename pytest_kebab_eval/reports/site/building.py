@@ -22,7 +22,7 @@ from pytest_kebab_eval.reports.site.records import RunRecord, fingerprint
 from pytest_kebab_eval.reports.site.suites import Suite, SuiteRun
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.store import check_suite, open_database
 from pytest_kebab_eval.text import brief, printable
 
 Progress = Callable[[list[str]], AbstractContextManager[Iterable[str]]]
@@ -71,6 +71,7 @@ class SiteBuilder:
         self._basis = _basis(settings)
         self._directory = SiteDirectory(path)
         with open_database(settings.db_b) as database:
+            check_suite(database, settings.suite)
             self._plan = plan_runs(database, settings.suite)
         self._maker = RunMaker(settings, self._golden, fingerprint([self._basis]), self._directory)
         self._records: dict[str, RunRecord] = {}

@@ -59,6 +59,6 @@ def _store_errors(address: PostgresAddress) -> Iterator[None]:
         why = (
             "another program is writing to it; try again when it is done"
             if is_locked(error)
-            else f"{reason(error)}; use --kebab-no-store to skip storing"
+            else reason(error)
         )
         raise StoreError(f"the aggregates were not stored in {address.shown}: {why}") from None

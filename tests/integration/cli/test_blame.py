@@ -248,7 +248,7 @@ def test_where_nothing_is_lost_it_says_so(project: Project) -> None:
         ([], "name the queries to look for, or say --all, or --regressions A B"),
         (["q-001", "--all"], "name the queries to look for, or say --all, or --regressions A B"),
         (["q-01"], "fixtures/golden_queries.yaml has no query 'q-01'; did you mean 'q-001'?"),
-        (["q-001", "--suite", "no"], "kebab.sqlite holds no runs of the suite 'no' yet; see kebab-eval runs"),
+        (["q-001", "--suite", "no"], "kebab.sqlite has no runs of the suite 'no'; it has runs of 'suite'"),
         (["q-001", "--db", "no"], "there is no database no; name yours with --db=FILE"),
     ],
 )

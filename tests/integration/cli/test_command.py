@@ -136,6 +136,8 @@ def test_an_output_that_is_not_unicode_is_no_reason_to_crash(project: Project, c
         (["compare", "A", "B", "--fail-on", "everything"], "knows no 'everything'"),
         (["compare", "A", "B", "--k", "0"], "takes a whole number from 1 on, not '0'"),
         (["history", "hits"], "there is no metric 'hits'"),
+        (["history", "mmr"], "there is no metric 'mmr'; did you mean 'mrr'?"),
+        (["history", "qqqq"], "there is no metric 'qqqq'; see docs/metrics.md"),
         (["aggregate"], "name the runs to aggregate, or say --all"),
         (["aggregate", "A", "--all"], "name the runs to aggregate, or say --all"),
         (["aggregate", "nope"], "there is no run 'nope'"),

@@ -120,6 +120,13 @@ def test_warnings_go_to_standard_error(project: Project) -> None:
     assert json.loads(called.stdout)["run_b"] == "B"
 
 
+def test_a_warning_that_the_summary_has_is_said_once(project: Project) -> None:
+    project.make_database(configs={"A": "oops", "B": "oops"}, A=FOUND, B=FOUND)
+    called = call("compare", "A", "B")
+    assert called.stdout.count("warning: the config snapshot of run ") == 2
+    assert called.stderr == ""
+
+
 @pytest.mark.parametrize("command", ["compare", "report"])
 def test_a_comparison_takes_every_option_that_is_marked_for_the_command(command: str) -> None:
     listed = set(re.findall(r"^  (--[a-z-]+)", call(command, "--help").stdout, re.MULTILINE))

@@ -51,8 +51,16 @@ def test_a_tagged_baseline_is_compared_with(db: Path) -> None:
         (("copy", "nope", "--to", "b.sqlite"), "there is no run 'nope'"),
         (("copy", "r1", "--to", "kebab.sqlite"), "is both the source and the target"),
         (("copy", "r1", "--to", ""), "--to is empty"),
-        (("copy", "r1", "--from", "absent.sqlite", "--to", "b.sqlite"), "there is no database absent.sqlite"),
-        (("copy", "--latest", "1", "--suite", "none", "--to", "b"), "has no runs of suite 'none'"),
+        (
+            ("copy", "r1", "--from", "absent.sqlite", "--to", "b.sqlite"),
+            "there is no database absent.sqlite; name yours with --from FILE",
+        ),
+        (
+            ("copy", "--latest", "1", "--suite", "none", "--to", "b"),
+            "has no runs of the suite 'none'; it has runs of 'suite'",
+        ),
+        (("copy", "r1", "--to", "redis://x"), "an address that begins with redis:// is not known here"),
+        (("prune", "--keep", "1", "--suite", "none"), "kebab.sqlite has no runs of the suite 'none'; it has"),
         (("prune", "--keep", "0"), "0 is not in the range x>=1"),
         (("prune",), "Missing option '--keep'"),
     ],

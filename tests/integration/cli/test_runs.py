@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from pytest_kebab_eval import RunRecorder
 from tests.builders import Json, aggregate_of, dump, result
 from tests.integration.cli.calling import FOUND, Called, call, execute
 from tests.integration.conftest import Project
@@ -73,6 +74,43 @@ def test_a_command_that_compares_nothing_reads_no_run_from_the_environment(
     monkeypatch.setenv("KEBAB_EVAL_RUN_A", " ")
     assert call("runs").code == 0
     assert call("compare", "A", "A2").code == 0
+
+
+def test_a_recording_that_was_not_finished_is_mentioned_on_standard_error(project: Project) -> None:
+    for run_id in ("half", "third"):
+        recorder = RunRecorder(project.database, run_id=run_id)
+        recorder.open()
+        recorder.record("q-001", hits=["c1"])
+        recorder.close()
+    called = call("runs")
+    assert (called.code, len(called.lines)) == (0, 3)
+    assert called.stderr.splitlines() == [
+        f"not finished: kebab.sqlite.{run_id}.unfinished has the results of a run that was begun"
+        " and is not stored"
+        for run_id in ("half", "third")
+    ]
+    compared = call("compare", "A", "half")
+    assert compared.code == 2
+    assert compared.stderr == (
+        "kebab-eval: there is no run 'half' in kebab.sqlite; it was begun and not finished:"
+        " kebab.sqlite.half.unfinished has its results, and resume=True (pytest: --kebab-resume) goes on with"
+        " them\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("history",), ("site", "out"), ("prune", "--keep=1"), ("aggregate", "--all"), ("blame", "--all")],
+)
+def test_a_suite_that_no_run_is_of_is_wrong_use_and_the_known_ones_are_named(
+    project: Project, command: tuple[str, ...]
+) -> None:
+    before = project.database.read_bytes()
+    called = call(*command, "--suite", "nope")
+    said = "kebab-eval: kebab.sqlite has no runs of the suite 'nope'; it has runs of 'suite'\n"
+    assert (called.code, called.stdout, called.stderr) == (2, "", said)
+    assert project.database.read_bytes() == before
+    assert not (project.path / "out").exists()
 
 
 # -- history --------------------------------------------------------------------------------------
@@ -172,7 +210,7 @@ def test_a_read_only_database_is_an_error_that_names_no_option_of_pytest(project
     write_protect(project.database)
     called = call("aggregate", "B")
     says = "the aggregates were not stored in kebab.sqlite: attempt to write a readonly database"
-    assert (called.code, called.stderr) == (2, f"kebab-eval: {says}\n")
+    assert (called.code, called.stderr) == (1, f"kebab-eval: {says}\n")
 
 
 def test_aggregates_are_stored_and_what_changed_is_printed(project: Project) -> None:

@@ -205,3 +205,85 @@ def test_between_equal_runs_no_gate_on_a_delta_fails_and_nothing_is_reported_as_
     assert not {"improved", "worse"} & {
         delta["verdict"] for delta in project.report("A2")["significance"].values()
     }
+
+
+# -- gates where no run is judged ------------------------------------------------------------------
+
+RECORDS_ONE = """
+    def test_search(kebab_recorder):
+        kebab_recorder.record("q-001", hits=["c1"])
+"""
+
+
+def test_a_gate_where_no_run_is_named_is_wrong_use(project: Project) -> None:
+    outcome = project.pytest_without_runs("--kebab-gate=hit@3 >= 0.99")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    said = "ERROR: --kebab-gate is given but no run is named; name the run with --kebab-run-b"
+    outcome.stderr.fnmatch_lines([said])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_a_gate_where_a_run_is_only_recorded_is_wrong_use(project: Project, workers: tuple[str, ...]) -> None:
+    project.pytester.makepyfile(RECORDS_ONE)
+    before = project.database.read_bytes()
+    outcome = project.pytest_without_runs("--kebab-record=new", "--kebab-gate=hit@3 >= 0.99", *workers)
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(
+        [
+            (
+                "ERROR: --kebab-gate is given but run new is only recorded; to judge it, name it with"
+                " --kebab-run-b, too, or name a baseline with --kebab-run-a"
+            )
+        ]
+    )
+    assert project.database.read_bytes() == before
+
+
+def test_the_advice_of_that_error_judges_the_recorded_run(project: Project) -> None:
+    project.pytester.makepyfile(RECORDS_ONE)
+    outcome = project.pytest_without_runs("--kebab-record=new", "--kebab-run-b=new", "--kebab-gate=mrr > 0.5")
+    outcome.stdout.fnmatch_lines(["*gate*mrr > 0.5*"])
+    assert "not judged" not in outcome.stdout.str()
+
+
+def test_a_session_that_records_says_that_gates_of_the_ini_file_were_not_judged(project: Project) -> None:
+    project.pytester.makepyfile(RECORDS_ONE)
+    with_ini(project, "hit@3 >= 0.99", "mrr >= 0.9")
+    outcome = project.pytest_without_runs("--kebab-record=new")
+    assert outcome.ret == pytest.ExitCode.OK
+    outcome.stdout.fnmatch_lines(
+        [
+            "kebab-eval: run new: 1 of 2 golden queries recorded in *",
+            (
+                "kebab-eval: 2 gates were not judged, since this session only records; to judge the run,"
+                " name it with --kebab-run-b new, or a baseline with --kebab-run-a"
+            ),
+        ]
+    )
+
+
+def test_gates_of_the_ini_file_are_nothing_to_a_session_without_a_run(project: Project) -> None:
+    project.pytester.makepyfile("def test_it(): pass")
+    with_ini(project, "hit@3 >= 0.99")
+    for args in ((), ("--kebab-gate=none",)):
+        outcome = project.pytest_without_runs(*args)
+        outcome.assert_outcomes(passed=1)
+        assert "kebab-eval: " not in outcome.stdout.str()
+
+
+def test_no_gates_on_the_command_line_are_none_to_speak_of(project: Project) -> None:
+    project.pytester.makepyfile(RECORDS_ONE)
+    with_ini(project, "hit@3 >= 0.99")
+    outcome = project.pytest_without_runs("--kebab-record=new", "--kebab-gate=none")
+    assert outcome.ret == pytest.ExitCode.OK
+    assert "not judged" not in outcome.stdout.str()
+
+
+def test_a_gate_on_a_part_of_the_golden_queries_comes_with_a_warning_everywhere(project: Project) -> None:
+    project.make_database(half={"q-001": result("c1")})
+    outcome = project.pytest_without_runs("--kebab-run-b=half", "--kebab-gate=hit@5 >= 0.95")
+    assert outcome.ret == pytest.ExitCode.OK
+    said = "B has no result for 1 of the 2 golden queries"
+    outcome.stdout.fnmatch_lines(["gate holds: hit@5 >= 0.95", f"warning: {said}*"])
+    for name in ("report.md", "report.html", "report.json"):
+        assert said in (project.path / "runs/half" / name).read_text("utf-8")

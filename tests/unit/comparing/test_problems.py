@@ -204,3 +204,13 @@ def test_a_check_that_fails_no_query_is_not_called_a_failure_in_reports(tmp_path
     assert lost_queries(report) == []
     asked = compared(tmp_path / "asked", expecting(1), a, b, fail_on=frozenset({"attribution"})).report
     assert [query.query_id for query in lost_queries(asked)] == ["q0"]
+
+
+def test_a_run_alone_that_lacks_golden_queries_is_warned_of(tmp_path: Path) -> None:
+    report = compared(tmp_path, expecting(20), None, found(11, "doc")).report
+    assert report.warnings == ("B has no result for 9 of the 20 golden queries; they count in no metric",)
+    assert report.problems == ()
+
+
+def test_a_run_alone_that_has_all_golden_queries_is_not(tmp_path: Path) -> None:
+    assert compared(tmp_path, expecting(6), None, found(6, "doc")).report.warnings == ()

@@ -31,6 +31,36 @@ def test_a_path_is_a_file_and_an_address_is_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            "postgressql://boss:Pa55@db.example/evals",
+            "postgressql:// is not known here; did you mean postgresql://?",
+        ),
+        (
+            "mysql://boss:Pa55@db.example/evals",
+            "mysql:// is not known here; give postgresql://…, or the path of",
+        ),
+        ("sqlite:///Pa55.sqlite", "sqlite:// is not known here; give postgresql://…, or the path of a file"),
+    ],
+)
+def test_an_address_of_another_kind_is_no_path_and_not_shown(given: str, said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        to_address(given)
+    assert said in str(raised.value)
+    assert WORD not in str(raised.value)
+    called = call("runs", "--db", given)
+    assert (called.code, called.stdout) == (2, "")
+    assert called.stderr.startswith("kebab-eval: --db: an address that begins with ")
+    assert WORD not in called.stderr
+
+
+def test_a_path_with_a_colon_or_of_windows_is_a_path() -> None:
+    for path in ("C:/evals/kebab.sqlite", "C://evals/kebab.sqlite", "a:b.sqlite", "runs/x://y"):
+        assert to_address(path) == Path(path)
+
+
+@pytest.mark.parametrize(
     ("given", "shown"),
     [
         ("postgresql://gate:pw@db.example:5433/evals", ADDRESS),
