@@ -26,6 +26,11 @@ _NEXT = """\
 then put your retriever into tests/test_retrieval.py, your questions into fixtures/golden_queries.yaml,
 and kebab.sqlite and runs/ into .gitignore"""
 
+_TEST = "tests/test_retrieval.py"
+_NEXT_WITHOUT_TEST = """\
+  record a run with a test of your own or with RunRecorder (docs/getting-runs-in.md)
+  pytest --kebab-run-b RUN --kebab-gate "hit@3 >= 0.9"      (judges it)"""
+
 
 class StarterFile(NamedTuple):
     """A file to write, and the bundled one that it is a copy of."""
@@ -70,7 +75,7 @@ def _guess_ci(directory: Path) -> str:
 
 def _starter_files(directory: Path, ci: str) -> Iterator[StarterFile]:
     yield StarterFile("fixtures/golden_queries.yaml", "golden_queries.yaml", "what must be found")
-    yield StarterFile("tests/test_retrieval.py", "test_retrieval.py", "records what a toy retriever finds")
+    yield StarterFile(_TEST, "test_retrieval.py", "records what a toy retriever finds")
     if ci == "github":
         workflow = ".github/workflows/retrieval-gate.yml"
         yield StarterFile(workflow, "github.yml", "gates each pull request")
@@ -125,4 +130,4 @@ def _tell_if_not_read(directory: Path, files: list[StarterFile]) -> None:
 def _tell_what_is_next(directory: Path) -> None:
     where = shown_path(directory)
     tell("next:" if where == "." else f"next, in {where}:")
-    tell(_NEXT)
+    tell(_NEXT if exists(directory / _TEST) else _NEXT_WITHOUT_TEST)

@@ -72,7 +72,9 @@ def propose(
     _tell_left_out("without anything to expect", made.without_result)
     if made.without_result and not made.has_texts:
         tell("the run stored no texts of queries; record with query=…, or give questions the ids of results")
-    written = f", written to {shown_path(out)}" if out is not None and is_written else ""
+    written = ""
+    if out is not None:
+        written = f", written to {shown_path(out)}" if is_written else f"; {shown_path(out)} was not written"
     tell(
         f"{counted(len(questions), 'question')}: {len(made.proposed)} proposed,"
         f" {counted(len(made.near_duplicates), 'near-duplicate')},"

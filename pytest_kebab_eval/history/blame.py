@@ -80,15 +80,28 @@ class Walk(NamedTuple):
         traces: dict[Watched, Trace] | None = None,
         after_run: Callable[[], object] = lambda: None,
     ) -> list[Blame]:
-        """What became of each check, in the order given; every run is read once."""
+        """What became of each check, in the order given; every run is read once.
+
+        Without traces, which know how run B lost it, what the newest run has no result for is lost.
+        """
+        is_of_suite = traces is None
         traces = {watch: Trace() for watch in watched} if traces is None else traces
         judge = RunJudge(self.yardstick, watched)
         for position, stored in enumerate(self.runs):
             for watch, sighting in judge.sightings(stored, position):
                 traces[watch].add(sighting)
             after_run()
+        if is_of_suite:
+            empty = self._empty()
+            for trace in traces.values():
+                trace.lose_absent(empty)
         queries = self.yardstick.golden.by_id()
         return [self._blame(watch, traces[watch], queries) for watch in watched]
+
+    def _empty(self) -> set[int]:
+        """The runs that have no results."""
+        runs = enumerate(self.runs)
+        return {position for position, (database, run) in runs if not database.result_count(run.run_id)}
 
     def _blame(self, watch: Watched, trace: Trace, queries: Mapping[str, GoldenQuery]) -> Blame:
         good, bad = trace.last_good, trace.first_bad

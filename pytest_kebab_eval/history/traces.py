@@ -61,3 +61,21 @@ class Trace:
             self.times_lost += self.last_good is not None
         else:
             self.unknown.append(sighting)
+
+    def lose_absent(self, empty: Collection[int] = ()) -> None:
+        """Call what was found, and has no result in the newest run, lost in the first run without one.
+
+        Runs that have no result at all, `empty`, say nothing of any query.
+        """
+        telling = [sighting for sighting in self.unknown if sighting.run not in empty]
+        absent = [sighting for sighting in telling if sighting.state is State.ABSENT]
+        if (
+            self.last_good is None
+            or self.first_bad is not None
+            or not absent
+            or telling[-1] is not absent[-1]
+        ):
+            return
+        self.first_bad = absent[0]
+        self.unknown = [sighting for sighting in self.unknown if sighting.run < absent[0].run]
+        self.times_lost += 1

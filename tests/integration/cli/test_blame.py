@@ -131,6 +131,20 @@ def test_runs_without_a_result_or_with_one_that_cannot_be_read_are_named(project
     assert lines[4].startswith("  not known    r2 (no result), r3 (cannot be read: ")
 
 
+def test_a_result_that_the_newest_run_lacks_is_lost_as_on_the_site(project: Project) -> None:
+    both = {"q-001": HIT, "q-002": result("c2")}
+    alone = {"q-002": result("c2")}
+    project.make_database(r1=both, r2=both, r3=alone, r4=alone, r5={})
+    called = call("blame", "--all")
+    assert called.lines[0] == "q-001: lost"
+    assert called.lines[2].startswith("  first lost   r3 ")
+    assert called.lines[2].endswith("  no result")
+    assert called.stderr.splitlines()[-1] == "2 queries: 1 lost, 0 never found"
+    call("site", "out")
+    page = next(project.path.glob("out/suites/*/index.html")).read_text("utf-8")
+    assert "1 open regression" in page
+
+
 def test_a_query_of_which_nothing_is_expected_cannot_be_lost(project: Project) -> None:
     project.write_golden({"id": "q-001", "query": "?", "expected_doc_ids": []})
     runs(project, HIT, MISS)

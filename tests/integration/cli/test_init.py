@@ -175,6 +175,8 @@ def test_at_a_terminal_it_asks_before_each_file(here: Path, answers: str, expect
     assert done.returncode == 0, done.stderr
     assert f"write {TEST} (records what a toy retriever finds)? [Y/n]: " in done.stderr
     assert written(here) == sorted(expected)
+    assert ("pytest --kebab-record first" in done.stderr) == (TEST in expected)
+    assert ("record a run with a test of your own" in done.stderr) == (TEST not in expected)
 
 
 def test_a_workflow_below_the_top_of_a_repository_is_warned_of(here: Path) -> None:

@@ -165,6 +165,18 @@ def test_near_duplicates_of_golden_queries_and_of_each_other_are_left_out_and_na
 
 
 @pytest.mark.usefixtures("asked")
+def test_where_nothing_is_proposed_no_file_is_written_and_that_is_said() -> None:
+    log("Never asked?")
+    called = propose("--out", "proposed.yaml")
+    assert called.code == 0
+    assert called.stderr.endswith(
+        "1 question: 0 proposed, 0 near-duplicates, 1 without anything to expect;"
+        " proposed.yaml was not written\n"
+    )
+    assert not Path("proposed.yaml").exists()
+
+
+@pytest.mark.usefixtures("asked")
 def test_questions_that_the_run_has_nothing_for_are_listed_with_the_reason() -> None:
     log("What is the answer to everything?", "Who broke the build?", "Never asked?")
     called = propose()

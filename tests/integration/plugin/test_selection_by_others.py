@@ -55,7 +55,7 @@ def test_a_failing_query_is_missed_however_it_was_taken_out(project: Project, co
     project.pytester.makeconftest(conftest)
     outcome = project.pytest()
     assert outcome.parseoutcomes()["passed"] == 1
-    outcome.stdout.fnmatch_lines(["deselected: 1 query (not counted)", TAKEN_OUT])
+    outcome.stdout.fnmatch_lines(["deselected: 1 query, not run as tests; *", TAKEN_OUT])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
@@ -98,17 +98,17 @@ def test_what_the_user_leaves_out_too_may_be_taken_out(
 ) -> None:
     project.pytester.makeconftest(conftest)
     outcome = project.pytest(*args)
-    outcome.stdout.fnmatch_lines(["deselected: 1 query (not counted)"])
+    outcome.stdout.fnmatch_lines(["deselected: 1 query, not run as tests; *"])
     assert outcome.ret == pytest.ExitCode.OK
 
 
 def test_a_worker_of_xdist_tells_who_took_a_query_out(project: Project) -> None:
     project.pytester.makeconftest(EARLY)
     outcome = project.pytest("-n1", "-k", "query")
-    outcome.stdout.fnmatch_lines(["deselected: 1 query (not counted)", TAKEN_OUT])
+    outcome.stdout.fnmatch_lines(["deselected: 1 query, not run as tests; *", TAKEN_OUT])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     outcome = project.pytest("-n1", "-k", "q-001")
-    outcome.stdout.fnmatch_lines(["deselected: 1 query (not counted)"])
+    outcome.stdout.fnmatch_lines(["deselected: 1 query, not run as tests; *"])
     assert outcome.ret == pytest.ExitCode.OK
 
 
@@ -126,7 +126,7 @@ def test_lf_may_leave_a_failing_query_out(project: Project, workers: tuple[str, 
     project.pytester.makepyfile("def test_own(): assert 0")
     project.pytest("-k", "test_own")  # so that the cache knows of no other failure
     outcome = project.pytest("--lf", *workers)
-    outcome.stdout.fnmatch_lines(["deselected: 2 queries (not counted)"])
+    outcome.stdout.fnmatch_lines(["deselected: 2 queries, not run as tests; *"])
     outcome.stdout.no_fnmatch_line("*did not run*")
 
 
@@ -134,7 +134,7 @@ def test_stepwise_may_leave_a_failing_query_out(project: Project) -> None:
     project.pytester.makepyfile(test_zz="def test_own(): assert 0")
     project.pytest("--sw", "--deselect", f"{GOLDEN}::query[q-002]", "fixtures", "test_zz.py")
     outcome = project.pytest("--sw", "--deselect", f"{GOLDEN}::query[q-002]", "fixtures", "test_zz.py")
-    outcome.stdout.fnmatch_lines(["deselected: 2 queries (not counted)"])
+    outcome.stdout.fnmatch_lines(["deselected: 2 queries, not run as tests; *"])
     outcome.stdout.no_fnmatch_line("*did not run*")
 
 
@@ -160,14 +160,14 @@ def test_a_plugin_that_takes_no_tests_for_success_does_not_have_the_last_word(pr
         def pytest_sessionfinish(session): session.exitstatus = 0
     """)
     outcome = project.pytest()
-    outcome.stdout.fnmatch_lines(["deselected: 2 queries (not counted)", TAKEN_OUT])
+    outcome.stdout.fnmatch_lines(["deselected: 2 queries, not run as tests; *", TAKEN_OUT])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.mark.parametrize("flag", ["-q", "-qq"])
 def test_the_user_reads_what_was_left_out_at_every_verbosity(project: Project, flag: str) -> None:
     outcome = project.pytest("-k", "q-001", flag)
-    outcome.stdout.fnmatch_lines(["deselected: 1 query (not counted)"])
+    outcome.stdout.fnmatch_lines(["deselected: 1 query, not run as tests; *"])
     assert outcome.ret == pytest.ExitCode.OK
 
 
@@ -196,7 +196,7 @@ def test_testmon_does_not_hide_a_regression(chosen: Project, workers: tuple[str,
     pytest.importorskip("testmon")
     assert chosen.pytest_subprocess("--testmon", b="A2").ret == pytest.ExitCode.OK
     outcome = chosen.pytest_subprocess("--testmon", *workers)
-    outcome.stdout.fnmatch_lines(["deselected: 2 queries (not counted)", TAKEN_OUT])
+    outcome.stdout.fnmatch_lines(["deselected: 2 queries, not run as tests; *", TAKEN_OUT])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
@@ -224,5 +224,5 @@ def test_pytest_evals_does_not_hide_a_regression(chosen: Project) -> None:
     """)
     outcome = chosen.pytest_subprocess("--run-eval")
     assert outcome.parseoutcomes()["passed"] == 1
-    outcome.stdout.fnmatch_lines(["deselected: 2 queries (not counted)", TAKEN_OUT])
+    outcome.stdout.fnmatch_lines(["deselected: 2 queries, not run as tests; *", TAKEN_OUT])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED

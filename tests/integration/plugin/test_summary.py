@@ -207,11 +207,15 @@ def test_a_session_that_is_stopped_among_the_queries_says_that_nothing_was_writt
     assert not project.reports()
 
 
-def test_deselected_gates_and_queries_are_listed_as_not_counted(project: Project) -> None:
+def test_deselected_gates_and_queries_are_said_not_to_run_and_that_all_are_compared(project: Project) -> None:
     outcome = project.pytest("-k", "q-001", "--kebab-gate=hit@1 >= 0.9")
     outcome.assert_outcomes(passed=1, deselected=2)
     outcome.stdout.fnmatch_lines(
-        ["gate FAILED: hit@1 >= 0.9", "deselected: 1 query and 1 gate (not counted)"]
+        [
+            "gate FAILED: hit@1 >= 0.9",
+            "B lost something on 1 of 2 queries. *",
+            "deselected: 1 query and 1 gate, not run as tests; the comparison above counts all queries",
+        ]
     )
 
 

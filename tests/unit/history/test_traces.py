@@ -60,6 +60,27 @@ def test_an_absent_result_may_count_as_bad() -> None:
     assert ends(trace("FFAA", BAD | {State.ABSENT})) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("states", "empty", "last_good", "first_bad", "times_lost"),
+    [
+        ("FFAA", (), 1, 2, 1),
+        ("FUAA", (), 0, 2, 1),
+        ("FAU", (), 0, None, 0),  # the newest run does not tell
+        ("FAF", (), 2, None, 0),
+        ("AA", (), None, None, 0),  # it never was there
+        ("FLA", (), 0, 1, 1),
+        ("FA", (1,), 0, None, 0),  # that run has no result at all
+        ("FAA", (2,), 0, 1, 1),
+    ],
+)
+def test_what_the_newest_run_has_no_result_for_is_lost(
+    states: str, empty: tuple[int, ...], last_good: int | None, first_bad: int | None, times_lost: int
+) -> None:
+    made = trace(states)
+    made.lose_absent(empty)
+    assert (ends(made), made.times_lost) == ((last_good, first_bad), times_lost)
+
+
 def test_losses_are_counted_once_for_each_time_that_it_was_found() -> None:
     made = trace("LLFLLFFEL")
     assert (made.times_lost, made.passed) == (2, 3)
