@@ -21,6 +21,7 @@ from pytest_kebab_eval.scoring.hit_keys import Ranked
 from pytest_kebab_eval.scoring.scorecard import Pairs, Scorecard
 
 P = 0.9
+SAME = 1.0, 1.0  # overlap@k and rbo of rankings that do not differ
 
 Keys = Sequence[int]
 
@@ -136,13 +137,14 @@ class Movement(NamedTuple):
     """How far the rankings moved, query by query; the values by metric and slice are asked of the card."""
 
     card: Scorecard
-    moved: dict[str, tuple[float, float]]  # overlap@k and rbo of the queries whose rankings differ
+    moved: dict[str, tuple[float, float]]  # overlap@k and rbo of the queries whose rankings differ, exact
 
     def of(self, query_id: str) -> tuple[float | None, float | None]:
         """A query's overlap within the comparison's cutoff, and its rbo; None where it is not paired."""
         if query_id not in self.card:
             return None, None
-        return self.moved.get(query_id, (1.0, 1.0))
+        moved = self.moved.get(query_id)
+        return (rounded(moved[0]), rounded(moved[1])) if moved else SAME
 
 
 class Scored(NamedTuple):
@@ -185,6 +187,6 @@ def _measured(
             rankings = beside(in_a, in_b)
             if rankings not in known:
                 values = (*map(rankings.overlap, depths), rankings.rbo())
-                known[rankings] = values, (rounded(rankings.overlap(compare_k)), rounded(values[-1]))
+                known[rankings] = values, (rankings.overlap(compare_k), values[-1])
             values, moved[query_id] = known[rankings]
             yield query_id, values

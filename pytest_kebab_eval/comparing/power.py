@@ -20,7 +20,7 @@ from pytest_kebab_eval.comparing.outcomes import PARTS, Part
 from pytest_kebab_eval.comparing.rates import CheckRates, deviation
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.scoring.aggregates import aggregate, rounded
+from pytest_kebab_eval.scoring.aggregates import exact_values, rounded
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 
 POWER = 0.8  # the share of a drop, or of sessions, that is to be found
@@ -207,7 +207,7 @@ def _passes(rate: float, runs: int, generator: random.Random) -> int:
 def _metric_powers(
     cards: Sequence[Scorecard], query_ids: Sequence[str], drop: float
 ) -> Iterator[MetricPower]:
-    values = [aggregate(card).by_name() for card in cards]
+    values = [*map(exact_values, cards)]
     for metric in cards[0].metrics:
         measured = [value for known in values if (value := known.get(metric.name)) is not None]
         if len(measured) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -72,15 +72,22 @@ class ReplicateReport(Value, frozen=True):
     spread_b: dict[str, Spread] = msgspec.field(default_factory=dict)
     shown: ShownRuns = msgspec.field(default_factory=dict)  # only where these are not the first
 
+    def unseen_flip(self) -> float:
+        """In how many sessions, at most, one flaky query is lost and no run shows that it flips.
 
-def spread_of(aggregates: Sequence[AggregateMetrics]) -> dict[str, Spread]:
-    """Of every metric that two runs or more have a value for."""
-    values = [aggregate.by_name() for aggregate in aggregates]
+        It passes in all runs of A and in none of B, which is likeliest if its rate is A's share of the runs.
+        """
+        a, b = len(self.runs_a), len(self.runs_b)
+        return math.pow(a / (a + b), a) * math.pow(b / (a + b), b)
+
+
+def spread_of(values: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]:
+    """Of every metric that two runs or more have a value for; the values are exact, the spread is rounded."""
     found = {}
     for name in dict.fromkeys(name for known in values for name in known):
         measured = [value for known in values if (value := known.get(name)) is not None]
         if len(measured) > 1:
-            found[name] = Spread(rounded(deviation(measured)), min(measured), max(measured))
+            found[name] = Spread(*map(rounded, (deviation(measured), min(measured), max(measured))))
     return found
 
 

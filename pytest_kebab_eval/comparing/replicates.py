@@ -6,13 +6,15 @@ shown of a query is one run a side that is like what is said of it.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from pytest_kebab_eval.comparing.config_changes import ConfigChange
 from pytest_kebab_eval.comparing.judging import Judged, Judging, NoiseRules, group_queries
-from pytest_kebab_eval.comparing.movement import Movement
+from pytest_kebab_eval.comparing.movement import SAME, Movement
 from pytest_kebab_eval.comparing.one_run_each import OneRunEach
 from pytest_kebab_eval.comparing.queries import (
     MATCH_NOTES,
@@ -33,7 +35,7 @@ from pytest_kebab_eval.comparing.rates import (
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import ComparisonKind
-from pytest_kebab_eval.scoring.aggregates import aggregate, mean
+from pytest_kebab_eval.scoring.aggregates import aggregate, exact_values
 from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 from pytest_kebab_eval.text import printable
@@ -111,15 +113,14 @@ class Replicated(OneRunEach):
 
     def report(self) -> ReplicateReport:
         """What `report.json` says of replicates."""
-        aggregates = self.aggregates()
-        a, b = ([run for run in aggregates if run.side == side] for side in "ab")
+        a, b = self._cards
         return ReplicateReport(
-            runs_a=tuple(run.run_id for run in a),
-            runs_b=tuple(run.run_id for run in b),
+            runs_a=tuple(card.run.run_id for card in a),
+            runs_b=tuple(card.run.run_id for card in b),
             alpha=self._rules.alpha,
             checks=self._checks,
-            spread_a=spread_of([run.aggregate for run in a]),
-            spread_b=spread_of([run.aggregate for run in b]),
+            spread_a=spread_of([*map(exact_values, a)]),
+            spread_b=spread_of([*map(exact_values, b)]),
             shown=self.shown_runs(),
         )
 
@@ -140,8 +141,8 @@ def judge_replicates(
 def mean_movement(
     a: Sequence[Scorecard], b: Sequence[Scorecard], measure: Callable[[Scorecard, Scorecard], Movement]
 ) -> Movement:
-    """How far the rankings moved on average: run by run, and over again on the side that has fewer."""
-    movements = [measure(a[n % len(a)], b[n % len(b)]) for n in range(max(len(a), len(b)))]
+    """How far the rankings moved on average, over every run of A with every run of B: no order matters."""
+    movements = [measure(of_a, of_b) for of_a, of_b in itertools.product(a, b)]
     cards = [movement.card for movement in movements]
 
     def first_with(query_id: str) -> int:
@@ -155,10 +156,9 @@ def mean_movement(
 
 def _mean_moved(query_id: str, movements: Sequence[Movement]) -> tuple[float, float]:
     """Over the pairs that have the query; it moved in one, so there is one."""
-    overlaps, rbos = zip(
-        *(movement.of(query_id) for movement in movements if query_id in movement.card), strict=True
-    )
-    return mean(overlaps) or 0.0, mean(rbos) or 0.0
+    paired = [movement.moved.get(query_id, SAME) for movement in movements if query_id in movement.card]
+    overlap, rbo = (math.fsum(values) / len(paired) for values in zip(*paired, strict=True))
+    return overlap, rbo
 
 
 # -- comparing -----------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ class TerminalSummary:
         yield from _unreadable_lines(report)
         yield from map(Line, self._controller.published.done)
         if counts := self._controller.left_out.counts():
-            yield Line(f"deselected: {counts}, not run as tests; the comparison above counts all queries")
+            yield Line(f"deselected: {counts}, not run as tests; the figures above count all queries")
         if self._controller.was_stopped:
             yield Line("nothing was stored or written: the session was stopped", -1)
         elif report.run_a:

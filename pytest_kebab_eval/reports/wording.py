@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_kebab_eval.comparing.rates import CheckRates, QueryRates
+import math
+
+from pytest_kebab_eval.comparing.rates import CheckRates, QueryRates, ReplicateReport
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
@@ -147,10 +149,22 @@ def replicate_sentence(report: CompareReport) -> str:
     b = counted(len(replicates.runs_b), "run")
     if not replicates.runs_a:
         return f"Means over {b}."
-    runs = f"Means over {counted(len(replicates.runs_a), 'run')} of A and {b} of B."
+    return f"Means over {counted(len(replicates.runs_a), 'run')} of A and {b} of B. {_promise(replicates)}"
+
+
+def _promise(replicates: ReplicateReport) -> str:
+    """How often noise fails a session; with few runs a query may flip without any of them showing it."""
+    unseen, alpha = replicates.unseen_flip(), replicates.alpha
+    if unseen <= alpha:
+        return (
+            f"Where nothing changed, at most {100 * alpha:g} % of sessions fail by what differs between runs"
+            " of one side."
+        )
+    enough = math.ceil(-math.log(alpha, 4))  # a coin is found in n runs and lost in n once in 4^n
     return (
-        f"{runs} Where nothing changed, at most {100 * replicates.alpha:g} % of sessions fail by what"
-        " differs between runs of one side."
+        "These are few: where nothing changed and one query flips, up to"
+        f" {math.ceil(1000 * unseen) / 10:g} % of sessions fail by that, more than the {100 * alpha:g} %"
+        f" that alpha allows; record {enough} runs a side."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +15,7 @@ from pytest_kebab_eval.scoring.scorecard import Part, Scorecard
 DECIMALS = 4
 
 Slices = dict[str, dict[str, float | None]]
+Stored = Callable[[float], float]  # a value -> as it is kept
 
 
 class MetricValues(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,20 +105,30 @@ def aggregate(card: Scorecard) -> AggregateMetrics:
     Of several runs, each value is the mean of theirs; what is counted is counted over the queries of all.
     """
     if card.replicates:
-        return _mean(_aggregate(card), [*map(_aggregate, card.replicates)])
+        return _mean(_aggregate(card), [_aggregate(run, _exact) for run in card.replicates])
     return _aggregate(card)
 
 
-def _aggregate(card: Scorecard) -> AggregateMetrics:
+def exact_values(card: Scorecard) -> dict[str, float | None]:
+    """Every metric of one run over all its queries, by name and not rounded, to compute with."""
     whole = card.part()
-    reduced = {metric.name: reduce(metric, whole) for metric in card.metrics}
+    return {metric.name: reduce(metric, whole, _exact).value for metric in card.metrics}
+
+
+def _exact(value: float) -> float:
+    return value
+
+
+def _aggregate(card: Scorecard, stored: Stored = rounded) -> AggregateMetrics:
+    whole = card.part()
+    reduced = {metric.name: reduce(metric, whole, stored) for metric in card.metrics}
     measured = [metric for metric in card.metrics if reduced[metric.name].n]
     slices: Slices = {}
     slice_counts: dict[str, int] = {}
     for name in card.slices():
         part = card.part(name)
         slice_counts[name] = part.queries
-        values = {metric.name: reduce(metric, part).value for metric in measured}
+        values = {metric.name: reduce(metric, part, stored).value for metric in measured}
         slices[name] = {metric: value for metric, value in values.items() if value is not None}
     return AggregateMetrics(
         **in_shape({name: value for name, (value, _) in reduced.items()}),  # type: ignore[arg-type]
@@ -132,7 +143,7 @@ def _aggregate(card: Scorecard) -> AggregateMetrics:
 
 
 def _mean(counted: AggregateMetrics, each: Sequence[AggregateMetrics]) -> AggregateMetrics:
-    """The means of the runs' values, with the counts of what was counted over all of them."""
+    """The means of the runs' exact values, with the counts of what was counted over all of them."""
     values = [aggregate.by_name() for aggregate in each]
     slices = {
         part: _means(names, [aggregate.slices.get(part, {}) for aggregate in each])
@@ -158,8 +169,8 @@ class Reduced(NamedTuple):
     n: int
 
 
-def reduce(metric: Metric, part: Part) -> Reduced:
-    """One value of all that was measured."""
+def reduce(metric: Metric, part: Part, stored: Stored = rounded) -> Reduced:
+    """One value of all that was measured, rounded unless told otherwise."""
     values = part.values(metric)
     n = values.count
-    return Reduced(rounded(metric.family.reduce(values)) if n else None, n)
+    return Reduced(stored(metric.family.reduce(values)) if n else None, n)

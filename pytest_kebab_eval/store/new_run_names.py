@@ -9,6 +9,8 @@ import time
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.text import brief, printable
 
+_WAY_TO_NAME_RUNS = re.compile(r"latest(~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
+
 
 def new_run_id() -> str:
     """`run_` and a UUID of version 7, so that ids sort by time."""
@@ -24,7 +26,7 @@ def check_names(run_id: str, suite: str) -> None:
     for name, text in (("run id", run_id), ("suite", suite)):
         if not isinstance(text, str) or not text.strip() or not _is_unicode(text):
             raise InputError(f"{brief(repr(text), 60)} is no {name}")
-    if re.fullmatch(r"latest(~\d+)?|commit:.*", run_id):
+    if _WAY_TO_NAME_RUNS.fullmatch(run_id):
         raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
 
 

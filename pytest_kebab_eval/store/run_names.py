@@ -48,7 +48,10 @@ def check_suite(database: Database, suite: str | None) -> None:
 
 
 def find_runs(database: Database, names: str, suite: str | None = None) -> tuple[Run, ...]:
-    """The runs that a comma-separated list names, each once; an id that has a comma in it goes first."""
+    """The runs that a comma-separated list names, each once, the oldest first however they are named.
+
+    The longest stretch that is the id of a run is one name, also where it has a comma in it.
+    """
     if "," not in names and not names.endswith("*"):
         return (find_run(database, names, suite),)
     ids = {run.run_id for run in database.runs()}
@@ -65,7 +68,7 @@ def find_runs(database: Database, names: str, suite: str | None = None) -> tuple
             f"'{brief(names)}' names runs of the suites {', '.join(map(brief, suites))};"
             " replicates are of one suite"
         )
-    return tuple(found)
+    return tuple(reversed(in_order(found)))
 
 
 def _split(names: str, ids: AbstractSet[str]) -> list[str]:
@@ -105,7 +108,7 @@ def _of_name(database: Database, name: str, ids: AbstractSet[str], suite: str | 
             f"'{brief(name)}' fits runs of {len(commits)} commits in {database.name};"
             f" give more of the hash:{_listed(found)}"
         )
-    return [database.with_config(run) for run in reversed(found)]
+    return [database.with_config(run) for run in found]
 
 
 def in_order(runs: Iterable[Run]) -> list[Run]:

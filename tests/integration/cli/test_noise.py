@@ -39,6 +39,12 @@ def test_each_check_says_how_flaky_it_is_and_what_a_drop_takes(flaky: Project) -
     assert "error (without an error): its runs never disagree" in called.lines
 
 
+def test_the_order_in_which_runs_are_named_changes_nothing(flaky: Project) -> None:
+    assert call("noise", "r4", "r2,r1", "r5", "r3").stdout == call("noise", "r1,r2,r3,r4,r5").stdout
+    as_json = [call("noise", names, "--json").stdout for names in ("r5,r3,r1", "r1,r5,r3")]
+    assert as_json[0] == as_json[1]
+
+
 def test_a_delta_must_exceed_what_runs_differ_by(flaky: Project) -> None:
     found = json.loads(call("noise", "r1,r2,r3,r4,r5", "--json").stdout)
     (hit,) = (metric for metric in found["metrics"] if metric["metric"] == "hit@5")

@@ -142,7 +142,9 @@ def test_an_ambiguous_run_is_wrong_use_and_the_candidates_are_listed(project: Pr
 
 
 def test_a_suite_without_runs_is_wrong_use(project: Project) -> None:
-    assert "(suite 'other')" in refused(project, "--kebab-suite=other", b="latest")
+    assert "has no runs of the suite 'other'; it has runs of 'suite'" in refused(
+        project, "--kebab-suite=other", b="latest"
+    )
 
 
 def test_run_a_alone_is_wrong_use(project: Project) -> None:

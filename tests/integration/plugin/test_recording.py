@@ -229,6 +229,15 @@ def test_an_empty_id_is_wrong_use(pytester: pytest.Pytester) -> None:
     assert not (pytester.path / "kebab.sqlite").exists()
 
 
+@pytest.mark.parametrize("name", ["commit:abc", "tag:x", "x,y"])
+def test_a_way_to_name_runs_is_wrong_use(pytester: pytest.Pytester, name: str) -> None:
+    pytester.makepyfile(RECORDS_FOUR)
+    outcome = record(pytester, run_id=name)
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines([f"*'{name}' is a way to name runs, so no run can have it as its id*"])
+    assert not (pytester.path / "kebab.sqlite").exists()
+
+
 def test_a_hostile_id_is_harmless_in_the_summary(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(RECORDS_FOUR)
     outcome = record(pytester, run_id="\x1b[31m##[error]x")

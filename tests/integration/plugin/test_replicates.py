@@ -52,6 +52,29 @@ def test_a_loss_fails_and_a_flaky_query_does_not(replicated: Project, workers: t
     )
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "options", "said"),
+    [
+        # A coin is found in both runs of A and in none of B once in 2⁴ sessions.
+        ("a1,a2", "b1,b2", (), "up to 6.3 % of sessions fail by that, more than the 5 % that alpha allows;"),
+        ("a1,a2", "b1", (), "up to 14.9 % of sessions fail by that, more than the 5 %"),  # 2/3 · 2/3 · 1/3
+        (A, B, ("--kebab-alpha=0.01",), "up to 1.6 % of sessions fail by that, more than the 1 %"),  # 1/64
+    ],
+)
+def test_few_runs_are_said_to_be_few(
+    replicated: Project, a: str, b: str, options: tuple[str, ...], said: str
+) -> None:
+    text = replicated.pytest(*options, a=a, b=b).stdout.str()
+    assert f"These are few: where nothing changed and one query flips, {said}" in text
+    assert f"record {4 if options else 3} runs a side." in text
+    assert "at most 5 % of sessions" not in text
+
+
+def test_two_runs_against_three_are_enough(replicated: Project) -> None:
+    text = replicated.pytest(a="a1,a2", b=B).stdout.str()  # (2/5)² (3/5)³ = 3.5 %
+    assert "Where nothing changed, at most 5 % of sessions fail" in text
+
+
 def test_the_header_names_all_runs(replicated: Project) -> None:
     outcome = replicated.pytest(a=A, b=B)
     outcome.stdout.fnmatch_lines(["kebab-eval: A a1,a2,a3 → B b1,b2,b3 (exact)"])

@@ -214,7 +214,7 @@ def test_deselected_gates_and_queries_are_said_not_to_run_and_that_all_are_compa
         [
             "gate FAILED: hit@1 >= 0.9",
             "B lost something on 1 of 2 queries. *",
-            "deselected: 1 query and 1 gate, not run as tests; the comparison above counts all queries",
+            "deselected: 1 query and 1 gate, not run as tests; the figures above count all queries",
         ]
     )
 

@@ -111,10 +111,11 @@ def test_a_run_gets_another_name_where_one_is_given(tmp_path: Path, odd: Path) -
     assert (row[0], row[1], row[4]) == ("other", "nightly", "abc")
 
 
-def test_a_way_to_name_runs_is_no_name_for_one(tmp_path: Path, odd: Path) -> None:
+@pytest.mark.parametrize("name", ["latest", "tag:x", "x,y"])
+def test_a_way_to_name_runs_is_no_name_for_one(tmp_path: Path, odd: Path, name: str) -> None:
     export_run(odd, "a", tmp_path / "run.jsonl")
-    with pytest.raises(InputError, match="'latest' is a way to name runs"):
-        import_export(tmp_path / "run.jsonl", tmp_path / "new.sqlite", Named("latest"))
+    with pytest.raises(InputError, match=f"'{name}' is a way to name runs"):
+        import_export(tmp_path / "run.jsonl", tmp_path / "new.sqlite", Named(name))
     assert not (tmp_path / "new.sqlite").exists()
 
 

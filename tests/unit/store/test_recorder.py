@@ -162,6 +162,17 @@ def test_an_empty_run_id_is_not_a_new_one(db: Path) -> None:
         RunRecorder(db, run_id="")
 
 
+@pytest.mark.parametrize("name", ["latest", "latest~2", "commit:abc", "tag:x", "tag:", "x,y", ",", "a\n,b"])
+def test_a_way_to_name_runs_is_no_id_of_a_new_one(db: Path, name: str) -> None:
+    with pytest.raises(InputError, match="is a way to name runs, so no run can have it as its id"):
+        RunRecorder(db, run_id=name)
+
+
+@pytest.mark.parametrize("name", ["latest-1", "tag-x", "mytag:x", "x;y"])
+def test_what_only_looks_like_a_way_to_name_runs_is_an_id(db: Path, name: str) -> None:
+    assert RunRecorder(db, run_id=name).run_id == name
+
+
 def test_a_new_id_is_run_and_32_hex_digits(db: Path) -> None:
     assert re.fullmatch(r"run_[0-9a-f]{32}", RunRecorder(db).run_id)
 

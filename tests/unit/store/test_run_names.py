@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -311,14 +312,21 @@ def all_refused(path: Path, names: str, suite: str | None = None) -> str:
 def test_runs_are_listed_with_commas_each_named_in_any_way(path: Path) -> None:
     day = "2026-01-0{}T00:00:00Z".format
     store(path, Row("one", day(1)), Row("two", day(2), commit="abc"), Row("three", day(3)))
-    assert all_found(path, "on, latest,commit:ab") == ["one", "three", "two"]
+    assert all_found(path, "on, latest,commit:ab") == ["one", "two", "three"]
+
+
+def test_runs_are_in_one_order_however_they_are_named_by_time_and_then_by_id(path: Path) -> None:
+    day = "2026-01-0{}T00:00:00Z".format
+    store(path, Row("c", day(1)), Row("b", day(2)), Row("a", day(2)))
+    for names in itertools.permutations("abc"):
+        assert all_found(path, ",".join(names)) == ["c", "a", "b"]
 
 
 def test_an_id_that_has_a_comma_goes_before_a_list(path: Path) -> None:
     store(path, Row("a,b"), Row("a"), Row("b"), Row("c"))
     assert all_found(path, "a,b") == ["a,b"]
-    assert all_found(path, "c,a,b") == ["c", "a,b"]
-    assert all_found(path, "b,a") == ["b", "a"]
+    assert all_found(path, "c,a,b") == ["a,b", "c"]
+    assert all_found(path, "b,a") == ["a", "b"]
 
 
 def test_all_runs_of_a_commit_are_replicates_the_oldest_first(path: Path) -> None:
