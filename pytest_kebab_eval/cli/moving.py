@@ -105,14 +105,23 @@ def tag(run: str | None, name: str | None, delete: str | None, as_json: bool, **
         found = find_run(database, run, sources.read("suite")) if run is not None else None
     if found is not None and name is not None:
         set_tag(db, name, found.run_id)
-        tell(_moved(name, tags.get(name), found.run_id))
+        _tell_tag(name, found.run_id, _moved(name, tags.get(name), found.run_id), as_json=as_json)
     elif delete is not None:
         if delete not in tags:
             raise InputError(f"there is no tag '{printable(delete)}' in {shown_address(db)}")
         remove_tag(db, delete)
-        tell(f"tag {printable(delete)}: removed; it was {printable(tags[delete])}")
+        said = f"tag {printable(delete)}: removed; it was {printable(tags[delete])}"
+        _tell_tag(delete, None, said, as_json=as_json)
     else:
         _print_tags(tags, as_json=as_json)
+
+
+def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> None:
+    """Say what a tag names now; for a script, as data."""
+    if as_json:
+        print_json({name: run_id})
+    else:
+        tell(said)
 
 
 def _moved(name: str, before: str | None, now: str) -> str:

@@ -33,6 +33,8 @@ class LockedChunk(Value, frozen=True):
     spans: tuple[Span, ...] = ()
     text: str | None = None
     shingles: HashedText | None = None
+    # Of a chunk that a re-anchoring left: its own chunker, empty if that is not known. Else it is the lock's.
+    chunker_version: str | None = None
 
 
 class Lock(Value, frozen=True):
@@ -40,6 +42,16 @@ class Lock(Value, frozen=True):
 
     chunker_version: str | None = None
     chunks: dict[str, LockedChunk] = msgspec.field(default_factory=dict)
+
+    def version_of(self, chunk_id: str) -> str | None:
+        """The chunker of a chunk; None if it is not known."""
+        chunk = self.chunks.get(chunk_id)
+        own = chunk.chunker_version if chunk else None
+        return self.chunker_version if own is None else own or None
+
+    def left(self) -> set[str]:
+        """The chunks that are of another chunker than the lock: a re-anchoring left them."""
+        return {name for name, chunk in self.chunks.items() if chunk.chunker_version is not None}
 
 
 def lock_path(golden: Path) -> Path:
@@ -75,7 +87,7 @@ def render_lock(lock: Lock) -> str:
 
 
 def _without_missing(chunk: dict[str, object]) -> dict[str, object]:
-    """Without the text and the hashes, where they are not known."""
+    """Without the text, the hashes and the version, where there are none."""
     return {key: value for key, value in chunk.items() if value is not None or key == "doc_id"}
 
 

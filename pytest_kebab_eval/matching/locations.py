@@ -128,6 +128,8 @@ class Locations:
         if self._lock and chunk_id in self._lock.chunks:
             locked = self._lock.chunks[chunk_id]
             yield Location(locked.doc_id, extents(locked.spans))
+            if self.is_left(chunk_id):
+                return
         chunks = [chunk for corpus in self._corpora if (chunk := corpus.chunk(chunk_id))]
         # After re-indexing, an id may be that of another chunk; a hit of run A then knows better.
         chunks.sort(key=self._is_of_another_version)
@@ -141,14 +143,11 @@ class Locations:
     def text_of(self, query: GoldenQuery, chunk_id: str) -> str | HashedText | None:
         """The chunk's text, or hashes of it, from the first source that knows."""
         locked = self._lock.chunks.get(chunk_id) if self._lock else None
+        said = query.expected_texts.get(chunk_id) or (locked and (locked.text or locked.shingles))
+        if said or self.is_left(chunk_id):
+            return said or None
         stored = self._stored.get(chunk_id)
-        return (
-            query.expected_texts.get(chunk_id)
-            or (locked and (locked.text or locked.shingles))
-            or self._indexed_text(chunk_id)
-            or (stored.text if stored else None)
-            or None
-        )
+        return self._indexed_text(chunk_id) or (stored.text if stored else None) or None
 
     def _indexed_text(self, chunk_id: str) -> str | None:
         """The text of the table `chunks`, unless the id is that of another chunk by now."""
@@ -162,12 +161,17 @@ class Locations:
         versions = (self._version, chunk.chunker_version)
         return None not in versions and versions[0] != versions[1]
 
+    def is_left(self, chunk_id: str) -> bool:
+        """Whether a re-anchoring left the chunk: in the index and in hits its id may be another's by now."""
+        locked = self._lock.chunks.get(chunk_id) if self._lock else None
+        return locked is not None and locked.chunker_version is not None
+
     def is_certain(self, query: GoldenQuery, chunk_id: str) -> bool:
         """Whether the chunk is located without asking stored hits."""
         if any(expected.chunk_id == chunk_id for expected in query.expected_spans):
             return True
         if self._lock and chunk_id in self._lock.chunks:
-            return bool(self._lock.chunks[chunk_id].spans)
+            return bool(self._lock.chunks[chunk_id].spans) or self.is_left(chunk_id)
         found = (corpus.chunk(chunk_id) for corpus in self._corpora)
         return any(chunk and chunk.extents and not self._is_of_another_version(chunk) for chunk in found)
 

@@ -107,7 +107,8 @@ class Matcher:
         location = self._locations.locate(query, chunk_id)
         doc_ids = [location.doc_id] if location.doc_id else query.expected_doc_ids or ()
         text = self._locations.text_of(query, chunk_id)
-        return ExpectedLocation(frozenset(doc_ids), location, chunk_id, text)
+        own_id = "" if self._locations.is_left(chunk_id) else chunk_id  # which may be another's by now
+        return ExpectedLocation(frozenset(doc_ids), location, own_id, text)
 
 
 def _matched_by(targets: Sequence[ExpectedLocation]) -> str | None:

@@ -33,7 +33,7 @@ class Parcel(Value, frozen=True, omit_defaults=True):
 
     rows: tuple[tuple[str, str], ...] = ()  # query id, result_json
     raised: tuple[tuple[str, str, str], ...] = ()  # query id, query, what its test raised
-    config: str = ""  # as JSON; empty if it is as before
+    config: str = ""  # as JSON; empty if it is as before and no run goes on
     refusal: str = ""  # why the configuration cannot be recorded
     query: tuple[str, str] | None = None  # id and text of the golden query that the test is of
 

@@ -169,22 +169,23 @@ class RecordingSession(RecordingTests):
 
     def _keep_own(self) -> None:
         """Keep what the tests of this process recorded; a configuration that is no JSON is an error later."""
+        rows = self.recorder.take()
         with suppress(InputError):
-            self._update_config(encode_json("config", self.recorder.config))
-        self._keep(self.recorder.take())
+            self._update_config(encode_json("config", self.recorder.config), has_results=bool(rows))
+        self._keep(rows)
 
     def _receive(self, parcel: Parcel) -> None:
         """Keep what a worker recorded."""
         self._raised.update({query_id: (query, text) for query_id, query, text in parcel.raised})
         self._refusal = self._refusal or parcel.refusal
         if parcel.config:
-            self._update_config(parcel.config.encode())
+            self._update_config(parcel.config.encode(), has_results=bool(parcel.rows))
         self._keep(parcel.rows)
 
-    def _update_config(self, config: bytes) -> None:
-        if self._run is not None and self._is_stored is None:
+    def _update_config(self, config: bytes, *, has_results: bool) -> None:
+        if self._run is not None and self._is_stored is None and not self._must_stop:
             try:
-                self._run.update_config(msgspec.json.decode(config))
+                self._run.update_config(msgspec.json.decode(config), has_results=has_results)
             except KebabEvalError as error:
                 self._refusal, self._must_stop = self._refusal or str(error), True
 

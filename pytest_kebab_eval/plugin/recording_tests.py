@@ -137,18 +137,23 @@ class RecordingWorker(RecordingTests):
     def _pack(self, query: GoldenQuery | None, *, is_last: bool = False) -> Parcel:
         raised = tuple((query_id, *what) for query_id, what in self._raised.items())
         self._raised = {}
-        config, refusal = self._config_to_send()
+        rows = self.recorder.take()
+        config, refusal = self._config_to_send(has_results=bool(rows))
         of_query = (query.id, query.query) if query else None
-        return Parcel(self.recorder.take(), raised, config, refusal if is_last else "", of_query)
+        return Parcel(rows, raised, config, refusal if is_last else "", of_query)
 
-    def _config_to_send(self) -> tuple[str, str]:
-        """The configuration if it is new, and why it cannot be recorded, which tests may still mend."""
+    def _config_to_send(self, *, has_results: bool) -> tuple[str, str]:
+        """The configuration if it is new, and why it cannot be recorded, which tests may still mend.
+
+        Where a run goes on, each result is held against the configuration of the ones before.
+        """
         try:
             config = encode_json("config", self.recorder.config).decode()
         except KebabEvalError as error:
             return "", str(error)
-        is_new, self._sent_config = config != self._sent_config, config
-        return config if is_new else "", ""
+        is_needed = config != self._sent_config or (has_results and bool(self._recorded_before))
+        self._sent_config = config
+        return config if is_needed else "", ""
 
 
 def is_recording(item: pytest.Item) -> bool:

@@ -134,3 +134,12 @@ def same_database(address: Address, other: Address) -> bool:
         return address.samefile(other)
     except OSError:  # one is not there, which is said when it is opened
         return False
+
+
+def missing_directory(path: Path) -> str:
+    """What is wrong with the directory in which a file is to be made, in words; empty if it is there."""
+    directory = path.parent
+    if directory.is_dir():
+        return ""
+    what = "is not a directory" if directory.exists() else "does not exist; make it first"
+    return f"the directory {shown_path(directory)} {what}"

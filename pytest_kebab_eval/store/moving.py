@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.address import Address, same_database, shown_address
+from pytest_kebab_eval.store.address import Address, missing_directory, same_database, shown_address
 from pytest_kebab_eval.store.backend import ALL_IDS, RunTables, StoredRun, backend_of
 from pytest_kebab_eval.store.database import open_database
 from pytest_kebab_eval.store.run_names import check_suite, in_order
@@ -36,6 +37,8 @@ def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copie
     """
     if same_database(source, target):
         raise InputError(f"{shown_address(source)} is both the source and the target; name two databases")
+    if missing := missing_directory(target) if isinstance(target, Path) else "":
+        raise InputError(f"cannot copy to {shown_address(target)}: {missing}")
     with ExitStack() as stack:
         tables = stack.enter_context(backend_of(source).read())
         count = sum(tables.result_count(run_id) for run_id in run_ids)

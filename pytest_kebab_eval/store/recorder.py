@@ -145,6 +145,7 @@ class RunRecorder(Recording):
         self.is_stored = False
         self._rows: RowFile | None = None
         self._updated_config = b"{}"
+        self._config_before: dict[str, Any] | None = None  # of the process that began it; None: this one did
         self._progress: Progress | None = None
 
     def __enter__(self) -> Self:
@@ -217,24 +218,32 @@ class RunRecorder(Recording):
         """Where the results are that are kept, in words; empty if none are."""
         return self._rows.kept if isinstance(self._rows, Journal) else ""
 
-    def update_config(self, config: Mapping[str, Any]) -> None:
+    def update_config(self, config: Mapping[str, Any], *, has_results: bool = False) -> None:
         """Take over a configuration that is found out while recording.
 
-        An `InputError` if it says otherwise than the recording that is resumed.
+        An `InputError` if it says otherwise than the recording that is resumed. Where results were recorded
+        with it, it must have the same keys, too; before that, some may still be to come.
         """
         encoded = encode_json("config", config)
+        if has_results and self._config_before is not None:
+            self._check_goes_on(self._config_before, self._as_stored(config))
         if encoded == self._updated_config:
             return
         self.config = {**self.config, **config}
         rows = self._opened()
         if isinstance(rows, Journal):
             stored = self._stored_config()
-            changed = config_change(rows.config, {key: stored.get(key) for key in rows.config})
-            if changed:
-                where = f"{changed}; {rows.whereabouts}; {ANEW}"
-                raise InputError(f"run '{printable(self.run_id)}' cannot go on: {where}")
-            rows.add_config({**rows.config, **stored})
+            self._check_goes_on(rows.config, {key: stored.get(key) for key in rows.config})
+            if self._config_before is None:  # else the journal has it, or it is not that of the results there
+                rows.add_config({**rows.config, **stored})
         self._updated_config = encoded
+
+    def _check_goes_on(self, before: dict[str, Any], now: dict[str, Any]) -> None:
+        """Refuse to add results of another configuration to those of the process before."""
+        changed, rows = config_change(before, now), self._opened()
+        if changed and isinstance(rows, Journal):
+            where = f"{changed}; {rows.whereabouts}; {ANEW}"
+            raise InputError(f"run '{printable(self.run_id)}' cannot go on: {where}")
 
     def mark_for_repeat(self, query_id: str) -> None:
         """Have the query recorded again, should the run be resumed; stored now, it has its result."""
@@ -255,6 +264,7 @@ class RunRecorder(Recording):
             except InputError:
                 journal.close()
                 raise
+            self._config_before = {**journal.head.config, **journal.config}
             self.config = {**journal.config, **self.config}
         return journal
 
@@ -311,8 +321,11 @@ class RunRecorder(Recording):
         )
 
     def _stored_config(self) -> dict[str, Any]:
-        """The configuration as JSON holds it, without its secrets."""
-        config: dict[str, Any] = msgspec.json.decode(encode_json("config", self.config))
+        return self._as_stored(self.config)
+
+    def _as_stored(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """A configuration as JSON holds it, without its secrets."""
+        config: dict[str, Any] = msgspec.json.decode(encode_json("config", given))
         return config if self._mask is None else mask_config(config, self._mask, ["chunker_version"]).config
 
     def _opened(self) -> RowFile:

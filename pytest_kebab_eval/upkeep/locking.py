@@ -42,12 +42,14 @@ def make_lock(
     Without texts, the lock has hashes of them.
     """
     wanted = sorted({chunk_id for query in golden.queries for chunk_id in gains_of(query)})
-    in_hits = _placed_in_hits(set(wanted), database, run) if run else {}
+    in_hits = placed_in_hits(set(wanted), database, run) if run else {}
+    left = golden.lock.left() if golden.lock else set()
     found: dict[str, Placed] = {}
     for chunk_id in wanted:
         in_lock = placed_in_lock(chunk_id, golden.lock or Lock())
-        placed = _placed_in_index(chunk_id, database.corpus), in_hits.get(chunk_id), in_lock
-        known = [place for place in placed if place]
+        placed = placed_in_index(chunk_id, database.corpus), in_hits.get(chunk_id), in_lock
+        # The id of a chunk that a re-anchoring left may be that of another one by now.
+        known = [place for place in placed if place] if chunk_id not in left else [in_lock] if in_lock else []
         if known:
             found[chunk_id] = with_text(known, texts=texts)
     return locking_of(wanted, found)
@@ -77,7 +79,8 @@ def with_text(known: list[Placed], *, texts: bool) -> Placed:
     return first._replace(chunk=chunk)
 
 
-def _placed_in_index(chunk_id: str, corpus: Corpus) -> Placed | None:
+def placed_in_index(chunk_id: str, corpus: Corpus) -> Placed | None:
+    """A chunk as the index has it."""
     chunk = corpus.chunk(chunk_id)
     if chunk is None:
         return None
@@ -88,10 +91,13 @@ def _placed_in_index(chunk_id: str, corpus: Corpus) -> Placed | None:
 def placed_in_lock(chunk_id: str, lock: Lock) -> Placed | None:
     """A chunk as the lock file has it."""
     chunk = lock.chunks.get(chunk_id)
-    return Placed(chunk, lock.chunker_version, "the old lock file") if chunk else None
+    if chunk is None:
+        return None
+    said = msgspec.structs.replace(chunk, chunker_version=None)
+    return Placed(said, lock.version_of(chunk_id), "the old lock file")
 
 
-def _placed_in_hits(wanted: set[str], database: Database, run: Run) -> dict[str, Placed]:
+def placed_in_hits(wanted: set[str], database: Database, run: Run) -> dict[str, Placed]:
     """The chunks whose place or text a hit of the run has."""
     found: dict[str, Placed] = {}
     version = database.with_config(run).chunker_version

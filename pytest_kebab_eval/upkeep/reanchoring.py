@@ -12,12 +12,23 @@ from pytest_kebab_eval.golden.editing import Refused, rename_chunks
 from pytest_kebab_eval.golden.lock import LockedChunk
 from pytest_kebab_eval.matching.locations import Locations, Passages, find_locations
 from pytest_kebab_eval.matching.modes import golden_versions
+from pytest_kebab_eval.matching.shingles import letters_of
 from pytest_kebab_eval.matching.strategies import Ranking
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Value
+from pytest_kebab_eval.spans import extents
 from pytest_kebab_eval.store import Database, in_order
 from pytest_kebab_eval.text import brief, printable, shown_path
-from pytest_kebab_eval.upkeep.locking import Locking, Placed, as_locked, locking_of, placed_in_lock, with_text
+from pytest_kebab_eval.upkeep.locking import (
+    Locking,
+    Placed,
+    as_locked,
+    locking_of,
+    placed_in_hits,
+    placed_in_index,
+    placed_in_lock,
+    with_text,
+)
 
 
 class NewChunks(Value, frozen=True):
@@ -58,24 +69,13 @@ def reanchor(
     """Decide for every query, and make the golden file's new text of its old one; nothing is written."""
     chunks = _Chunks(golden, *stored)
     anchors = _Anchors(golden, chunks, least_overlap)
-    decided: dict[int, NewChunks | Undecided | None] = {
-        number: anchors.decide(query) for number, query in enumerate(golden.queries)
-    }
-    changes = {
-        number: found.ids for number, found in decided.items() if isinstance(found, NewChunks) and found.ids
-    }
-    try:
-        edited = rename_chunks(text, golden.path.suffix.lower(), changes)
-    except Refused as error:
-        raise GoldenError(f"{shown_path(golden.path)} {error}") from None
-    for number, reason in edited.refused.items():
-        query = golden.queries[number]
-        decided[number] = Undecided(query.id, query.line, reason)
-    outcomes = [found for found in decided.values() if found is not None]
+    decisions = _Decisions(golden, anchors)
+    edited = decisions.edit(text)
+    outcomes = [found for found in decisions.found if found is not None]
     changed = tuple(found for found in outcomes if isinstance(found, NewChunks) and found.ids)
     undecided = tuple(found for found in outcomes if isinstance(found, Undecided))
-    locking = _locking(golden, chunks, changed, texts=texts)
-    return Reanchoring(edited.text, locking, changed, undecided, chunks.in_index)
+    locking = _locking(decisions, chunks, texts=texts)
+    return Reanchoring(edited, locking, changed, undecided, chunks.in_index)
 
 
 # -- the newer chunker's chunks --------------------------------------------------------------------
@@ -148,13 +148,15 @@ class _Anchors:
         self._chunks = chunks
         self._lock = golden.lock
         versions = golden_versions(golden, [chunks.database])
+        self.old_versions = versions - {chunks.run.chunker_version}
         self._is_of_run = not versions or versions == {chunks.run.chunker_version}
         probes = msgspec.structs.replace(golden, queries=tuple(map(_probe, golden.queries)))
-        self._matcher = Matcher(MatchMode.FALLBACK, _locations(probes, chunks, versions), least_overlap)
+        self._locations, self.old_run = _locations(probes, chunks, versions)
+        self._matcher = Matcher(MatchMode.FALLBACK, self._locations, least_overlap)
 
     def decide(self, query: GoldenQuery) -> NewChunks | Undecided | None:
         """The new chunks of a query; None if it names no chunks."""
-        wanted = [name for name in _probe(query).expected_chunk_ids if not self._is_current(name)]
+        wanted = self._old_names(query)
         found = {name: self._find(query, name) for name in wanted}
         for name, (sure, only_document) in found.items():
             if not sure:
@@ -163,13 +165,47 @@ class _Anchors:
         ids = {name: tuple(hit.chunk_id or "" for hit, _ in sure) for name, (sure, _) in found.items()}
         by_text = any(ranking.by_text for sure, _ in found.values() for _, ranking in sure)
         changed = {name: new for name, new in ids.items() if new != (name,)}
+        untrue = next((said for name in changed if (said := self._untrue(query, name, changed[name]))), None)
+        if untrue:
+            return Undecided(query.id, query.line, untrue)
         return NewChunks(query.id, query.line, changed, by_text) if wanted else None
+
+    def left_names(self, query: GoldenQuery) -> set[str]:
+        """The chunks of the older chunker that a query has, if it is left as it is.
+
+        Without those that are the same chunk by the newer one.
+        """
+        found = {name: self._find(query, name)[0] for name in self._old_names(query)}
+        return {name for name, sure in found.items() if [hit.chunk_id for hit, _ in sure] != [name]}
+
+    def _old_names(self, query: GoldenQuery) -> list[str]:
+        return [name for name in _probe(query).expected_chunk_ids if not self._is_current(name)]
 
     def _is_current(self, name: str) -> bool:
         """Whether an id is one of the newer chunker already, as far as can be told."""
         if name not in self._chunks.all:
             return False
-        return self._is_of_run or (self._lock is not None and name not in self._lock.chunks)
+        chunk = self._lock.chunks.get(name) if self._lock else None
+        if self._lock and chunk and (self._lock.chunker_version, chunk.chunker_version) != (None, None):
+            return self._lock.version_of(name) == self._chunks.run.chunker_version
+        return self._is_of_run or (self._lock is not None and chunk is None)
+
+    def _untrue(self, query: GoldenQuery, name: str, new: Sequence[str]) -> str:
+        """What the golden file says of a chunk and would not be true of the new one; empty if all would."""
+        spans = [expected for expected in query.expected_spans if expected.chunk_id == name]
+        hit = self._chunks.all[new[0]] if len(new) == 1 else None
+        if hit is not None and self._has_same_letters(query, name, hit):
+            return ""
+        if name in query.expected_texts:
+            return f"has expected_texts of '{brief(name, 60)}', which only a person can rewrite"
+        places = extents(expected.span for expected in spans)
+        if spans and (hit is None or self._chunks.passages.extents(hit) != places):
+            return f"has expected_spans of '{brief(name, 60)}', which only a person can rewrite"
+        return ""
+
+    def _has_same_letters(self, query: GoldenQuery, name: str, hit: Hit) -> bool:
+        old, new = self._locations.text_of(query, name), self._chunks.passages.text(hit)
+        return isinstance(old, str) and bool(letters_of(old)) and letters_of(old) == letters_of(new or "")
 
     def _find(self, query: GoldenQuery, name: str) -> tuple[list[_Judged], list[_Judged]]:
         """The chunks that are correct for an expected one, and those that are so by their document alone."""
@@ -197,16 +233,16 @@ def _probe(query: GoldenQuery) -> GoldenQuery:
     )
 
 
-def _locations(golden: GoldenSet, chunks: _Chunks, versions: set[str | None]) -> Locations:
-    """Where the old chunks are: hits of the newest run of their chunker are asked, too."""
+def _locations(golden: GoldenSet, chunks: _Chunks, versions: set[str | None]) -> tuple[Locations, Run | None]:
+    """Where the old chunks are, and the newest run of their chunker, whose hits are asked, too."""
     database = chunks.database
     for run in in_order(database.runs()):
         known = database.with_config(run)
         is_old = known.chunker_version in versions if versions else run.run_id != chunks.run.run_id
         if is_old and known.chunker_version != chunks.run.chunker_version:
-            return find_locations(golden, [(database, known)])
+            return find_locations(golden, [(database, known)]), known
     version = next(iter(versions)) if len(versions) == 1 else None
-    return Locations(golden.lock, [database.corpus], version=version)
+    return Locations(golden.lock, [database.corpus], version=version), None
 
 
 def _why_not(name: str, run: Run, *, only_document: bool) -> str:
@@ -216,34 +252,113 @@ def _why_not(name: str, run: Run, *, only_document: bool) -> str:
     return f"{chunk}, which no chunk of {where} has half of"
 
 
+# -- all queries together ----------------------------------------------------------------------------
+
+
+class _Decisions:
+    """What becomes of each query, such that no id stands for chunks of two chunkers."""
+
+    def __init__(self, golden: GoldenSet, anchors: _Anchors) -> None:
+        self.golden = golden
+        self.anchors = anchors
+        self.found = [anchors.decide(query) for query in golden.queries]
+        self._left = {
+            number: anchors.left_names(golden.queries[number])
+            for number, found in enumerate(self.found)
+            if isinstance(found, Undecided)
+        }
+
+    def edit(self, text: str) -> str:
+        """The golden file with the new ids; a query that cannot be edited is left."""
+        while True:
+            self._part_ways()
+            changes = {n: found.ids for n, found in enumerate(self.found) if isinstance(found, NewChunks)}
+            try:
+                edited = rename_chunks(
+                    text, self.golden.path.suffix.lower(), {n: ids for n, ids in changes.items() if ids}
+                )
+            except Refused as error:
+                raise GoldenError(f"{shown_path(self.golden.path)} {error}") from None
+            if not edited.refused:
+                return edited.text
+            for number, reason in edited.refused.items():
+                self._leave(number, reason)
+
+    @property
+    def left(self) -> set[str]:
+        """The chunks of the older chunker that queries still have."""
+        return set[str]().union(*self._left.values())
+
+    def names(self, number: int) -> list[str]:
+        """The chunks that a query will have."""
+        found = self.found[number]
+        new = found.ids if isinstance(found, NewChunks) else {}
+        old = _probe(self.golden.queries[number]).expected_chunk_ids
+        return [name for chunk_id in old for name in new.get(chunk_id, (chunk_id,))]
+
+    def _part_ways(self) -> None:
+        """Leave the queries that would get an id that one which is left has for another chunk."""
+        while clashes := [*self._clashes(self.left)]:
+            for number, name in clashes:
+                said = (
+                    f"would have the chunk '{brief(name, 60)}', an id by which a query that is left as it is"
+                )
+                self._leave(number, f"{said} means a chunk of the older chunker")
+
+    def _clashes(self, left: set[str]) -> Iterator[tuple[int, str]]:
+        for number, found in enumerate(self.found) if left else ():
+            clash = left.intersection(self.names(number)) if isinstance(found, NewChunks) else ()
+            if clash:
+                yield number, min(clash)
+
+    def _leave(self, number: int, reason: str) -> None:
+        query = self.golden.queries[number]
+        self.found[number] = Undecided(query.id, query.line, reason)
+        self._left[number] = self.anchors.left_names(query)
+
+
 # -- the lock --------------------------------------------------------------------------------------
 
 
-def _locking(golden: GoldenSet, chunks: _Chunks, changed: Sequence[NewChunks], *, texts: bool) -> Locking:
+def _locking(decisions: _Decisions, chunks: _Chunks, *, texts: bool) -> Locking:
     """A lock of the new chunks; of queries that are left as they are, it keeps what the old one has."""
-    new = {query.query_id: query.ids for query in changed}
-    wanted = dict.fromkeys(
-        name
-        for query in golden.queries
-        for old in _probe(query).expected_chunk_ids
-        for name in new.get(query.id, {}).get(old, (old,))
-    )
-    found = dict(_placed(wanted, golden.lock or Lock(), chunks, texts=texts))
-    locking = locking_of(sorted(wanted), found)
+    wanted = sorted({name for number in range(len(decisions.found)) for name in decisions.names(number)})
+    placed = _Placing(decisions, chunks)
+    found = {name: with_text([place], texts=texts) for name in wanted if (place := placed.find(name))}
+    locking = locking_of(wanted, found)
     return msgspec.structs.replace(
         locking, lock=msgspec.structs.replace(locking.lock, chunker_version=chunks.run.chunker_version)
     )
 
 
-def _placed(
-    wanted: Iterable[str], old: Lock, chunks: _Chunks, *, texts: bool
-) -> Iterator[tuple[str, Placed]]:
-    version = chunks.run.chunker_version
-    for name in sorted(wanted):
-        hit = chunks.all.get(name)
-        placed = Placed(_locked(hit, chunks), version, "new") if hit else placed_in_lock(name, old)
-        if placed:
-            yield name, with_text([placed], texts=texts)
+class _Placing:
+    """Where the chunks are that queries will have: by the newer chunker, or, if they are left, the older."""
+
+    def __init__(self, decisions: _Decisions, chunks: _Chunks) -> None:
+        self._chunks = chunks
+        self._left = decisions.left
+        self._lock = decisions.golden.lock or Lock()
+        old_run, versions = decisions.anchors.old_run, decisions.anchors.old_versions
+        self._in_hits = placed_in_hits(self._left, chunks.database, old_run) if old_run else {}
+        self._old_version = next(iter(versions)) if len(versions) == 1 else None
+        if not versions and old_run:
+            self._old_version = old_run.chunker_version
+
+    def find(self, name: str) -> Placed | None:
+        """What is known of a chunk."""
+        hit = self._chunks.all.get(name) if name not in self._left else None
+        if hit is not None:
+            return Placed(_locked(hit, self._chunks), self._chunks.run.chunker_version, "new")
+        old = placed_in_lock(name, self._lock) or self._indexed(name) or self._in_hits.get(name)
+        old = old or Placed(LockedChunk(), self._old_version, "nowhere")
+        if old.version == self._chunks.run.chunker_version:
+            return old
+        chunk = msgspec.structs.replace(old.chunk, chunker_version=old.version or "")
+        return old._replace(chunk=chunk)
+
+    def _indexed(self, name: str) -> Placed | None:
+        placed = placed_in_index(name, self._chunks.database.corpus)
+        return placed if placed and placed.version == self._old_version else None
 
 
 def _locked(hit: Hit, chunks: _Chunks) -> LockedChunk:

@@ -14,7 +14,7 @@ import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import is_stream, replacing
-from pytest_kebab_eval.store.address import Address, is_export, shown_address
+from pytest_kebab_eval.store.address import Address, is_export, missing_directory, shown_address
 from pytest_kebab_eval.store.backend import StoredRun, backend_of
 from pytest_kebab_eval.store.exports import parquet
 from pytest_kebab_eval.store.exports.files import part_path, parts_of
@@ -43,6 +43,8 @@ def export_run(db: Address, run_id: str, path: Path, parts: int = 1) -> list[Pat
         raise InputError(f"{shown_path(path)} must end in .jsonl, .jsonl.gz or .parquet")
     if _is_parquet(path):
         parquet.pyarrow()  # or an error, before anything is read
+    if missing := missing_directory(path):
+        raise InputError(f"cannot write {shown_path(path)}: {missing}")
     files = [part_path(path, number, parts) for number in range(1, parts + 1)]
     _check_free(path, files)
     with backend_of(db).read() as tables:

@@ -13,6 +13,7 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import creating, remove_leftovers
 from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
 from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.store.address import missing_directory
 from pytest_kebab_eval.store.backend import StoredRun
 from pytest_kebab_eval.store.new_chunks import ChunkRow
 from pytest_kebab_eval.store.results import encode_json
@@ -48,9 +49,8 @@ def _check_writable(db: Path) -> None:
     import tempfile
 
     name, directory = shown_path(db), db.parent
-    if not directory.is_dir():
-        what = "is not a directory" if directory.exists() else "does not exist; make it first"
-        raise DatabaseError(f"cannot record into {name}: the directory {shown_path(directory)} {what}")
+    if missing := missing_directory(db):
+        raise DatabaseError(f"cannot record into {name}: {missing}")
     if db.exists() and not os.access(db, os.W_OK):
         raise DatabaseError(f"cannot record into {name}: the file is read-only")
     try:

@@ -38,6 +38,14 @@ def test_a_tagged_baseline_is_compared_with(db: Path) -> None:
     assert call("tag").stderr == "there are no tags yet; kebab-eval tag RUN NAME sets one\n"
 
 
+def test_a_tag_that_is_set_or_removed_is_data_for_a_script(db: Path) -> None:
+    done = call("tag", "latest~2", "baseline", "--json")
+    assert (done.exit_code, json.loads(done.stdout), done.stderr) == (0, {"baseline": "r1"}, "")
+    gone = call("tag", "--delete", "baseline", "--json")
+    assert (gone.exit_code, json.loads(gone.stdout), gone.stderr) == (0, {"baseline": None}, "")
+    assert json.loads(call("tag", "--json").stdout) == {}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -51,6 +59,10 @@ def test_a_tagged_baseline_is_compared_with(db: Path) -> None:
         (("copy", "nope", "--to", "b.sqlite"), "there is no run 'nope'"),
         (("copy", "r1", "--to", "kebab.sqlite"), "is both the source and the target"),
         (("copy", "r1", "--to", ""), "--to is empty"),
+        (
+            ("copy", "r1", "--to", "no/b.sqlite"),
+            "cannot copy to no/b.sqlite: the directory no does not exist; make it first",
+        ),
         (
             ("copy", "r1", "--from", "absent.sqlite", "--to", "b.sqlite"),
             "there is no database absent.sqlite; name yours with --from FILE",

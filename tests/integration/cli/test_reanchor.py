@@ -247,3 +247,134 @@ def test_a_query_with_an_alias_is_left_with_a_sentence(project: Project) -> None
         "fixtures/golden_queries.yaml:1: query 'q1' is left as it is: it has an anchor, an alias or a tag"
         " where its chunk ids are; spell them out"
     )
+
+
+# -- what the golden file says of a chunk ------------------------------------------------------------
+
+WHOLE = f"{KEYS} {BACKUPS}"
+WITH_TEXT = f"""\
+- id: q1
+  query: How are keys rotated?
+  expected_chunk_ids: [c1]
+  expected_texts: {{c1: "{WHOLE}"}}
+"""
+WITH_SPAN = """\
+- id: q1
+  query: How are keys rotated?
+  expected_chunk_ids: [c1]
+  expected_spans: [{doc_id: d1, chunk_id: c1, kind: line, start: 1, end: 10}]
+"""
+
+
+def test_a_text_that_is_not_that_of_the_new_chunk_is_left_to_a_person(project: Project) -> None:
+    finer = {"q1": result(at("n1", 1, 5, text=KEYS), at("n2", 6, 10, 2, text=BACKUPS))}
+    set_up(project, finer, {"q1": result(at("c1", 1, 10, text=WHOLE))}, WITH_TEXT)
+    called = call("reanchor", "--to", "new")
+    assert (called.code, golden_text(project), lock_file(project).exists()) == (1, WITH_TEXT, False)
+    reason = "it has expected_texts of 'c1', which only a person can rewrite"
+    assert called.lines == [f"fixtures/golden_queries.yaml:1: query 'q1' is left as it is: {reason}"]
+
+
+def test_a_part_of_the_text_is_not_the_text(project: Project) -> None:
+    set_up(project, {"q1": result(at("n1", 1, 10, text=KEYS))}, {"q1": result(at("c1", 1, 10))}, WITH_TEXT)
+    assert call("reanchor", "--to", "new").code == 1
+    assert golden_text(project) == WITH_TEXT
+
+
+def test_a_text_goes_with_its_chunk_if_the_new_one_has_the_same_letters(project: Project) -> None:
+    new = {"q1": result(at("n1", 1, 10, text=f"**{KEYS}**\n\n{BACKUPS}"))}
+    set_up(project, new, {"q1": result(at("c1", 1, 10))}, WITH_TEXT)
+    called = call("reanchor", "--to", "new")
+    assert called.code == 0, called.stdout
+    assert golden_text(project) == WITH_TEXT.replace("c1", "n1")
+
+
+@pytest.mark.parametrize(("end", "after"), [(10, WITH_SPAN.replace("c1", "n1")), (12, WITH_SPAN)])
+def test_a_span_goes_with_its_chunk_if_it_is_that_of_the_new_one(
+    project: Project, end: int, after: str
+) -> None:
+    set_up(project, {"q1": result(at("n1", 1, end))}, {"q1": result(at("c1", 1, 10))}, WITH_SPAN)
+    called = call("reanchor", "--to", "new")
+    assert (called.code, golden_text(project)) == (int(end != 10), after)
+    assert end == 10 or "it has expected_spans of 'c1', which only a person can rewrite" in called.stdout
+
+
+# -- ids of two chunkers -----------------------------------------------------------------------------
+
+
+def test_a_chunk_that_is_left_has_its_own_version_in_the_lock_file(project: Project) -> None:
+    set_up(project, {"q1": result(at("n1", 1, 10))})
+    assert call("lock", "--run", "old").code == 0
+    call("reanchor", "--to", "new")
+    lock = json.loads(lock_file(project).read_bytes())
+    assert lock["chunker_version"] == "v2"
+    versions = {name: chunk.get("chunker_version") for name, chunk in lock["chunks"].items()}
+    assert versions == {"c1": "v1", "c2": "v1", "n1": None}
+    again = call("reanchor", "--to", "new")
+    assert (again.code, len(again.lines)) == (1, 1), "q1 is done, q2 still cannot be decided"
+    assert json.loads(lock_file(project).read_bytes()) == lock
+
+
+@pytest.mark.parametrize("known", ["lock", "chunks", "hits"])
+def test_an_old_id_is_not_taken_for_a_chunk_of_the_new_chunker_that_has_it(
+    project: Project, known: str
+) -> None:
+    old = {"q1": result(at("c1", 1, 10)), "q2": result(at("c2", 11, 20))}
+    new = {"q1": result(at("n1", 1, 10)), "q2": result(at("c2", 41, 50))}  # another chunk, by the same id
+    golden = (
+        "- {id: q1, query: a, expected_chunk_ids: [c1]}\n- {id: q2, query: b, expected_chunk_ids: [c2]}\n"
+    )
+    corpus = {"c1": ("d1", [line(start=1, end=10)])}
+    if known == "chunks":
+        corpus["c2"] = ("d1", [line(start=11, end=20)])
+    set_up(project, new, old, golden, corpus=corpus, corpus_version="v1")
+    if known == "lock":
+        assert call("lock", "--run", "old").code == 0
+    assert call("reanchor", "--to", "new").code == 1
+    assert golden_text(project) == golden.replace("c1", "n1")
+    made = compare_runs("new", "new", db=project.database, golden=project.golden)
+    assert made.deltas is not None
+    assert made.deltas.chunker_version_match == "fallback_doc_span"
+    assert [query.b_hit_rank for query in made.per_query] == [1, None]
+    locking = call("lock", "--run", "new", "--force")
+    assert (locking.code, "of several chunkers" in locking.stderr) == (2, True)
+
+
+def test_a_chunk_that_is_left_and_whose_place_nobody_knows_is_not_told_by_its_id(project: Project) -> None:
+    golden = "- {id: q1, query: a, expected_chunk_ids: [c1]}\n"
+    set_up(project, {"q1": result(at("c1", 41, 50))}, {"q1": result("c7")}, golden)
+    for version, rank in ((None, 1), ("v1", None), ("", None)):
+        chunk: Json = {"doc_id": None, "spans": [], "chunker_version": version}
+        lock = {"chunker_version": "v2", "chunks": {"c1": chunk}}
+        lock_file(project).write_text(json.dumps(lock), encoding="utf-8")
+        made = compare_runs("new", "new", db=project.database, golden=project.golden)
+        assert [query.b_hit_rank for query in made.per_query] == [rank], version
+
+
+def test_an_id_that_is_left_is_given_to_no_other_query(project: Project) -> None:
+    old = {"q1": result(at("c1", 1, 10)), "q2": result(at("c2", 11, 20))}
+    new = {"q1": result(at("c2", 1, 10)), "q2": result(at("c9", 41, 50))}  # c1 is c2 now, and c2 is gone
+    golden = (
+        "- {id: q1, query: a, expected_chunk_ids: [c1]}\n- {id: q2, query: b, expected_chunk_ids: [c2]}\n"
+    )
+    set_up(project, new, old, golden)
+    assert call("lock", "--run", "old").code == 0
+    called = call("reanchor", "--to", "new")
+    assert (called.code, golden_text(project)) == (1, golden)
+    assert called.lines[0].endswith(
+        "query 'q1' is left as it is: it would have the chunk 'c2', an id by which a query that is left as it"
+        " is means a chunk of the older chunker"
+    )
+
+
+def test_once_a_person_has_rewritten_what_was_left_all_is_of_one_chunker(project: Project) -> None:
+    set_up(project, {"q1": result(at("n1", 1, 10), at("n5", 41, 50, 2))})
+    assert call("lock", "--run", "old").code == 0
+    assert call("reanchor", "--to", "new").code == 1
+    text = golden_text(project).replace("    c2: 3", "    n5: 3").replace("    c1: 1", "    n1: 1")
+    project.golden.write_text(text, encoding="utf-8")
+    made = compare_runs("new", "new", db=project.database, golden=project.golden)
+    assert made.deltas is not None
+    assert made.deltas.chunker_version_match == "exact"
+    assert call("reanchor", "--to", "new").code == 0
+    assert sorted(json.loads(lock_file(project).read_bytes())["chunks"]) == ["n1", "n5"]

@@ -23,7 +23,8 @@ RECORDS = """
         stop = Path("stop").read_text().split() if Path("stop").exists() else []
         with Path(f"asked-{kebab_query.id}").open("a") as file:
             file.write("x")
-        kebab_recorder.config["chunker_version"] = os.environ.get("CHUNKER", "v1")
+        if os.environ.get("CHUNKER") != "none":
+            kebab_recorder.config["chunker_version"] = os.environ.get("CHUNKER", "v1")
         if kebab_query.id in stop and "kill" in stop:
             os.kill(os.getpid(), signal.SIGKILL)
         if kebab_query.id in stop and "exit" in stop:
@@ -117,22 +118,84 @@ def test_a_session_that_found_all_recorded_stores_the_run(six: pytest.Pytester) 
 
 
 @XDIST
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ("v1", "v2", "was 'v1' and is 'v2'"),
+        ("none", "v2", "was absent and is 'v2'"),
+        ("v1", "none", "was 'v1' and is absent"),
+    ],
+)
 def test_another_configuration_stops_the_session_and_spoils_nothing(
-    six: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+    six: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: tuple[str, ...],
+    before: str,
+    after: str,
+    change: str,
 ) -> None:
+    monkeypatch.setenv("CHUNKER", before)
     run(six, stop="q3 kill")
-    monkeypatch.setenv("CHUNKER", "v2")
+    monkeypatch.setenv("CHUNKER", after)
     outcome = run(six, "--kebab-resume", *workers)
     assert outcome.ret == 1
     said = "kebab-eval: ERROR: run new was not recorded: run 'new' cannot go on: 'chunker_version' of its"
-    said += f" configuration was 'v1' and is 'v2'; the 2 results so far are in {UNFINISHED};"
+    said += f" configuration {change}; the 2 results so far are in {UNFINISHED};"
     said += " record it as it was begun, or delete the file to start anew"
     outcome.stdout.fnmatch_lines([said])
     assert outcome.stdout.str().count("so far are in") == 1
     assert "--kebab-resume" not in outcome.stdout.str()  # which is what was tried
-    monkeypatch.setenv("CHUNKER", "v1")
+    monkeypatch.setenv("CHUNKER", before)
     assert run(six, "--kebab-resume").ret == 0
     assert found(six) == ALL
+    config = "{}" if before == "none" else '{"chunker_version":"v1"}'
+    assert rows(six, "SELECT config_snapshot_json FROM eval_runs") == [(config,)]
+
+
+def test_a_configuration_that_a_fixture_sets_is_refused_with_the_first_result_and_spoils_nothing(
+    six: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKER", "none")
+    run(six, stop="q3 kill")
+    fixture = """
+        import pytest
+
+        @pytest.fixture(scope="session", autouse=True)
+        def chunker(kebab_recorder):
+            kebab_recorder.config["chunker_version"] = "v2"
+    """
+    path = six.makeconftest(fixture)
+    for _ in range(2):
+        outcome = run(six, "--kebab-resume")
+        assert outcome.ret == 1
+        outcome.stdout.fnmatch_lines(
+            ["*'chunker_version' of its configuration was absent and is 'v2'; the 2*"]
+        )
+    path.unlink()
+    assert run(six, "--kebab-resume").ret == 0
+    assert rows(six, "SELECT config_snapshot_json FROM eval_runs") == [("{}",)]
+
+
+@XDIST
+def test_a_configuration_that_fixtures_set_part_by_part_is_whole_when_a_result_is_recorded(
+    six: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    six.makeconftest("""
+        import pytest
+
+        @pytest.fixture(scope="module", autouse=True)
+        def chunker(kebab_recorder):
+            kebab_recorder.config["chunker_version"] = "v1"
+
+        @pytest.fixture(autouse=True)
+        def model(kebab_recorder):
+            kebab_recorder.config["model"] = "m"
+    """)
+    run(six, stop="q3 kill")
+    assert run(six, "--kebab-resume", *workers).ret == 0
+    assert found(six) == ALL
+    stored = rows(six, "SELECT config_snapshot_json FROM eval_runs")
+    assert json.loads(stored[0][0]) == {"chunker_version": "v1", "model": "m"}
 
 
 @pytest.mark.parametrize(
