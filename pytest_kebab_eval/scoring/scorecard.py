@@ -26,6 +26,7 @@ JudgeIdentity = tuple[str | None, str | None, float | str | None]
 _NO_SLICES: tuple[str, ...] = ()
 _NONE_MEASURED = Values(())
 _YES_NO = frozenset({0.0, 1.0})
+_FEW_ROWS = 20_000  # of a group whose values are kept in order; those of a larger one are found anew
 
 
 class QueryScore(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -184,7 +185,9 @@ class _Group:
             if isnan(sum(found)):
                 found = [value for value in found if not isnan(value)]
             found.sort()
-            known = self._sorted[id(column)] = array("d", found)  # a third of a list's memory
+            known = array("d", found)  # a third of a list's memory
+            if len(found) <= _FEW_ROWS:
+                self._sorted[id(column)] = known
         return known
 
 
