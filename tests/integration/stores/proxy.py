@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 import socket
 import threading
 import time
@@ -29,7 +29,7 @@ class CuttingProxy(threading.Thread):
 
     def run(self) -> None:
         while not self._is_closed.is_set():
-            for ready in select.select([self._listener, *self._other], [], [], 0.02)[0]:
+            for ready in self._ready():
                 if ready is self._listener:
                     self._accept()
                 elif ready in self._other:
@@ -37,6 +37,13 @@ class CuttingProxy(threading.Thread):
         for end in list(self._other):
             self._hang_up(end)
         self._listener.close()
+
+    def _ready(self) -> list[socket.socket]:
+        """What can be read from; whatever the numbers of the files are, which `select.select` limits."""
+        with selectors.DefaultSelector() as selector:
+            for end in (self._listener, *self._other):
+                selector.register(end, selectors.EVENT_READ, end)
+            return [key.data for key, _ in selector.select(0.02)]
 
     def close(self) -> None:
         self._is_closed.set()

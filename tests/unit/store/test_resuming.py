@@ -16,6 +16,7 @@ import pytest
 from pytest_kebab_eval import InputError, RunRecorder, StoreError
 from pytest_kebab_eval.store import recorder
 from pytest_kebab_eval.store.journal import journal_path
+from pytest_kebab_eval.text import shown_path
 from tests.builders import dump, make_database, result, write_golden
 from tests.unit.store.recording import rows
 
@@ -72,8 +73,9 @@ def test_without_resume_an_unfinished_run_is_named_and_left_alone(db: Path) -> N
     before = journal_path(db, "r").read_bytes()
     with pytest.raises(InputError) as raised:
         record(db, "q1")
+    kept = shown_path(journal_path(db, "r"))
     assert str(raised.value) == (
-        f"{db}.r.unfinished has 2 results of run 'r', which is unfinished; resume=True (pytest:"
+        f"{kept} has 2 results of run 'r', which is unfinished; resume=True (pytest:"
         " --kebab-resume) goes on with them; delete the file to start anew"
     )
     assert journal_path(db, "r").read_bytes() == before
@@ -282,8 +284,9 @@ def test_the_error_says_where_the_results_are(db: Path) -> None:
         record(db, "q1", "q2", stop=True)
     if sys.version_info >= (3, 11):
         (note,) = raised.value.__notes__
+        kept = shown_path(journal_path(db, "r"))
         assert note == (
-            f"kebab-eval: run r is not stored; the 2 results so far are in {db}.r.unfinished, and"
+            f"kebab-eval: run r is not stored; the 2 results so far are in {kept}, and"
             " resume=True (pytest: --kebab-resume) goes on with them"
         )
 
