@@ -143,7 +143,7 @@ class RecordingWorker(RecordingTests):
         return Parcel(rows, raised, config, refusal if is_last else "", of_query)
 
     def _config_to_send(self, *, has_results: bool) -> tuple[str, str]:
-        """The configuration if it is new, and why it cannot be recorded, which tests may still mend.
+        """The configuration if it is new, and why it cannot be recorded, which tests may still fix.
 
         Where a run goes on, each result is held against the configuration of the ones before.
         """

@@ -1,4 +1,4 @@
-"""A server of one's own, which tests may stop, with two roles as docs/postgres.md has them."""
+"""A server for one test, which tests may stop, with two roles as docs/postgres.md has them."""
 
 from __future__ import annotations
 
