@@ -18,6 +18,8 @@ def no_collection() -> Iterator[None]:
     try:
         yield
     finally:
+        if freeze():
+            unfreeze()  # so that they count as old, and only a full collection visits them
         if was_enabled:
             gc.enable()
 
