@@ -215,8 +215,7 @@ class YamlReader:
             if text in self._plain:
                 return self._plain[text]
             tag = next((tag for tag, pattern in _RESOLVERS[text[:1]] if pattern.match(text)), None)
-            is_text = tag is None or tag == f"{_TAG}merge"
-            value = text if is_text else self._construct(event, tag)
+            value = text if tag in (None, f"{_TAG}merge") else self._construct(event, str(tag))
             self._plain[text] = value
             return value
         return self._construct(event, tag)
