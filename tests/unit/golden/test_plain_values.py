@@ -11,48 +11,10 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden.reading import entries_of
 
+TYPED = "yes Yes NO on Off true FALSE null Null ~ = y n 12 -7 0x1F 1_000 1:30 .5 1e3 .inf 2031-01-31"
+TEXTS = "tag-1 total nothing falsey trueish onwards offer noise +49 -dash 1.2.3"
 WORDS = st.one_of(
-    st.sampled_from(
-        [
-            "yes",
-            "Yes",
-            "NO",
-            "on",
-            "Off",
-            "true",
-            "FALSE",
-            "null",
-            "Null",
-            "~",
-            "=",
-            "y",
-            "n",
-            "12",
-            "-7",
-            "0x1F",
-            "1_000",
-            "1:30",
-            ".5",
-            "1e3",
-            ".inf",
-        ]
-    ),
-    st.sampled_from(
-        [
-            "2031-01-31",
-            "tag-1",
-            "total",
-            "nothing",
-            "falsey",
-            "trueish",
-            "onwards",
-            "offer",
-            "noise",
-            "+49",
-            "-dash",
-            "1.2.3",
-        ]
-    ),
+    st.sampled_from([*TYPED.split(), *TEXTS.split()]),
     st.text("aefnortuy0123456789.-+_", min_size=1, max_size=9),
 )
 
