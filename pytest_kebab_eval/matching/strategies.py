@@ -281,9 +281,9 @@ class ByText(_HitByHit):
         text = compared.text if target.text is not None else None
         if target.text is None or not text:
             return None
-        is_short = 0 < min(length_of(target.text), length_of(text)) < LEAST_ALONE
-        if alone and is_short and compared.hit.chunk_id != target.chunk_id:
-            return 0.0
+        if alone and compared.hit.chunk_id != target.chunk_id:
+            is_short = 0 < min(length_of(target.text), length_of(text)) < LEAST_ALONE
+            return 0.0 if is_short else shared_part(target.text, text)
         return shared_part(target.text, text)
 
 
@@ -292,9 +292,16 @@ class _Compared:
 
     def __init__(self, hit: Hit, passages: Passages) -> None:
         self.hit = hit
-        self.extents = passages.extents(hit)
         self._passages = passages
+        self._extents: tuple[Box, ...] | None = None
         self._text: str | None = None
+
+    @property
+    def extents(self) -> tuple[Box, ...]:
+        """Where it is."""
+        if self._extents is None:
+            self._extents = self._passages.extents(self.hit)
+        return self._extents
 
     @property
     def text(self) -> str:

@@ -61,6 +61,9 @@ class RepeatedHits:
     def _ranked_anew(self, query_id: str, result_json: bytes) -> Ranked | None:
         """Decode the hits, and remember them if there is room; None if they cannot be told from the rest."""
         self._patience -= 1
+        if self._patience == 0:
+            self.forget()
+            return None
         self._bytes -= len(self._known.pop(query_id, _NOTHING).head)
         beginning = _Beginning.of(query_id, result_json)
         if beginning is None:

@@ -22,7 +22,7 @@ from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Address
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden
-from tests.stores import Store
+from tests.stores import SqliteStore, Store
 
 ENTRIES: list[Json] = [
     {"id": "chunk", "query": "?", "expected_chunk_ids": ["c1", "c2"], "expected_doc_ids": ["d1"]},
@@ -167,7 +167,7 @@ def test_a_walk_says_what_one_says_that_scores_every_result(seed: int, count: in
     with tempfile.TemporaryDirectory() as directory:
         history = History(seed)
         path = Path(directory) / "kebab.sqlite"
-        make_database(path, configs=history.configs(count), **history.runs(count))
+        SqliteStore(path).make(configs=history.configs(count), **history.runs(count))
         golden_file = write_golden(Path(directory) / "golden.yaml", ENTRIES)
         check_history(path, golden_file, few=False)
         check_history(path, golden_file, few=True)
