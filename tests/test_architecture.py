@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -132,6 +133,14 @@ def test_a_library_is_used_only_where_it_belongs(library: str) -> None:
         if library in {station(name) for name in imports(path.read_text(encoding="utf-8"))}
     }
     assert users - ONLY_IN[library] == set()
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if station(dotted(path)) != "store"], ids=dotted)
+def test_only_the_store_knows_which_kind_of_database_it_is(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    kinds = ("store.sqlite", "store.postgres", "store.address.PostgresAddress")
+    assert not [name for name in imports(source) if name.removeprefix(f"{PACKAGE}.").startswith(kinds)]
+    assert not re.search(r"isinstance\([^()]*, Path\)|\.conninfo\b", source), "ask the store instead"
 
 
 def test_the_check_sees_imports_put_off_but_not_those_for_types_alone() -> None:

@@ -22,7 +22,7 @@ from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, resolve
-from pytest_kebab_eval.store import shown_address
+from pytest_kebab_eval.store import address_for_a_command, shown_address
 from pytest_kebab_eval.text import printable
 
 SKIP = 125  # the exit code by which `git bisect run` skips a commit
@@ -151,12 +151,15 @@ class _Recorder:
     def _environment(self) -> dict[str, str]:
         """Where to record; without the runs to judge by, which would fail what loses something."""
         settings = self._search.settings
-        database = settings.db_b
+        database = address_for_a_command(settings.db_b)
         environment = without_git_locations(os.environ)
         for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):
             environment.pop(name, None)
-        path = str(database.absolute()) if isinstance(database, Path) else database.conninfo
-        return {**environment, "KEBAB_EVAL_DB": path, "KEBAB_EVAL_GOLDEN": str(settings.golden.absolute())}
+        return {
+            **environment,
+            "KEBAB_EVAL_DB": database,
+            "KEBAB_EVAL_GOLDEN": str(settings.golden.absolute()),
+        }
 
 
 def _named(commit: str, repository: Repository) -> str:

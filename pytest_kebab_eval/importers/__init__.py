@@ -32,12 +32,12 @@ from pytest_kebab_eval.store import (
     RunRecorder,
     check_recordable,
     files_of,
+    is_database,
     is_there,
     open_database,
     remove_run,
     shown_address,
 )
-from pytest_kebab_eval.store.sqlite.connections import is_database
 from pytest_kebab_eval.text import printable, shown_path
 
 __all__ = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.movement import Movement, Scored, movement_metrics
@@ -32,7 +31,7 @@ from pytest_kebab_eval.scoring.scorecard import Basis, basis_of
 from pytest_kebab_eval.scoring.slices import slices_by_query
 from pytest_kebab_eval.scoring.survey import Survey, needs_met
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Address, IdRange
+from pytest_kebab_eval.store import IdRange, absolute
 
 PART_QUERIES = 25_000  # golden queries of a part: more would take a worker more memory
 
@@ -82,8 +81,8 @@ class PartScorer:
 
 def _job(settings: Settings, inputs: Inputs, met: frozenset[str]) -> Job:
     return Job(
-        a=StoredRun(_absolute(settings.db_a), inputs.run_a) if inputs.run_a else None,
-        b=StoredRun(_absolute(settings.db_b), inputs.run_b),
+        a=StoredRun(absolute(settings.db_a), inputs.run_a) if inputs.run_a else None,
+        b=StoredRun(absolute(settings.db_b), inputs.run_b),
         mode=inputs.mode,
         span_overlap=settings.span_overlap,
         k=settings.k,
@@ -92,11 +91,6 @@ def _job(settings: Settings, inputs: Inputs, met: frozenset[str]) -> Job:
         overlaps=inputs.overlaps,
         needs_met=met,
     )
-
-
-def _absolute(address: Address) -> Address:
-    """The address as a worker, which may be in another directory, can open it."""
-    return address.absolute() if isinstance(address, Path) else address
 
 
 def _tasks(job: Job, parts: Iterable[Part], golden: GoldenSet, matcher: Matcher) -> Iterator[PartTask]:

@@ -11,7 +11,7 @@ from pytest_kebab_eval.errors import InputError, SettingsError
 from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.settings.options import Kind, Option
 from pytest_kebab_eval.settings.sources import Given
-from pytest_kebab_eval.store import Address, to_address
+from pytest_kebab_eval.store import Address, placed, to_address
 from pytest_kebab_eval.text import brief
 
 
@@ -69,7 +69,7 @@ def _database(given: Given, option: Option) -> Address:
         address = to_address(str(given.value))
     except InputError as error:
         raise SettingsError(f"{given.source}: {error}") from None
-    return _path(given, option) if isinstance(address, Path) else address
+    return placed(address, lambda _: _path(given, option))
 
 
 def _whole_number(given: Given, _: Option) -> int:

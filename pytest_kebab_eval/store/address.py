@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -124,6 +125,33 @@ def shown_address(address: Address) -> str:
 def files_of(address: Address) -> tuple[Path, ...]:
     """The file that the database is, which nothing may write over; none on a server."""
     return () if isinstance(address, PostgresAddress) else (address,)
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is an SQLite database: it begins as they do."""
+    if not path.is_file():  # opening a pipe would wait
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
+
+
+def placed(address: Address, place: Callable[[Path], Path]) -> Address:
+    """The address with the path of a file put where `place` has it; that of a server as it is."""
+    return address if isinstance(address, PostgresAddress) else place(address)
+
+
+def absolute(address: Address) -> Address:
+    """The address as a process in another directory can open it."""
+    return placed(address, Path.absolute)
+
+
+def address_for_a_command(address: Address) -> str:
+    """The address as a command in another directory takes it; with its password, so it is never printed."""
+    whole = absolute(address)
+    return whole.conninfo if isinstance(whole, PostgresAddress) else str(whole)
 
 
 def same_database(address: Address, other: Address) -> bool:

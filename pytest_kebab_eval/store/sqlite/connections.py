@@ -60,17 +60,6 @@ def _without_server(uri: str) -> str:
     return uri if uri.startswith("file:///") else uri.replace("file://", "file:////", 1)
 
 
-def is_database(path: Path) -> bool:
-    """Whether a file begins as SQLite's do."""
-    if not path.is_file():  # opening a pipe would wait
-        return False
-    try:
-        with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\0"
-    except OSError:
-        return False
-
-
 # What Python raises for an error of SQLite; the second, from 3.11 on, if its text is not UTF-8.
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
