@@ -91,7 +91,7 @@ def test_passages_told_by_their_text_are_those_that_their_offsets_tell(tmp_path:
     assert set(both) == _ALL
     assert min(both["all"]) >= 0.99
     assert min(both["all, with `--no-texts`"]) >= 0.985
-    assert [name for name, *_ in rows[-3:]] == ["span", "text", "hashes"]
+    assert [name for name, *_ in rows[-4:]] == ["span", "text", "hashes", "hashes alone"]
 
 
 _ALL = {"all", "all, with `--no-texts`"}

@@ -15,15 +15,15 @@ from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.text import brief, shown_path
 
 Letters = Annotated[int, msgspec.Meta(ge=0, le=TEXT_COMPARED)]
-Hash = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{6}$")]
+Hashes = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{5})*\Z")]
 
 
 class HashedText(Value, frozen=True):
-    """A text of which only hashes of some runs of words are kept."""
+    """A text of which only hashes of its runs of letters are kept."""
 
     letters: Letters  # how many there are
     size: Annotated[int, msgspec.Meta(ge=1, le=100)]  # letters of a run
-    hashes: tuple[tuple[Letters, Hash], ...]  # of runs, each with how many letters are before it
+    hashes: Hashes  # of the runs that follow each other, five digits each
 
 
 class LockedChunk(Value, frozen=True):
@@ -70,10 +70,15 @@ def read_lock(path: Path) -> Lock | None:
     try:
         return msgspec.json.decode(data, type=Lock)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise GoldenError(
-            f"{shown_path(path)}: this is not a lock file: {brief(str(error), 120)};"
-            " fix it, or delete it to go without"
-        ) from None
+        what = f"this is not a lock file: {brief(str(error), 120)}; {_what_to_do(str(error))}"
+        raise GoldenError(f"{shown_path(path)}: {what}") from None
+
+
+def _what_to_do(error: str) -> str:
+    """How to come by a lock file that can be read; before the first release, hashes had another form."""
+    if error.endswith(".shingles.hashes`"):
+        return "delete it, and run `kebab-eval lock --no-texts` again"
+    return "fix it, or delete it to go without"
 
 
 def render_lock(lock: Lock) -> str:

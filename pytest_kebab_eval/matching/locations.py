@@ -10,6 +10,7 @@ import msgspec
 
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database
@@ -144,8 +145,15 @@ class Locations:
         """The chunk's text, or hashes of it, from the first source that knows."""
         locked = self._lock.chunks.get(chunk_id) if self._lock else None
         said = query.expected_texts.get(chunk_id) or (locked and (locked.text or locked.shingles))
+        if isinstance(said, HashedText):
+            text = self._found_text(chunk_id)
+            return text if text and hashed_text(text) == said else said
         if said or self.is_left(chunk_id):
             return said or None
+        return self._found_text(chunk_id)
+
+    def _found_text(self, chunk_id: str) -> str | None:
+        """The text that the index or a stored hit has."""
         stored = self._stored.get(chunk_id)
         return self._indexed_text(chunk_id) or (stored.text if stored else None) or None
 
@@ -207,15 +215,18 @@ def find_locations(golden: GoldenSet, runs: Sequence[StoredRun]) -> Locations:
 def _locations_in_hits(wanted: set[str], runs: Sequence[StoredRun]) -> dict[str, Location]:
     """Where the hits of either run say that chunks are: all that is left after re-indexing."""
     found: dict[str, Location] = {}
+    wanted = {*wanted}  # without those that are located
     for database, run in runs:
         for result in database.results(run.run_id):
             for hit in result.hits if isinstance(result, QueryResult) else ():
-                if hit.chunk_id in wanted:
+                chunk_id = hit.chunk_id
+                if chunk_id in wanted and (chunk_id not in found or hit.citation):
                     location = Location(hit.doc_id, citation_extents(hit), hit.text)
-                    found.setdefault(hit.chunk_id, location)
                     if location.extents:
-                        found[hit.chunk_id] = location
-                        wanted = wanted - {hit.chunk_id}
+                        found[chunk_id] = location
+                        wanted.discard(chunk_id)
+                    else:
+                        found.setdefault(chunk_id, location)
             if not wanted:
                 return found
     return found

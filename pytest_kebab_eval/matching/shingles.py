@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import re
 import unicodedata
-import zlib
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
+from pytest_kebab_eval.matching.run_hashes import from_digits, hash_runs, to_digits
 
 SHINGLE = 24  # letters of a run that counts as shared
 _SHINGLE_UNSPACED = 8  # the same in scripts whose words have one or two characters
 _FIRST_LOOKS = 10
+_KEPT_TEXT = (
+    4_000  # characters of a text whose letters are kept: all that are take some ten megabytes at most
+)
 _PLACES_TRIED = 4  # of a run that a text has several times
-_HASH_BITS = 0xFFFFFF  # of a run's hash: enough to tell passages apart, too few to tell the words
 
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
-_SPACED = {code: " " if not chr(code).isalnum() else chr(code).lower() for code in range(128)}
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 _LINK_TARGET = re.compile(r"\]\([^()\s]*\)")
 # Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
@@ -34,7 +34,6 @@ _RANGES = (
     "\U00020000-\U0003ffff"
 )
 _UNSPACED = re.compile(f"[{_RANGES}]")
-_WORD = re.compile(rf"[{_RANGES}]|[^\W_{_RANGES}]+")
 
 
 class Run(NamedTuple):
@@ -48,15 +47,22 @@ class Run(NamedTuple):
 # -- letters ---------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)  # the hits of a query are held against the same few texts
 def letters_of(text: str) -> str:
     """The letters and digits of a text, in lower case; none if it is too long to be compared."""
-    if len(text) > TEXT_COMPARED:
-        return ""
+    if len(text) > _KEPT_TEXT:
+        return _letters(text) if len(text) <= TEXT_COMPARED else ""
+    return _kept_letters(text)
+
+
+def _letters(text: str) -> str:
     text = _without_targets(text)
     if text.isascii():
         return text.encode().translate(_LOWER, _NO_LETTERS).decode()
-    return _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text).casefold())
+    letters = _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return letters if len(letters) <= TEXT_COMPARED else ""  # one character may become eighteen
+
+
+_kept_letters = lru_cache(maxsize=1024)(_letters)  # the queries of a document have hits in common
 
 
 def _without_targets(text: str) -> str:
@@ -81,7 +87,7 @@ def shared_part(expected: str | HashedText, text: str) -> float | None:
     theirs = letters_of(text)
     if isinstance(expected, HashedText):
         length = min(expected.letters, len(theirs))
-        return min(1.0, _shared_length(_hashed_runs(expected, text)) / length) if length else None
+        return min(1.0, _shared_length(_hashed_runs(expected, theirs)) / length) if length else None
     ours = letters_of(expected)
     shorter, longer = (ours, theirs) if len(ours) <= len(theirs) else (theirs, ours)
     return _shared_length(_runs(shorter, longer)) / len(shorter) if shorter else None
@@ -171,80 +177,46 @@ def _shared_end(one: str, other: str) -> int:
 
 
 def hashed_text(text: str) -> HashedText | None:
-    """Hashes of runs that start with a word and do not overlap; None if there are no letters, or too many."""
+    """Hashes of the runs that follow each other; None if there are no letters, or too many."""
     letters = letters_of(text)
     if not letters:
         return None
-    size, free = least_run(letters), 0
-    hashes: list[tuple[int, str]] = []
-    for at in _word_starts(text):
-        if at >= free and at + size <= len(letters):
-            hashes.append((at, f"{_hash(letters[at : at + size]):06x}"))
-            free = at + size
-    return HashedText(len(letters), size, tuple(hashes))
+    size = least_run(letters)
+    return HashedText(len(letters), size, to_digits(hash_runs(letters, size)[::size]))
 
 
-def _hashed_runs(expected: HashedText, text: str) -> list[Run]:
-    """The runs shared with a text of which there are hashes; all between two hashes is taken for shared."""
-    size, length = expected.size, len(letters_of(text))
+def _hashed_runs(expected: HashedText, letters: str) -> list[Run]:
+    """The runs shared with a text of which there are hashes, as they are there."""
+    size, ours, theirs = expected.size, from_digits(expected.hashes), hash_runs(letters, expected.size)
     runs: list[Run] = []
-    for offset, starts in _seeds(expected, text).items():
-        first = last = starts[0]
-        for at in starts[1:]:
-            if at - last > 2 * size:
-                runs.append(Run(first, last + size, offset))
-                first = at
-            last = at
-        runs.append(Run(first, last + size, offset))
-    return sorted(_with_edges(run, expected, length) for run in runs)
+    number = 0
+    while number < len(ours):
+        place = theirs.find(ours[number])
+        if place < 0:
+            number += 1
+        else:
+            count, place = _longest_hashed(ours[number:], theirs, size, place)
+            start, number = number * size, number + count
+            runs.append(_with_edges((start, number * size, place - start), expected, len(letters)))
+    return runs
 
 
-def _seeds(expected: HashedText, text: str) -> dict[int, list[int]]:
-    """Where the text has runs of the expected one, by how far on they are there."""
-    letters, size, (codes, places_of) = letters_of(text), expected.size, _hashes(expected)
-    seeds: dict[int, list[int]] = {}
-    main = 0  # the offset that most have
-    for at in _word_starts(text):
-        code = _hash(letters[at : at + size])
-        if code in places_of:
-            goes_on = codes.get(at + main) == code
-            for offset in (main,) if goes_on else [place - at for place in places_of[code]]:
-                found = seeds.setdefault(offset, [])
-                found.append(at)
-                main = max(main, offset, key=lambda known: len(seeds.get(known, ())))
-    return seeds
+def _longest_hashed(ours: str, theirs: str, size: int, place: int) -> tuple[int, int]:
+    """How many hashes are the same from the first on, and from which place, of the first that have it."""
+    count = longest = 0
+    for _ in range(_PLACES_TRIED):
+        shared = _shared_start(ours, theirs[place::size])
+        count, longest = (shared, place) if shared > count else (count, longest)
+        place = theirs.find(ours[0], place + 1)
+        if place < 0:
+            break
+    return count, longest
 
 
-@lru_cache(maxsize=64)
-def _hashes(text: HashedText) -> tuple[dict[int, int], dict[int, list[int]]]:
-    """The hash at each place, and the first places of each hash."""
-    codes = {at: int(code, 16) for at, code in text.hashes}
-    places_of: dict[int, list[int]] = {}
-    for at, code in codes.items():
-        places = places_of.setdefault(code, [])
-        if len(places) < _PLACES_TRIED:
-            places.append(at)
-    return codes, places_of
-
-
-def _with_edges(run: Run, expected: HashedText, letters: int) -> Run:
+def _with_edges(run: tuple[int, int, int], expected: HashedText, letters: int) -> Run:
     """A run with what is between it and the edge of either text, where that is too short for a hash."""
     start, stop, offset = run
     before = min(start, start + offset)
-    after = min(letters - stop, expected.letters - stop - offset)
+    after = min(expected.letters - stop, letters - stop - offset)
     most = expected.size * 3 // 2
     return Run(start - before if before <= most else start, stop + after if after <= most else stop, offset)
-
-
-def _word_starts(text: str) -> list[int]:
-    """Where, among the letters of a text, its words start."""
-    text = _without_targets(text)
-    if text.isascii():
-        words = text.translate(_SPACED).split()
-    else:
-        words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-    return [0, *accumulate(map(len, words))][:-1]
-
-
-def _hash(letters: str) -> int:
-    return zlib.crc32(letters.encode()) & _HASH_BITS

@@ -133,19 +133,27 @@ def test_the_text_of_the_lock_file_is_used(tmp_path: Path) -> None:
     assert rank_in_b(tmp_path, C1, *hits, lock=lock_of({"text": PASSAGE})) == 2
 
 
+def hashed(text: str) -> Json:
+    found = hashed_text(text)
+    assert found is not None
+    return lock_of({"shingles": {"letters": found.letters, "size": found.size, "hashes": found.hashes}})
+
+
 def test_hashes_in_the_lock_file_are_used(tmp_path: Path) -> None:
-    hashed = hashed_text(PASSAGE)
-    assert hashed is not None
-    shingles = {"letters": hashed.letters, "size": hashed.size, "hashes": hashed.hashes}
-    report = compared(
-        tmp_path,
-        C1,
-        b=[saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2)],
-        lock=lock_of({"shingles": shingles}),
-        **DIFFERENT,
-    )
+    b = [saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2)]
+    report = compared(tmp_path, C1, b=b, lock=hashed(PASSAGE), **DIFFERENT)
     assert only(report).b_hit_rank == 2
     assert deltas_of(report).matched_by["text"] == 1
+
+
+@pytest.mark.parametrize(("stored", "rank"), [(PASSAGE, 1), (BACKUPS, None)], ids=["the text", "another"])
+def test_a_stored_text_is_used_if_it_is_that_of_the_hashes(
+    tmp_path: Path, stored: str, rank: int | None
+) -> None:
+    # Under the id of the expected chunk, run A has its text, or, after re-indexing, another one.
+    b = [saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2)]
+    report = compared(tmp_path, C1, a=[saying(stored, "c1")], b=b, lock=hashed(PASSAGE), **DIFFERENT)
+    assert (only(report).a_hit_rank, only(report).b_hit_rank) == (rank, 2)
 
 
 def test_the_text_of_a_stored_hit_is_used(tmp_path: Path) -> None:

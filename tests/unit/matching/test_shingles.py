@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
+from pytest_kebab_eval.matching.run_hashes import hash_runs
 from pytest_kebab_eval.matching.shingles import hashed_text, letters_of, shared_part
 
 PASSAGE = (
@@ -115,6 +116,10 @@ def test_the_part_is_a_share_and_the_same_from_both_sides(one: str, other: str) 
         assert shared_part(one, one) == 1
 
 
+def test_a_text_that_becomes_too_long_when_it_is_spelled_out_is_not_compared() -> None:
+    assert shared_part(PASSAGE, "\ufdfa" * (TEXT_COMPARED // 2)) is None
+
+
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_hashes_of_any_text_can_be_compared(one: str, other: str) -> None:
     hashed = hashed_text(one)
@@ -134,10 +139,41 @@ def test_hashes_tell_the_passage_as_its_text_does() -> None:
 
 
 def test_hashes_do_not_overlap_so_that_no_word_follows_from_those_before_it() -> None:
-    hashed = hashed_text(PASSAGE)
+    hashed = hashed_text(PASSAGE)  # six runs of 24 letters, and three letters that are in none
     assert hashed is not None
-    places = [at for at, _ in hashed.hashes]
-    assert all(later - earlier >= hashed.size for earlier, later in pairwise(places))
+    assert (hashed.letters, hashed.size, len(hashed.hashes)) == (147, 24, 6 * 5)
+
+
+def test_hashes_are_the_same_in_every_process_and_on_every_platform() -> None:
+    assert hashed_text("Keys are rotated on the first Monday") == HashedText(30, 24, "31367")
+    assert hashed_text("密钥在每季度的第一个星期一轮换") == HashedText(15, 8, "38813")
+
+
+def test_a_hash_depends_on_every_letter_and_on_their_order() -> None:
+    letters = letters_of(PASSAGE)[:24]
+    changed = {letters[:at] + "x" + letters[at + 1 :] for at in range(24)}
+    swapped = {letters[:at] + letters[at + 1] + letters[at] + letters[at + 2 :] for at in range(23)}
+    others = (changed | swapped) - {letters}
+    assert len(others) == 47
+    assert hash_runs(letters, 24) not in {hash_runs(text, 24) for text in others}
+
+
+@given(st.text("ab語\U00020000", min_size=1, max_size=60), st.integers(1, 30))
+def test_the_hash_of_a_run_is_the_same_wherever_it_stands(letters: str, size: int) -> None:
+    hashes = hash_runs(letters, size)
+    assert len(hashes) == max(0, len(letters) - size + 1)
+    assert all(hash_runs(letters[at : at + size], size) == code for at, code in enumerate(hashes))
+
+
+def test_hashes_tell_how_much_is_shared_to_a_run() -> None:
+    letters = letters_of(PASSAGE)[:144]
+    hashed = hashed_text(letters)
+    assert hashed is not None
+    # 72 letters are shared, three runs; at the edges of a text, less than a run and a half counts as shared.
+    assert shared_part(hashed, letters[72:] + "xq" * 36) == 0.5
+    assert shared_part(hashed, "xq" * 36 + letters[:72]) == 0.5
+    # One letter in the third run is another: what is left are two runs before it and three after it.
+    assert shared_part(hashed, letters[:60] + "x" + letters[61:]) == pytest.approx(5 / 6)
 
 
 def test_a_text_that_repeats_itself_is_told_by_its_hashes() -> None:
