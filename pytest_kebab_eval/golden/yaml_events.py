@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,6 +45,12 @@ _CONSTRUCTORS = {
 }
 # By first character: the types, other than text, that an unquoted value may have.
 _RESOLVERS = yaml.SafeLoader.yaml_implicit_resolvers
+# By first character: how long text may be that is anything else. Only numbers and dates can be long.
+_NUMBERS = ("int", "float", "timestamp")
+_LONGEST = {
+    first: sys.maxsize if any(tag.endswith(_NUMBERS) for tag, _ in found) else len("false")
+    for first, found in _RESOLVERS.items()
+}
 _COLLECTION_TAGS = (None, "!", f"{_TAG}seq", f"{_TAG}map")
 _MERGE = object()  # the key '<<'
 
@@ -107,14 +114,14 @@ class YamlReader:
     # or a tag, they take themselves; the rest goes to `_scalar`, `_key` and `value`.
 
     def _sequence(self, depth: int) -> list[Any]:
-        next_event = self.loader.get_event
+        next_event, longest = self.loader.get_event, _LONGEST.get
         found = []
         scalars = 0
         while (kind := type(event := next_event())) is not SequenceEndEvent:
             if kind is ScalarEvent and event.anchor is None:
                 scalars += 1
                 text = event.value
-                is_text = event.tag is None and (text[:1] not in _RESOLVERS or not event.implicit[0])
+                is_text = event.tag is None and (len(text) > longest(text[:1], -1) or not event.implicit[0])
                 found.append(text if is_text else self._scalar(event))
             else:
                 self._values, scalars = self._values + scalars, 0
@@ -123,7 +130,7 @@ class YamlReader:
         return found
 
     def _mapping(self, depth: int, key_marks: dict[Any, Any] | None) -> dict[Any, Any]:
-        next_event, text_keys = self.loader.get_event, self._text_keys
+        next_event, longest, text_keys = self.loader.get_event, _LONGEST.get, self._text_keys
         found: dict[Any, Any] = {}
         merged: list[dict[Any, Any]] = []
         scalars = 0
@@ -137,7 +144,7 @@ class YamlReader:
             if kind is ScalarEvent and event.anchor is None:
                 scalars += 1
                 value = event.value
-                if event.tag is not None or (value[:1] in _RESOLVERS and event.implicit[0]):
+                if event.tag is not None or (len(value) <= longest(value[:1], -1) and event.implicit[0]):
                     value = self._scalar(event)
             elif kind is SequenceStartEvent and event.anchor is event.tag is None and depth < YAML_DEPTH:
                 scalars += 1
@@ -208,9 +215,7 @@ class YamlReader:
             if text in self._plain:
                 return self._plain[text]
             tag = next((tag for tag, pattern in _RESOLVERS[text[:1]] if pattern.match(text)), None)
-            if tag is None:
-                return text
-            value = text if tag == f"{_TAG}merge" else self._construct(event, tag)
+            value = text if tag in (None, f"{_TAG}merge") else self._construct(event, str(tag))
             self._plain[text] = value
             return value
         return self._construct(event, tag)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,12 +14,15 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.traces import Sighting, State
 from pytest_kebab_eval.matching.locations import Passages, StoredRun
 from pytest_kebab_eval.matching.modes import match_mode
-from pytest_kebab_eval.matching.targets import Matcher, Targets
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable
+from pytest_kebab_eval.matching.strategies import Strategy
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
+from pytest_kebab_eval.store.database import decode_row
+from pytest_kebab_eval.store.repeated import Ranked, RepeatedHits
 
 RETRIEVAL, ERROR = "retrieval", "error"
 _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
@@ -65,18 +68,18 @@ class RunJudge:
             self._watched.setdefault(watch.query_id, []).append(watch)
         self._yardstick = yardstick
         self._narrow = yardstick.of_queries(self._watched)
-        self._queries = self._narrow.golden.by_id()
         self._modes: dict[str | None, MatchMode] = {}
         self._tools: dict[MatchMode, _Tools] = {}
+        self._ranks = _Ranks(self._narrow.golden.by_id())
 
     def sightings(self, stored: StoredRun, position: int) -> Iterator[tuple[Watched, Sighting]]:
         """What the run says of each check that is watched."""
-        judge = _ResultJudge(self._tools_for(stored[1]), stored, position)
+        tools = self._tools_for(stored[1])
+        judge = _ResultJudge(tools, self._ranks.of_run(tools, stored), stored, position)
         missing = dict(self._watched)
-        for result in self._results(*stored):
-            for watch in missing.pop(result.query_id, ()):
-                yield watch, judge.sighting(self._queries[watch.query_id], watch.check, result)
-            del result  # so that the next one is decoded into the same memory
+        for query_id, result_json in self._rows(*stored):
+            for watch in missing.pop(query_id, ()):
+                yield watch, judge.sighting(watch, result_json)
         for watches in missing.values():
             for watch in watches:
                 yield watch, Sighting(position, State.ABSENT)
@@ -90,12 +93,34 @@ class RunJudge:
             self._tools[mode] = _Tools(self._narrow, mode)
         return self._tools[mode]
 
-    def _results(self, database: Database, run: Run) -> Iterator[QueryResult | Unreadable]:
+    def _rows(self, database: Database, run: Run) -> Iterator[tuple[str, object]]:
         """The run's results: those of these queries, by their keys, if that is few of them; else all."""
-        if len(self._watched) * _FEW < database.result_count(run.run_id):
-            found = (database.result(run.run_id, query_id) for query_id in self._watched)
-            return (result for result in found if result is not None)
-        return database.results(run.run_id)
+        is_few = len(self._watched) * _FEW < database.result_count(run.run_id)
+        return database.rows(run.run_id, [*self._watched] if is_few else None)
+
+
+class _Ranks:
+    """The first correct ranks of run after run; hits that a run repeats are not judged again."""
+
+    def __init__(self, queries: Mapping[str, GoldenQuery]) -> None:
+        self._queries = queries
+        self._repeated = RepeatedHits(len(queries), self._first)
+        self._place: tuple[Database, str | None] | None = None
+
+    def of_run(self, tools: _Tools, stored: StoredRun) -> RepeatedHits:
+        """What ranks the results of the next run; hits of another index or chunker are judged anew."""
+        database, run = stored
+        place = database, run.chunker_version
+        if place != self._place:
+            self._repeated.forget()
+        self._place, self._tools, self._strategies = place, tools, tools.strategies
+        self._passages = Passages(database.corpus, run.chunker_version)
+        return self._repeated
+
+    def _first(self, query_id: str, hits: tuple[Hit, ...]) -> int | None:
+        # A chunk that is there twice counts once, at its first rank; the first correct rank is the same.
+        strategy = self._strategies.get(query_id) or self._tools.strategy(self._queries[query_id])
+        return strategy.first(hits, self._passages)
 
 
 class _Tools:
@@ -104,14 +129,13 @@ class _Tools:
     def __init__(self, yardstick: Yardstick, mode: MatchMode) -> None:
         self._yardstick = yardstick
         self.matcher: Matcher = find_matcher(yardstick.settings, yardstick.golden, mode, yardstick.base)
-        self._targets: dict[str, Targets] = {}
+        self.strategies: dict[str, Strategy] = {}  # those that were asked for
         self.compare_k = yardstick.settings.compare_k
 
-    def targets(self, query: GoldenQuery) -> Targets:
-        """What the query should find; it is asked for in every run."""
-        if query.id not in self._targets:
-            self._targets[query.id] = self.matcher.targets(query)
-        return self._targets[query.id]
+    def strategy(self, query: GoldenQuery) -> Strategy:
+        """What tells the query's correct hits; it is asked for in every run."""
+        found = self.strategies[query.id] = self.matcher.targets(query).strategy
+        return found
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -132,26 +156,30 @@ class _Tools:
 class _ResultJudge:
     """Judges the results of one run."""
 
-    def __init__(self, tools: _Tools, stored: StoredRun, position: int) -> None:
+    def __init__(self, tools: _Tools, ranks: RepeatedHits, stored: StoredRun, position: int) -> None:
         self._tools = tools
+        self._ranks = ranks
         self._stored = stored
-        self._passages = Passages(stored[0].corpus, stored[1].chunker_version)
         self._position = position
+        self._by_rank: dict[int | None, Sighting] = {}
 
-    def sighting(self, query: GoldenQuery, check: str, result: QueryResult | Unreadable) -> Sighting:
+    def sighting(self, watch: Watched, result_json: object) -> Sighting:
+        query_id, check = watch
+        read = self._ranks.rank if check == RETRIEVAL else decode_row
+        result = read(query_id, result_json)
         if isinstance(result, Unreadable):
             return Sighting(self._position, State.UNREADABLE, reason=result.reason)
         if result.error is not None:
             return Sighting(self._position, State.ERROR, reason=result.error)
-        if check == RETRIEVAL:
-            return self._found(query, result)
+        if isinstance(result, Ranked):
+            return self._by_rank.get(result.rank) or self._of_rank(result.rank)
         return Sighting(self._position, State.FOUND if check == ERROR else self._state(check, result))
 
-    def _found(self, query: GoldenQuery, result: QueryResult) -> Sighting:
-        # A chunk that is there twice counts once, at its first rank; the first correct rank is the same.
-        rank = self._tools.targets(query).judge(result.hits, self._passages).first
+    def _of_rank(self, rank: int | None) -> Sighting:
+        """What all queries of the run share that were found at this rank."""
         is_found = rank is not None and rank <= self._tools.compare_k
-        return Sighting(self._position, State.FOUND if is_found else State.LOST, rank)
+        found = self._by_rank[rank] = Sighting(self._position, State.FOUND if is_found else State.LOST, rank)
+        return found
 
     def _state(self, check: str, result: QueryResult) -> State:
         """Whether the comparison of A with this run would call the check lost; else, whether it passes."""

@@ -58,6 +58,9 @@ class Strategy(Protocol):
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
         """Which hits are correct, and where each target was found first."""
 
+    def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
+        """The rank of the first correct hit, as `judge` has it; the hits after it are not looked at."""
+
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
         """Whether a citation, which is of these hits, is of a target; also one that was not retrieved."""
 
@@ -81,6 +84,14 @@ class ByChunk(Value, frozen=True):
         ranks = {hit.chunk_id: hit.rank for hit in reversed(hits)}
         found = tuple([ranks.get(target) for target in ids])
         return Ranking(found, tuple(sorted([rank for rank in found if rank is not None])))
+
+    def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:  # noqa: ARG002
+        """The rank of the first correct hit."""
+        ids = self.ids
+        for hit in hits:
+            if hit.chunk_id in ids:
+                return hit.rank
+        return None
 
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:  # noqa: ARG002
         """Whether a target is cited; by its id, so the hits need not be asked."""
@@ -117,6 +128,10 @@ class _HitByHit(ABC):
             if matches and any(match.is_correct for match in matches):
                 correct.append(hit.rank)
         return Ranking(tuple(found), tuple(correct), by_document, by_text, tuple(sorted(coarser)))
+
+    def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
+        """The rank of the first correct hit."""
+        return next((hit.rank for hit in hits if self.matches(hit, passages)), None)
 
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
         """Whether the cited passage, or a hit that it is of, is a target; a citation has no text."""
@@ -365,6 +380,9 @@ class Nothing:
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:  # noqa: ARG002
         """No hit is correct."""
         return _NOTHING_FOUND
+
+    def first(self, hits: Sequence[Hit], passages: Passages) -> None:
+        """No hit is correct."""
 
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:  # noqa: ARG002
         """No citation is of a target."""

@@ -68,11 +68,23 @@ class Matcher:
         """Where the chunks of these queries are, as `Locations.only` has it."""
         return self._locations.only(queries)
 
+    def target_ids(self, query: GoldenQuery) -> tuple[str, ...]:
+        """The ids of a query's targets."""
+        return query.expected_chunk_ids if self._is_usual(query) else self.targets(query).ids
+
+    def _is_usual(self, query: GoldenQuery) -> bool:
+        """Whether the targets are chunks, and their ids are enough to tell them; nothing needs finding."""
+        return (
+            self._is_exact
+            and query.expected_chunk_ids != ()
+            and not query.expected_spans
+            and not query.relevance
+        )
+
     def targets(self, query: GoldenQuery) -> Targets:
         """The targets of a query: its chunks, else its anchors, else its documents."""
-        ids = query.expected_chunk_ids
-        if self._is_exact and ids and not query.expected_spans and not query.relevance:
-            # The usual case, which needs no cache.
+        if self._is_usual(query):
+            ids = query.expected_chunk_ids
             return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), query.expected_doc_ids or ())
         known = self._known.get(query.id)
         if known is None:

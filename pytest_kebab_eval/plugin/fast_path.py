@@ -145,9 +145,14 @@ class FastPath:
 
 def will_run_items(session: pytest.Session) -> bool:
     """Whether pytest's loop gets as far as running items, and not only their setups."""
-    options = session.config.option
-    only_looks = options.collectonly or getattr(options, "setuponly", False)  # --setup-plan sets it, too
-    return not (only_looks or (session.testsfailed and not options.continue_on_collection_errors))
+    is_broken = session.testsfailed and not session.config.option.continue_on_collection_errors
+    return not (is_broken or only_looks(session.config))
+
+
+def only_looks(config: pytest.Config) -> bool:
+    """Whether items are collected or set up, and not run."""
+    options = config.option
+    return options.collectonly or getattr(options, "setuponly", False)  # --setup-plan sets it, too
 
 
 def _is_marked(item: QueryItem) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_kebab_eval.gc_freeze import no_collection
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
 from pytest_kebab_eval.plugin.snapshot import SnapshotItem
 from pytest_kebab_eval.plugin.usage import collect_errors
@@ -38,8 +39,9 @@ class GoldenFile(pytest.File):
         """One item a golden query, one a gate, then the snapshot of the report."""
         with collect_errors():
             queries, gates = self._kebab.load_golden().queries, self._kebab.load_gates()
-        for query in queries:
-            yield self._item(QueryItem, item_name(query), query=query)
+        with no_collection():
+            for query in queries:
+                yield self._item(QueryItem, item_name(query), query=query)
         for number, gate in enumerate(gates):
             yield self._item(GateItem, gate_name(gate), number=number)
         if self._kebab.wants_snapshot():

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 class KebabItem(pytest.Item):
     """An item that fails without a traceback."""
 
-    has_run = False  # set only where it may fail
     properties: tuple[tuple[str, object], ...] = ()
 
     def __init__(self, *, kebab: KebabSession, line: int = 1, **more: Any) -> None:
@@ -79,7 +78,6 @@ class QueryItem(KebabItem):
 
     def runtest(self) -> None:
         """Report the verdict, which the evaluation has reached already."""
-        self.has_run = True
         self.set_query_properties()
         verdict = self.kebab.find_verdict(self.query)
         if verdict.outcome is Outcome.XFAILED:
@@ -89,7 +87,6 @@ class QueryItem(KebabItem):
 
     def failure_text(self) -> FailureText:
         """How it is shown that the item fails."""
-        self.has_run = True
         return self.show_failure(self._explain(self.kebab.find_verdict(self.query)))
 
     def _explain(self, verdict: Verdict) -> str:
@@ -134,7 +131,6 @@ class GateItem(KebabItem):
 
     def runtest(self) -> None:
         """Report whether the gate holds."""
-        self.has_run = True
         result = self.kebab.evaluate().report.gates[self._number]
         reason = printable(result.reason)
         self.set_properties([("kebab_value", _or_none(result.value)), ("kebab_reason", reason)])

@@ -38,9 +38,9 @@ _WATCHING_HOOKS = (
     "pytest_timeout_cancel_timer",
 )
 _CLOSING_OPTIONS = ("setupshow", "setuponly", "setupplan", "trace")
-# To these packages an item is what its report of the call says; but not to one of pytest's modules.
-_LAST_REPORT_COUNTS = ("_pytest", "syrupy", "pytest_rerunfailures")
-_LISTENERS = ("_pytest.junitxml",)
+# To these packages an item is what its report of the call says; but not to these modules of theirs.
+_LAST_REPORT_COUNTS = (*_OURS, "syrupy", "pytest_rerunfailures")
+_LISTENERS = ("_pytest.junitxml", "pytest_kebab_eval.plugin.recording")
 _PRINTERS = ("_pytest.terminal", "_pytest.logging")
 _INDIFFERENT_TO_FAILURES = ("_pytest.faulthandler",)
 

@@ -24,7 +24,6 @@ from pytest_kebab_eval.plugin.golden_file import GoldenFile
 from pytest_kebab_eval.plugin.items import KebabItem
 from pytest_kebab_eval.plugin.recording import RecordingSession, start_recording
 from pytest_kebab_eval.plugin.recording_tests import RecordingTests, RecordingWorker
-from pytest_kebab_eval.plugin.selection import Selection
 from pytest_kebab_eval.plugin.session import (
     KebabSession,
     mark_skipped,
@@ -52,9 +51,9 @@ def start_recorded_gate(config: pytest.Config, sources: Sources) -> tuple[Record
     recording.use_golden(source.load_golden)
     session = RecordedSession(config, settings, source, recording)
     register(session, "kebab-eval-session")
-    session.selection = register_selection(session)
+    register_selection(session)
     register_results(config)
-    register_controller(session, source, session.selection)
+    register_controller(session, source)
     return recording, session
 
 
@@ -142,8 +141,6 @@ def fail_early(settings: Settings, advice: str) -> NoReturn:
 
 class RecordedSession(KebabSession):
     """Runs the tests that record, stores the run, and then judges it."""
-
-    selection: Selection
 
     def __init__(
         self,

@@ -1,35 +1,32 @@
 """Which items run, and who left out the rest: the user, or another plugin.
 
 What the user leaves out is counted. A query or gate that fails and that anything else takes out fails the
-session. Items may vanish unannounced, and before pytest itself has looked at them; so pytest's own selection
-is asked, in the end, what it would have done with each that fails and is not there.
+session (`reported_outcomes`). Items may vanish unannounced, and before pytest itself has looked at them; so
+pytest's own selection is asked, in the end, what it would have done with each that fails and is not there.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.plugin.command_line import names_items
-from pytest_kebab_eval.plugin.golden_file import GoldenFile, file_nodeid, gate_name, item_name
+from pytest_kebab_eval.plugin.fast_path import will_run_items
+from pytest_kebab_eval.plugin.golden_file import GoldenFile, file_nodeid
 from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.text import brief
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.session import KebabSession
 
 WORKER_KEY = "kebab_left_out"
-MOST_NAMES_SHOWN = 5
 # Of pytest's own modules that take items out: those that can be asked again, and those that remember.
 _BY_EXPRESSION = ("_pytest.mark", "_pytest.main")  # -k, -m, --deselect
-_NOT_RUN = ("skip", "skipif", "xfail")
 _BY_LAST_RUN = ("_pytest.cacheprovider", "_pytest.stepwise")  # --lf, --sw
 
 
@@ -38,37 +35,13 @@ class LeftOut(NamedTuple):
 
     queries: int = 0
     gates: int = 0
-    by_others: tuple[str, ...] = ()  # names of items that would fail, and that the user did not leave out
-    passed_over: tuple[str, ...] = ()  # names of items that would fail, were to run, and did not run here
+    by_others: tuple[str, ...] = ()  # names of items that fail, and that the user did not leave out
+    expected: tuple[str, ...] = ()  # names of items that fail, and that are to run
 
     def counts(self) -> str:
         """How many queries and gates, as the summary says it; empty if all run."""
         counts = ((self.queries, "query"), (self.gates, "gate"))
         return " and ".join(counted(count, noun) for count, noun in counts if count)
-
-    def on_both(self, other: LeftOut) -> LeftOut:
-        """What two workers of xdist left out: both have all items, and each runs some."""
-        return self.without({*self.passed_over}.difference(other.passed_over))
-
-    def without(self, names: Collection[str]) -> LeftOut:
-        """The same, but for items that were passed over here and ran elsewhere."""
-        return self._replace(passed_over=tuple(name for name in self.passed_over if name not in names))
-
-    def not_run(self) -> tuple[str, ...]:
-        """The names of items that would fail, and that others took out or passed over."""
-        return self.by_others + self.passed_over
-
-    def error(self) -> str:
-        """A sentence that names them."""
-        not_run = self.not_run()
-        shown = [brief(name, 80) for name in not_run[:MOST_NAMES_SHOWN]]
-        more = len(not_run) - len(shown)
-        names = ", ".join(shown) + (f" and {more} more" if more else "")
-        items, them = counted(len(not_run), "item"), "it" if len(not_run) == 1 else "them"
-        return (
-            f"{items} that would fail did not run: {names}; a plugin or conftest took {them} out"
-            f" of the session (to leave {them} out yourself, use -k, -m or --deselect)"
-        )
 
 
 class Selection:
@@ -82,6 +55,8 @@ class Selection:
         self._session: pytest.Session | None = None
         self._collected: list[KebabItem] = []
         self._planned: list[KebabItem] = []
+        self._ids_on_workers: Sequence[str] = ()
+        self._told_by_worker = LeftOut()
         self._by_last_run: set[str] = set()  # names of items
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -110,7 +85,7 @@ class Selection:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Keep what is about to run; xdist's controller has no items, unless it judges what was recorded."""
-        if not self._config.pluginmanager.hasplugin("dsession"):
+        if not self._config.pluginmanager.hasplugin("dsession") and will_run_items(session):
             self.plan(session)
         return (yield)
 
@@ -118,6 +93,17 @@ class Selection:
         """Keep what is about to run."""
         self._session = session
         self._planned = _ours(session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Keep what is to run on workers of xdist, each of which has all items."""
+        self._ids_on_workers = ids
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker tells, the same as any other; one that died tells nothing."""
+        told = getattr(node, "workeroutput", {}).get(WORKER_KEY)
+        self._told_by_worker = LeftOut(*told) if told else self._told_by_worker
 
     def pytest_sessionfinish(self) -> None:
         """Tell the controller of xdist, which has no items."""
@@ -127,22 +113,20 @@ class Selection:
     def find_left_out(self) -> LeftOut:
         """What did not run, once the comparison is made."""
         if self._session is None or self._kebab.reason_left_out:
-            return LeftOut()
+            return self._told_by_worker
         planned = {item.name: item for item in self._planned}
         kinds = Counter(map(type, planned.values()))
         queries = len(self._kebab.load_golden().queries) - kinds[QueryItem]
         gates = len(self._kebab.load_gates()) - kinds[GateItem]
-        failing = list(_failing_names(self._kebab))
-        by_others = self._by_others([name for name in failing if name not in planned])
-        passed_over = () if self._was_stopped() else _passed_over(failing, planned)
-        return LeftOut(queries, gates, tuple(by_others), tuple(passed_over))
+        expected = tuple(name for name in self._kebab.failing_names() if name in planned)
+        by_others = self._by_others([name for name in self._kebab.failing_names() if name not in planned])
+        return LeftOut(queries, gates, tuple(by_others), expected)
 
-    def _was_stopped(self) -> bool:
-        return bool(self._session and (self._session.shouldfail or self._session.shouldstop))
-
-    def planned_before_stop(self) -> list[str]:
-        """The node ids of what was to run, where `-x`, `--maxfail` or the like stopped the session."""
-        return [item.nodeid for item in self._planned] if self._was_stopped() else []
+    def find_planned(self) -> set[str]:
+        """The node ids of what was to run, here or on workers of xdist."""
+        start = f"{self._golden_nodeid}::"
+        on_workers = (nodeid for nodeid in self._ids_on_workers if nodeid.startswith(start))
+        return {*on_workers, *(item.nodeid for item in self._planned)}
 
     def _by_others(self, names: Sequence[str]) -> Iterator[str]:
         """Of items that do not run, those that the user's selection would have kept."""
@@ -161,24 +145,6 @@ class Selection:
 
 def _ours(items: Sequence[pytest.Item]) -> list[KebabItem]:
     return [item for item in items if isinstance(item, KebabItem)]
-
-
-def _passed_over(failing: Sequence[str], planned: Mapping[str, KebabItem]) -> Iterator[str]:
-    """The names of items that fail, that were never asked for their verdict, and that nobody has marked."""
-    for name in failing:
-        item = planned.get(name)
-        if item and not item.has_run and not any(mark.name in _NOT_RUN for mark in item.iter_markers()):
-            yield name
-
-
-def _failing_names(kebab: KebabSession) -> Iterator[str]:
-    evaluation = kebab.evaluate()
-    for query in kebab.load_golden().queries:
-        if evaluation.verdicts[query.id].outcome is Outcome.FAILED:
-            yield item_name(query)
-    for gate in evaluation.report.gates:
-        if not gate.passed and not gate.skipped:
-            yield gate_name(gate.gate)
 
 
 def _calling_module() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,20 @@ from pytest_kebab_eval.plugin.evaluation_source import (
 from pytest_kebab_eval.plugin.exit_status import ExitStatus
 from pytest_kebab_eval.plugin.failures import FailureReports
 from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
-from pytest_kebab_eval.plugin.golden_file import GoldenFile
+from pytest_kebab_eval.plugin.golden_file import GoldenFile, gate_name, item_name
 from pytest_kebab_eval.plugin.items import QueryItem
 from pytest_kebab_eval.plugin.parcels import send_environment
-from pytest_kebab_eval.plugin.selection import WORKER_KEY, LeftOut, Selection
+from pytest_kebab_eval.plugin.reported_outcomes import ReportedOutcomes
+from pytest_kebab_eval.plugin.selection import LeftOut, Selection
 from pytest_kebab_eval.plugin.snapshot import has_syrupy, is_snapshot_compared
-from pytest_kebab_eval.plugin.terminal import TerminalSummary, failed_names
+from pytest_kebab_eval.plugin.terminal import TerminalSummary
 from pytest_kebab_eval.plugin.usage import usage_errors
 from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published, publish
 from pytest_kebab_eval.settings import Settings, Sources, resolve
 from pytest_kebab_eval.text import brief, safe_lines
 
+_INTERRUPTED = pytest.ExitCode.INTERRUPTED
 _BROKEN = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
 
 
@@ -45,11 +47,11 @@ def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
     own = OwnEvaluation(config, settings)
     session = KebabSession(config, settings, received_evaluation(config, settings) or own)
     config.pluginmanager.register(session, "kebab-eval-session")
-    selection = register_selection(session)
+    register_selection(session)
     register_results(config)
     FastPath(config, settings.golden.absolute()).register()
     if not hasattr(config, "workerinput"):
-        register_controller(session, own, selection)
+        register_controller(session, own)
     return session
 
 
@@ -60,25 +62,27 @@ def register_results(config: pytest.Config) -> None:
         config.pluginmanager.register(AllureResults(), "kebab-eval-allure")
 
 
-def register_selection(session: KebabSession) -> Selection:
+def register_selection(session: KebabSession) -> None:
     """Register what follows which items run, in a process that has items."""
-    selection = Selection(session)
-    session.config.pluginmanager.register(selection, "kebab-eval-selection")
-    return selection
+    session.selection = Selection(session)
+    session.config.pluginmanager.register(session.selection, "kebab-eval-selection")
 
 
-def register_controller(session: KebabSession, source: OwnEvaluation, selection: Selection) -> None:
+def register_controller(session: KebabSession, source: OwnEvaluation) -> None:
     """Register what works in the process that pytest was called in."""
     register = session.config.pluginmanager.register
-    exit_status = ExitStatus()
-    controller = Controller(session, source, selection, exit_status)
+    exit_status, reported = ExitStatus(), ReportedOutcomes(session, source)
+    controller = Controller(session, source, reported, exit_status)
     register(exit_status, "kebab-eval-exit-status")
+    register(reported, "kebab-eval-reported-outcomes")
     register(controller, "kebab-eval-controller")
     register(TerminalSummary(session, source, controller), "kebab-eval-summary")
 
 
 class KebabSession:
     """Collects the golden file, and answers its items and the fixtures."""
+
+    selection: Selection
 
     def __init__(self, config: pytest.Config, settings: Settings, source: EvaluationSource) -> None:
         self.config = config
@@ -105,6 +109,16 @@ class KebabSession:
         if self._verdicts is None:
             self._verdicts = self.evaluate().verdicts
         return self._verdicts[query.id]
+
+    def failing_names(self) -> Iterator[str]:
+        """The names of the items that must fail."""
+        evaluation = self.evaluate()
+        for query in self.load_golden().queries:
+            if evaluation.verdicts[query.id].outcome is Outcome.FAILED:
+                yield item_name(query)
+        for gate in evaluation.report.gates:
+            if not gate.passed and not gate.skipped:
+                yield gate_name(gate.gate)
 
     def find_comparison(self, query: GoldenQuery) -> QueryComparison | None:
         """What became of a query between the runs; None if it is in neither."""
@@ -155,17 +169,21 @@ class Controller:
     """Does what is done once a session: in the process that pytest was called in, not in workers of xdist."""
 
     def __init__(
-        self, kebab: KebabSession, source: OwnEvaluation, selection: Selection, exit_status: ExitStatus
+        self,
+        kebab: KebabSession,
+        source: OwnEvaluation,
+        reported: ReportedOutcomes,
+        exit_status: ExitStatus,
     ) -> None:
         self.published = Published([], [])
         self.left_out = LeftOut()
-        self._left_out_by_workers: LeftOut | None = None
-        self.was_stopped = False
+        self.was_stopped = False  # by somebody, at once
+        self.stopped_early = False  # by -x, for one: then not all items run
         self._kebab = kebab
         self._config = kebab.config
         self._settings = kebab.settings
         self._source = source
-        self.selection = selection
+        self._reported = reported
         self._exit_status = exit_status
 
     @pytest.hookimpl(tryfirst=True)
@@ -181,27 +199,20 @@ class Controller:
         self._source.send_to_worker(node)
         send_environment(node)
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker says was left out; one that died says nothing."""
-        told = getattr(node, "workeroutput", {}).get(WORKER_KEY)
-        if told:
-            left_out, earlier = LeftOut(*told), self._left_out_by_workers
-            self._left_out_by_workers = left_out.on_both(earlier) if earlier else left_out
-
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Remember that somebody stopped the session; xdist itself ends `-x` by another exception."""
         self.was_stopped = excinfo.type in (KeyboardInterrupt, pytest.exit.Exception)
 
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Store the aggregates and write the reports; an error there fails the session."""
         evaluation = None if self._kebab.reason_left_out else self._source.made
+        self.stopped_early = bool(session.shouldfail or session.shouldstop) or exitstatus == _INTERRUPTED
         if evaluation is not None:
-            self.left_out = self._find_left_out(exitstatus)
+            self.left_out = self._kebab.selection.find_left_out()
         if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:
             self.published = self._publish(evaluation)
-            if self.left_out.not_run():
-                self.published.errors.append(self.left_out.error())
+            hidden = self._reported.errors(self.left_out, stopped_early=self.stopped_early)
+            self.published.errors.extend(hidden)
             if self._has_errors(evaluation.report):
                 self._exit_status.fail()
         if self.was_stopped:  # perhaps by pytest.exit(…, returncode=0)
@@ -211,16 +222,6 @@ class Controller:
         """An error that came up while the summary was printed; it fails the session, too."""
         self.published.errors.append(error)
         self._exit_status.fail()
-
-    def _find_left_out(self, exitstatus: int) -> LeftOut:
-        left_out = self._left_out_by_workers
-        if left_out is None:
-            return self.selection.find_left_out()
-        if exitstatus == pytest.ExitCode.INTERRUPTED:  # by -x, for one: then workers do not run all of theirs
-            return left_out._replace(passed_over=())
-        return left_out.without(
-            failed_names(self._config)
-        )  # of those that failed on a worker that died later
 
     def _check_snapshot(self) -> None:
         if self._settings.snapshot == "require" and not has_syrupy(self._config):

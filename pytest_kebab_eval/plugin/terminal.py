@@ -79,11 +79,10 @@ class TerminalSummary:
 
     def _stopped_lines(self, terminal: pytest.TerminalReporter) -> Iterator[Line]:
         """How much was still to run when the session was stopped."""
-        planned = self._controller.selection.planned_before_stop()
-        if planned:
+        if self._controller.stopped_early:
             reports = (report for reports in terminal.stats.values() for report in reports)
             ran = {report.nodeid for report in reports if isinstance(report, pytest.TestReport)}
-            if left := len({*planned} - ran):
+            if left := len(self._kebab.selection.find_planned() - ran):
                 yield Line(f"not run: {counted(left, 'item')}, since the session was stopped")
 
     def _query_lines(self, report: CompareReport, verbosity: int) -> Iterator[Line]:
@@ -125,14 +124,7 @@ def _failed_items(terminal: pytest.TerminalReporter) -> set[str]:
     """The names of items to annotate: of those that ran and failed, unless another plugin annotates them."""
     if terminal.config.pluginmanager.hasplugin(_ANNOTATES) and os.environ.get("GITHUB_ACTIONS") == "true":
         return set()
-    return failed_names(terminal.config)
-
-
-def failed_names(config: pytest.Config) -> set[str]:
-    """The names of items that were reported as failed, as far as pytest's terminal knows."""
-    terminal = config.pluginmanager.getplugin("terminalreporter")
-    failed = terminal.stats.get("failed", ()) if terminal else ()
-    return {test.nodeid.partition("::")[2] for test in failed}
+    return {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
 
 
 def _unreadable_lines(report: CompareReport) -> Iterator[Line]:

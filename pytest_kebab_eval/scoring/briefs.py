@@ -168,7 +168,7 @@ class Briefs:
     def keep_targets(self, queries: Iterable[GoldenQuery], matcher: Matcher) -> None:
         """Have all targets found while the databases are open: nothing is looked up for them again."""
         for query in queries:
-            matcher.targets(query)
+            matcher.target_ids(query)
         self.matcher = matcher
 
     def choose(
@@ -181,4 +181,4 @@ class Briefs:
 
     def expected(self, query: GoldenQuery) -> tuple[str, ...]:
         """The ids of what a query wants found."""
-        return self.matcher.targets(query).ids if self.matcher else ()
+        return self.matcher.target_ids(query) if self.matcher else ()

@@ -102,6 +102,9 @@ class RunTables(Protocol):
     def results(self, run_id: str, ids: IdRange) -> Iterator[ResultRow]:
         """The results of a run for these queries; an error if an index has lost some of them."""
 
+    def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[ResultRow]:
+        """The results of a run for a few queries, by their keys, in no particular order."""
+
     def result(self, run_id: str, query_id: str) -> tuple[object] | None:
         """The `result_json` of one query."""
 

@@ -98,6 +98,15 @@ class Database:
                 yield result if type(result) is QueryResult and result.error is None else _masked(result)
                 del result  # so that the next one is decoded into the same memory
 
+    def rows(self, run_id: str, query_ids: Sequence[str] | None = None) -> Iterator[tuple[str, object]]:
+        """The run's results as they are stored; with ids only theirs, by their keys, in no certain order."""
+        found = (
+            self._tables.results(run_id, ALL_IDS)
+            if query_ids is None
+            else self._tables.results_of(run_id, query_ids)
+        )
+        return ((text_of(query_id), result_json) for query_id, result_json in found if query_id is not None)
+
     def tags(self) -> dict[str, str]:
         """Each tag, and the id of the run that it names, which may be gone."""
         return {text_of(name): text_of(run_id) for name, run_id in self._tables.tags()}
@@ -114,7 +123,7 @@ class Database:
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """One result of a run; None if the run has none for the query."""
         row = self._tables.result(run_id, query_id)
-        return None if row is None else _masked(decode_result(query_id, row[0]))
+        return None if row is None else decode_row(query_id, row[0])
 
     def holds(self, run_id: str, rows: Iterable[tuple[str, bytes]]) -> bool:
         """Whether a run has these results (query id, `result_json`), byte for byte, and no others."""
@@ -130,6 +139,11 @@ class Database:
         """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
         with self._tables.errors():
             return self.result(run_id, query_id)
+
+
+def decode_row(query_id: str, result_json: object) -> QueryResult | Unreadable:
+    """A row as `Database.results` gives it."""
+    return _masked(decode_result(query_id, result_json))
 
 
 def _masked(result: QueryResult | Unreadable) -> QueryResult | Unreadable:

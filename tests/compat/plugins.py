@@ -19,7 +19,7 @@ class Plugin:
     also: tuple[str, ...] = ()  # other distributions that it needs
     files: Mapping[str, str] = field(default_factory=dict)  # what the project needs for it
     output: str = ""  # a glob of the files that it writes, which must have the messages too
-    takes_out: bool = False  # it deselects golden queries: the session fails, and names one
+    hides: bool = False  # it deselects golden queries or marks them: the session fails, and names one
     title: str = ""  # in the table, if not the name
 
     @property
@@ -42,6 +42,9 @@ MOST_INSTALLED = (
     Plugin("pytest-html", ("--html=out/report.html", "--self-contained-html"), output="out/report.html"),
     Plugin("pytest-django", ("--ds=settings",), ("django",), {"settings.py": "SECRET_KEY = 'none'\n"}),
 )
+QUARANTINED = "".join(
+    f"fixtures/golden_queries.yaml::query[{name}]\n" for name in ("rotate-api-keys", "log-retention")
+)
 EVAL_TEST = "import pytest\n\n@pytest.mark.eval(name='own')\ndef test_eval():\n    pass\n"
 OTHERS = (
     Plugin("pytest-benchmark"),
@@ -49,14 +52,21 @@ OTHERS = (
     Plugin("pytest-sugar", ("--force-sugar",)),
     Plugin("pytest-retry", ("--retries=1",)),
     Plugin("pytest-flakefinder", ("--flake-finder", "--flake-runs=2")),
-    Plugin("pytest-testmon", ("--testmon",), takes_out=True),
+    Plugin("flaky", ("--force-flaky",)),
+    Plugin(
+        "pytest-quarantine",
+        ("--quarantine=quarantine.txt",),
+        files={"quarantine.txt": QUARANTINED},
+        hides=True,
+    ),
+    Plugin("pytest-testmon", ("--testmon",), hides=True),
     Plugin("allure-pytest", ("--alluredir=out/allure",), output="out/allure/*-result.json"),
     Plugin("pytest-evals"),
     Plugin(
         "pytest-evals",
         ("--run-eval",),
         files={"test_eval.py": EVAL_TEST},
-        takes_out=True,
+        hides=True,
         title="pytest-evals --run-eval",
     ),
     Plugin("pytest-snapshot", ("-p", "no:syrupy")),

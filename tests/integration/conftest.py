@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -13,6 +14,9 @@ import pytest
 import pytest_kebab_eval.plugin.session
 import pytest_kebab_eval.plugin.snapshot  # noqa: F401  with these here, no inner pytest imports them anew
 from tests.builders import Json, make_database, result, write_golden
+
+with contextlib.suppress(ImportError):
+    import psycopg  # noqa: F401  nor this, whose errors would then be of other classes than those caught
 
 RunResult = pytest.RunResult  # within `Project`, `pytest` is the method
 

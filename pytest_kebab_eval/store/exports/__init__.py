@@ -88,6 +88,13 @@ class ExportTables:
             if (end is None or ids.first < end) and (ids.before is None or first < ids.before):
                 yield part
 
+    def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[ResultRow]:
+        """The results of the run for a few queries, by their keys."""
+        for query_id in query_ids:
+            row = self.result(run_id, query_id)
+            if row is not None:
+                yield query_id, row[0]
+
     def result(self, run_id: str, query_id: str) -> tuple[object] | None:
         """The `result_json` of one query."""
         if run_id != self._run.run_id:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.store.postgres.connections import Connection
 
 READ_TIMEOUT_S = 5.0
+_KEYS_AT_A_TIME = 20  # whose results are in memory together
 
 
 @contextmanager
@@ -78,6 +79,17 @@ class PostgresTables:
         if size > STORED_VALUE_BYTES:
             raise DatabaseError(f"cannot read the database {self._address.shown}: {too_long()}")
         return max(1, min(FETCHED_ROWS, FETCHED_BYTES // size))
+
+    def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[ResultRow]:
+        """The results of a run for a few queries, by their keys, in no particular order."""
+        keys = [*filter(can_hold, query_ids)]
+        for first in range(0, len(keys), _KEYS_AT_A_TIME):
+            yield from self._connection.execute(
+                "SELECT query_id::text, result_json::text FROM eval_query_results"
+                " WHERE run_id = %s AND query_id = ANY(%s)",
+                (run_id, keys[first : first + _KEYS_AT_A_TIME]),
+                binary=True,
+            )
 
     def result(self, run_id: str, query_id: str) -> tuple[Any, ...] | None:
         """The `result_json` of one query."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from pytest_kebab_eval.store.sqlite.tables import check_tables, has_table
 from pytest_kebab_eval.text import printable, shown_path
 
 READ_TIMEOUT_S = 5.0
+_KEYS_AT_A_TIME = 500  # SQLite before 3.32 takes 999 parameters
 
 
 @contextmanager
@@ -81,6 +82,16 @@ class SqliteTables:
             f"SELECT query_id, result_json FROM eval_query_results {by} WHERE run_id = ?{within}",
             (run_id, *bounds),
         )
+
+    def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[ResultRow]:
+        """The results of a run for a few queries, by their keys, in no particular order."""
+        for first in range(0, len(query_ids), _KEYS_AT_A_TIME):
+            keys = query_ids[first : first + _KEYS_AT_A_TIME]
+            yield from self._connection.execute(
+                "SELECT query_id, result_json FROM eval_query_results"
+                f" WHERE run_id = ? AND query_id IN ({', '.join('?' * len(keys))})",
+                (run_id, *keys),
+            )
 
     def result(self, run_id: str, query_id: str) -> tuple[object] | None:
         """The `result_json` of one query."""

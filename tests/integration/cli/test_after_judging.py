@@ -15,7 +15,7 @@ from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import aggregate_of
 from tests.integration.cli.calling import call
 from tests.integration.conftest import Project
-from tests.integration.plugin.test_errors import held
+from tests.integration.databases import held
 
 EVENTS: dict[str, Callable[[Path], object]] = {
     "removed": os.unlink,

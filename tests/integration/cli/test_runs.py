@@ -11,7 +11,7 @@ from pytest_kebab_eval import RunRecorder
 from tests.builders import Json, aggregate_of, dump, result
 from tests.integration.cli.calling import FOUND, Called, call, execute
 from tests.integration.conftest import Project
-from tests.integration.plugin.test_errors import write_protect
+from tests.integration.databases import write_protect
 
 # -- runs -----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import hit, make_database, result
 from tests.integration.conftest import Project
-from tests.integration.plugin.test_errors import printed
+from tests.integration.plugin.refusals import printed
 
 OTHER = "replaced by another database"
 # What a conftest does in `pytest_kebab_compared`, which is called when the verdicts are known.

@@ -284,7 +284,7 @@ def test_where_all_items_are_deselected_there_is_nothing_to_run(project: Project
         ("xfail(strict=True)", {"failed": 4, "xfailed": 1, "skipped": 1}),
     ],
 )
-def test_a_mark_that_a_conftest_adds_counts(
+def test_a_mark_that_a_conftest_adds_changes_what_is_reported_and_hides_no_failure(
     project: Project, where: str, mark: str, outcomes: dict[str, int]
 ) -> None:
     several(project)
@@ -293,7 +293,12 @@ def test_a_mark_that_a_conftest_adds_counts(
         f"def pytest_collection_modifyitems(items):\n"
         f"    for item in items: {where}.add_marker(pytest.mark.{mark})\n"
     )
-    project.pytest(*ALONE).assert_outcomes(**outcomes)
+    session = project.pytest(*ALONE)
+    session.assert_outcomes(**outcomes)
+    session.stdout.fnmatch_lines(
+        ["ERROR: 1 item that should have failed was reported as *: query[[]lost]; *"]
+    )
+    assert session.ret == pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,28 @@ def test_a_failing_query_that_a_conftest_took_out_fails_the_session(project: Pro
         assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
+@WORKERS
+@pytest.mark.parametrize(
+    ("mark", "reported"), [("skip", "skipped"), ("xfail", "xfailed"), ("xfail(run=False)", "xfailed")]
+)
+def test_a_failing_query_that_a_conftest_marks_fails_the_session(
+    project: Project, mark: str, reported: str, workers: Workers
+) -> None:
+    recording(project, LOST).pytester.makeconftest(f"""
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if "query[q-002]" == item.name:
+                    item.add_marker(pytest.mark.{mark})
+    """)
+    outcome = gate(project, *workers)
+    outcome.stdout.fnmatch_lines(
+        [f"ERROR: 1 item that should have failed was reported as {reported}: query[[]q-002]; *"]
+    )
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
 # -- beside others ---------------------------------------------------------------------------------
 
 

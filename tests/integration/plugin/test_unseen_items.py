@@ -95,7 +95,7 @@ def pytest_sessionfinish(session):
     numpy_random = sys.modules.get("numpy.random")
     random_state = random.getstate()[1] if seeded else None
     numpy_state = numpy_random.get_state()[1].tolist() if seeded and numpy_random else None
-    items = [[item.nodeid, sorted(vars(item).keys() - {"has_run"})] for item in session.items]
+    items = [[item.nodeid, sorted(vars(item))] for item in session.items]
     with open("witness.json", "w") as file:
         json.dump({"lines": lines, "left": [reports, random_state, numpy_state, items]}, file)
 """

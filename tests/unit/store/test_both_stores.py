@@ -136,6 +136,26 @@ def test_more_rows_than_are_fetched_at_a_time_are_all_read(store: Store) -> None
     assert ids_of(store) == expected
 
 
+def test_rows_are_read_as_they_are_stored_all_or_those_of_some_queries(store: Store) -> None:
+    store.make(a={**dict.fromkeys(ODD_IDS, result("c1")), "b": "no JSON"}, b={"q": result("c1")})
+    with open_database(store.address) as database:
+        everything = dict(database.rows("a"))
+        assert [*everything] == ODD_IDS
+        assert everything["b"] == b"no JSON"
+        asked = ["日本", "b", "no such query", "a'; DROP TABLE eval_runs; --", "not\0there"]
+        assert dict(database.rows("a", asked)) == {name: everything[name] for name in [*asked[:2], asked[3]]}
+        assert [*database.rows("a", [])] == [*database.rows("no such run", ["b"])] == []
+
+
+def test_rows_of_more_queries_than_are_asked_for_at_a_time_are_all_read(store: Store) -> None:
+    names = [f"q{number:04}" for number in range(1001)]
+    with RunRecorder(store.db, run_id="a") as run:
+        for query_id in names:
+            run.record(query_id, ["c1"])
+    with open_database(store.address) as database:
+        assert sorted(query_id for query_id, _ in database.rows("a", names[1:])) == names[1:]
+
+
 def test_one_result_is_read_by_its_id(store: Store) -> None:
     store.make(a={"q1": result("c1"), "é": result("c2")})
     with open_database(store.address) as database:

@@ -152,6 +152,9 @@ def test_an_export_gives_the_results_that_the_database_gives(
             assert [*exported.results("a", ids)] == [*stored.results("a", ids)]
             for name in (*names, "no such query", ""):
                 assert exported.result("a", name) == stored.result("a", name)
+            assert dict(exported.rows("a")) == dict(stored.rows("a"))
+            asked = [*names, "no such query"][1:]
+            assert dict(exported.rows("a", asked)) == dict(stored.rows("a", asked))
             assert exported.result_counts() == stored.result_counts() == {"a": len(names)}
             assert exported.runs() == stored.runs()
             assert exported.with_config(exported.runs()[0]) == stored.with_config(stored.runs()[0])
@@ -161,6 +164,7 @@ def test_an_export_has_no_other_run(tmp_path: Path, odd: Path) -> None:
     export_run(odd, "a", tmp_path / "run.jsonl")
     with open_database(tmp_path / "run.jsonl") as database:
         assert [*database.results("b")] == []
+        assert [*database.rows("b"), *database.rows("b", ["q1"])] == []
         assert database.result("b", "q1") is None
         assert database.result_count("b") == 0
         assert database.stored_aggregate("b") == {}
