@@ -41,6 +41,7 @@ class ComparisonRecord(Value, frozen=True, kw_only=True):
     checks: dict[str, tuple[str, ...]]  # of those that are followed, what B lost, by query
     failed: tuple[str, ...]  # the queries that fail, without those whose loss is accepted
     unreadable: tuple[str, ...]
+    absent: tuple[str, ...]  # the queries that B has no result for
     problems: tuple[str, ...] = ()
 
 
@@ -86,6 +87,7 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
         checks={query.query_id: lost for query in report.per_query if (lost := _followed(query.checks))},
         failed=tuple(query.query_id for query in lost_queries(report)),
         unreadable=tuple(result.query_id for result in report.unreadable if result.side == "b"),
+        absent=tuple(query.query_id for query in report.per_query if query.cause == "absent"),
         problems=report.problems,
     )
 

@@ -95,6 +95,7 @@ class RankState(NamedTuple):
     run: SuiteRun
     before: int | None
     rank: int | None
+    state: State = State.FOUND
 
 
 class Suite:
@@ -162,8 +163,8 @@ class Suite:
             for state in self.states(query_id):
                 if state.before is not None:
                     trace.add(self._sighting(self._before(state.run), State.FOUND, state.before))
-                found = State.LOST if state.rank is None else State.FOUND
-                trace.add(self._sighting(state.run, found, state.rank))
+                trace.add(self._sighting(state.run, state.state, state.rank))
+            trace.lose_absent()
             yield from self._step(query_id, "retrieval", trace)
 
     def _lost_checks(self) -> Iterator[_Step]:
@@ -218,7 +219,24 @@ class Suite:
         for run, comparison in self.compared:
             ranks = comparison.ranks.get(query_id)
             if ranks is not None:
-                yield RankState(run, *ranks)
+                yield RankState(run, *ranks, self._state(run, query_id, ranks[1]))
+
+    def _state(self, run: SuiteRun, query_id: str, rank: int | None) -> State:
+        """What `kebab-eval blame` says of it, but that an error is a loss like any other."""
+        if rank is not None:
+            return State.FOUND
+        return self._untold[run.name].get(query_id, State.LOST)
+
+    @cached_property
+    def _untold(self) -> dict[str, dict[str, State]]:
+        """The queries that a run does not tell about, by its name."""
+        return {
+            run.name: {
+                **dict.fromkeys(comparison.unreadable, State.UNREADABLE),
+                **dict.fromkeys(comparison.absent, State.ABSENT),
+            }
+            for run, comparison in self.compared
+        }
 
     @cached_property
     def changed_queries(self) -> list[ChangedQuery]:

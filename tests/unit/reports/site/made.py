@@ -60,4 +60,5 @@ def _comparison(
         checks=dict.fromkeys(failed, ("answer",)),
         failed=tuple(failed),
         unreadable=(),
+        absent=(),
     )
