@@ -74,7 +74,7 @@ def _without_group(nodeid: str) -> str:
 def _outcome(report: pytest.TestReport) -> str:
     if hasattr(report, "wasxfail"):
         return "xpassed" if report.passed else "xfailed"
-    return report.outcome
+    return brief(report.outcome, 30)  # which a plugin may have made up
 
 
 def _sentence(outcome: str, names: Sequence[str]) -> str:
