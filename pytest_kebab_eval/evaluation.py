@@ -43,6 +43,7 @@ from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
 from pytest_kebab_eval.scoring.scorer import Scorer
+from pytest_kebab_eval.scoring.together import score_together
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import (
     Address,
@@ -271,15 +272,13 @@ class _OpenRuns:
         """Read and score both runs."""
         if self._inputs.replicates:
             return self._score_replicates(self._inputs.replicates, briefs)
-        a = self._scorecard(self.a, self._run_a, briefs.a if briefs else None) if self._run_a else None
-        b = self._scorecard(self.b, self._run_b, briefs.b if briefs else None)
-        return Scored(a, b, self._movement(a, b) if a else None)
+        run_a = [(self.a, self._run_a)] if self._run_a else []
+        kept = [briefs.a, briefs.b][-1 - len(run_a) :] if briefs else []
+        *a, b = score_together(self.scorer, [*run_a, (self.b, self._run_b)], kept)
+        return Scored(a[0], b, self._movement(a[0], b)) if a else Scored(None, b, None)
 
     def _movement(self, a: Scorecard, b: Scorecard) -> Movement:
         return measure_movement(a, b, self._settings.compare_k, self._inputs.overlaps)
-
-    def _scorecard(self, database: Database, run: Run, briefs: RunBriefs | None) -> Scorecard:
-        return self.scorer.score(run, database.results(run.run_id), database.corpus, briefs)
 
     def _stored_a(self, query_id: str) -> QueryResult | Unreadable | None:
         run = self._shown(query_id, 0) or self._run_a
@@ -302,8 +301,9 @@ class _OpenRuns:
         from pytest_kebab_eval.comparing.replicates import judge_replicates, mean_movement
 
         kept = [[RunBriefs() if briefs else None for _ in side] for side in runs]
-        a = [self._scorecard(self.a, *found) for found in zip(runs.a, kept[0], strict=True)]
-        b = [self._scorecard(self.b, *found) for found in zip(runs.b, kept[1], strict=True)]
+        stored = [*((self.a, run) for run in runs.a), *((self.b, run) for run in runs.b)]
+        cards = score_together(self.scorer, stored, [*kept[0], *kept[1]])
+        a, b = cards[: len(runs.a)], cards[len(runs.a) :]
         settings = self._settings
         rules = NoiseRules(settings.fail_on, settings.compare_k, settings.alpha)
         judged = judge_replicates(a, b, self.queries, rules)
@@ -359,7 +359,7 @@ def score_runs(database: Database, runs: Sequence[Run], golden: GoldenSet) -> li
     """Read and score runs of one configuration, each matched as the first would be alone."""
     mode = match_mode([(database, runs[0])], golden)
     scorer = Scorer(golden, Matcher(mode, _locations(golden, mode, [(database, runs[0])])))
-    return [scorer.score(run, database.results(run.run_id), database.corpus) for run in runs]
+    return score_together(scorer, [(database, run) for run in runs])
 
 
 def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Address | None = None) -> None:

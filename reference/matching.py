@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .case import Case, Chunk, Entry, Run
 from .results import Result, read_row
@@ -97,7 +97,20 @@ class Matching:
         if self.mode == FALLBACK and anchors:
             return anchors
         chunks = [self._chunk_target(entry, chunk_id) for chunk_id in expected_chunks(entry)]
-        return (chunks + span_targets(entry)) or anchors
+        located = chunks + span_targets(entry)
+        if self.mode == FALLBACK:
+            located = [self._for_both_runs(entry, target) for target in located]
+        return located or anchors
+
+    def _for_both_runs(self, entry: Entry, target: Target) -> Target:
+        """'for both runs alike': where a hit of its document has no span to compare, the document decides."""
+        rows = [run.rows[entry["id"]] for run in self.runs if entry["id"] in run.rows]
+        for result in map(read_row, rows):
+            for hit in () if result.errored else result.hits:
+                units = self.units(hit) if hit["doc_id"] in target.docs else target.units
+                if not units or not target.units or not comparable(units, target.units):
+                    return replace(target, units=None)
+        return target
 
     def _chunk_target(self, entry: Entry, chunk_id: str) -> Target:
         gain = entry.get("relevance", {}).get(chunk_id, 1.0)

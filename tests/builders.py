@@ -15,12 +15,14 @@ from typing import Any
 import msgspec
 import yaml
 
+from pytest_kebab_eval.comparing.deltas import Deltas
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
 from pytest_kebab_eval.reports.as_json import report_json
+from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
 from pytest_kebab_eval.scoring.briefs import RunBriefs
 
 Json = dict[str, Any]
@@ -153,6 +155,18 @@ def keep_brief(briefs: RunBriefs, query_id: str, result: QueryResult, correct: t
 def render_report_json(report: CompareReport) -> str:
     """A `report.json` in one piece."""
     return "".join(report_json(report))
+
+
+def deltas_of(report: CompareReport) -> Deltas:
+    """The differences of a report of two runs."""
+    assert report.deltas is not None
+    return report.deltas
+
+
+def side_a(report: CompareReport) -> AggregateMetrics:
+    """The aggregate of run A in a report of two runs."""
+    assert report.aggregate_a is not None
+    return report.aggregate_a
 
 
 def aggregate_of(path: Path, run_id: str) -> Any:

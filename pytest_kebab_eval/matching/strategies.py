@@ -29,6 +29,12 @@ class Match(NamedTuple):
     target: int
     by_document: bool = False
     by_text: bool = False
+    coarser: str | None = None  # text | document: the hit lacks what a finer way would have compared
+    is_correct: bool = True  # false: it is not satisfied, which is known in a coarser way
+
+
+Coarser = tuple[tuple[int, str], ...]
+"""Targets, by their number, that a hit could be held against only by their `text` or `document`."""
 
 
 class Ranking(Value, frozen=True):
@@ -38,6 +44,7 @@ class Ranking(Value, frozen=True):
     correct: tuple[int, ...]  # the ranks of the correct hits, ascending
     by_document: bool = False  # a hit counted only for being in the right document
     by_text: bool = False  # a hit counted for its text
+    coarser: Coarser = ()  # what hits of the right documents lack, though the targets have it
 
     @property
     def first(self) -> int | None:
@@ -107,16 +114,20 @@ class _HitByHit(ABC):
         found: list[int | None] = [None] * self.count()
         correct = []
         by_document = by_text = False
+        coarser: set[tuple[int, str]] = set()
         for hit in hits:
             matches = self.matches(hit, passages)
-            if matches:
-                correct.append(hit.rank)
             for match in matches:
-                by_document = by_document or match.by_document
-                by_text = by_text or match.by_text
-                if found[match.target] is None:
-                    found[match.target] = hit.rank
-        return Ranking(tuple(found), tuple(correct), by_document, by_text)
+                if match.coarser:
+                    coarser.add((match.target, match.coarser))
+                if match.is_correct:
+                    by_document = by_document or match.by_document
+                    by_text = by_text or match.by_text
+                    if found[match.target] is None:
+                        found[match.target] = hit.rank
+            if matches and any(match.is_correct for match in matches):
+                correct.append(hit.rank)
+        return Ranking(tuple(found), tuple(correct), by_document, by_text, tuple(sorted(coarser)))
 
     def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
         """The rank of the first correct hit."""
@@ -204,7 +215,7 @@ class ByLocation(_HitByHit):
                 extents = passages.extents(hit)
             by_document = self.match(hit, target, extents or ())
             if by_document is not None:
-                found.append(Match(number, by_document))
+                found.append(target.match_at(number, by_document=by_document))
         return found
 
     def match(self, hit: Hit, target: ExpectedLocation, extents: Sequence[Box]) -> bool | None:
@@ -266,15 +277,13 @@ class ByText(_HitByHit):
         part = self._shared_part(target, compared, alone=alone)
         if part is None:
             return self._match_location(number, target, compared)
-        return (
-            Match(number, by_text=True)
-            if part >= (self._least_alone if alone else self._least_part)
-            else None
-        )
+        coarser = "text" if target.location.extents and not alone else None
+        is_correct = part >= (self._least_alone if alone else self._least_part)
+        return Match(number, False, True, coarser, is_correct) if is_correct or coarser else None
 
     def _match_location(self, number: int, target: ExpectedLocation, compared: _Compared) -> Match | None:
         by_document = self._by_location.match(compared.hit, target, compared.extents)
-        return None if by_document is None else Match(number, by_document)
+        return None if by_document is None else target.match_at(number, by_document=by_document)
 
     def _shared_part(self, target: ExpectedLocation, compared: _Compared, *, alone: bool) -> float | None:
         """How much of the shorter text is shared; None if a text is not known."""
@@ -329,6 +338,16 @@ class ExpectedLocation(NamedTuple):
         """Whether its document is known."""
         return bool(self.doc_ids) and self.doc_ids != {self.chunk_id}
 
+    def match_at(self, number: int, *, by_document: bool) -> Match:
+        """A hit that is this target, by its document alone or by its span or id."""
+        is_coarser = by_document and (bool(self.location.extents) or self.text is not None)
+        return Match(number, by_document, coarser="document" if is_coarser else None)
+
+    def without(self, way: str) -> ExpectedLocation:
+        """The same, to be known by its text, or by its document alone."""
+        location = self.location._replace(extents=())
+        return self._replace(location=location, text=self.text if way == "text" else None)
+
     @property
     def is_unknown(self) -> bool:
         """Whether neither its document nor its extents are known."""
@@ -349,7 +368,8 @@ class ByChunkOrLocation(_HitByHit):
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
         """The expected chunk that the hit is, and the expected spans that it overlaps enough."""
         first = len(self._targets)
-        spans = [match._replace(target=first + match.target) for match in self._spans.matches(hit, passages)]
+        found = self._spans.matches(hit, passages)
+        spans = [match._replace(target=first + match.target, coarser=None) for match in found]
         chunk = self._targets.get(hit.chunk_id or "")
         return spans if chunk is None else [chunk, *spans]
 

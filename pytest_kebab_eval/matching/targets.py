@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ from pytest_kebab_eval.matching.strategies import (
     ByDocument,
     ByLocation,
     ByText,
+    Coarser,
     ExpectedLocation,
     Nothing,
     Ranking,
@@ -55,6 +56,13 @@ class Matcher:
         self._locations = locations or Locations()
         self._least_overlap = least_overlap
         self._known: dict[str, Targets] = {}  # of queries whose targets take some finding
+        self.coarser: dict[str, Coarser] = {}
+
+    def coarsen(self, coarser: Mapping[str, Coarser]) -> None:
+        """From now on, match these targets of queries by text, or by document."""
+        for query_id, ways in coarser.items():
+            self.coarser[query_id] = (*self.coarser.get(query_id, ()), *ways)
+            self._known.pop(query_id, None)
 
     def locations_of(self, queries: Iterable[GoldenQuery]) -> Locations:
         """Where the chunks of these queries are, as `Locations.only` has it."""
@@ -103,6 +111,8 @@ class Matcher:
         exact = self._is_exact
         located = [] if exact else [self._expected_location(query, chunk_id) for chunk_id in chunks]
         located += [_location_of(expected) for expected in own_spans]
+        for number, way in self.coarser.get(query.id, ()):
+            located[number] = located[number].without(way)
         has_texts = any(target.text is not None for target in located)
         by_location = ByLocation(located, self._least_overlap)
         by_text = ByText(located, self._least_overlap) if has_texts else by_location

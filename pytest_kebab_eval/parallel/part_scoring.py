@@ -12,14 +12,15 @@ from pytest_kebab_eval.errors import NoDatabase, WorkerError
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.packing import PackedQueries
 from pytest_kebab_eval.matching.locations import Locations
+from pytest_kebab_eval.matching.strategies import Coarser
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import MatchMode, QueryResult, Run
 from pytest_kebab_eval.scoring.hit_keys import key_of
 from pytest_kebab_eval.scoring.parts import CardPart, part_of
-from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.scoring.survey import Survey
+from pytest_kebab_eval.scoring.together import score_together
 from pytest_kebab_eval.store import Address, Database, IdRange, open_database, shown_address
 
 
@@ -69,6 +70,7 @@ class PartScores(NamedTuple):
     movement: MovementPart | None
     stored_a: int = 0
     stored_b: int = 0
+    coarser: dict[str, Coarser] | None = None  # queries of the part that are matched in another way
 
 
 def score_part(task: PartTask) -> PartScores:
@@ -78,8 +80,9 @@ def score_part(task: PartTask) -> PartScores:
         b = _open(stack, job.b)
         a = b if job.a is None or job.a.address == job.b.address else _open(stack, job.a)
         scorer = _scorer(task, [a, b])
-        card_a = _scored(scorer, a, job.a, task.ids) if job.a else None
-        card_b = _scored(scorer, b, job.b, task.ids)
+        runs = [(a, job.a.run)] if job.a else []
+        *cards_a, card_b = score_together(scorer, [*runs, (b, job.b.run)], ids=task.ids)
+        card_a = cards_a[0] if cards_a else None
         movement = measure_movement(card_a, card_b, job.compare_k, job.overlaps) if card_a else None
         is_first = task.ids.first == ""
         return PartScores(
@@ -88,6 +91,7 @@ def score_part(task: PartTask) -> PartScores:
             _part_of_movement(movement, ids) if movement else None,
             a.result_count(job.a.run.run_id) if job.a and is_first else 0,
             b.result_count(job.b.run.run_id) if is_first else 0,
+            scorer.matcher.coarser,
         )
 
 
@@ -112,10 +116,6 @@ def _scorer(task: PartTask, databases: Sequence[Database]) -> Scorer:
         dict.fromkeys(task.golden_ids, ()), job.needs_met, ""
     )  # slices are known where it is joined
     return Scorer(GoldenSet(Path(), queries), matcher, job.k, metrics, survey)
-
-
-def _scored(scorer: Scorer, database: Database, stored: StoredRun, ids: IdRange) -> Scorecard:
-    return scorer.score(stored.run, database.results(stored.run.run_id, ids), database.corpus)
 
 
 def _part_of_movement(movement: Movement, golden_ids: Sequence[str]) -> MovementPart:

@@ -11,6 +11,7 @@ from pytest_kebab_eval.comparing.movement import Movement, Scored, movement_metr
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.packing import PackedQueries, pack
 from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.matching.strategies import Coarser
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.model import GoldenQuery
@@ -67,6 +68,7 @@ class PartScorer:
             joiner.add(scores, part.golden_ids)
         if not joiner.is_whole(golden):
             return None
+        matcher.coarsen(joiner.coarser)
         return joiner.joined(partial(_HitsInParts, self._workers, [part.ids for part in parts]))
 
     def _parts(self, golden: GoldenSet) -> list[Part]:
@@ -114,6 +116,7 @@ class _Joiner:
         self._movement = CardJoiner(job.b.run, basis.with_metrics(movement_metrics(job.overlaps)))
         self._moved: dict[str, tuple[float, float]] = {}
         self._stored = (0, 0)
+        self.coarser: dict[str, Coarser] = {}
 
     def add(self, scores: PartScores, golden_ids: list[str]) -> None:
         """One more part, and its golden queries."""
@@ -124,6 +127,7 @@ class _Joiner:
             self._movement.add(scores.movement.card, golden_ids)
             self._moved |= scores.movement.moved
         self._stored = (self._stored[0] + scores.stored_a, self._stored[1] + scores.stored_b)
+        self.coarser |= scores.coarser or {}
 
     def is_whole(self, golden: GoldenSet) -> bool:
         """Whether every result was read, each in the part of its golden query."""

@@ -124,8 +124,13 @@ def _starts_unnoticed(config: pytest.Config) -> bool:
     """Whether nothing is printed when an item starts, and only pytest would."""
     hooks = [config.hook.pytest_runtest_logstart, config.hook.pytest_runtest_logfinish]
     listeners = {found.function.__module__ for hook in hooks for found in hook.get_hookimpls()}
-    is_quiet = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) < 0
-    return listeners.issubset(_PRINTERS) and is_quiet and not _logs_live(config)
+    return listeners.issubset(_PRINTERS) and _is_quiet(config) and not _logs_live(config)
+
+
+def _is_quiet(config: pytest.Config) -> bool:
+    """Whether pytest's terminal prints nothing when an item starts; without it, there is no verbosity."""
+    has_terminal = config.pluginmanager.has_plugin("terminal")
+    return not has_terminal or config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) < 0
 
 
 def _logs_live(config: pytest.Config) -> bool:

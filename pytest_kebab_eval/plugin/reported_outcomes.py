@@ -33,13 +33,15 @@ class ReportedOutcomes:
     def __init__(self, kebab: KebabSession, source: OwnEvaluation) -> None:
         self._kebab = kebab
         self._source = source
-        self._failing: dict[str, str] | None = None  # names, by node id without its end
+        self._failing: dict[str, str] | None = None  # names, by node id
         self._outcomes: dict[str, str] = {}  # by name
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what the report says; nothing outdoes a failure, which pytest has counted."""
-        name = self._find_failing().get(_without_end(report.nodeid))
+        failing = self._failing or self._find_failing()
+        nodeid = report.nodeid
+        name = failing.get(nodeid if nodeid.endswith("]") else _without_group(nodeid))
         if name is None or self._outcomes.get(name) == _FAILED:
             return
         if report.when == "call" or not report.passed:
@@ -60,19 +62,19 @@ class ReportedOutcomes:
         if self._failing is None and self._source.made is not None:
             golden = file_nodeid(self._kebab.settings.golden.absolute(), self._kebab.config)
             names = () if only_looks(self._kebab.config) else self._kebab.failing_names()
-            self._failing = {_without_end(f"{golden}::{name}"): name for name in names}
+            self._failing = {f"{golden}::{name}": name for name in names}
         return self._failing or _NONE
 
 
-def _without_end(nodeid: str) -> str:
+def _without_group(nodeid: str) -> str:
     """The node id up to the last bracket, after which xdist may name a group."""
-    return nodeid.rpartition("]")[0]
+    return nodeid[: nodeid.rfind("]") + 1]
 
 
 def _outcome(report: pytest.TestReport) -> str:
     if hasattr(report, "wasxfail"):
         return "xpassed" if report.passed else "xfailed"
-    return report.outcome
+    return brief(report.outcome, 30)  # which a plugin may have made up
 
 
 def _sentence(outcome: str, names: Sequence[str]) -> str:

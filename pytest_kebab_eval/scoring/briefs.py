@@ -49,9 +49,18 @@ class RunBriefs:
         self, query_id: str, result: QueryResult, ids: Sequence[str | None], correct: tuple[int, ...]
     ) -> None:
         """Keep a result with its chunk ids; one that was kept for the query before no longer counts."""
+        if result.elapsed_ms is not None:
+            self.times.append(result.elapsed_ms)
+        self._keep(query_id, result, ids, correct)
+
+    def replace(self, query_id: str, result: QueryResult, correct: tuple[int, ...]) -> None:
+        """Keep a result that was kept before, of which other hits are correct now."""
+        self._keep(query_id, result, [hit.chunk_id for hit in result.hits], correct)
+
+    def _keep(
+        self, query_id: str, result: QueryResult, ids: Sequence[str | None], correct: tuple[int, ...]
+    ) -> None:
         time, answer = result.elapsed_ms, result.answer
-        if time is not None:
-            self.times.append(time)
         answered = answer.grounded if answer else None
         record = None
         if result.error is not None:

@@ -134,6 +134,11 @@ class Scorecard:
         part.replicates = tuple(card.only(query_ids) for card in self.replicates)
         return part
 
+    def with_scores(self, scores: Mapping[str, QueryScore]) -> Scorecard:
+        """The same run, where these of its queries did otherwise."""
+        known = {**self._scores, **scores}
+        return Scorecard(self.run, self._basis, self.notes, known, self._columns, self._hit_keys)
+
     def slices_of(self, query_id: str) -> tuple[str, ...]:
         """The slices that a golden query is in."""
         return self._basis.slices.get(query_id, _NO_SLICES)

@@ -33,6 +33,7 @@ class Scorer:
         more_metrics: Iterable[Metric] = (),
         survey: Survey | None = None,
     ) -> None:
+        self.matcher = matcher
         self.judge = QueryJudge(matcher, cutoff)
         self.queries = golden.by_id()
         metrics = (*all_metrics(), *more_metrics)
@@ -58,6 +59,25 @@ class Scorer:
         scoring.add_all(results)
         columns = scoring.columns.finished(len(scoring.scores))
         return Scorecard(run, self._basis, scoring.notes(), scoring.scores, columns, scoring.hit_keys)
+
+    def score_again(
+        self,
+        card: Scorecard,
+        results: Iterable[QueryResult],
+        corpus: Corpus | None,
+        briefs: RunBriefs | None = None,
+    ) -> Scorecard:
+        """The scorecard with these results of golden queries judged again, since the matcher changed."""
+        passages = Passages(corpus, card.run.chunker_version)
+        scores: dict[str, QueryScore] = {}
+        for stored in results:
+            query, hits = self.queries[stored.query_id], distinct_hits(stored.hits)
+            result = msgspec.structs.replace(stored, hits=hits)
+            facts = self.judge.facts(query, result, passages, is_golden=True)
+            scores[query.id] = self.score_of(Judged(query, result, facts))
+            if briefs is not None:
+                briefs.replace(query.id, result, facts.ranking.correct)
+        return card.with_scores(scores)
 
     def new_columns(self) -> Columns:
         """Empty columns for the metrics that need them."""

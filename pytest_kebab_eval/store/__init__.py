@@ -21,7 +21,7 @@ from pytest_kebab_eval.store.address import (
     to_address,
 )
 from pytest_kebab_eval.store.aggregates import write_aggregates
-from pytest_kebab_eval.store.backend import IdRange, Made
+from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, Made
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import Database, open_database
 from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, in_order
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.store.recorder import Recording, RunRecorder
 
 __all__ = [
+    "ALL_IDS",
     "Address",
     "Chunk",
     "Corpus",

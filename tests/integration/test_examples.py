@@ -1,4 +1,4 @@
-"""The examples do what they say: the one with a retriever of its own, the minimal one, the CI recipe."""
+"""The examples do what they say: the one with a retriever of its own, and the minimal one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from pytest_kebab_eval import (
@@ -30,10 +27,8 @@ from pytest_kebab_eval import (
     load_golden_set,
 )
 from pytest_kebab_eval.cli import main as kebab_eval
-from pytest_kebab_eval.settings import OPTIONS
 from pytest_kebab_eval.store import open_database
-from tests.builders import result
-from tests.integration.conftest import LEAN, Project
+from tests.integration.conftest import LEAN
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OWN = EXAMPLES / "own_retriever"
@@ -262,221 +257,6 @@ def test_the_script_replaces_nothing(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_text("utf-8") == "precious"
 
 
-# -- the minimal example ---------------------------------------------------------------------------
-
-MINIMAL = EXAMPLES / "minimal" / "regression.py"
-
-
-def test_the_minimal_example_catches_its_regression_each_time_it_is_run(tmp_path: Path) -> None:
-    for _ in range(2):
-        outcome = run_script(MINIMAL, cwd=tmp_path)
-        assert outcome.returncode == pytest.ExitCode.TESTS_FAILED
-        assert "1 failed, 1 passed" in outcome.stdout
-        # "vacation" is not "Vacation" to the candidate, which finds the other note, by the word "entered"
-        assert "FAILED golden.yaml::query[days-off]" in outcome.stdout
-
-
-def test_the_minimal_example_replaces_nothing(tmp_path: Path) -> None:
-    for name in ("golden.yaml", "kebab.sqlite"):
-        (tmp_path / name).write_text("precious", encoding="utf-8")
-    assert run_script(MINIMAL, cwd=tmp_path).returncode == pytest.ExitCode.TESTS_FAILED
-    assert {(tmp_path / name).read_text("utf-8") for name in ("golden.yaml", "kebab.sqlite")} == {"precious"}
-
-
-def test_the_minimal_example_has_under_30_lines() -> None:
-    assert len(MINIMAL.read_text("utf-8").splitlines()) < 30
-
-
-# -- the CI recipe ---------------------------------------------------------------------------------
-
-WORKFLOW = EXAMPLES / "github-actions" / "gate.yml"
-
-
-def workflow() -> Any:
-    return yaml.safe_load(WORKFLOW.read_text("utf-8"))
-
-
-def steps(job: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = workflow()["jobs"][job]["steps"]
-    return found
-
-
-def command(name: str) -> str:
-    """What the step of that name of the gate runs."""
-    (found,) = (step["run"] for step in steps("gate") if step.get("name") == name)
-    return str(found)
-
-
-def scripts() -> Iterator[str]:
-    for job in workflow()["jobs"]:
-        yield from (step["run"] for step in steps(job) if "run" in step)
-
-
-@pytest.fixture
-def pull_request(project: Project, github: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A checkout with two golden queries, and main's run in baseline/; the candidate's is yet to come."""
-    project.write_golden(
-        {"id": "kept", "expected_chunk_ids": ["c1"]},
-        {"id": "lost", "expected_chunk_ids": ["c2"]},
-        at="evals/golden_queries.yaml",
-    )
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path))
-    project.make_database("baseline/kebab.sqlite", main={"kept": result("c1"), "lost": result("c2")})
-    return project
-
-
-@pytest.fixture
-def github(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """What GitHub sets; the file that it shows as the summary of the step."""
-    summary = tmp_path / "step-summary.md"
-    for name, value in {
-        "CI": "true",
-        "GITHUB_ACTIONS": "true",
-        "GITHUB_STEP_SUMMARY": str(summary),
-    }.items():
-        monkeypatch.setenv(name, value)
-    return summary
-
-
-def run_gate(project: Project) -> pytest.RunResult:
-    """The gate's own words."""
-    program, *args = shlex.split(command("Gate"))
-    assert program == "pytest"
-    return project.pytester.runpytest_inprocess(*LEAN, *args)
-
-
-def test_pushes_to_main_are_recorded_and_pull_requests_gated() -> None:
-    on = workflow()[True]  # YAML 1.1 takes the key `on` for a truth value
-    assert on["push"] == {"branches": ["main"]}
-    assert "pull_request" in on
-    conditions = {name: job["if"] for name, job in workflow()["jobs"].items()}
-    assert conditions == {
-        "baseline": "github.event_name == 'push'",
-        "gate": "github.event_name == 'pull_request'",
-    }
-
-
-def test_every_option_of_the_recipe_exists() -> None:
-    used = set(re.findall(r"--kebab-[a-z-]+", WORKFLOW.read_text("utf-8")))
-    assert "--kebab-run-b" in used
-    assert used <= {option.flag for option in OPTIONS}
-
-
-def test_the_gate_fails_a_pull_request_that_lost_a_query(pull_request: Project) -> None:
-    pull_request.make_database(pr={"kept": result("c1"), "lost": result("c9")})
-    outcome = run_gate(pull_request)
-    # hit@5 is 0.5, so that gate fails, too; of two queries, one changed, and no p value is that small
-    outcome.assert_outcomes(failed=2, passed=2)
-    outcome.stdout.fnmatch_lines(["FAILED *::query[[]lost]*", "FAILED *::gate[[]hit@5 >= 0.80]*"])
-    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
-
-
-def test_the_gate_lets_a_pull_request_pass_that_lost_nothing(pull_request: Project) -> None:
-    pull_request.make_database(pr={"kept": result("c1"), "lost": result("c2")})
-    outcome = run_gate(pull_request)
-    outcome.assert_outcomes(passed=4)
-    assert outcome.ret == pytest.ExitCode.OK
-
-
-def test_the_gate_lets_the_first_pull_request_pass_for_want_of_a_baseline(pull_request: Project) -> None:
-    shutil.rmtree(pull_request.path / "baseline")
-    pull_request.make_database(pr={"kept": result("c1"), "lost": result("c2")})
-    outcome = run_gate(pull_request)
-    assert outcome.ret == pytest.ExitCode.OK
-    outcome.stdout.fnmatch_lines(["*there is no baseline * yet, so run B is judged alone"])
-
-
-def test_what_main_uploads_is_what_a_pull_request_downloads() -> None:
-    (upload,) = (step["with"] for step in steps("baseline") if "upload-artifact" in step.get("uses", ""))
-    assert upload["path"] == "kebab.sqlite"
-    fetch = command("Fetch the latest run of main")
-    assert f"artifacts?name={upload['name']}&" in fetch
-    assert f"--name {upload['name']} --dir baseline" in fetch
-    assert "--kebab-db-a=baseline/kebab.sqlite" in shlex.split(command("Gate"))
-
-
-def test_main_keeps_the_history_of_its_runs_in_a_cache() -> None:
-    (cache,) = (step["with"] for step in steps("baseline") if "actions/cache@" in step.get("uses", ""))
-    assert cache["path"] == "kebab.sqlite"
-    assert cache["key"].startswith(cache["restore-keys"])
-
-
-def test_the_report_is_kept_also_when_the_gate_failed() -> None:
-    names = [step.get("name") for step in steps("gate")]
-    (upload,) = steps("gate")[names.index("Gate") + 1 :]
-    assert upload["if"] == "${{ !cancelled() }}"
-    assert upload["with"]["path"] == "runs/"
-
-
-def test_the_report_is_shown_once(pull_request: Project, github: Path) -> None:
-    pull_request.make_database(pr={"kept": result("c1"), "lost": result("c9")})
-    run_gate(pull_request)
-    report = (pull_request.path / "runs/pr/report.md").read_text("utf-8")
-    assert github.read_text("utf-8") == f"{report}\n"
-    assert not any("GITHUB_STEP_SUMMARY" in script for script in scripts())
-
-
-def test_failed_gates_and_queries_are_annotated(pull_request: Project) -> None:
-    pull_request.make_database(pr={"kept": result("c1"), "lost": result("c9")})
-    run_gate(pull_request).stdout.fnmatch_lines(
-        [
-            "::error title=gate hit@5 >= 0.80::*",
-            "::error file=evals/golden_queries.yaml,line=*,title=query lost::*",
-        ]
-    )
-
-
-bash = pytest.mark.skipif(
-    sys.platform == "win32" or shutil.which("bash") is None, reason="the recipe's scripts are for bash"
-)
-
-
-def run_bash(script: str, cwd: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """As GitHub does: stop at the first command that fails."""
-    return subprocess.run(
-        ["bash", "-e", *options, "-c", script],
-        cwd=cwd,
-        env={"PATH": f"{cwd}:/usr/local/bin:/usr/bin:/bin", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@bash
-def test_the_scripts_of_the_recipe_parse(tmp_path: Path) -> None:
-    errors = [run_bash(script, tmp_path, "-n").stderr for script in scripts()]
-    assert len(errors) == 6
-    assert set(errors) == {""}
-
-
-def fake_gh(directory: Path, run_id: str, download: str) -> None:
-    """A `gh` that knows one run, or none, and downloads by the given command."""
-    program = directory / "gh"
-    program.write_text(f'#!/bin/sh\ncase "$1" in api) echo "{run_id}" ;; run) {download} ;; esac\n')
-    program.chmod(0o755)
-
-
-@bash
-def test_the_baseline_is_fetched_from_the_run_that_has_it(tmp_path: Path) -> None:
-    fake_gh(tmp_path, "4711", 'echo "$@" > called')
-    assert run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r").returncode == 0
-    assert (tmp_path / "called").read_text() == "run download 4711 --name kebab-baseline --dir baseline\n"
-
-
-@bash
-def test_no_baseline_on_main_does_not_stop_the_job(tmp_path: Path) -> None:
-    fake_gh(tmp_path, "", "exit 1")
-    outcome = run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r")
-    assert (outcome.returncode, outcome.stdout) == (0, "::notice::main has no recorded run yet\n")
-
-
-@bash
-def test_a_download_that_fails_does_not_pass_for_no_baseline(tmp_path: Path) -> None:
-    fake_gh(tmp_path, "4711", "exit 1")
-    assert run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r").returncode != 0
-
-
 # -- re-anchoring ----------------------------------------------------------------------------------
 
 
@@ -526,3 +306,28 @@ def test_against_the_old_chunker_verdicts_stay_but_where_a_window_holds_another_
     above = {"laptop-ready": "notes/onboarding.md:1-3", "oncall-handover": "notes/oncall.md:1-3"}
     stored = results_of(recorded, "by-heading")
     assert {name: stored[name].hits[0].chunk_id for name in differing} == above
+
+
+# -- the minimal example ---------------------------------------------------------------------------
+
+MINIMAL = EXAMPLES / "minimal" / "regression.py"
+
+
+def test_the_minimal_example_catches_its_regression_each_time_it_is_run(tmp_path: Path) -> None:
+    for _ in range(2):
+        outcome = run_script(MINIMAL, cwd=tmp_path)
+        assert outcome.returncode == pytest.ExitCode.TESTS_FAILED
+        assert "1 failed, 1 passed" in outcome.stdout
+        # "vacation" is not "Vacation" to the candidate, which finds the other note, by the word "entered"
+        assert "FAILED golden.yaml::query[days-off]" in outcome.stdout
+
+
+def test_the_minimal_example_replaces_nothing(tmp_path: Path) -> None:
+    for name in ("golden.yaml", "kebab.sqlite"):
+        (tmp_path / name).write_text("precious", encoding="utf-8")
+    assert run_script(MINIMAL, cwd=tmp_path).returncode == pytest.ExitCode.TESTS_FAILED
+    assert {(tmp_path / name).read_text("utf-8") for name in ("golden.yaml", "kebab.sqlite")} == {"precious"}
+
+
+def test_the_minimal_example_has_under_30_lines() -> None:
+    assert len(MINIMAL.read_text("utf-8").splitlines()) < 30

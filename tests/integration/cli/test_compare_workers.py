@@ -14,7 +14,7 @@ import pytest
 
 from pytest_kebab_eval.errors import WorkerError
 from pytest_kebab_eval.parallel.workers import process_workers
-from tests.builders import result
+from tests.builders import hit, result
 from tests.integration.cli.calling import call, execute, script
 from tests.integration.conftest import Project
 
@@ -25,6 +25,32 @@ def test_two_processes_print_what_one_prints(project: Project) -> None:
     assert call(*COMPARE, "--workers", "2") == call(*COMPARE)
     assert call(*COMPARE, "--workers", "3", "--json") == call(*COMPARE, "--json")
     assert call(*COMPARE, "--workers", "2", "-v") == call(*COMPARE, "-v")
+
+
+def test_a_run_without_texts_is_matched_as_the_other_in_command_and_gate(project: Project) -> None:
+    # By text, A's hit is another passage; B has no texts, so that both are matched by document: a draw.
+    text = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
+    project.write_golden(
+        *(
+            {"id": f"q{number}", "expected_chunk_ids": [f"c{number}"], "expected_texts": {f"c{number}": text}}
+            | {"expected_doc_ids": ["d1"]}
+            for number in range(3)
+        )
+    )
+    said = hit("n1", doc_id="d1", text="Daily dumps are kept for thirty-five days, all in another region.")
+    project.make_database(
+        A={f"q{number}": result(said) for number in range(3)},
+        B={f"q{number}": result(hit("m1", doc_id="d1")) for number in range(3)},
+        configs={"A": {"chunker_version": "v1"}, "B": {"chunker_version": "v2"}},
+    )
+    compared = call("compare", "A", "B")
+    assert compared.code == 0
+    assert "0 wins, 0 losses, 3 draws, 0 regressions" in compared.stdout
+    assert "matched fallback_doc_span: document 3" in compared.stdout
+    assert call("compare", "A", "B", "--workers", "2") == compared
+    outcome = project.pytest()
+    outcome.assert_outcomes(passed=3)
+    outcome.stdout.fnmatch_lines(["matched fallback_doc_span: document 3"])
 
 
 def test_one_worker_is_this_process(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

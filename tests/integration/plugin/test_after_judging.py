@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import hit, make_database, result
 from tests.integration.conftest import Project
 from tests.integration.plugin.refusals import printed
@@ -39,11 +38,7 @@ def pytest_unconfigure():
 """
 MODES = [[], ["-v"], ["-vv", "--junitxml=junit.xml", "--kebab-annotations=on"]]
 
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 def after_judging(project: Project, event: str) -> Project:

@@ -40,6 +40,36 @@ def gate(project: Project, db: str, *args: str) -> tuple[int, str]:
     return int(outcome.ret), text
 
 
+def gate_while(project: Project, own_server: OwnServer, role: str, statement: str) -> tuple[int, str]:
+    """The same, while another program has a transaction open in which it did this."""
+    import psycopg
+
+    with psycopg.connect(own_server.db) as other:
+        other.execute(statement)
+        return gate(project, own_server.as_role(role))
+
+
+def gate_until(project: Project, own_server: OwnServer, cut_at: bytes) -> tuple[int, str]:
+    """The same, with a connection that is lost when these bytes are sent; the database stays as it was."""
+    before = own_server.dump()
+    with cutting(own_server.server.port, cut_at) as proxy:
+        outcome = gate(project, own_server.as_role("kebab_recorder", port=proxy.port))
+    assert own_server.dump() == before
+    return outcome
+
+
+def session_that_records(project: Project, db: str) -> tuple[int, str]:
+    """The exit code of a session that records, and what it printed, in which there is no password."""
+    project.pytester.makepyfile("""
+def test_search(kebab_recorder):
+    kebab_recorder.record("q-001", hits=["c1"])
+""")
+    outcome = project.pytester.runpytest_inprocess(*LEAN, "--kebab-record=new", f"--kebab-db={db}")
+    text = f"{outcome.stdout}\n{outcome.stderr}"
+    assert PASSWORD not in text
+    return int(outcome.ret), text
+
+
 def sentence(text: str) -> str:
     """The one error of a session."""
     (found,) = re.findall(r"^ERROR: (.*)", text, re.MULTILINE)
@@ -106,11 +136,8 @@ def test_what_keeps_one_from_reading_is_a_usage_error(
 def test_a_database_that_is_locked_even_for_reading_is_a_usage_error(
     project: Project, own_server: OwnServer
 ) -> None:
-    import psycopg
-
-    with psycopg.connect(own_server.db) as other:
-        other.execute("LOCK TABLE eval_runs IN ACCESS EXCLUSIVE MODE")
-        code, text = gate(project, own_server.as_role("kebab_reader"))
+    lock = "LOCK TABLE eval_runs IN ACCESS EXCLUSIVE MODE"
+    code, text = gate_while(project, own_server, "kebab_reader", lock)
     assert code == USAGE
     assert "is locked by another program, also for reading; try again when it is done" in sentence(text)
 
@@ -119,16 +146,13 @@ def test_a_database_that_is_locked_even_for_reading_is_a_usage_error(
 def test_a_connection_lost_while_reading_is_a_usage_error(
     project: Project, own_server: OwnServer, cut_at: bytes
 ) -> None:
-    before = own_server.dump()
-    with cutting(own_server.server.port, cut_at) as proxy:
-        code, text = gate(project, own_server.as_role("kebab_recorder", port=proxy.port))
+    code, text = gate_until(project, own_server, cut_at)
     assert code == USAGE
     assert re.search(
         r"^cannot read the database postgresql://kebab_recorder@127\.0\.0\.1:\d+/evals:"
         r" the connection was lost \(.*\); try again when the server can be reached$",
         sentence(text),
     )
-    assert own_server.dump() == before
 
 
 def test_a_backend_that_is_terminated_while_reading_is_a_database_error(own_server: OwnServer) -> None:
@@ -162,25 +186,19 @@ def test_without_permission_to_write_failures_and_reports_are_there_and_an_error
 def test_a_connection_lost_while_storing_is_an_error_in_the_summary(
     project: Project, own_server: OwnServer, cut_at: bytes
 ) -> None:
-    before = own_server.dump()
-    with cutting(own_server.server.port, cut_at) as proxy:
-        code, text = gate(project, own_server.as_role("kebab_recorder", port=proxy.port))
+    code, text = gate_until(project, own_server, cut_at)
     assert code == FAILED
     assert "lost c2, at rank 1 in A" in text
     assert "report: runs/B/report.json" in text
     assert "the aggregates were not stored" in sentence(text)
     assert "the connection was lost" in sentence(text)
-    assert own_server.dump() == before
 
 
 def test_a_run_that_another_program_holds_is_an_error_in_the_summary(
     project: Project, own_server: OwnServer
 ) -> None:
-    import psycopg
-
-    with psycopg.connect(own_server.db) as other:
-        other.execute("SELECT * FROM eval_runs WHERE run_id = 'B' FOR UPDATE")
-        code, text = gate(project, own_server.as_role("kebab_recorder"))
+    hold = "SELECT * FROM eval_runs WHERE run_id = 'B' FOR UPDATE"
+    code, text = gate_while(project, own_server, "kebab_recorder", hold)
     assert code == FAILED
     assert "another program is writing to it; try again when it is done" in sentence(text)
     assert own_server.aggregate_of("A") == {}
@@ -274,38 +292,24 @@ def test_where_the_commit_is_lost_the_error_says_that_the_run_may_be_there(
     assert whole == [(2,)] if late else [(0,)]
 
 
-RECORDS = """
-def test_search(kebab_recorder):
-    kebab_recorder.record("q-001", hits=["c1"])
-"""
-
-
 def test_a_session_whose_role_may_not_record_is_a_usage_error(
     project: Project, own_server: OwnServer
 ) -> None:
-    project.pytester.makepyfile(RECORDS)
-    db = own_server.as_role("kebab_reader")
-    outcome = project.pytester.runpytest_inprocess(*LEAN, "--kebab-record=new", f"--kebab-db={db}")
-    text = f"{outcome.stdout}\n{outcome.stderr}"
-    assert outcome.ret == USAGE
+    code, text = session_that_records(project, own_server.as_role("kebab_reader"))
+    assert code == USAGE
     assert "the role may not insert into eval_runs and eval_query_results; see docs/postgres.md" in text
-    assert PASSWORD not in text
 
 
 def test_a_session_that_loses_the_server_while_recording_fails(
     project: Project, own_server: OwnServer
 ) -> None:
-    project.pytester.makepyfile(RECORDS)
     before = own_server.dump()
     with cutting(own_server.server.port, b"COPY eval_query_results") as proxy:
-        db = own_server.as_role("kebab_recorder", port=proxy.port)
-        outcome = project.pytester.runpytest_inprocess(*LEAN, "--kebab-record=new", f"--kebab-db={db}")
-    assert outcome.ret == FAILED
-    text = f"{outcome.stdout}\n{outcome.stderr}"
+        code, text = session_that_records(project, own_server.as_role("kebab_recorder", port=proxy.port))
+    assert code == FAILED
     assert re.search(
         r"run new was not recorded in postgresql://kebab_recorder@.*: the connection was lost", text
     )
-    assert PASSWORD not in text
     assert own_server.dump() == before
 
 

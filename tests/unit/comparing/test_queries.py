@@ -1,74 +1,26 @@
-"""Two runs, query by query and in total: section 3.3 of the contract."""
+"""Two runs, query by query: section 3.3 of the contract."""
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from pytest_kebab_eval import AggregateMetrics, CompareReport, QueryComparison
-from pytest_kebab_eval.comparing.deltas import Deltas
-from pytest_kebab_eval.evaluation import evaluate
-from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, answer, hit, line, make_database, render_report_json, result, write_golden
+from tests.builders import Json, answer, hit, line, result, side_a
+from tests.unit.comparing.two_runs import (
+    C1,
+    ERRORED,
+    HIT,
+    MISS,
+    RULED,
+    SHIPPED,
+    at,
+    compared,
+    compared_all,
+    kind_of,
+)
 
-Results = Mapping[str, Json]
-C1: Json = {"expected_chunk_ids": ["c1"]}
-
-
-def compared_all(
-    directory: Path,
-    entries: Mapping[str, Json],
-    a: Results,
-    b: Results,
-    *,
-    compare_k: int = 10,
-    **database: Any,
-) -> CompareReport:
-    """Two runs: `{query id: golden fields}`, then `{query id: result}` for A and B."""
-    listed = [{"id": name, "query": "?", **entry} for name, entry in entries.items()]
-    golden = write_golden(directory / "golden.yaml", listed)
-    db = make_database(directory / "kebab.sqlite", a=a, b=b, **database)
-    chosen = Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden, compare_k=compare_k)
-    return evaluate(chosen).report
-
-
-def compared(tmp_path: Path, entry: Json, a: Json | None, b: Json | None, **more: Any) -> QueryComparison:
-    """The comparison of q1; a side that is None has no result for it."""
-    report = compared_all(tmp_path, {"q1": entry}, {"q1": a} if a else {}, {"q1": b} if b else {}, **more)
-    (comparison,) = report.per_query
-    return comparison
-
-
-def deltas_of(report: CompareReport) -> Deltas:
-    assert report.deltas is not None
-    return report.deltas
-
-
-def side_a(report: CompareReport) -> AggregateMetrics:
-    assert report.aggregate_a is not None
-    return report.aggregate_a
-
-
-def kind_of(comparison: QueryComparison) -> str | None:
-    return comparison.kind.value if comparison.kind else None
-
-
-def at(rank: int) -> Json:
-    """A result with c1 at a rank, and something else before it."""
-    hits = [hit("c1", rank)] if rank == 1 else [hit("x", 1), hit("c1", rank)]
-    return result(*hits)
-
-
-HIT, MISS, ERRORED = at(1), result("x"), result(error="timeout")
-
-# -- kinds and notes ---------------------------------------------------------------------------------
+# -- kinds and notes -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -144,12 +96,10 @@ def test_kinds_are_counted(tmp_path: Path) -> None:
     assert kinds == ["draw", "loss", "regression", "regression", "win"]
 
 
-# -- checks ------------------------------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------------------
 
-RULED: Json = {"must_contain": ["uv"]}
 CLAIMS: Json = {"claims": ["use UV."]}
 REFUSE: Json = {"expected_doc_ids": []}
-SHIPPED = result("c1", answer=answer("Use uv."))
 REFUSED = result("c1", answer=answer("no", grounded=False))
 CITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer("uv", cites=[line("c1.md", 1, 9)]))
 MISCITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer("uv", cites=[line("c1.md", 10, 19)]))
@@ -205,7 +155,7 @@ def test_that_no_answer_is_left_at_all_excuses_none(tmp_path: Path) -> None:
     assert compared(tmp_path, RULED, SHIPPED, result("c1")).checks == ("answer",)
 
 
-# -- causes ------------------------------------------------------------------------------------------
+# -- causes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -270,7 +220,7 @@ def test_where_nothing_was_lost_there_is_no_cause(tmp_path: Path, b: Json) -> No
     assert compared(tmp_path, C1, HIT, b).cause is None
 
 
-# -- targets lost and gained -------------------------------------------------------------------------
+# -- targets lost and gained -----------------------------------------------------------------------
 
 
 def test_targets_lost_and_gained_are_named(tmp_path: Path) -> None:
@@ -296,7 +246,7 @@ def test_anchors_that_differ_only_in_their_snippets_are_two_targets(tmp_path: Pa
     assert len(comparison.lost) == 1
 
 
-# -- what changed between the runs -------------------------------------------------------------------
+# -- what changed between the runs -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -346,134 +296,3 @@ def test_settings_that_the_notes_do_not_name_are_in_the_report_all_the_same(tmp_
     changes = [(comparison.key, comparison.a, comparison.b) for comparison in report.config_changes]
     assert changes == [("config.search.depth", 5, 9), ("rrf_k", 60, 20)]
     assert report.per_query[0].note == "hit→miss"
-
-
-# -- totals ------------------------------------------------------------------------------------------
-
-
-def test_a_delta_is_b_less_a_of_the_rounded_values(tmp_path: Path) -> None:
-    a = {"q1": HIT, "q2": MISS, "q3": MISS}
-    b = {"q1": HIT, "q2": HIT, "q3": MISS}
-    report = compared_all(tmp_path, dict.fromkeys(a, C1), a, b)
-    # 2/3 - 1/3 is 0.3333, but 0.6667 - 0.3333 is 0.3334
-    assert (side_a(report).hit_at_k["1"], report.aggregate_b.hit_at_k["1"]) == (0.3333, 0.6667)
-    assert deltas_of(report).hit_at_k["1"] == 0.3334
-
-
-def test_a_delta_is_negative_where_b_is_less(tmp_path: Path) -> None:
-    report = compared_all(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": at(4)})
-    assert deltas_of(report).mrr == -0.75
-
-
-@pytest.mark.parametrize("answering", ["a", "b", "neither"])
-def test_a_delta_is_null_if_either_value_is(tmp_path: Path, answering: str) -> None:
-    a, b = (SHIPPED if answering == side else HIT for side in ("a", "b"))
-    report = compared_all(tmp_path, {"q1": RULED}, {"q1": a}, {"q1": b})
-    assert deltas_of(report).groundedness is None
-    assert json.loads(render_report_json(report))["deltas"]["groundedness"] is None
-
-
-def test_equal_runs_have_no_difference(tmp_path: Path) -> None:
-    report = compared_all(tmp_path, {"q1": C1}, {"q1": at(3)}, {"q1": at(3)})
-    assert set(deltas_of(report).by_name().values()) <= {0.0, None}
-    assert "-0.0" not in render_report_json(report)
-
-
-def test_queries_that_are_paired_errored_and_absent_are_counted(tmp_path: Path) -> None:
-    entries = dict.fromkeys(("both", "errs-in-b", "only-a", "only-b", "neither"), C1)
-    a = {"both": HIT, "errs-in-b": HIT, "only-a": HIT}
-    b = {"both": HIT, "errs-in-b": ERRORED, "only-b": MISS}
-    paired = deltas_of(compared_all(tmp_path, entries, a, b)).paired
-    assert (paired.queries, paired.errored_a, paired.errored_b) == (2, 0, 1)
-    assert (paired.absent_a, paired.absent_b) == (2, 2)
-
-
-def test_runs_of_different_queries_have_deltas_over_the_paired_ones_as_well(tmp_path: Path) -> None:
-    a = {"q1": HIT, "q2": at(2), "only-a": MISS}
-    b = {"q1": HIT, "q2": HIT, "only-b": MISS, "only-b2": MISS}
-    report = compared_all(tmp_path, dict.fromkeys({*a, *b}, C1), a, b)
-    # all: (1 + 1/2 + 0)/3 = 0.5 and (1 + 1 + 0 + 0)/4 = 0.5; paired: (1 + 1/2)/2 = 0.75 and 1
-    assert deltas_of(report).mrr == 0.0
-    over_paired = deltas_of(report).paired.deltas
-    assert over_paired is not None
-    assert over_paired["mrr"] == 0.25
-
-
-def test_runs_of_the_same_queries_need_no_deltas_over_the_paired_ones(tmp_path: Path) -> None:
-    report = compared_all(tmp_path, {"q1": C1, "neither": C1}, {"q1": HIT}, {"q1": HIT})
-    assert deltas_of(report).paired.deltas is None
-
-
-def test_results_that_the_golden_file_has_no_query_for_are_listed_and_not_compared(tmp_path: Path) -> None:
-    report = compared_all(tmp_path, {"q1": C1}, {"q1": HIT, "z": HIT}, {"q1": HIT, "y": HIT})
-    assert report.not_in_golden == ("y", "z")
-    assert [comparison.query_id for comparison in report.per_query] == ["q1"]
-    assert (side_a(report).total_queries, side_a(report).counts["hit@1"]) == (2, 1)
-
-
-def test_a_query_in_neither_run_is_not_compared(tmp_path: Path) -> None:
-    report = compared_all(tmp_path, {"q1": C1, "q2": C1}, {"q1": HIT}, {"q1": HIT})
-    assert [comparison.query_id for comparison in report.per_query] == ["q1"]
-
-
-def test_queries_are_sorted_by_id(tmp_path: Path) -> None:
-    rows = {"q10": HIT, "q2": HIT, "a": HIT}
-    report = compared_all(tmp_path, dict.fromkeys(rows, C1), rows, rows)
-    assert [comparison.query_id for comparison in report.per_query] == ["a", "q10", "q2"]
-
-
-# -- order is no information -------------------------------------------------------------------------
-
-ENTRIES: dict[str, Json] = {
-    "chunks": {"expected_chunk_ids": ["d1#1", "d1#2", "d2#1"], "difficulty": "hard", "tags": ["x", "y"]},
-    "graded": {"relevance": {"d2#1": 3, "d1#1": 1}, "difficulty": "easy"},
-    "anchors": {"gold_supports": [{"path": "d1.md"}, {"path": "d2.md"}], "tags": ["y"]},
-    "documents": {"expected_doc_ids": ["d2", "d3"], "must_contain": ["uv"], "group": "g"},
-    "paraphrase": {"expected_doc_ids": ["d3", "d2"], "group": "g"},
-    "refuse": {"expected_doc_ids": []},
-    "only-in-a": {"expected_chunk_ids": ["d1#1"]},
-}
-CHUNKS = [f"d{doc}#{part}" for doc in (1, 2, 3) for part in (1, 2)]
-PLACES = {chunk: line(f"{chunk[:2]}.md", 10 * number, 10 * number + 9) for number, chunk in enumerate(CHUNKS)}
-ANSWERS = [None, answer("uv", cites=[PLACES["d1#1"]]), answer("no", grounded=False)]
-
-
-@st.composite
-def results_of(draw: st.DrawFn, names: Sequence[str]) -> dict[str, Json]:
-    """What a run may store for these queries."""
-    found = {}
-    for name in names:
-        ranking = draw(st.lists(st.sampled_from(CHUNKS), unique=True, max_size=4))
-        hits = [hit(chunk, rank, citation=PLACES[chunk]) for rank, chunk in enumerate(ranking, 1)]
-        found[name] = result(
-            *hits, answer=draw(st.sampled_from(ANSWERS)), elapsed_ms=draw(st.integers(1, 99))
-        )
-    return found
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    data=st.data(),
-    a=results_of([*ENTRIES, "stray-in-a"]),
-    b=results_of(["stray-in-b", *ENTRIES][:-1]),
-    version=st.sampled_from(["v1", "v2"]),
-)
-def test_the_order_of_rows_hits_and_golden_entries_never_changes_the_report(
-    data: st.DataObject, a: dict[str, Json], b: dict[str, Json], version: str
-) -> None:
-    def shuffled(rows: dict[str, Json]) -> dict[str, Json]:
-        return {
-            name: rows[name] | {"hits_top_k": data.draw(st.permutations(rows[name]["hits_top_k"]))}
-            for name in data.draw(st.permutations(list(rows)))
-        }
-
-    configs = {"a": {"chunker_version": "v1"}, "b": {"chunker_version": version}}
-    entries = {name: ENTRIES[name] for name in data.draw(st.permutations(list(ENTRIES)))}
-    with tempfile.TemporaryDirectory() as comparison, tempfile.TemporaryDirectory() as other:
-        plain = compared_all(Path(comparison), ENTRIES, a, b, configs=configs)
-        turned = compared_all(Path(other), entries, shuffled(a), shuffled(b), configs=configs)
-    texts = [
-        render_report_json(report).replace(Path(path).name, "")
-        for report, path in ((plain, comparison), (turned, other))
-    ]
-    assert texts[0] == texts[1]

@@ -497,14 +497,14 @@ def test_a_lock_entry_without_spans_leaves_them_to_the_next(tmp_path: Path) -> N
 def test_a_stored_hit_without_a_place_leaves_it_to_the_next(tmp_path: Path) -> None:
     db, golden = place(
         tmp_path,
-        [{"id": "q1", **C1}, {"id": "q2"}],
+        [{"id": "q0"}, {"id": "q1", **C1}, {"id": "q2"}],
         None,
-        a={"q1": result(hit("c1", doc_id="d1")), "q2": result(OLD)},
+        a={"q0": result(hit("c1", doc_id="d1")), "q1": result("c9"), "q2": result(OLD)},
         b={"q1": result(*PLACES), "q2": result("n9")},
         configs={"a": config("v1"), "b": config("v2")},
     )
     report = evaluate(Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)).report
-    assert report.per_query[0].b_hit_rank == 4
+    assert report.per_query[1].b_hit_rank == 4
 
 
 def test_the_index_of_either_database_knows_the_expected_chunk(tmp_path: Path) -> None:

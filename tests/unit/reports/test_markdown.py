@@ -1,11 +1,10 @@
-"""`report.md`: well-formed tables, a length that GitHub takes, and nothing left out in silence."""
+"""`report.md`: well-formed tables, what was compared, and texts of queries."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,14 @@ import msgspec
 import pytest
 
 from pytest_kebab_eval import (
-    CompareReport,
-    ComparisonKind,
-    QueryComparison,
     compare_runs,
     compute_aggregate,
     load_golden_set,
     render_report_md,
     store_aggregate,
 )
-from pytest_kebab_eval.comparing.gates import GateResult
-from pytest_kebab_eval.comparing.paraphrases import Paraphrase, ParaphraseGroup
 from pytest_kebab_eval.comparing.report import BrokenResult
-from pytest_kebab_eval.evaluation import evaluate
-from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_text import summary
-from pytest_kebab_eval.settings import Settings
 from tests.builders import (
     Json,
     aggregate_of,
@@ -40,86 +31,21 @@ from tests.builders import (
     result,
     write_golden,
 )
-
-Results = Mapping[str, Json]
-C1: Json = {"expected_chunk_ids": ["c1"]}
-HIT, MISS = result("c1"), result("x")
-MAX_LENGTH = 65_536
-HOSTILE = "|`||``\\|<b>x</b>\n| --- |\n</details>\x1b[2J @all " * 4
-
-
-def compared(
-    directory: Path, entries: Mapping[str, Json], a: Results | None, b: Results, *gates: str, **database: Any
-) -> CompareReport:
-    """Two runs, or B alone."""
-    directory.mkdir(exist_ok=True)
-    listed = [{"id": name, "query": "?", **entry} for name, entry in entries.items()]
-    golden = write_golden(directory / "golden.yaml", listed)
-    db = make_database(directory / "kebab.sqlite", a=a or {}, b=b, **database)
-    chosen = Settings("a" if a else None, "b", db, db, golden, gates=gates)
-    return evaluate(chosen, find_inputs(chosen)).report
-
-
-def tables(markdown: str) -> list[list[list[str]]]:
-    """The tables, row by row, cell by cell; a pipe after a backslash is text."""
-    found: list[list[list[str]]] = []
-    inside = False
-    for text in markdown.split("\n"):
-        if text.startswith("|"):
-            if not inside:
-                found.append([])
-            assert text.endswith("|"), text
-            found[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", text)[1:-1]])
-        inside = text.startswith("|")
-    return found
-
-
-def assert_well_formed(markdown: str) -> None:
-    """Every table has a header, a delimiter row, and as many cells in every row; what folds also ends."""
-    for rows in tables(markdown):
-        assert len(rows) >= 3
-        assert all(re.fullmatch("-+:?", cell) for cell in rows[1]), rows[1]
-        assert {len(row) for row in rows} == {len(rows[0])}
-    outside = re.sub(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)", "", markdown)
-    assert outside.count("<details>") == outside.count("</details>")
-
-
-def metric_row(report: CompareReport, name: str) -> dict[str, str]:
-    """What the metrics' tables show of one metric, by the names of their columns."""
-    for header, _, *rows in tables(section(render_report_md(report), "Metrics")):
-        for row in rows:
-            if row[0].startswith(f"`{name}`"):
-                return dict(zip(header, row, strict=True))
-    raise AssertionError(name)
-
-
-def section(markdown: str, title: str) -> str:
-    return markdown.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
-
+from tests.unit.reports.two_runs import (
+    AFTER,
+    BEFORE,
+    C1,
+    HIT,
+    MISS,
+    RICH,
+    assert_well_formed,
+    compared,
+    metric_row,
+    section,
+    tables,
+)
 
 # -- tables ----------------------------------------------------------------------------------------
-
-RICH: dict[str, Json] = {
-    "lost": C1 | {"difficulty": "hard", "tags": ["a|b", "`c`"]},
-    "won": C1 | {"difficulty": "easy"},
-    "worse": C1 | {"lang": "ko"},
-    "said": {"must_contain": ["yes"], "expected_doc_ids": ["d1"], "group": "g|"},
-    "said too": {"expected_doc_ids": ["d1"], "group": "g|"},
-}
-BEFORE = {
-    "lost": HIT,
-    "won": MISS,
-    "worse": HIT,
-    "said": result("d1#1", answer=answer("yes"), judge={"groundedness": 5, "model": "m|1"}),
-    "said too": result("d1#1"),
-}
-AFTER = {
-    "lost": MISS,
-    "won": HIT,
-    "worse": result("x", "c1"),
-    "said": result("d1#1", answer=answer("no"), judge={"groundedness": 1, "model": "m|2"}),
-    "stray|": result(),
-}
 
 
 def test_every_table_of_a_comparison_is_well_formed(tmp_path: Path) -> None:
@@ -164,105 +90,7 @@ def test_metrics_have_their_n_on_each_side(tmp_path: Path) -> None:
         assert (row["n (A)"], row["n (B)"]) == n, name
 
 
-# -- length ----------------------------------------------------------------------------------------
-
-
-def of_many(kind: ComparisonKind, number: int, **more: Any) -> tuple[QueryComparison, ...]:
-    return tuple(
-        QueryComparison(f"{kind.value} {n:05} {HOSTILE}", kind, 1, None, note=HOSTILE, **more)
-        for n in range(number)
-    )
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> CompareReport:
-    return compared(tmp_path, RICH, BEFORE, AFTER, "hit@5 >= 1")
-
-
-@pytest.mark.parametrize("number", [1, 100, 5_000])
-@pytest.mark.parametrize("kind", [ComparisonKind.REGRESSION, ComparisonKind.WIN])
-def test_no_number_of_changes_makes_the_report_too_long_or_hides_how_many_there_are(
-    small: CompareReport, kind: ComparisonKind, number: int
-) -> None:
-    report = msgspec.structs.replace(small, per_query=of_many(kind, number))
-    markdown = render_report_md(report)
-    assert len(markdown) <= MAX_LENGTH
-    assert_well_formed(markdown)
-    title = {"regression": "Regressions", "win": "Wins"}[kind.value]
-    shown = len(tables(section(markdown, title))[0]) - 2
-    left_out = re.search(r"… and (\d+) more, in report\.json\.", section(markdown, title))
-    assert shown + int(left_out[1] if left_out else 0) == number
-    assert "\n## Metrics\n" in markdown
-
-
-def test_everything_at_its_worst_still_leaves_the_metrics_in_sight(small: CompareReport) -> None:
-    targets = tuple(f"{n} {HOSTILE}" for n in range(10))
-    changes = [
-        change for kind in ComparisonKind for change in of_many(kind, 300, lost=targets, gained=targets)
-    ]
-    groups = tuple(
-        ParaphraseGroup(
-            f"{n} {HOSTILE}", 1.0, 0.0, tuple(Paraphrase(HOSTILE, "missing", None) for _ in range(9))
-        )
-        for n in range(100)
-    )
-    report = msgspec.structs.replace(
-        small,
-        per_query=tuple(changes),
-        paraphrases_a=groups,
-        paraphrases_b=groups,
-        not_in_golden=tuple(f"{n} {HOSTILE}" for n in range(1_000)),
-        unreadable=tuple(BrokenResult("b", HOSTILE, HOSTILE) for _ in range(300)),
-    )
-    markdown = render_report_md(report)
-    assert len(markdown) <= MAX_LENGTH
-    assert_well_formed(markdown)
-    assert "\n## Metrics\n" in markdown
-    assert "\n## Slices\n" in markdown
-
-
-def test_a_thousand_lost_targets_of_one_query_do_not_cost_the_rest_of_the_report(
-    small: CompareReport,
-) -> None:
-    lost = tuple(f"document-{n:04}-{'x' * 60}" for n in range(1_000))
-    changes = (
-        QueryComparison("q1", ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",), lost),
-    )
-    markdown = render_report_md(msgspec.structs.replace(small, per_query=changes))
-    assert len(markdown) <= MAX_LENGTH
-    assert_well_formed(markdown)
-    assert "\n## Metrics\n" in markdown
-
-
-def test_many_gates_do_not_cost_the_rest_of_the_report(small: CompareReport) -> None:
-    part = "category=" + "a rather long name of a category " * 5
-    gates = tuple(
-        GateResult(f"hit@5{{{part}{n}}} >= 0.5", "hit@5", True, 1.0, f"hit@5{{{part}{n}}} is 1")
-        for n in range(200)
-    )
-    markdown = render_report_md(msgspec.structs.replace(small, gates=gates))
-    assert len(markdown) <= MAX_LENGTH
-    assert_well_formed(markdown)
-    assert "\n## Metrics\n" in markdown
-
-
-def test_the_wordings_that_a_group_is_not_shown_with_are_counted(small: CompareReport) -> None:
-    targets = tuple(f"{n} {HOSTILE}" for n in range(10))
-    changes = [
-        change for kind in ComparisonKind for change in of_many(kind, 12, lost=targets, gained=targets)
-    ]
-    wordings = tuple(Paraphrase(f"wording-{n}", "found", 1) for n in range(8))
-    group = ParaphraseGroup("g", 0.0, 1.0, wordings)
-    markdown = render_report_md(
-        msgspec.structs.replace(small, per_query=tuple(changes), paraphrases_b=(group,))
-    )
-    assert len(markdown) <= MAX_LENGTH
-    (row,) = [text for text in section(markdown, "Paraphrases in B").splitlines() if text.startswith("| `g`")]
-    shown = row.count("wording-")
-    assert shown == len(wordings) or f"{len(wordings) - shown} more" in row
-
-
-# -- runs that do not cover the same queries ---------------------------------------------------------
+# -- runs that do not cover the same queries -------------------------------------------------------
 
 
 @pytest.mark.parametrize(("a", "b", "absent"), [(["q1", "q2"], ["q1"], "B"), (["q1"], ["q1", "q2"], "A")])
@@ -307,7 +135,7 @@ def test_the_summary_says_that_a_delta_comes_from_queries_that_one_run_alone_has
     assert any("1 query in both runs" in line for line in lines)
 
 
-# -- what cannot be compared -------------------------------------------------------------------------
+# -- what cannot be compared -----------------------------------------------------------------------
 
 
 def test_scores_of_another_judge_are_marked_in_their_rows_and_explained(tmp_path: Path) -> None:
@@ -347,7 +175,7 @@ def test_a_run_whose_stored_aggregate_is_of_another_golden_content_is_named(tmp_
     assert any(warning in line.text for line in summary(report))
 
 
-# -- order is no information -------------------------------------------------------------------------
+# -- order is no information -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -384,7 +212,7 @@ def test_the_order_of_rows_hits_and_entries_changes_no_byte_of_either_report(
     assert render_report_json(turned) == render_report_json(plain)
 
 
-# -- texts of queries --------------------------------------------------------------------------------
+# -- texts of queries ------------------------------------------------------------------------------
 
 
 def test_a_query_has_its_text_beside_its_id(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a store promises, of every kind: runs, names, results, aggregates, corpus, recorder."""
+"""What a store promises, of every kind: runs, names, results, aggregates, recorder."""
 
 from __future__ import annotations
 
@@ -18,19 +18,12 @@ from pytest_kebab_eval import (
     store_aggregate,
 )
 from pytest_kebab_eval.errors import DatabaseError, NoSuchRun, RunNameError
-from pytest_kebab_eval.model import QueryResult, Span, Unreadable
-from pytest_kebab_eval.spans import Box
-from pytest_kebab_eval.store import Chunk, IdRange, IndexCoverage, find_run, open_database, write_aggregates
+from pytest_kebab_eval.model import QueryResult, Unreadable
+from pytest_kebab_eval.store import IdRange, find_run, open_database, write_aggregates
 from pytest_kebab_eval.store.new_runs import remove_run, write_run
-from tests.builders import line, result, write_golden
+from tests.builders import result, write_golden
 from tests.stores import Store
 
-# Two documents: d1 has the lines 1 to 10 and 11 to 20, d2 has 1 to 5.
-CORPUS = {
-    "d1#1": ("d1", [line(start=1, end=10)]),
-    "d1#2": ("d1", [line(start=11, end=20)]),
-    "d2#1": ("d2", [line(start=1, end=5)]),
-}
 ODD_IDS = [
     "Z",
     "a",
@@ -50,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-# -- runs ----------------------------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------------------
 
 
 def test_a_run_is_read_with_all_its_columns(store: Store) -> None:
@@ -106,7 +99,7 @@ def test_secrets_of_a_configuration_are_masked(store: Store) -> None:
         assert find_run(database, "a").config == {"api_key": "***", "host": "***"}
 
 
-# -- results -------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def ids_of(store: Store, ids: IdRange = IdRange()) -> list[str]:  # noqa: B008
@@ -214,7 +207,7 @@ def test_reading_sees_one_state_while_others_write(store: Store) -> None:
         assert database.result_counts() == {"a": 1, "b": 1}
 
 
-# -- aggregates ----------------------------------------------------------------------------------
+# -- aggregates ------------------------------------------------------------------------------------
 
 
 def test_both_aggregates_are_stored(store: Store) -> None:
@@ -244,64 +237,7 @@ def test_the_public_functions_take_its_name(store: Store, tmp_path: Path) -> Non
     assert (compared.a_hit_rank, compared.b_hit_rank) == (1, 2)
 
 
-# -- corpus --------------------------------------------------------------------------------------
-
-
-def test_chunks_and_documents_are_looked_up(store: Store) -> None:
-    store.make(a={}, corpus=CORPUS)
-    with open_database(store.address) as database:
-        corpus = database.corpus
-        # lines are inclusive: 11 to 20 ends before 21
-        assert corpus.chunk("d1#2") == Chunk("d1", (Box("line", 11, 21),), "v1")
-        assert corpus.text("d1#2") == "text of d1#2"
-        assert [corpus.chunk(name) for name in ("gone", "\0")] == [None, None]
-        assert (corpus.document_at("d2.md"), corpus.path_of("d2"), corpus.path_of("d\0")) == (
-            "d2",
-            "d2.md",
-            None,
-        )
-        assert corpus.spans("d2#1") == (Span(kind="line", start=1, end=5),)
-
-
-def test_a_citation_resolves_where_a_chunk_of_the_document_overlaps_it(store: Store) -> None:
-    store.make(a={}, corpus=CORPUS)
-    with open_database(store.address) as database:
-        cited = [
-            database.corpus.resolves(Span(kind="line", path=path, start=start, end=end))
-            for path, start, end in (("d1.md", 20, 30), ("d1.md", 21, 30), ("nosuch.md", 1, 2), ("\0", 1, 2))
-        ]
-    assert cited == [True, False, False, False]
-
-
-def test_the_size_of_the_index_is_counted(store: Store) -> None:
-    store.make(a={}, corpus=CORPUS)
-    store.execute("INSERT INTO documents VALUES ('d3', 'd3.md')")
-    with open_database(store.address) as database:
-        # two documents with chunks, one without; each chunk has 10 tokens
-        assert database.corpus.coverage() == IndexCoverage(
-            documents=3,
-            documents_without_chunks=1,
-            chunks=3,
-            tokens_min=10,
-            tokens_mean=10,
-            tokens_p95=10,
-            tokens_max=10,
-        )
-
-
-@pytest.mark.parametrize("table", ["chunks", "documents"])
-def test_a_store_may_have_no_chunks_or_documents(store: Store, table: str) -> None:
-    store.make(a={}, corpus=CORPUS)
-    store.execute("DELETE FROM chunks") if table == "chunks" else store.execute(
-        "ALTER TABLE documents RENAME TO d"
-    )
-    with open_database(store.address) as database:
-        assert database.corpus.has_chunks == (table == "documents")
-        assert not database.corpus.has_documents
-        assert database.corpus.document_at("d1.md") is None
-
-
-# -- recording -----------------------------------------------------------------------------------
+# -- recording -------------------------------------------------------------------------------------
 
 
 def record(store: Store, run_id: str = "r", then: Exception | None = None, **given: Any) -> None:
@@ -376,7 +312,7 @@ def test_chunks_of_an_index_are_recorded_and_replaced_by_version(store: Store) -
     assert store.rows("SELECT * FROM documents") == [("d2", "b.md")]
 
 
-# -- refused -------------------------------------------------------------------------------------
+# -- refused ---------------------------------------------------------------------------------------
 
 
 def test_a_missing_table_is_named(store: Store) -> None:
