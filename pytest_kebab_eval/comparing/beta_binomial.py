@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from operator import mul
 from typing import NamedTuple
 
 Sides = Counter[tuple[int, int]]  # how many queries passed so often in so many runs
@@ -33,13 +35,20 @@ class BetaBinomial(NamedTuple):
 
     def moment(self, passes: int, failures: int) -> float:
         """E[rate^passes (1 - rate)^failures]: the probability of these runs, in one order."""
-        up = math.prod(self.alpha + step for step in range(passes))
-        down = math.prod(self.beta + step for step in range(failures))
-        return up * down / math.prod(self.alpha + self.beta + step for step in range(passes + failures))
+        up, down = _rising(self.alpha, passes)[-1], _rising(self.beta, failures)[-1]
+        return up * down / _rising(self.alpha + self.beta, passes + failures)[-1]
 
     def probability(self, runs: int, ways: Iterable[tuple[int, int]]) -> float:
         """Of outcomes of so many runs, given in how many ways each number of passes is one of them."""
-        return math.fsum(count * self.moment(passes, runs - passes) for passes, count in ways)
+        alpha, beta = self
+        up, down = _rising(alpha, runs), _rising(beta, runs)
+        whole = _rising(alpha + beta, runs)[-1]
+        return math.fsum(count * (up[passes] * down[runs - passes] / whole) for passes, count in ways)
+
+
+def _rising(first: float, steps: int) -> list[float]:
+    """1, first, first (first + 1), …: the products of 0 to so many numbers, each larger by one."""
+    return [*accumulate((first + step for step in range(steps)), mul, initial=1.0)]
 
 
 def fit(sides: Sides) -> BetaBinomial:

@@ -123,6 +123,7 @@ def sides_of(tallies: Tallies) -> Counter[tuple[int, int]]:
     return sides
 
 
+@lru_cache(maxsize=10_000)
 def _within(tally: Tally, powers: tuple[int, int]) -> float | None:
     """The estimate of one query, from runs of one side at a time; None if neither has enough runs."""
     sides = [(tally.a, tally.n_a), (tally.b, tally.n_b)]

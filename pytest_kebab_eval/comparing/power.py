@@ -32,6 +32,7 @@ _SEED = 20_240_229
 _Z = 1.959963984540054  # the normal quantile of 0.975
 _Z_BOTH = (_Z + 0.8416212335729143) ** 2  # for p < 0.05 in 80 % of sessions
 _MOST = 1_000_000
+_ROUNDING = 1e-6
 
 
 class CheckPower(Value, frozen=True):
@@ -104,7 +105,7 @@ def check_power(
     others = sum(other.queries for name, other in noises.items() if name != part and not other.is_steady)
 
     def is_enough(runs: int, scale: float) -> bool:
-        return share_found(population, Session(runs, scale, drop, alpha, round(scale * others))) >= POWER
+        return is_found(population, Session(runs, scale, drop, alpha, round(scale * others)))
 
     return CheckPower(
         check_rates(part, noise),
@@ -135,6 +136,10 @@ class Population:
         self._tallies = sorted(noise.tallies.items())
         self._fitted = noise.fitted()
 
+    def most(self, scale: float) -> int:
+        """No fewer than there are in `rates`."""
+        return sum(round(scale * count) or 1 for _, count in self._tallies)
+
     def rates(self, scale: float, generator: random.Random) -> list[float]:
         """A rate for each query; there are `scale` times as many as were seen."""
         found: list[float] = []
@@ -160,10 +165,11 @@ class Session(NamedTuple):
     others: int  # queries of other checks that could fail
 
 
-def share_found(population: Population, session: Session) -> float:
-    """The share of the lost queries that fail, over simulated sessions; fewer where it is plainly small."""
+def is_found(population: Population, session: Session) -> bool:
+    """Whether so much of a drop fails, over simulated sessions; no more of them than it takes to know."""
     generator = random.Random(_SEED)  # noqa: S311 - must be reproducible, not secret
     others: dict[str, Noise] = {"others": OtherChecks(session.others)} if session.others else {}
+    most_planted = _lost(population.most(session.scale), session.drop)
     found = planted = 0
     for number in range(_SESSIONS):
         rates = population.rates(session.scale, generator)
@@ -172,33 +178,46 @@ def share_found(population: Population, session: Session) -> float:
         found += sum(count for tally, count in lost.items() if limits.get(tally, math.inf) <= session.alpha)
         planted += lost.total()
         if number == _FIRST and found < POWER / 2 * planted:
-            break
-    return found / planted if planted else 0.0
+            return False
+        to_come = (_SESSIONS - 1 - number) * most_planted
+        enough = POWER * (planted + to_come)
+        if not enough - to_come - _ROUNDING <= found <= enough + _ROUNDING:
+            return found > enough
+    return planted > 0 and found / planted >= POWER
+
+
+def _lost(queries: int, drop: float) -> int:
+    """How many queries a drop loses."""
+    return math.ceil(drop * queries - 1e-9)
 
 
 def simulate(
     rates: Sequence[float], runs: int, drop: float, generator: random.Random
 ) -> tuple[Tallies, Tallies]:
     """The tallies of queries with these rates, a share of them lost in B; and the tallies of those."""
-    number = math.ceil(drop * len(rates) - 1e-9)
+    number = _lost(len(rates), drop)
     passing = sorted(range(len(rates)), key=lambda index: (rates[index] < 0.5, generator.random()))
     lost_ones = {*passing[:number]}
-    tallies: Tallies = Counter()
-    lost: Tallies = Counter()
+    lost: Counter[tuple[int, int]] = Counter()  # passes in A and in B
+    others: Counter[tuple[int, int]] = Counter()
     for index, rate in enumerate(rates):
         a = _passes(rate, runs, generator)
-        b = 0 if index in lost_ones else _passes(rate, runs, generator)
-        tally = Tally(a, runs, b, runs)
-        tallies[tally] += 1
         if index in lost_ones:
-            lost[tally] += 1
-    return tallies, lost
+            lost[a, 0] += 1
+        else:
+            others[a, _passes(rate, runs, generator)] += 1
+    return _tallies(lost + others, runs), _tallies(lost, runs)
+
+
+def _tallies(passes: Mapping[tuple[int, int], int], runs: int) -> Tallies:
+    return Counter({Tally(a, runs, b, runs): count for (a, b), count in passes.items()})
 
 
 def _passes(rate: float, runs: int, generator: random.Random) -> int:
     if rate in (0.0, 1.0):
         return int(rate) * runs
-    return sum(generator.random() < rate for _ in range(runs))
+    draw = generator.random
+    return [draw() < rate for _ in range(runs)].count(True)
 
 
 # -- metrics -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ alike, without the spans or texts of the targets that it could not be held again
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pytest_kebab_eval.matching.locations import StoredRun
 from pytest_kebab_eval.matching.strategies import Coarser
@@ -17,6 +17,7 @@ from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.store import ALL_IDS, IdRange
 
 KeptBriefs = Sequence["RunBriefs | None"]
+_FEW = 4  # a run is read whole if a fourth of its results or more are asked for
 
 
 def score_together(
@@ -31,7 +32,7 @@ def score_together(
     while coarser := _coarser(scorer.matcher.mode, cards):
         scorer.matcher.coarsen(coarser)
         cards = [
-            scorer.score_again(card, _results(stored, card, coarser), stored[0].corpus, brief)
+            scorer.score_again(card, _results(stored, card, coarser, ids), stored[0].corpus, brief)
             for stored, card, brief in zip(runs, cards, kept, strict=True)
         ]
     return cards
@@ -47,11 +48,16 @@ def _coarser(mode: MatchMode, cards: Iterable[Scorecard]) -> dict[str, Coarser]:
     return found
 
 
-def _results(stored: StoredRun, card: Scorecard, query_ids: Iterable[str]) -> Iterator[QueryResult]:
+def _results(
+    stored: StoredRun, card: Scorecard, query_ids: Collection[str], ids: IdRange
+) -> Iterator[QueryResult]:
     """The results of these queries, read again; one that errored found nothing in any way."""
     database, run = stored
-    for query_id in query_ids:
-        score = card.score(query_id)
-        result = database.result(run.run_id, query_id) if score and not score.facts.errored else None
-        if isinstance(result, QueryResult):
-            yield result
+    scores = {query_id: score for query_id in query_ids if (score := card.score(query_id))}
+    wanted = [query_id for query_id, score in scores.items() if not score.facts.errored]
+    if len(wanted) * _FEW < len(card.query_ids()):
+        found = (database.result(run.run_id, query_id) for query_id in wanted)
+    else:
+        known = {*wanted}
+        found = (result for result in database.results(run.run_id, ids) if result.query_id in known)
+    return (result for result in found if isinstance(result, QueryResult))

@@ -139,14 +139,16 @@ def test_only_the_target_that_a_hit_lacks_something_of_is_matched_in_a_coarser_w
     assert deltas_of(report).matched_by["document"] == 1
 
 
-def test_other_queries_are_matched_as_before(tmp_path: Path) -> None:
-    entries = [{**C1, "id": name} for name in ("q1", "q2")]
-    a = {"q1": result(*WITH_LINES), "q2": result(*WITH_LINES)}
-    b = {"q1": result(*WITH_NOTHING), "q2": result(*WITH_LINES)}
-    report = evaluate(settings_for(tmp_path, LOCK, a, b, *entries)).report
-    assert [(each.a_hit_rank, each.b_hit_rank) for each in report.per_query] == [(1, 1), (2, 2)]
+@pytest.mark.parametrize("others", [1, 8], ids=["a run is read again", "a result is read again"])
+def test_other_queries_are_matched_as_before(tmp_path: Path, others: int) -> None:
+    names = [f"q{number}" for number in range(1 + others)]
+    a = {name: result(*WITH_LINES) for name in names}
+    b = {**a, "q0": result(*WITH_NOTHING)}
+    report = evaluate(settings_for(tmp_path, LOCK, a, b, *({**C1, "id": name} for name in names))).report
+    ranks = [(each.a_hit_rank, each.b_hit_rank) for each in report.per_query]
+    assert ranks == [(1, 1), *[(2, 2)] * others]
     ways = deltas_of(report).matched_by
-    assert (ways["span"], ways["text"], ways["document"]) == (1, 0, 1)
+    assert (ways["span"], ways["text"], ways["document"]) == (others, 0, 1)
 
 
 def test_aggregates_are_of_the_same_way_as_the_comparison(tmp_path: Path) -> None:

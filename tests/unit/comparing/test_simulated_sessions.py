@@ -1,0 +1,44 @@
+"""Whether a drop is found is known before all sessions are simulated, and is what all of them would say."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+
+import pytest
+
+from pytest_kebab_eval.comparing import power
+from pytest_kebab_eval.comparing.noise import CheckNoise, Tally, control
+from pytest_kebab_eval.comparing.power import POWER, Population, Session, is_found, simulate
+
+
+def seen(flaky: int, steady: int) -> CheckNoise:
+    """Queries that passed in two of four runs, and in all four."""
+    return CheckNoise(Counter({Tally(2, 4, 0, 0): flaky, Tally(4, 4, 0, 0): steady}))
+
+
+def is_found_in_all(population: Population, session: Session) -> bool:
+    """The same without a short cut, but for the one of plainly too few."""
+    generator = random.Random(power._SEED)  # noqa: SLF001
+    found = planted = 0
+    for number in range(power._SESSIONS):  # noqa: SLF001
+        rates = population.rates(session.scale, generator)
+        tallies, lost = simulate(rates, session.runs, session.drop, generator)
+        limits = control({"check": CheckNoise(tallies)})["check"]
+        found += sum(count for tally, count in lost.items() if limits.get(tally, math.inf) <= session.alpha)
+        planted += lost.total()
+        if number == power._FIRST and found < POWER / 2 * planted:  # noqa: SLF001
+            return False
+    return planted > 0 and found / planted >= POWER
+
+
+@pytest.mark.parametrize("flaky", [0, 2, 10])
+@pytest.mark.parametrize("drop", [0.05, 0.3])
+def test_a_drop_is_found_where_all_sessions_would_find_it(flaky: int, drop: float) -> None:
+    population = Population(seen(flaky, 20))
+    sessions = [Session(runs, scale, drop, 0.05, 0) for runs in range(2, 9) for scale in (0.3, 1.0)]
+    found = [is_found(population, session) for session in sessions]
+    assert found == [is_found_in_all(population, session) for session in sessions]
+    assert any(found)
+    assert flaky == 0 or not all(found)
