@@ -287,3 +287,60 @@ def test_a_gate_on_a_part_of_the_golden_queries_comes_with_a_warning_everywhere(
     outcome.stdout.fnmatch_lines(["gate holds: hit@5 >= 0.95", f"warning: {said}*"])
     for name in ("report.md", "report.html", "report.json"):
         assert said in (project.path / "runs/half" / name).read_text("utf-8")
+
+
+# -- a gate, from the option to the summary --------------------------------------------------------
+
+
+def test_each_gate_is_an_item(project: Project) -> None:
+    ids = project.node_ids("--kebab-gate=hit@5 >= 0.80", "--kebab-gate", "delta mrr >= -5%")
+    assert ids[2:] == [
+        "fixtures/golden_queries.yaml::gate[hit@5 >= 0.80]",
+        "fixtures/golden_queries.yaml::gate[delta mrr >= -5%]",
+    ]
+
+
+def test_a_gate_that_holds_passes_and_one_that_does_not_fails_with_the_value(project: Project) -> None:
+    # Of two queries B finds one: hit@5 is 0.5.
+    outcome = project.pytest("--kebab-gate=hit@5 >= 0.5", "--kebab-gate=hit@5 > 0.5", "-k", "gate")
+    outcome.assert_outcomes(passed=1, failed=1, deselected=2)
+    outcome.stdout.fnmatch_lines(["FAILED *::gate[[]hit@5 > 0.5] - *0.5*"])
+    outcome.stdout.no_fnmatch_line("*Traceback*")
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("gate", ["hit@5 >= 0.9", "delta mrr >= -5%", "hit@5{answerable=true} >= 0.9"])
+def test_a_gate_is_found_again_by_its_node_id_and_by_lf(project: Project, gate: str) -> None:
+    args = [f"--kebab-gate={gate}"]
+    project.pytest(*args, f"{GOLDEN}::gate[{gate}]").assert_outcomes(failed=1)
+    project.pytest(*args, "--lf").assert_outcomes(failed=1)
+
+
+def test_a_gate_that_is_given_twice_is_one_item(project: Project) -> None:
+    gate = "--kebab-gate=hit@5 >= 0.9"
+    assert project.node_ids(gate, gate)[2:] == [f"{GOLDEN}::gate[hit@5 >= 0.9]"]
+
+
+def test_the_summary_lists_the_gates(project: Project) -> None:
+    outcome = project.pytest("--kebab-gate=hit@5 >= 0.9")
+    summary = outcome.stdout.str().rpartition("kebab-eval: A → B")[2]
+    assert "hit@5 >= 0.9" in summary
+
+
+def test_gates_come_from_ini_one_a_line(project: Project) -> None:
+    project.pytester.makeini("[pytest]\nkebab_gates =\n    hit@5 >= 0.4\n    mrr >= 0.9\n")
+    project.pytest("-k", "gate").assert_outcomes(passed=1, failed=1, deselected=2)
+
+
+def test_gates_on_the_command_line_win_over_those_in_ini(project: Project) -> None:
+    project.pytester.makeini("[pytest]\nkebab_gates =\n    hit@5 >= 0.9\n")
+    ids = project.node_ids("--kebab-gate=mrr >= 0.1")
+    assert ids[2:] == ["fixtures/golden_queries.yaml::gate[mrr >= 0.1]"]
+
+
+@pytest.mark.parametrize("gate", ["hit@5", "hitt@5 >= 0.8", "hit@5 >= much", "hit@5 => 0.8"])
+def test_a_bad_gate_is_wrong_use(project: Project, gate: str) -> None:
+    outcome = project.pytest(f"--kebab-gate={gate}")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    assert "Traceback" not in outcome.stdout.str() + outcome.stderr.str()
+    assert not project.reports()

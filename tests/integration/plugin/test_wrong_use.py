@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.builders import result
+from tests.builders import dump, result
 from tests.integration.conftest import Project
 from tests.integration.databases import held
 from tests.integration.plugin.refusals import printed, refused
@@ -264,3 +264,51 @@ def test_damage_found_late_is_one_message_under_xdist_too(project: Project) -> N
     content[5 * 4096 :] = b"\xff" * (len(content) - 5 * 4096)
     project.database.write_bytes(content)
     assert "kebab.sqlite cannot be read" in refused(project, "-n", "2")
+
+
+# -- whatever is wrong -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--kebab-run-a=A", "--kebab-run-b=nope"], "*no run 'nope'*"),
+        (["--kebab-run-a=A"], "*--kebab-run-b*"),
+        (["--kebab-run-a=A", "--kebab-run-b=B", "--kebab-db=no.sqlite"], "*no.sqlite*"),
+        (["--kebab-run-a=A", "--kebab-run-b=B", "--kebab-db=setup.txt"], "*setup.txt*"),
+        (["--kebab-run-a=A", "--kebab-run-b=B", "--kebab-golden=no.yaml"], "*no.yaml*"),
+        (["--kebab-run-a=A", "--kebab-run-b=B", "--kebab-fail-on=regrets"], "*--kebab-fail-on*'regrets'*"),
+        (["--kebab-run-a=A", "--kebab-run-b=B", "--kebab-k=0"], "*--kebab-k*'0'*"),
+        (["--kebab-run-a=A", "--kebab-run-b=B", "--kebab-compare-k=ten"], "*--kebab-compare-k*'ten'*"),
+        (["--kebab-run-a=A", "--kebab-run-b=B", "--kebab-span-overlap=2"], "*--kebab-span-overlap*'2'*"),
+    ],
+)
+def test_wrong_use_is_one_error_and_exit_4(project: Project, args: list[str], words: str) -> None:
+    (project.path / "setup.txt").write_text("not a database, only some text of more than sixteen bytes")
+    before = dump(project.database)
+    outcome = project.pytest_without_runs(*args)
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines([f"ERROR: {words}"])
+    assert "Traceback" not in outcome.stdout.str() + outcome.stderr.str()
+    assert dump(project.database) == before
+    assert not project.reports()
+
+
+def test_a_broken_golden_file_is_one_message_that_names_every_error(project: Project) -> None:
+    project.golden.write_text("- {id: q1, query: one, must_contains: [x]}\n- {id: q2, query: 7}\n")
+    outcome = project.pytest()
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["*golden_queries.yaml:1: *'must_contains'*'must_contain'*", "*:2: *'q2'*"])
+
+
+@pytest.mark.parametrize("flag", ["--strict-chunker-version", "--kebab-strict-chunker-version"])
+def test_strict_refuses_runs_of_different_chunkers(project: Project, flag: str) -> None:
+    project.make_database(
+        A={"q-001": result("c1")},
+        B={"q-001": result("c1")},
+        configs={"A": {"chunker_version": "v1"}, "B": {"chunker_version": "v2"}},
+    )
+    outcome = project.pytest(flag)
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["ERROR: *v1*v2*"])
+    assert not project.reports()
