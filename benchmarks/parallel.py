@@ -78,7 +78,9 @@ class _Memory:
         self._thread.start()
 
     def _look(self) -> None:
-        while not self._done.wait(LOOK_EVERY_S):
+        pause = 0.02  # at first, for commands that are soon done
+        while not self._done.wait(pause):
+            pause = min(2 * pause, LOOK_EVERY_S)
             self._peak = max(self._peak, sum(map(pss_kb, _with_children(self._pids))))
 
     def stop(self) -> float:
