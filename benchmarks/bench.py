@@ -134,7 +134,7 @@ class Bench:
             if db is None:
                 print("no PostgreSQL server is installed here, or no psycopg: its row is left out")
                 return
-            fill(db, commands.directory(data) / "kebab.sqlite")
+            fill(db, commands.directory(data) / "kebab.sqlite", ["a", "b"])
             server, file = interleaved(
                 self._repeats,
                 lambda: commands.gate(data, f"--kebab-db={db}"),

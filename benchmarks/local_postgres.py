@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store import make_tables, to_address, write_run
+from commands import KEBAB_EVAL
+from measuring import run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server of the tests
 
@@ -40,19 +38,11 @@ def _has_psycopg() -> bool:
     return True
 
 
-def fill(db: str, path: Path) -> None:
-    """Copy all runs of an SQLite file."""
-    address = to_address(db)
-    make_tables(address)
-    with closing(sqlite3.connect(path)) as connection:
-        runs = "SELECT run_id, suite, config_snapshot_json, commit_hash, created_at FROM eval_runs"
-        for run_id, suite, config, commit, created_at in connection.execute(runs).fetchall():
-            rows = connection.execute(
-                "SELECT query_id, result_json FROM eval_query_results WHERE run_id = ?", (run_id,)
-            )
-            run = Run(run_id, suite, json.loads(config), commit, created_at)
-            write_run(address, run, ((query_id, text.encode()) for query_id, text in rows))
+def fill(db: str, path: Path, runs: Sequence[str]) -> None:
+    """Copy runs of an SQLite file; in another process, for the memory of this one counts as a command's."""
     import psycopg
 
+    for command in (("store", "init", "--db", db), ("copy", *runs, "--from", path.name, "--to", db)):
+        run(KEBAB_EVAL, *command, cwd=path.parent)
     with psycopg.connect(db, autocommit=True) as server:
         server.execute("VACUUM ANALYZE")

@@ -4,9 +4,9 @@
         [--golden jsonl|yaml] [--dask] [--steps | --stores]
 
 The commands are run in turn; a ratio is that of the medians. Memory is that of all processes together: the
-largest sum of their proportional set sizes (PSS), looked at every 50 ms. With --dask, a scheduler and as many
-workers are started first, and are no part of the time. --steps measures each step in one process instead,
-and --stores reads the results of a run from each kind of file.
+largest sum of their proportional set sizes (PSS), looked at twice a second: looking takes time of its own.
+With --dask, a scheduler and as many workers are started first, and are no part of the time. --steps
+measures each step in one process instead, and --stores reads the results of a run from each kind of file.
 Data of that size in the directory is used again. A wall time means something only on cores that are free.
 """
 
@@ -34,6 +34,7 @@ from tables import PROMISES_HEAD, Row
 
 COMPARE = (str(Path(sys.executable).with_name("kebab-eval")), "compare", "a", "b")
 WALL_LIMIT, MEMORY_LIMIT, DASK_LIMIT = 0.65, 1.3, 0.8
+LOOK_EVERY_S = 0.5
 
 
 class Cost(NamedTuple):
@@ -77,7 +78,9 @@ class _Memory:
         self._thread.start()
 
     def _look(self) -> None:
-        while not self._done.wait(0.05):
+        pause = 0.02  # at first, for commands that are soon done
+        while not self._done.wait(pause):
+            pause = min(2 * pause, LOOK_EVERY_S)
             self._peak = max(self._peak, sum(map(pss_kb, _with_children(self._pids))))
 
     def stop(self) -> float:
@@ -134,14 +137,12 @@ def ratios(given: argparse.Namespace, directory: Path, golden: str) -> Iterator[
         lambda: measured(directory, *command),
         lambda: measured(directory, *command, *more),
     ]
-    with contextlib.ExitStack() as stack:
-        if given.dask:
-            address, pids = stack.enter_context(cluster(directory, given.workers))
-            kinds.append(lambda: measured(directory, *command, "--scheduler", address, also=pids))
-        costs: list[list[Cost]] = [[] for _ in kinds]
-        for _ in range(given.repeats):
-            for kind, found in zip(kinds, costs, strict=True):
-                found.append(kind())
+    if given.dask:
+        kinds.append(lambda: _with_cluster(directory, given.workers, *command))
+    costs: list[list[Cost]] = [[] for _ in kinds]
+    for _ in range(given.repeats):
+        for kind, found in zip(kinds, costs, strict=True):
+            found.append(kind())
     one, several, *dask = [Cost(*map(statistics.median, zip(*found, strict=True))) for found in costs]
     yield _wall(f"`--workers {given.workers}`, {what}", against, WALL_LIMIT, several, one)
     numbers = f"{several.peak_mb:.0f} MB / {one.peak_mb:.0f} MB"
@@ -156,6 +157,12 @@ def ratios(given: argparse.Namespace, directory: Path, golden: str) -> Iterator[
     yield Row("CPU time of all its processes", against, None, several.cpu / one.cpu, from_numbers=numbers)
     for cost in dask:
         yield _wall(f"a Dask cluster of {given.workers} workers, {what}", against, DASK_LIMIT, cost, one)
+
+
+def _with_cluster(directory: Path, workers: int, *command: str) -> Cost:
+    """With a cluster that is there only meanwhile: one that has nothing to do still takes some time."""
+    with cluster(directory, workers) as (address, pids):
+        return measured(directory, *command, "--scheduler", address, also=pids)
 
 
 def _wall(what: str, against: str, limit: float, ours: Cost, theirs: Cost) -> Row:
