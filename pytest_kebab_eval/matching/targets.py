@@ -6,16 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from pytest_kebab_eval.matching.located import ByChunkOrLocation, ByLocation, ByText, ExpectedLocation
 from pytest_kebab_eval.matching.locations import Location, Locations, Passages
 from pytest_kebab_eval.matching.strategies import (
     ByAnchor,
     ByChunk,
-    ByChunkOrLocation,
     ByDocument,
-    ByLocation,
-    ByText,
     Coarser,
-    ExpectedLocation,
     Nothing,
     Ranking,
     Strategy,

@@ -1,0 +1,198 @@
+"""Strategies for chunks of another chunker: by where a passage is, else by its text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.matching.locations import Location, Passages
+from pytest_kebab_eval.matching.shingles import SHINGLE, length_of, shared_part
+from pytest_kebab_eval.matching.strategies import HitByHit, Match, as_hit
+from pytest_kebab_eval.model import Cited, Hit
+from pytest_kebab_eval.spans import Box, overlap
+
+LEAST_ALONE = 2 * SHINGLE  # letters of a text that alone tells a passage; shorter ones are everywhere
+_ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
+
+
+class ExpectedLocation(NamedTuple):
+    """What is known of a target: it is in one of these documents, at these extents, and has this text."""
+
+    doc_ids: frozenset[str]
+    location: Location
+    chunk_id: str | None = None
+    text: str | HashedText | None = None
+
+    @property
+    def has_document(self) -> bool:
+        """Whether its document is known."""
+        return bool(self.doc_ids) and self.doc_ids != {self.chunk_id}
+
+    def match_at(self, number: int, *, by_document: bool) -> Match:
+        """A hit that is this target, by its document alone or by its span or id."""
+        is_coarser = by_document and (bool(self.location.extents) or self.text is not None)
+        return Match(number, by_document, coarser="document" if is_coarser else None)
+
+    def without(self, way: str) -> ExpectedLocation:
+        """The same, to be known by its text, or by its document alone."""
+        location = self.location._replace(extents=())
+        return self._replace(location=location, text=self.text if way == "text" else None)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether neither its document nor its extents are known."""
+        return not self.doc_ids and not self.location.extents
+
+
+class ByLocation(HitByHit):
+    """A hit is correct if its span overlaps that of an expected chunk in the same document.
+
+    Spans that cannot be compared count as overlapping: the hit is then matched by its document.
+    """
+
+    def __init__(self, targets: Sequence[ExpectedLocation], least_overlap: float) -> None:
+        self._targets = targets
+        self._least_overlap = least_overlap - _ROUNDING
+
+    def count(self) -> int:
+        """How many chunks and spans are expected."""
+        return len(self._targets)
+
+    def matches(self, hit: Hit, passages: Passages) -> list[Match]:
+        """The expected chunks and spans that the hit overlaps enough."""
+        extents = None
+        found = []
+        for number, target in enumerate(self._targets):
+            if extents is None and hit.doc_id in target.doc_ids:
+                extents = passages.extents(hit)
+            by_document = self.match(hit, target, extents or ())
+            if by_document is not None:
+                found.append(target.match_at(number, by_document=by_document))
+        return found
+
+    def match(self, hit: Hit, target: ExpectedLocation, extents: Sequence[Box]) -> bool | None:
+        """Whether the hit matches by its document alone; None if it does not match."""
+        if hit.doc_id in target.doc_ids:
+            share = overlap(extents, target.location.extents)
+            if share is None:
+                return True
+            return False if share >= self._least_overlap else None
+        # The location is not known, but the chunk id is the expected one.
+        return False if target.is_unknown and hit.chunk_id == target.chunk_id else None
+
+
+class ByText(HitByHit):
+    """A hit is correct if it shares enough of an expected chunk's text, where a span is not known.
+
+    Where spans are known they decide, and where a text is not known either, the hit is matched by its
+    document. If no document is known, text alone decides, at a higher share.
+    """
+
+    def __init__(self, targets: Sequence[ExpectedLocation], least_overlap: float) -> None:
+        self._targets = targets
+        self._by_location = ByLocation(targets, least_overlap)
+        self._least_part = least_overlap - _ROUNDING
+        self._least_alone = (1 + least_overlap) / 2 - _ROUNDING
+        doc_ids = frozenset[str]().union(*(target.doc_ids for target in targets))
+        self._doc_ids = doc_ids if all(target.has_document for target in targets) else None
+
+    def count(self) -> int:
+        """How many chunks and spans are expected."""
+        return len(self._targets)
+
+    def matches(self, hit: Hit, passages: Passages) -> list[Match]:
+        """The expected chunks that the hit shares enough of."""
+        if self._doc_ids is not None and hit.doc_id not in self._doc_ids and _has_document(hit):
+            return []
+        compared = _Compared(hit, passages)
+        found = []
+        for number, target in enumerate(self._targets):
+            match = self._match(number, target, compared)
+            if match is not None:
+                found.append(match)
+        return found
+
+    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
+        """Whether a target is cited; what has a text is not told by its document alone."""
+        cited_passages = (*hits, as_hit(cited, passages))
+        return any(
+            not match.by_document or self._targets[match.target].text is None
+            for hit in cited_passages
+            for match in self.matches(hit, passages.without_texts)
+        )
+
+    def _match(self, number: int, target: ExpectedLocation, compared: _Compared) -> Match | None:
+        hit = compared.hit
+        alone = not _has_document(hit) or not target.has_document
+        if not alone and (hit.doc_id not in target.doc_ids or (target.location.extents and compared.extents)):
+            return self._match_location(number, target, compared)
+        part = self._shared_part(target, compared, alone=alone)
+        if part is None:
+            return self._match_location(number, target, compared)
+        coarser = "text" if target.location.extents and not alone else None
+        is_correct = part >= (self._least_alone if alone else self._least_part)
+        return Match(number, False, True, coarser, is_correct) if is_correct or coarser else None
+
+    def _match_location(self, number: int, target: ExpectedLocation, compared: _Compared) -> Match | None:
+        by_document = self._by_location.match(compared.hit, target, compared.extents)
+        return None if by_document is None else target.match_at(number, by_document=by_document)
+
+    def _shared_part(self, target: ExpectedLocation, compared: _Compared, *, alone: bool) -> float | None:
+        """How much of the shorter text is shared; None if a text is not known."""
+        text = compared.text if target.text is not None else None
+        if target.text is None or not text:
+            return None
+        if alone and compared.hit.chunk_id != target.chunk_id:
+            is_short = 0 < min(length_of(target.text), length_of(text)) < LEAST_ALONE
+            return 0.0 if is_short else shared_part(target.text, text)
+        return shared_part(target.text, text)
+
+
+class _Compared:
+    """A hit that is held against several targets: where it is and what it says are looked up once."""
+
+    def __init__(self, hit: Hit, passages: Passages) -> None:
+        self.hit = hit
+        self._passages = passages
+        self._extents: tuple[Box, ...] | None = None
+        self._text: str | None = None
+
+    @property
+    def extents(self) -> tuple[Box, ...]:
+        """Where it is."""
+        if self._extents is None:
+            self._extents = self._passages.extents(self.hit)
+        return self._extents
+
+    @property
+    def text(self) -> str:
+        """What it says; empty where that is not known."""
+        if self._text is None:
+            self._text = self._passages.text(self.hit) or ""
+        return self._text
+
+
+def _has_document(hit: Hit) -> bool:
+    """Whether a hit says what document it is from; where that is not known, its own id is stored."""
+    return bool(hit.doc_id) and hit.doc_id != hit.chunk_id
+
+
+class ByChunkOrLocation(HitByHit):
+    """Expected chunks by their ids, and spans that are targets of their own by where they are."""
+
+    def __init__(self, ids: Sequence[str], spans: ByLocation) -> None:
+        self._targets = {chunk_id: Match(number) for number, chunk_id in enumerate(ids)}
+        self._spans = spans
+
+    def count(self) -> int:
+        """How many chunks and spans are expected."""
+        return len(self._targets) + self._spans.count()
+
+    def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
+        """The expected chunk that the hit is, and the expected spans that it overlaps enough."""
+        first = len(self._targets)
+        found = self._spans.matches(hit, passages)
+        spans = [match._replace(target=first + match.target, coarser=None) for match in found]
+        chunk = self._targets.get(hit.chunk_id or "")
+        return spans if chunk is None else [chunk, *spans]
