@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.queries import Sides, Stored
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
-from pytest_kebab_eval.model import Hit, QueryResult
+from pytest_kebab_eval.model import Hit, MatchMode, QueryResult
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 from pytest_kebab_eval.text import brief, printable, shown_path
 
@@ -26,7 +26,11 @@ class Problems(NamedTuple):
 def find_problems(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Problems:
     """All that is wrong with the comparison as a whole."""
     problems = list(_runs_without_golden(golden, sides)) or list(_errored_baseline(golden, sides))
-    warnings = [*_partial_alone(golden, sides), *_repeated_chunks(sides)]
+    warnings = [
+        *_partial_alone(golden, sides),
+        *_repeated_chunks(sides),
+        *_by_document_alone(golden, sides, matcher),
+    ]
     if not problems:
         checker = _TargetCheck(golden, sides, matcher)
         few, text = _nothing_stored(golden, sides) or checker.nothing_found()
@@ -93,6 +97,31 @@ def _repeated_chunks(sides: Sides) -> Iterator[str]:
             )
 
 
+def _by_document_alone(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Iterator[str]:
+    """Where hits lack what a passage is told by, every hit of its document counts, so that losses hide."""
+    coarse = [query_id for query_id, ways in matcher.coarser.items() if "document" in dict(ways).values()]
+    if not coarse:
+        return
+    first = min(coarse)
+    lacking = _lacking(first, matcher.targets(golden.by_id()[first]).doc_ids, sides)
+    yield (
+        f"{len(coarse)} of {len(golden.queries)} queries are matched by their document alone, though the text"
+        f" or place of what they expect is known: query '{brief(first, 40)}'{lacking};"
+        " record the text or span of every hit, or any part of the document counts as found"
+    )
+
+
+def _lacking(query_id: str, doc_ids: Sequence[str], sides: Sides) -> str:
+    """A hit of a query that says nothing of its text and place, and its run."""
+    for side, card in sides.both:
+        result = sides.stored_a(query_id) if side == "a" else sides.stored_b(query_id)
+        for hit in result.hits if isinstance(result, QueryResult) else ():
+            if hit.doc_id in doc_ids and hit.text is None and hit.citation is None:
+                run, name = printable(card.run.run_id), brief(hit.chunk_id or hit.doc_id or "", 60)
+                return f", whose hit '{name}' in run {run} has neither"
+    return ""
+
+
 class _Searched(NamedTuple):
     """How many queries of a run expect something and got hits, how many found any of it, and which none."""
 
@@ -157,8 +186,13 @@ class _TargetCheck:
                     yield (
                         f"run {side.upper()} found something expected for {run.found} of"
                         f" {run.queries} queries, run {other.upper()} for {by_other.found};"
-                        f" are its ids those of the golden file? {self._example(min(run.missed), run)}"
+                        f" {self._question()} {self._example(min(run.missed), run)}"
                     )
+
+    def _question(self) -> str:
+        if self._matcher.mode is MatchMode.FALLBACK:
+            return "does it store the documents, and the texts or spans, of its hits?"
+        return "are its ids those of the golden file?"
 
     def ids_nowhere(self) -> Iterator[str]:
         """Queries all of whose expected chunk ids no hit of any run has, where they are many."""

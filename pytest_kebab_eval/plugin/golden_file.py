@@ -74,6 +74,11 @@ def item_name(query: GoldenQuery) -> str:
     return f"query[{escaped(query.id)}]"
 
 
+def is_query(name: str) -> bool:
+    """Whether an item of that name is a query, and not a gate."""
+    return name.startswith("query[")
+
+
 def gate_name(gate: str) -> str:
     """The name of a gate's item."""
     return f"gate[{escaped(gate)}]"

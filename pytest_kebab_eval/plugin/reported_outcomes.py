@@ -14,7 +14,7 @@ import pytest
 
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
 from pytest_kebab_eval.plugin.fast_path import only_looks
-from pytest_kebab_eval.plugin.golden_file import file_nodeid
+from pytest_kebab_eval.plugin.golden_file import file_nodeid, is_query
 from pytest_kebab_eval.plugin.selection import LeftOut
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import brief
@@ -88,7 +88,8 @@ def _sentence(outcome: str, names: Sequence[str]) -> str:
             f"{items} that would fail did not run: {listed}; a plugin or conftest took {it} out"
             f" of the session (to leave {it} out yourself, use -k, -m or --deselect)"
         )
+    advice = " (to accept a lost query, write xfail: {reason: …} in the golden file)"
     return (
         f"{items} that should have failed {was} reported as {outcome}: {listed}; a mark or hook of a plugin"
-        " or conftest did that (to accept a lost query, write xfail: {reason: …} in the golden file)"
+        f" or conftest did that{advice if any(map(is_query, names)) else ''}"
     )

@@ -8,6 +8,7 @@ from pytest_kebab_eval.comparing.rates import CheckRates, QueryRates, ReplicateR
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
+from pytest_kebab_eval.text import brief
 
 CAUSES = {
     "absent": "run B has no result for this query",
@@ -25,6 +26,7 @@ CAUSES = {
 }
 
 MOVEMENT = ("overlap@10", "rbo")
+NAMES_SHOWN = 3
 
 
 # -- sentences -----------------------------------------------------------------------------------
@@ -44,9 +46,27 @@ def _main_sentence(report: CompareReport) -> str:
         return f"{lost} of {queries} errored." if lost else f"{queries}, no errors."
     if lost:
         return f"B lost something on {lost} of {queries}."
+    unsure = worse_by_noise(report)
+    if unsure:
+        shown = ", ".join(brief(query_id, 40) for query_id in unsure[:NAMES_SHOWN])
+        more = f" and {len(unsure) - NAMES_SHOWN} more" if len(unsure) > NAMES_SHOWN else ""
+        return f"B did worse on {len(unsure)} of {queries}, as noise alone might: {shown}{more}."
+    lost_nothing = "B lost nothing but what is accepted" if report.accepted else "B lost nothing"
     if worse:
-        return f"B lost nothing, but ranks {worse} of {queries} worse."
-    return f"B lost nothing that A had, over {queries}."
+        return f"{lost_nothing}, but ranks {worse} of {queries} worse."
+    return f"{lost_nothing}{'' if report.accepted else ' that A had'}, over {queries}."
+
+
+def worse_by_noise(report: CompareReport) -> list[str]:
+    """The queries that did worse in the runs of B than in those of A, but not worse than noise explains."""
+    checks = report.comparison.checks if report.comparison else ()
+    return [
+        *dict.fromkeys(
+            rates.query_id
+            for rates in report.rates or ()
+            if rates.noise is not None and not rates.lost and rates.check in checks
+        )
+    ]
 
 
 def _further_sentences(report: CompareReport) -> list[str]:
@@ -70,7 +90,7 @@ def verdict_effect(report: CompareReport) -> str:
     if has_failed(report):
         return "lost"
     is_worse = report.run_a is not None and report.count(ComparisonKind.LOSS) > 0
-    return "worse" if is_worse else "better"
+    return "worse" if is_worse or worse_by_noise(report) else "better"
 
 
 def lost_queries(report: CompareReport) -> list[QueryComparison]:

@@ -166,7 +166,7 @@ class Trend(NamedTuple):
     points: tuple[TrendPoint, ...]
     least: float
     most: float
-    last: float
+    shown: float  # of run B; of the newest run, if B is not among them
 
 
 MAIN_TRENDS = (
@@ -191,7 +191,9 @@ def trend_charts(report: CompareReport, history: Sequence[HistoryPoint]) -> list
         values = [run.values[metric] for run in history if metric in run.values]
         if len(values) >= 2:
             points = tuple(_trend_points(report, history, metric))
-            trends.append(Trend(metric, metric in lower, points, min(values), max(values), values[-1]))
+            of_b = next((run.values.get(metric) for run in history if run.run_id == report.run_b), None)
+            shown = values[-1] if of_b is None else of_b
+            trends.append(Trend(metric, metric in lower, points, min(values), max(values), shown))
     return trends
 
 

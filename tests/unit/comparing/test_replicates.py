@@ -13,6 +13,7 @@ from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.as_json import snapshot_of
+from pytest_kebab_eval.reports.wording import headline, verdict_effect
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, make_database, render_report_json, result, write_golden
 from tests.unit.comparing.sides import FOUND, LOST, Sides, comparison, failing, rates_of, runs
@@ -173,6 +174,18 @@ def test_an_xfail_is_not_called_needless_where_runs_disagree(sides: Sides) -> No
 
 
 # -- reports ---------------------------------------------------------------------------------------
+
+
+def test_what_did_worse_within_the_noise_is_named_and_not_called_lost_nothing(sides: Sides) -> None:
+    found = sides.evaluate(runs("q1", FOUND, LOST, FOUND), runs("q1", LOST, LOST, FOUND)).report
+    assert headline(found) == "B did worse on 1 of 41 queries, as noise alone might: q1."
+    assert verdict_effect(found) == "worse"
+
+
+def test_where_no_query_did_worse_nothing_was_lost(sides: Sides) -> None:
+    found = sides.evaluate(runs("q1", FOUND, LOST), runs("q1", FOUND, FOUND)).report
+    assert headline(found) == "B lost nothing that A had, over 41 queries."
+    assert verdict_effect(found) == "better"
 
 
 def test_the_evidence_is_of_runs_that_are_like_what_is_said(sides: Sides) -> None:

@@ -121,6 +121,20 @@ def test_a_run_that_stores_no_texts_is_no_false_win_and_no_false_regression(tmp_
     assert only(report).note == "matched by document alone"
 
 
+def test_a_warning_says_which_hit_makes_the_document_alone_decide(tmp_path: Path) -> None:
+    (warning,) = compared(tmp_path, LOCK, WITH_TEXT, WITH_NOTHING).warnings
+    assert warning == (
+        "1 of 1 queries are matched by their document alone, though the text or place of what they expect is"
+        " known: query 'q1', whose hit 'n1' in run b has neither;"
+        " record the text or span of every hit, or any part of the document counts as found"
+    )
+
+
+@pytest.mark.parametrize("hits", [WITH_BOTH, WITH_LINES, WITH_TEXT])
+def test_there_is_no_such_warning_where_all_hits_can_be_told(tmp_path: Path, hits: tuple[Json, ...]) -> None:
+    assert not [text for text in compared(tmp_path, LOCK, hits, hits).warnings if "document alone" in text]
+
+
 def test_only_the_target_that_a_hit_lacks_something_of_is_matched_in_a_coarser_way(tmp_path: Path) -> None:
     lock = {
         "chunker_version": "v1",

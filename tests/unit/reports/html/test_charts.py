@@ -145,6 +145,16 @@ def test_the_trend_marks_a_and_b_among_the_runs(tmp_path: Path) -> None:
     assert "old (2026-01-01): 0.5000" in trend
 
 
+@pytest.mark.parametrize(("runs", "shown"), [("a b newer", "0.2500"), ("a newer", "0.7500")])
+def test_the_trend_shows_the_value_of_b_or_else_that_of_the_newest_run(
+    tmp_path: Path, runs: str, shown: str
+) -> None:
+    values = {"a": 1.0, "b": 0.25, "newer": 0.75}
+    history = tuple(HistoryPoint(run, "2026-01-01T00:00:00Z", {"mrr": values[run]}) for run in runs.split())
+    trend = regression(tmp_path, history=history).section("trend")
+    assert re.findall(r"<figcaption>mrr.*<b>(.*)</b>", trend) == [shown]
+
+
 def test_a_history_of_one_run_is_no_trend(tmp_path: Path) -> None:
     page = regression(tmp_path, history=(HistoryPoint("a", "2026-01-01T00:00:00Z", {"mrr": 0.5}),))
     assert '<section id="trend"' not in page.text
