@@ -218,5 +218,5 @@ def _with_edges(run: tuple[int, int, int], expected: HashedText, letters: int) -
     start, stop, offset = run
     before = min(start, start + offset)
     after = min(expected.letters - stop, letters - stop - offset)
-    most = expected.size * 3 // 2
+    most = expected.size - 1
     return Run(start - before if before <= most else start, stop + after if after <= most else stop, offset)
