@@ -14,7 +14,7 @@ import click
 from pytest_kebab_eval.errors import StoreError
 from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.limits import YAML_QUERIES
-from pytest_kebab_eval.text import safe_json, safe_lines, shown_path
+from pytest_kebab_eval.text import safe_json, safe_lines, shown_path, without_passwords
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.golden import GoldenSet
@@ -39,7 +39,7 @@ def print_json(data: Any) -> None:
 
 def tell(text: str) -> None:
     """Print what is not data."""
-    click.echo(safe_lines(text), err=True)
+    click.echo(safe_lines(without_passwords(text)), err=True)
 
 
 def tell_warnings(warnings: Iterable[str]) -> None:
@@ -74,8 +74,8 @@ def safe_messages() -> Iterator[None]:
     try:
         yield
     except click.UsageError as error:
-        message = error.format_message()
-        if message == safe_lines(message):
+        message = without_passwords(error.format_message())
+        if error.format_message() == safe_lines(message):
             raise
         raise click.UsageError(safe_lines(message), error.ctx) from None
 

@@ -19,6 +19,7 @@ from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.scoring.scorer import Scorer
+from pytest_kebab_eval.scoring.together import coarsen
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row
@@ -129,6 +130,7 @@ class _Tools:
     def __init__(self, yardstick: Yardstick, mode: MatchMode) -> None:
         self._yardstick = yardstick
         self.matcher: Matcher = find_matcher(yardstick.settings, yardstick.golden, mode, yardstick.base)
+        coarsen(self.matcher, yardstick.golden.queries, yardstick.base)
         self.strategies: dict[str, Strategy] = {}  # those that were asked for
         self.compare_k = yardstick.settings.compare_k
 

@@ -126,7 +126,11 @@ class HitByHit(ABC):
 
     def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
         """The rank of the first correct hit."""
-        return next((hit.rank for hit in hits if self.matches(hit, passages)), None)
+        for hit in hits:
+            for match in self.matches(hit, passages):
+                if match.is_correct:
+                    return hit.rank
+        return None
 
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
         """Whether the cited passage, or a hit that it is of, is a target; a citation has no text."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
 from pytest_kebab_eval.plugin.fast_path import only_looks
 from pytest_kebab_eval.plugin.golden_file import file_nodeid, is_query
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_NAMES_SHOWN = 5
 _FAILED, _NOT_RUN = "failed", ""
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[str, None] = MappingProxyType({})
 
 
 class ReportedOutcomes:
@@ -33,16 +34,18 @@ class ReportedOutcomes:
     def __init__(self, kebab: KebabSession, source: OwnEvaluation) -> None:
         self._kebab = kebab
         self._source = source
-        self._failing: dict[str, str] | None = None  # names, by node id
+        self._failing: dict[str, None] | None = None  # names, in the order of the file
+        self._is_golden: dict[str, bool] = {}  # by the path in a node id, which may be through a link
         self._outcomes: dict[str, str] = {}  # by name
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what the report says; nothing outdoes a failure, which pytest has counted."""
-        failing = self._failing or self._find_failing()
-        nodeid = report.nodeid
-        name = failing.get(nodeid if nodeid.endswith("]") else _without_group(nodeid))
-        if name is None or self._outcomes.get(name) == _FAILED:
+        path, _, name = report.nodeid.partition("::")
+        name = name if name.endswith("]") else _without_group(name)
+        if name not in (self._failing or self._find_failing()) or not self._is_of_golden_file(path):
+            return
+        if self._outcomes.get(name) == _FAILED:
             return
         if report.when == "call" or not report.passed:
             self._outcomes[name] = _outcome(report)
@@ -51,24 +54,30 @@ class ReportedOutcomes:
         """A sentence for each way in which failures were hidden, with the names of the items."""
         must_have_run = {*left_out.by_others, *(() if stopped_early else left_out.expected)}
         hidden: dict[str, list[str]] = {}
-        for name in self._find_failing().values():
+        for name in self._find_failing():
             outcome = self._outcomes.get(name, _NOT_RUN if name in must_have_run else _FAILED)
             if outcome != _FAILED:
                 hidden.setdefault(outcome, []).append(name)
         return (_sentence(outcome, names) for outcome, names in hidden.items())
 
-    def _find_failing(self) -> Mapping[str, str]:
+    def _find_failing(self) -> Mapping[str, None]:
         """The items that must fail; none before the runs are compared."""
         if self._failing is None and self._source.made is not None:
-            golden = file_nodeid(self._kebab.settings.golden.absolute(), self._kebab.config)
             names = () if only_looks(self._kebab.config) else self._kebab.failing_names()
-            self._failing = {f"{golden}::{name}": name for name in names}
+            self._failing = dict.fromkeys(names)
         return self._failing or _NONE
 
+    def _is_of_golden_file(self, path: str) -> bool:
+        if path not in self._is_golden:
+            golden, config = self._kebab.settings.golden.absolute(), self._kebab.config
+            is_same = same_file(config.rootpath / path, golden)
+            self._is_golden[path] = is_same or path == file_nodeid(golden, config)
+        return self._is_golden[path]
 
-def _without_group(nodeid: str) -> str:
-    """The node id up to the last bracket, after which xdist may name a group."""
-    return nodeid[: nodeid.rfind("]") + 1]
+
+def _without_group(name: str) -> str:
+    """The name up to the last bracket, after which xdist may name a group."""
+    return name[: name.rfind("]") + 1]
 
 
 def _outcome(report: pytest.TestReport) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from pytest_kebab_eval.errors import KebabEvalError
-from pytest_kebab_eval.text import safe_lines
+from pytest_kebab_eval.text import safe_lines, without_passwords
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def usage_errors() -> Iterator[None]:
     try:
         yield
     except KebabEvalError as error:
-        raise pytest.UsageError(safe_lines(str(error))) from None
+        raise pytest.UsageError(safe_lines(without_passwords(str(error)))) from None
 
 
 @contextmanager

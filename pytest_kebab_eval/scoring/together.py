@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from pytest_kebab_eval.matching.locations import StoredRun
-from pytest_kebab_eval.matching.strategies import Coarser
-from pytest_kebab_eval.model import MatchMode, QueryResult
+from pytest_kebab_eval.matching.locations import Passages, StoredRun
+from pytest_kebab_eval.matching.strategies import Coarser, Ranking
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult
 from pytest_kebab_eval.scoring.briefs import RunBriefs
+from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.store import ALL_IDS, IdRange
@@ -36,6 +38,28 @@ def score_together(
             for stored, card, brief in zip(runs, cards, kept, strict=True)
         ]
     return cards
+
+
+def coarsen(matcher: Matcher, queries: Iterable[GoldenQuery], runs: Sequence[StoredRun]) -> None:
+    """Have these queries matched as they are where these runs are scored together, by reading only theirs."""
+    left = list(queries) if matcher.mode is MatchMode.FALLBACK else []
+    while left:
+        found: dict[str, Coarser] = {}
+        for query in left:
+            for ranking in _rankings(matcher, query, runs):
+                if ranking.coarser:
+                    found[query.id] = (*found.get(query.id, ()), *ranking.coarser)
+        matcher.coarsen(found)
+        left = [query for query in left if query.id in found]
+
+
+def _rankings(matcher: Matcher, query: GoldenQuery, runs: Iterable[StoredRun]) -> Iterator[Ranking]:
+    targets = matcher.targets(query)
+    for database, run in runs:
+        result = database.result(run.run_id, query.id)
+        if isinstance(result, QueryResult) and result.error is None:
+            passages = Passages(database.corpus, run.chunker_version)
+            yield targets.judge(distinct_hits(result.hits), passages)
 
 
 def _coarser(mode: MatchMode, cards: Iterable[Scorecard]) -> dict[str, Coarser]:

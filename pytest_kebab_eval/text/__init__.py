@@ -85,6 +85,15 @@ def shown_path(path: Path) -> str:
     return printable(_masked(min(relative, str(path), key=len)))
 
 
+def without_passwords(text: str) -> str:
+    """The text without passwords in addresses, which a message may quote from the command line."""
+    if "@" not in text:
+        return text
+    from pytest_kebab_eval.text.masking import mask_addresses
+
+    return mask_addresses(text)
+
+
 def _masked(text: str) -> str:
     """Without the password, where an address was given as a path."""
     if "@" not in text and "=" not in text:

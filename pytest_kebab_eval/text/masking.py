@@ -98,6 +98,7 @@ def is_secret_key(key: str) -> bool:
 # -- in a text ---------------------------------------------------------------------------------------
 
 # None of these takes longer than the text is long, whatever it is.
+_MISTYPED = re.compile(r"(?i)(\bpostgres\w*:?/+[^\s:@/]*):[^\s\"'<>]*@")  # postgresql//me:secret@host
 _WITHOUT_SPACE = re.compile(r"[^\s\"'<>]+")
 _LOGIN = re.compile(r"(?i)([a-z][a-z0-9+.-]{0,30}):/{1,3}[^/?#:@]*:")  # up to where a password would start
 _WEB = ("http", "https", "ws", "wss", "ftp")
@@ -128,6 +129,12 @@ _SHAPES = re.compile(
 )
 
 
+def mask_addresses(text: str) -> str:
+    """The text without passwords in addresses, also in one of PostgreSQL that is not typed right."""
+    text = _WITHOUT_SPACE.sub(lambda found: _mask_login(found[0]), text)
+    return _MISTYPED.sub(rf"\1:{MASK}@", text)
+
+
 def mask_text(text: str) -> str:
     """The text without passwords in addresses, assigned secrets and well-known tokens."""
     text = _SHAPES.sub(MASK, text)
@@ -136,7 +143,7 @@ def mask_text(text: str) -> str:
     if ":" not in text and "=" not in text:
         return text
     text = _TOKEN_AS_USER.sub(rf"\1{MASK}", text)
-    text = _WITHOUT_SPACE.sub(lambda found: _mask_login(found[0]), text) if "@" in text else text
+    text = mask_addresses(text) if "@" in text else text
     text = _HEADER.sub(rf"\1{MASK}", text)
     text = _IN_ADDRESS.sub(rf"\1{MASK}", text)
     return _LABELLED.sub(_mask_assigned, _ASSIGNED.sub(_mask_assigned, text))

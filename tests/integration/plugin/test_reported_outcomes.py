@@ -314,3 +314,12 @@ def test_a_collection_error_elsewhere_hides_nothing(project: Project, workers: W
     session = project.pytest(*workers)
     session.stdout.no_fnmatch_line("*did not run*")
     assert session.ret == (pytest.ExitCode.TESTS_FAILED if workers else pytest.ExitCode.INTERRUPTED)
+
+
+@WORKERS
+def test_a_golden_file_below_a_link_is_the_same_file(project: Project, workers: Workers) -> None:
+    golden = project.pytester.path / "fixtures"
+    (project.pytester.path / "link").symlink_to(golden, target_is_directory=True)
+    session = project.pytest(*workers, "fixtures", f"--kebab-golden=link/{project.golden.name}")
+    assert session.ret == pytest.ExitCode.TESTS_FAILED
+    session.stdout.no_fnmatch_line("ERROR: *item*")
