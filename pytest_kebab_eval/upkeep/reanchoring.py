@@ -123,6 +123,10 @@ class _Chunks:
                 found = True
         return found
 
+    def say_anything(self) -> bool:
+        """Whether the text or place of any chunk is known."""
+        return any(self.passages.text(hit) or self.passages.extents(hit) for hit in self.all.values())
+
     def near(self, query: GoldenQuery, doc_ids: Iterable[str]) -> list[Hit]:
         """The chunks of these documents, and those that the query found, in the order of the documents."""
         found = [hit for doc_id in dict.fromkeys(doc_ids) for hit in self._by_document.get(doc_id, ())]
@@ -160,7 +164,7 @@ class _Anchors:
         found = {name: self._find(query, name) for name in wanted}
         for name, (sure, only_document) in found.items():
             if not sure:
-                reason = _why_not(name, self._chunks.run, only_document=bool(only_document))
+                reason = self._why_not(name, only_document=bool(only_document))
                 return Undecided(query.id, query.line, reason)
         ids = {name: tuple(hit.chunk_id or "" for hit, _ in sure) for name, (sure, _) in found.items()}
         by_text = any(ranking.by_text for sure, _ in found.values() for _, ranking in sure)
@@ -169,6 +173,16 @@ class _Anchors:
         if untrue:
             return Undecided(query.id, query.line, untrue)
         return NewChunks(query.id, query.line, changed, by_text) if wanted else None
+
+    def _why_not(self, name: str, *, only_document: bool) -> str:
+        chunk = f"expects the chunk '{brief(name, 60)}'"
+        where = f"run {printable(self._chunks.run.run_id)}"
+        if not self._chunks.say_anything():
+            return f"{chunk}, but {where} stores neither texts nor spans to find it by"
+        if only_document:
+            known = "of which only the document is known"
+            return f"{chunk}, {known}: give its span or text, or lock the golden file"
+        return f"{chunk}, which no chunk of {where} has half of"
 
     def left_names(self, query: GoldenQuery) -> set[str]:
         """The chunks of the older chunker that a query has, if it is left as it is.
@@ -243,13 +257,6 @@ def _locations(golden: GoldenSet, chunks: _Chunks, versions: set[str | None]) ->
             return find_locations(golden, [(database, known)]), known
     version = next(iter(versions)) if len(versions) == 1 else None
     return Locations(golden.lock, [database.corpus], version=version), None
-
-
-def _why_not(name: str, run: Run, *, only_document: bool) -> str:
-    chunk, where = f"expects the chunk '{brief(name, 60)}'", f"run {printable(run.run_id)}"
-    if only_document:
-        return f"{chunk}, of which only the document is known: give its span or text, or lock the golden file"
-    return f"{chunk}, which no chunk of {where} has half of"
 
 
 # -- all queries together ----------------------------------------------------------------------------

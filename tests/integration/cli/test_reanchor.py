@@ -146,7 +146,10 @@ def test_without_spans_texts_decide(project: Project) -> None:
     def saying(chunk_id: str, text: str, rank: int = 1) -> Json:
         return hit(chunk_id, rank, doc_id="d1", doc_path="d1.md", text=text)
 
-    old = {"q1": result(saying("c1", KEYS)), "q2": result(saying("c2", BACKUPS))}
+    old = {
+        "q1": result(hit("c1", doc_id="d1", text=KEYS)),
+        "q2": result(hit("c2", doc_id="d1", text=BACKUPS)),
+    }
     new = {"q1": result(saying("n1", f"# Keys\n\n**{KEYS}**"), saying("n2", BACKUPS, 2))}
     set_up(project, new, old)
     called = call("reanchor", "--to", "new")
@@ -157,12 +160,23 @@ def test_without_spans_texts_decide(project: Project) -> None:
 
 def test_the_document_alone_decides_nothing(project: Project) -> None:
     old = {"q1": result(hit("c1", doc_id="d1")), "q2": result(hit("c2", doc_id="d1"))}
-    set_up(project, {"q1": result(hit("n1", doc_id="d1"))}, old)
+    set_up(project, {"q1": result(hit("n1", doc_id="d1", text=KEYS))}, old)
     called = call("reanchor", "--to", "new")
     assert (called.code, golden_text(project), lock_file(project).exists()) == (1, GOLDEN, False)
     assert (
         "of which only the document is known: give its span or text, or lock the golden file" in called.stdout
     )
+
+
+def test_a_run_that_says_nothing_of_its_chunks_is_named(project: Project) -> None:
+    old = {
+        "q1": result(hit("c1", doc_id="d1", text=KEYS)),
+        "q2": result(hit("c2", doc_id="d1", text=BACKUPS)),
+    }
+    set_up(project, {"q1": result(hit("n1", doc_id="d1"))}, old)
+    called = call("reanchor", "--to", "new")
+    assert (called.code, golden_text(project)) == (1, GOLDEN)
+    assert "expects the chunk 'c1', but run new stores neither texts nor spans to find it by" in called.stdout
 
 
 def test_chunks_of_the_index_count_that_no_query_found(project: Project) -> None:
