@@ -79,6 +79,7 @@ class Walk(NamedTuple):
         watched: Sequence[Watched],
         traces: dict[Watched, Trace] | None = None,
         after_run: Callable[[], object] = lambda: None,
+        judge: RunJudge | None = None,
     ) -> list[Blame]:
         """What became of each check, in the order given; every run is read once.
 
@@ -86,7 +87,7 @@ class Walk(NamedTuple):
         """
         is_of_suite = traces is None
         traces = {watch: Trace() for watch in watched} if traces is None else traces
-        judge = RunJudge(self.yardstick, watched)
+        judge = judge or RunJudge(self.yardstick, watched)
         for position, stored in enumerate(self.runs):
             for watch, sighting in judge.sightings(stored, position):
                 traces[watch].add(sighting)
@@ -224,6 +225,7 @@ def blame_losses(
 ) -> list[Blame]:
     """The first bad run of what B lost; how it is lost in B, such as without a result, counts as lost."""
     last = len(walk.runs) - 1
-    in_b = RunJudge(walk.yardstick, watched).sightings(walk.runs[last], last)
+    judge = RunJudge(walk.yardstick, watched)
+    in_b = judge.sightings(walk.runs[last], last)
     traces = {watch: Trace({*BAD, sighting.state}) for watch, sighting in in_b}
-    return walk.blame(watched, traces, after_run)
+    return walk.blame(watched, traces, after_run, judge)

@@ -19,6 +19,7 @@ from pytest_kebab_eval.history.blame import (
 )
 from pytest_kebab_eval.history.traces import Sighting, State
 from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.model import MatchMode
 from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
@@ -89,7 +90,8 @@ def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) ->
         between = len(runs_between(database, inputs))
     if stored <= 2 or not between:
         return FirstBad(0, ()) if stored > 2 else None
-    watched = lost[: MAX_READ // (between + 3)]  # A is read once, and B twice
+    ends = 5 if inputs.mode is MatchMode.FALLBACK else 3  # A once and B twice, and both to know how to match
+    watched = lost[: MAX_READ // (between + ends)]
     if not watched:
         return FirstBad(between, (), len(lost))
     with walk_between(settings, inputs) as walk:

@@ -184,6 +184,13 @@ def test_an_imported_run_is_stored_without_its_secrets(project: Project) -> None
     assert stored.count(PLANTED.encode()) == stored.count(f"{PLANTED}Dxyzzy.example.org".encode())
 
 
+def test_a_password_in_the_name_of_a_run_is_not_shown(project: Project) -> None:
+    outcome = project.pytest(f"--kebab-run-b=postgresql://me:{PLANTED}@127.0.0.1/x")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    assert "postgresql://me:***@127.0.0.1/x" in printed(outcome)
+    assert PLANTED not in printed(outcome)
+
+
 @pytest.mark.parametrize("db", [f"postgresql://me:{PLANTED}@127.0.0.1:1/x", f"host=db password={PLANTED}"])
 def test_a_password_in_the_name_of_a_database_is_not_shown(project: Project, db: str) -> None:
     outcome = project.pytest(f"--kebab-db={db}")

@@ -130,6 +130,16 @@ def test_a_warning_says_which_hit_makes_the_document_alone_decide(tmp_path: Path
     )
 
 
+def test_a_run_that_found_hardly_any_is_asked_for_what_passages_are_told_by(tmp_path: Path) -> None:
+    entries = [C1 | {"id": f"q{number}"} for number in range(6)]
+    a, b = ({entry["id"]: result(*hits) for entry in entries} for hits in (WITH_TEXT, (WITH_TEXT[0],)))
+    (warning,) = evaluate(settings_for(tmp_path, TEXT_ALONE, a, b, *entries)).report.warnings
+    assert warning == (
+        "run B found something expected for 0 of 6 queries, run A for 6; does it store the documents, and the"
+        " texts or spans, of its hits? query 'q0' expects 'c1' and found 'n1'"
+    )
+
+
 @pytest.mark.parametrize("hits", [WITH_BOTH, WITH_LINES, WITH_TEXT])
 def test_there_is_no_such_warning_where_all_hits_can_be_told(tmp_path: Path, hits: tuple[Json, ...]) -> None:
     assert not [text for text in compared(tmp_path, LOCK, hits, hits).warnings if "document alone" in text]
