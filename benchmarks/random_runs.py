@@ -37,8 +37,8 @@ class RandomRuns:
         self._answers = self._random.random() < 0.7
         self._queries = [self._golden(number) for number in range(self._random.randint(5, 60))]
 
-    def write(self, directory: Path) -> list[str]:
-        """Write `kebab.sqlite` and `golden.json`; returns the options for pytest."""
+    def write(self, directory: Path, runs: int = 1) -> list[str]:
+        """Write `kebab.sqlite` and `golden.json`, with that many runs a side; returns the options for pytest."""
         chance = self._random.random
         directory.mkdir(parents=True)
         (directory / "golden.json").write_text(json.dumps(self._queries, indent=1), encoding="utf-8")
@@ -50,6 +50,9 @@ class RandomRuns:
                 zip(("older", "a", "b"), ("v1", *versions), strict=True), 1
             ):
                 self._write_run(connection, run_id, version, day)
+            for run_id in "ab":
+                for number in range(2, runs + 1):
+                    self._repeat_run(connection, run_id, number)
             if chance() < 0.5:
                 connection.executescript(CORPUS)
                 self._write_corpus(connection)
@@ -58,7 +61,8 @@ class RandomRuns:
         more = [f"--kebab-k={self._random.choice([1, 3, 7])}"] if chance() < 0.3 else []
         more += ["--kebab-fail-on=retrieval,loss,error"] if chance() < 0.3 else []
         more += [f"--kebab-compare-k={self._random.choice([3, 20])}"] if chance() < 0.3 else []
-        return ["--kebab-run-a=a", "--kebab-run-b=b", "--kebab-golden=golden.json", *gates, *more]
+        a, b = (",".join([side, *(f"{side}{number}" for number in range(2, runs + 1))]) for side in "ab")
+        return [f"--kebab-run-a={a}", f"--kebab-run-b={b}", "--kebab-golden=golden.json", *gates, *more]
 
     def _write_run(self, connection: sqlite3.Connection, run_id: str, version: str | None, day: int) -> None:
         config: Json = {"embedding": {"model": self._random.choice(["e1", "e2"])}, "rrf_k": day}
@@ -80,6 +84,24 @@ class RandomRuns:
                 "INSERT INTO eval_query_results VALUES (?, ?, ?)",
                 (run_id, "stray", json.dumps(self._result("stray"))),
             )
+
+    def _repeat_run(self, connection: sqlite3.Connection, run_id: str, number: int) -> None:
+        """A run of the same configuration: most results are those of the first, some are others, some lack."""
+        name = f"{run_id}{number}"
+        connection.execute(
+            "INSERT INTO eval_runs SELECT ?, suite, config_snapshot_json, '{}', commit_hash, created_at"
+            " FROM eval_runs WHERE run_id = ?",
+            (name, run_id),
+        )
+        rows = connection.execute(
+            "SELECT query_id, result_json FROM eval_query_results WHERE run_id = ? ORDER BY query_id",
+            (run_id,),
+        )
+        for query_id, text in rows.fetchall():
+            draw = self._random.random()
+            if draw > 0.02:
+                text = json.dumps(self._result(query_id)) if draw < 0.2 else text
+                connection.execute("INSERT INTO eval_query_results VALUES (?, ?, ?)", (name, query_id, text))
 
     def _write_corpus(self, connection: sqlite3.Connection) -> None:
         for doc in range(self._documents):

@@ -1,9 +1,10 @@
 """Shows that another version of the code writes the same bytes: reports, stored aggregates and exit codes.
 
 python benchmarks/same_output.py --against v0.1.0 --datasets 30
+python benchmarks/same_output.py --against v0.1.0 --datasets 30 --runs 3
 
-Runs the gate of that revision and of the working tree on the bundled examples and on random datasets, and
-prints the first line that differs of each file that differs.
+Runs the gate of that revision and of the working tree on the bundled examples and on random datasets, with one
+run a side or with several, and prints the first line that differs of each file that differs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Dataset(NamedTuple):
     options: list[str]
 
 
-def datasets(directory: Path, count: int, seed: int) -> Iterator[Dataset]:
+def datasets(directory: Path, count: int, seed: int, runs: int) -> Iterator[Dataset]:
     """The bundled examples, then random runs."""
     quickstart, own = directory / "quickstart", directory / "own_retriever"
     _python(ROOT, "examples/quickstart/build.py", str(quickstart))
@@ -51,7 +52,7 @@ def datasets(directory: Path, count: int, seed: int) -> Iterator[Dataset]:
     )
     for number in range(seed, seed + count):
         name = f"random-{number}"
-        yield Dataset(name, directory / name, RandomRuns(number).write(directory / name))
+        yield Dataset(name, directory / name, RandomRuns(number).write(directory / name, runs))
 
 
 def _python(tree: Path, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -109,6 +110,7 @@ def main() -> int:
     parser.add_argument("--against", required=True, metavar="REVISION")
     parser.add_argument("--datasets", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--runs", type=int, default=1, help="how many runs a side the random datasets have")
     parser.add_argument("--without-script", action="store_true", help="leave out the script of report.html")
     given = parser.parse_args()
     different = 0
@@ -118,7 +120,7 @@ def main() -> int:
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tree:
             tree.extractall(scratch / "old", filter="data")
         total = 0
-        for dataset in datasets(scratch / "data", given.datasets, given.seed):
+        for dataset in datasets(scratch / "data", given.datasets, given.seed, given.runs):
             total += 1
             before = output(scratch / "old", dataset, scratch / "work")
             after = output(ROOT, dataset, scratch / "work")
