@@ -38,7 +38,7 @@ class RandomRuns:
         self._queries = [self._golden(number) for number in range(self._random.randint(5, 60))]
 
     def write(self, directory: Path, runs: int = 1) -> list[str]:
-        """Write `kebab.sqlite` and `golden.json`, with that many runs a side; returns the options for pytest."""
+        """Write `kebab.sqlite` and `golden.json`, with so many runs a side; returns options for pytest."""
         chance = self._random.random
         directory.mkdir(parents=True)
         (directory / "golden.json").write_text(json.dumps(self._queries, indent=1), encoding="utf-8")
@@ -86,7 +86,7 @@ class RandomRuns:
             )
 
     def _repeat_run(self, connection: sqlite3.Connection, run_id: str, number: int) -> None:
-        """A run of the same configuration: most results are those of the first, some are others, some lack."""
+        """A run of the same configuration: most results are those of the first, a few differ or lack."""
         name = f"{run_id}{number}"
         connection.execute(
             "INSERT INTO eval_runs SELECT ?, suite, config_snapshot_json, '{}', commit_hash, created_at"

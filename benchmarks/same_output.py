@@ -3,8 +3,8 @@
 python benchmarks/same_output.py --against v0.1.0 --datasets 30
 python benchmarks/same_output.py --against v0.1.0 --datasets 30 --runs 3
 
-Runs the gate of that revision and of the working tree on the bundled examples and on random datasets, with one
-run a side or with several, and prints the first line that differs of each file that differs.
+Runs the gate of that revision and of the working tree on the bundled examples and on random datasets, with
+one run a side or with several, and prints the first line that differs of each file that differs.
 """
 
 from __future__ import annotations
