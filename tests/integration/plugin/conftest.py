@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kebab_eval.store.sqlite import aggregates, reading
+from pytest_kebab_eval.store import sqlite
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "AGGREGATES_TIMEOUT_S", 0.05)
