@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
 _COUNTS = (
     "SELECT count(*) FROM documents",
-    "SELECT count(*) FROM documents AS d LEFT JOIN chunks AS c ON c.doc_id = d.doc_id WHERE c.doc_id IS NULL",
+    "SELECT count(*) FROM (SELECT doc_id FROM documents EXCEPT SELECT doc_id FROM chunks) AS without_chunks",
     "SELECT count(*) FROM chunks",
 )
 _span_lists = msgspec.json.Decoder(tuple[Span, ...])
