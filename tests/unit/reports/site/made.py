@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.reports.site.plan import PlannedRun
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunRecord
-from pytest_kebab_eval.reports.site.suites import Suite, SuiteRun
+from pytest_kebab_eval.reports.site.suites import Suite
 from tests.builders import golden
 
 
@@ -37,7 +35,7 @@ def suite(
             passed={"answer": tuple(answered[number])} if answered else {},
             comparison=None if number + 1 in without_report else comparison,
         )
-        runs.append(SuiteRun(PlannedRun(Run(record.run_id, "suite"), len(ranks), "", None), record))
+        runs.append(record)
     return Suite("suite", tuple(runs), golden(*({"id": query_id} for query_id in ranks)))
 
 
