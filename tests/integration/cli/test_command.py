@@ -17,8 +17,7 @@ from pytest_kebab_eval.cli.group import Deferred
 from pytest_kebab_eval.cli.options import with_command_flags
 from pytest_kebab_eval.importers import IMPORTERS
 from tests.builders import dump, result
-from tests.integration.cli.calling import Called, call, script
-from tests.integration.conftest import GOLDEN, Project
+from tests.integration.conftest import GOLDEN, Called, Project, call, script
 
 CALLS = [
     *([command.name] for command in COMMANDS if command.name),

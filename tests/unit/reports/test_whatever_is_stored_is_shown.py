@@ -27,7 +27,7 @@ from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store.results import decode_result
 from tests.builders import aggregate_of, answer, hit, line, make_database, result, write_golden
-from tests.integration.cli.calling import execute
+from tests.integration.conftest import execute
 from tests.unit.reports import stored
 
 GOLDEN = (

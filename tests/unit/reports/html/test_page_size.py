@@ -23,7 +23,7 @@ from pytest_kebab_eval.store import database
 from pytest_kebab_eval.store.results import decode_result
 from tests.browser.conftest import many_queries
 from tests.builders import Json, answer, hit, keep_brief, query, result, stored
-from tests.unit.reports.html.pages import FINDS_C1, rendered
+from tests.unit.reports.conftest import FINDS_C1, rendered
 
 # -- what is kept of queries without their texts ---------------------------------------------------
 

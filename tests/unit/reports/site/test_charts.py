@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_kebab_eval.limits import RUNS_DRAWN
 from pytest_kebab_eval.reports.site.pages import strip, trends
-from tests.unit.reports.site.made import suite
+from tests.unit.reports.conftest import suite
 
 
 def test_a_metric_is_drawn_from_the_first_run_to_the_last_on_its_own_scale() -> None:

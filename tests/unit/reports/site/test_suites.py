@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.reports.site.made import suite
+from tests.unit.reports.conftest import suite
 
 
 def open_regressions(
