@@ -11,8 +11,7 @@ import pytest
 from pytest_kebab_eval import SettingsError, compare_runs, compute_aggregate
 from pytest_kebab_eval.cli import COMMANDS
 from tests.builders import dump
-from tests.integration.cli.calling import Called, call
-from tests.integration.conftest import Project
+from tests.integration.conftest import Called, Project, call
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

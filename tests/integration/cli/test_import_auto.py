@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval import load_golden_set
-from tests.integration.cli.calling import Called, call
 from tests.integration.cli.import_cases import CASES, FIRST, SECOND, Case, deepeval, jsonl, langsmith, ragas
+from tests.integration.conftest import Called, call
 
 ENDINGS = {"eval-harness": ".yml", "wfgy": ".jsonl", "helloworld": ".jsonl"}  # the others need none
 
