@@ -14,14 +14,12 @@ from pytest_kebab_eval import CompareReport, render_report_md
 from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import PageQueries
 from pytest_kebab_eval.reports.publishing import ShownEvidence
-from pytest_kebab_eval.reports.site.plan import PlannedRun
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunRecord
-from pytest_kebab_eval.reports.site.suites import Suite, SuiteRun
+from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, golden, make_database, result, write_golden
@@ -201,7 +199,7 @@ def suite(
             passed={"answer": tuple(answered[number])} if answered else {},
             comparison=None if number + 1 in without_report else comparison,
         )
-        runs.append(SuiteRun(PlannedRun(Run(record.run_id, "suite"), len(ranks), "", None), record))
+        runs.append(record)
     return Suite("suite", tuple(runs), golden(*({"id": query_id} for query_id in ranks)))
 
 
