@@ -27,8 +27,7 @@ from pytest_kebab_eval.comparing.report import CompareReport, not_in_golden, unr
 from pytest_kebab_eval.comparing.verdicts import PASSED, Outcome, Rules, Verdict, accepted, judge_query
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, Replicates, find_inputs
-from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
-from pytest_kebab_eval.matching.modes import match_mode
+from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import (
     GoldenQuery,
@@ -321,14 +320,12 @@ class _OpenRuns:
         return self._reader.evidence(query, self._stored_a(query.id), self._stored_b(query.id))
 
 
-def find_matcher(
-    settings: Settings, golden: GoldenSet, mode: MatchMode, runs: Sequence[StoredRun]
-) -> Matcher:
+def find_matcher(settings: Settings, golden: GoldenSet, mode: MatchMode, runs: Sequence[OpenRun]) -> Matcher:
     """A matcher in that mode; where the expected chunks are, the runs know, run A first."""
     return Matcher(mode, _locations(golden, mode, runs), settings.span_overlap)
 
 
-def _locations(golden: GoldenSet, mode: MatchMode, runs: Sequence[StoredRun]) -> Locations:
+def _locations(golden: GoldenSet, mode: MatchMode, runs: Sequence[OpenRun]) -> Locations:
     """Where the expected chunks are; only the fallback needs to know."""
     return Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
 

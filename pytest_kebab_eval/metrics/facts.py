@@ -1,10 +1,12 @@
-"""What a formula may look at: `Judged`, one query of one run, and the `Facts` that most formulas are of.
+"""What a formula may look at (`Judged`, a query of a run, with its `Facts`), and the queries it may be over.
 
-Queries alike in their facts are scored once, so what differs from query to query (texts, times, judges'
+Queries with the same facts are scored once, so what differs from query to query (texts, times, judges'
 scores) is no part of them. `scoring.facts` makes them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from pytest_kebab_eval.matching.citations import CitationCheck
 from pytest_kebab_eval.matching.strategies import Ranking
@@ -91,3 +93,98 @@ class Judged(Value, frozen=True):
     result: QueryResult
     facts: Facts
     target_paths: frozenset[str] = frozenset()  # where the targets are, as far as known
+
+
+# -- the queries that a metric is over -------------------------------------------------------------
+
+
+class Domain:
+    """The queries that a metric is over, by a predicate of `judged.facts`.
+
+    Formulas over it look at `judged.facts` alone, too, so that queries with the same facts are computed once.
+    """
+
+    of_facts = True
+
+    def __init__(self, description: str, applies: Callable[[Judged], bool]) -> None:
+        self.description = description
+        self.applies = applies
+
+    def __call__(self, judged: Judged) -> bool:
+        """Whether the query is one of them."""
+        return self.applies(judged)
+
+
+class ResultDomain(Domain):
+    """A domain of the stored result, whose formulas are computed for every query."""
+
+    of_facts = False
+
+
+def _has_expected_answer(judged: Judged) -> bool:
+    containment = judged.facts.containment
+    return containment is not None and (containment.has_texts or not judged.facts.depth)
+
+
+def _is_attributable(judged: Judged) -> bool:
+    facts = judged.facts
+    return facts.answerable is True and facts.answered is not None and bool(facts.targets.gains)
+
+
+def _is_scoped(judged: Judged) -> bool:
+    scope = judged.result.scope
+    if scope is None or scope.folders is None or not judged.target_paths:
+        return False
+    return scope.mode is not None and scope.mode.startswith("on")
+
+
+every_query = Domain("All queries of the run, also those that the golden file does not know", lambda _: True)
+with_targets = Domain(
+    "Queries with chunk-level targets", lambda judged: judged.facts.targets.has_chunk_targets
+)
+with_documents = Domain("Queries with expected documents", lambda judged: bool(judged.facts.doc_ranks))
+with_expected_answer = Domain(
+    "Queries with an expected answer, unless hits came back and none has its text stored",
+    _has_expected_answer,
+)
+answers = Domain("Answers without error", lambda judged: judged.facts.answered is not None)
+ruled_answers = Domain(
+    "Answers without error whose query has `must_contain` or `forbidden`",
+    lambda judged: judged.facts.keeps_rules is not None,
+)
+shipped_answers = Domain(
+    "Answers without error that claim to be grounded", lambda judged: judged.facts.answered is True
+)
+shipped_to_golden = Domain(
+    "Shipped answers to golden queries",
+    lambda judged: judged.facts.answered is True and judged.facts.is_golden,
+)
+answerable = Domain("Answerable queries", lambda judged: judged.facts.answerable is True)
+unanswerable = Domain("Unanswerable queries", lambda judged: judged.facts.answerable is False)
+should_refuse = Domain(
+    "Should-refuse queries that have an answer",
+    lambda judged: judged.facts.answerable is False and judged.facts.answered is not None,
+)
+attributable = Domain("Answerable queries with an answer and targets", _is_attributable)
+
+scoped = ResultDomain(
+    "Queries run with scope mode on whose folders are stored, and whose targets' paths are known", _is_scoped
+)
+judged_queries = ResultDomain(
+    "Queries with a stored judgment", lambda judged: judged.result.judge is not None
+)
+twice_judged = ResultDomain(
+    "Queries with a second judgment",
+    lambda judged: judged.result.judge is not None and judged.result.judge.second is not None,
+)
+timed = ResultDomain("All queries whose time is stored", lambda judged: judged.result.elapsed_ms is not None)
+timed_by_stage = ResultDomain(
+    "All queries whose time is stored by stage", lambda judged: judged.result.timings_ms is not None
+)
+with_cost = ResultDomain(
+    "All queries whose cost is stored", lambda judged: judged.result.cost_usd is not None
+)
+with_usage = ResultDomain(
+    "All queries whose answer has its usage stored",
+    lambda judged: judged.result.answer is not None and judged.result.answer.usage is not None,
+)

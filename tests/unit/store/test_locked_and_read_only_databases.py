@@ -17,7 +17,7 @@ from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.store import open_database, sqlite
 from tests.builders import make_database, result
-from tests.unit.store.reading import readable, run_ids
+from tests.unit.store.conftest import readable, run_ids
 
 AN_UNPRIVILEGED_USER = 65534
 
