@@ -83,7 +83,7 @@ def score_part(task: PartTask) -> PartScores:
         runs = [(a, job.a.run)] if job.a else []
         *cards_a, card_b = score_together(scorer, [*runs, (b, job.b.run)], ids=task.ids)
         card_a = cards_a[0] if cards_a else None
-        movement = measure_movement(card_a, card_b, job.compare_k, job.overlaps) if card_a else None
+        movement = measure_movement([card_a], [card_b], job.compare_k, job.overlaps) if card_a else None
         is_first = task.ids.first == ""
         return PartScores(
             part_of(card_a, ids) if card_a else None,

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.movement import Movement, Scored, movement_metrics
+from pytest_kebab_eval.comparing.movement import Movement, movement_metrics
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.packing import PackedQueries, pack
 from pytest_kebab_eval.inputs import Inputs
@@ -26,6 +26,7 @@ from pytest_kebab_eval.parallel.part_scoring import (
     score_part,
 )
 from pytest_kebab_eval.parallel.workers import Workers
+from pytest_kebab_eval.reading import Scored
 from pytest_kebab_eval.scoring.hit_keys import HitKeys
 from pytest_kebab_eval.scoring.parts import CardJoiner
 from pytest_kebab_eval.scoring.scorecard import Basis, basis_of
@@ -139,9 +140,9 @@ class _Joiner:
         """All parts of both runs."""
         b = self._b.joined(hits_of(self._job.b))
         if self._a is None or self._job.a is None:
-            return Scored(None, b, None)
+            return (), (b,), None
         movement = Movement(self._movement.joined(HitKeys()), self._moved)
-        return Scored(self._a.joined(hits_of(self._job.a)), b, movement)
+        return (self._a.joined(hits_of(self._job.a)),), (b,), movement
 
 
 class _HitsInParts(HitKeys):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import evaluate, score_run
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint, history_point
 from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, render
 from pytest_kebab_eval.reports.site.directory import SiteDirectory
@@ -102,7 +103,7 @@ class RunMaker:
         settings, briefs = self._settings_of(planned), Briefs()
         try:
             inputs = find_inputs(settings, golden=self._golden)
-            report = evaluate(settings, inputs, briefs=briefs, with_evidence=False).report
+            report = evaluate(settings, inputs, observer=briefs).report
         except InputError as error:
             errors.append(str(error))
             return None

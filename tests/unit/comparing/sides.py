@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_kebab_eval.evaluation import Evaluation, evaluate
+
 from pytest_kebab_eval.comparing.rates import QueryRates
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, make_database, result, write_golden
 

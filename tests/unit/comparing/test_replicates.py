@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_kebab_eval.evaluation import evaluate
 
 from pytest_kebab_eval import RunNameError, compare_runs
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.evaluation import evaluate
 from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.as_json import snapshot_of
 from pytest_kebab_eval.reports.wording import headline, verdict_effect

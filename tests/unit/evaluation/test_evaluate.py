@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from pytest_kebab_eval.evaluation import Evaluation, evaluate, read_evidence, store
 
 from pytest_kebab_eval import compute_aggregate, load_golden_set
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.evaluation import Evaluation, evaluate, read_evidence, store
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.settings import Settings

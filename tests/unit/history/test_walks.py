@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pytest_kebab_eval.evaluation import find_matcher
+
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.history.blame import Blame, Walk, walk_suite, watched_queries
 from pytest_kebab_eval.history.traces import Sighting, State, Trace

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from pytest_kebab_eval.evaluation import Evaluation, evaluate
 
 from pytest_kebab_eval import CompareReport
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, deltas_of, hit, line, make_database, render_report_json, result, write_golden

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytest_kebab_eval.evaluation import Evaluation, evaluate
 
 from pytest_kebab_eval.errors import WorkerError
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.parallel.golden import LoadedGolden, load_golden
 from pytest_kebab_eval.parallel.scoring import PartScorer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from pytest_kebab_eval.evaluation import evaluate, read_evidence
+
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.settings import Settings

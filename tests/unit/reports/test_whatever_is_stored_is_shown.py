@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pytest_kebab_eval.evaluation import Evaluation, evaluate, store
+
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.plugin.evaluation_source import WorkerPayload
