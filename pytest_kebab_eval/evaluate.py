@@ -11,17 +11,18 @@ import msgspec
 from pytest_kebab_eval.comparing.counts import count_comparison
 from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
 from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.gates import judge_gates
 from pytest_kebab_eval.comparing.problems import find_problems
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.rates import RunAggregate
 from pytest_kebab_eval.comparing.replicates import run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
-from pytest_kebab_eval.comparing.verdicts import QueryJudge, Verdict, judge_queries
+from pytest_kebab_eval.comparing.verdicts import Outcome, QueryJudge, Verdict, judge_queries
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.reading import ScoreParts, open_stores
+from pytest_kebab_eval.reading import ScoreParts, open_stores, read_evidence
 from pytest_kebab_eval.scoring.scorer import Observer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings
 from pytest_kebab_eval.store import write_aggregates
@@ -73,6 +74,23 @@ def evaluate(
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher
     )
+
+
+_EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail
+
+
+def failure_evidence(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> dict[str, QueryEvidence]:
+    """What messages show of the queries that fail, expected or not, by query id."""
+    report, golden = evaluation.report, inputs.golden.by_id()
+    failed = [
+        golden[query_id] for query_id, verdict in evaluation.verdicts.items() if verdict.outcome in _EXPLAINED
+    ]
+    if not failed:
+        return {}
+    compared = {comparison.query_id: comparison for comparison in report.per_query}
+    shown = report.replicates.shown if report.replicates else {}
+    found = read_evidence(settings, inputs, failed, evaluation.matcher, shown)
+    return {query.id: evidence.for_message(compared.get(query.id)) for query, evidence in found}
 
 
 def store(settings: Settings, evaluation: Evaluation) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -12,9 +12,7 @@ from pytest_kebab_eval.comparing.evidence import EvidenceReader, QueryEvidence, 
 from pytest_kebab_eval.comparing.movement import Movement, measure_movement
 from pytest_kebab_eval.comparing.rates import ShownRuns
 from pytest_kebab_eval.comparing.replicates import shown_runs
-from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.sides import Side, Sides
-from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
@@ -29,8 +27,6 @@ from pytest_kebab_eval.scoring.scorer import Observer, Scorer
 from pytest_kebab_eval.scoring.together import score_together
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, IndexCoverage, open_database
-
-_EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail
 
 Cards = tuple[Scorecard, ...]
 Scored = tuple[
@@ -153,23 +149,6 @@ def read_evidence(
     """
     with open_stores(settings, inputs, matcher) as stores:
         yield from zip(queries, stores.evidence(queries, shown or {}), strict=True)
-
-
-def failure_evidence(
-    settings: Settings,
-    inputs: Inputs,
-    report: CompareReport,
-    verdicts: Mapping[str, Verdict],
-    matcher: Matcher | None,
-) -> dict[str, QueryEvidence]:
-    """What messages show of the queries that fail, expected or not, by query id."""
-    failed = [query_id for query_id, verdict in verdicts.items() if verdict.outcome in _EXPLAINED]
-    if not failed:
-        return {}
-    golden, shown = inputs.golden.by_id(), report.replicates.shown if report.replicates else {}
-    compared = {comparison.query_id: comparison for comparison in report.per_query}
-    found = read_evidence(settings, inputs, [golden[query_id] for query_id in failed], matcher, shown)
-    return {query.id: evidence.for_message(compared.get(query.id)) for query, evidence in found}
 
 
 class StoredResults(NamedTuple):

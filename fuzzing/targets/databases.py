@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from fuzzing import CORPUS
-from pytest_kebab_eval.evaluate import Evaluation, evaluate, store
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence, store
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.plugin.evaluation_source import WorkerPayload
-from pytest_kebab_eval.reading import failure_evidence, read_evidence
+from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
@@ -140,7 +140,7 @@ def report_everything(settings: Settings) -> None:
     evaluation = evaluate(settings, inputs, today=TODAY, observer=briefs)
     for text in _texts(settings, inputs, evaluation, briefs):
         text.encode()
-    evidence = failure_evidence(settings, inputs, evaluation.report, evaluation.verdicts, evaluation.matcher)
+    evidence = failure_evidence(settings, inputs, evaluation)
     payload = WorkerPayload(tuple(inputs.golden.queries), evaluation._replace(matcher=None), evidence)
     msgspec.json.decode(msgspec.json.encode(payload), type=WorkerPayload)
     store(settings, evaluation)
@@ -166,7 +166,7 @@ def _texts(settings: Settings, inputs: Inputs, evaluation: Evaluation, briefs: B
 
 def _texts_of_queries(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> Iterator[str]:
     comparisons = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
-    failures = failure_evidence(settings, inputs, evaluation.report, evaluation.verdicts, evaluation.matcher)
+    failures = failure_evidence(settings, inputs, evaluation)
     for query, evidence in read_evidence(settings, inputs, inputs.golden.queries, evaluation.matcher):
         comparison = comparisons.get(query.id)
         if comparison:

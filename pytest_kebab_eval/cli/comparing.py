@@ -23,11 +23,10 @@ from pytest_kebab_eval.cli.output import (
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluate import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.files import is_stream, same_file
 from pytest_kebab_eval.golden.lock import lock_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
-from pytest_kebab_eval.reading import failure_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
@@ -88,9 +87,6 @@ def _print_failing(evaluation: Evaluation, failing: list[str], explanations: dic
 def _explanations(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> dict[str, str]:
     """Why each query fails, in full."""
     golden, queries = inputs.golden, inputs.golden.by_id()
-    evidence_of = failure_evidence(
-        settings, inputs, evaluation.report, evaluation.verdicts, evaluation.matcher
-    )
     compared = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
     return {
         query_id: explain(
@@ -100,7 +96,7 @@ def _explanations(settings: Settings, inputs: Inputs, evaluation: Evaluation) ->
             evidence,
             f"{shown_path(golden.path)}:{queries[query_id].line}",
         )
-        for query_id, evidence in evidence_of.items()
+        for query_id, evidence in failure_evidence(settings, inputs, evaluation).items()
     }
 
 

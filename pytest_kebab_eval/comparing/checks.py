@@ -173,20 +173,15 @@ class Tally(NamedTuple):
 Tallies = Counter[Tally]  # how many queries have it
 
 
-def rank_tally(a: Scores, b: Scores, k: int) -> Tally | None:
-    """All runs of A and none of B pass where every rank of A is better; the reverse; all where they overlap.
-
-    None if some run did not find it, which is no matter of rank.
-    """
-    ranks_a, ranks_b = _ranks(a, k), _ranks(b, k)
-    if not ranks_a or not ranks_b:
-        return None
-    jitters = len({*ranks_a}) > 1 or len({*ranks_b}) > 1
-    a_passes = 0 if max(ranks_b) < min(ranks_a) else len(ranks_a)
-    b_passes = 0 if max(ranks_a) < min(ranks_b) else len(ranks_b)
-    return Tally(a_passes, len(ranks_a), b_passes, len(ranks_b), jitters)
+def rank_tally(a: Sequence[int], b: Sequence[int]) -> Tally:
+    """A passes in all runs and B in none where every rank of A is better; the reverse; else both do."""
+    jitters = len({*a}) > 1 or len({*b}) > 1
+    passes_a = 0 if max(b) < min(a) else len(a)
+    passes_b = 0 if max(a) < min(b) else len(b)
+    return Tally(passes_a, len(a), passes_b, len(b), jitters)
 
 
-def _ranks(scores: Scores, k: int) -> Sequence[int]:
+def ranks_within(scores: Scores, k: int) -> Sequence[int]:
+    """The ranks in the runs of one side; none if some run did not find it, which is no matter of rank."""
     ranks = [rank_within(score, k) for score in scores if score is not None]
     return [] if None in ranks else [rank for rank in ranks if rank is not None]

@@ -20,6 +20,7 @@ from pytest_kebab_eval.comparing.checks import (
     Tally,
     rank_tally,
     rank_within,
+    ranks_within,
 )
 from pytest_kebab_eval.comparing.rates import QueryRates, query_rates
 from pytest_kebab_eval.model import ComparisonKind
@@ -125,8 +126,8 @@ class _Counter:
         tallies = self._tallies.get(key)
         if tallies is None:
             tallies = self._tallies[key] = dict(_tallies(*key))
-        ranked = rank_tally(group.a, group.b, self._k)
-        return tallies if ranked is None else {**tallies, LOSS: ranked}
+        a, b = ranks_within(group.a, self._k), ranks_within(group.b, self._k)
+        return {**tallies, LOSS: rank_tally(a, b)} if a and b else tallies
 
     def _outcomes_of(self, scores: Scores) -> tuple[tuple[bool | None, ...], ...]:
         return tuple([self._outcomes.get(score) or self._new(score) for score in scores if score is not None])

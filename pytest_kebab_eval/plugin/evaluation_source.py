@@ -14,12 +14,11 @@ import pytest
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.errors import KebabEvalError
-from pytest_kebab_eval.evaluate import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.plugin.usage import usage_errors
-from pytest_kebab_eval.reading import failure_evidence
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
@@ -124,11 +123,9 @@ class OwnEvaluation:
     def evidence(self) -> Mapping[str, QueryEvidence]:
         """What messages show of the queries that fail; nothing if the databases can no longer be read."""
         if self._evidence is None:
-            made = self.evaluate()
+            evaluation = self.evaluate()
             try:
-                self._evidence = failure_evidence(
-                    self._settings, self.read_inputs(), made.report, made.verdicts, made.matcher
-                )
+                self._evidence = failure_evidence(self._settings, self.read_inputs(), evaluation)
             except KebabEvalError:
                 self._evidence = {}
         return self._evidence

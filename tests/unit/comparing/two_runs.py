@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_kebab_eval.evaluation import evaluate
-
 from pytest_kebab_eval import CompareReport, QueryComparison
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, hit, make_database, result, write_golden
 
