@@ -177,7 +177,7 @@ def test_loading_the_plugin_loads_none_of_the_heavy_libraries() -> None:
 
 def test_the_public_names_need_no_pytest() -> None:
     loaded = run_python(f"import sys\nfrom {PACKAGE} import *\nprint(*sys.modules)").split()
-    assert f"{PACKAGE}.evaluation" in loaded
+    assert f"{PACKAGE}.evaluate" in loaded
     assert {"pytest", "_pytest", "syrupy"} & set(loaded) == set()
 
 
