@@ -12,7 +12,7 @@ from measuring import run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server of the tests
 
-from tests.postgres_server import PostgresServer, find_programs
+from tests.stores import PostgresServer, find_programs
 
 
 @contextmanager

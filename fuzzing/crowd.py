@@ -207,7 +207,7 @@ def _computed(run_id: str, db: str, golden: Path) -> Any:
 @contextmanager
 def _server(db: str | None) -> Iterator[str]:
     """The database that is given, or one on a server of its own."""
-    from tests.postgres_server import PostgresServer, find_programs
+    from tests.stores import PostgresServer, find_programs
 
     if db is not None:
         yield db

@@ -11,7 +11,7 @@ from pytest_kebab_eval.comparing.gates import Gate, parse_gate
 from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.errors import ChunkerError, GateError, NoDatabase, NoSuchRun, RunNameError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.matching.modes import golden_versions, match_mode
+from pytest_kebab_eval.matching.locations import golden_versions, match_mode
 from pytest_kebab_eval.metrics import Metric, all_metrics, all_names, custom_metric, is_metric, metrics_at
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
 from pytest_kebab_eval.settings import Settings

@@ -15,8 +15,7 @@ from pytest_kebab_eval.comparing.replicates import shown_runs
 from pytest_kebab_eval.comparing.sides import Side, Sides
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
-from pytest_kebab_eval.matching.locations import Locations, Passages, StoredRun, find_locations
-from pytest_kebab_eval.matching.modes import match_mode
+from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
@@ -67,7 +66,7 @@ class OpenStores:
         first = [*self._stored_runs("a")[:1], *self._stored_runs("b")[:1]]
         self.matcher = matcher or find_matcher(settings, inputs.golden, inputs.mode, first)
 
-    def _stored_runs(self, letter: str) -> list[StoredRun]:
+    def _stored_runs(self, letter: str) -> list[OpenRun]:
         a, b, inputs = self.a, self.b, self._inputs
         return [(a, run) for run in inputs.runs_a] if letter == "a" else [(b, run) for run in inputs.runs_b]
 
@@ -170,14 +169,12 @@ def stored_results(stack: ExitStack, settings: Settings, run_a: Run | None, run_
 # -- one run -------------------------------------------------------------------------------------
 
 
-def find_matcher(
-    settings: Settings, golden: GoldenSet, mode: MatchMode, runs: Sequence[StoredRun]
-) -> Matcher:
+def find_matcher(settings: Settings, golden: GoldenSet, mode: MatchMode, runs: Sequence[OpenRun]) -> Matcher:
     """A matcher in that mode; where the expected chunks are, the runs know, run A first."""
     return Matcher(mode, _locations(golden, mode, runs), settings.span_overlap)
 
 
-def _locations(golden: GoldenSet, mode: MatchMode, runs: Sequence[StoredRun]) -> Locations:
+def _locations(golden: GoldenSet, mode: MatchMode, runs: Sequence[OpenRun]) -> Locations:
     """Where the expected chunks are; only the fallback needs to know."""
     return Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.shared_server import begin_session, end_session, new_database
-from tests.stores import PostgresStore, SqliteStore, Store
+from tests.stores import PostgresStore, SqliteStore, Store, begin_session, end_session, new_database
 
 settings.register_profile("kebab-eval", deadline=None)
 settings.load_profile("kebab-eval")

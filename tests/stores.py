@@ -1,13 +1,29 @@
-"""A store of each kind, made with runs as `builders.make_database` makes them, and looked at from outside."""
+"""A store of each kind, which tests fill and look at from outside, and the PostgreSQL server that all share.
+
+The server is one that is installed, in a temporary directory, once for all workers of xdist: who needs it
+first starts it, and leaves its address in a directory that all workers know; the process that began the
+session takes it away. It listens on a socket there, where everybody is trusted, and on a free port of
+127.0.0.1, where a password is asked for. PostgreSQL does not run as root, so root starts it as another user.
+`KEBAB_TEST_POSTGRES` may have the address of another server, for a role that may make databases and roles.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import socket
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pytest_kebab_eval.store import Address, to_address
 from tests.builders import Json, make_database
@@ -121,3 +137,207 @@ class PostgresStore(Store):
 
     def tables(self) -> list[str]:
         return [table for table in TABLES if self.rows(f"SELECT to_regclass('{table}')") != [(None,)]]
+
+
+SUPERUSER = "kebab_super"
+_INSTALLED = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
+_SETTINGS = (
+    *("fsync=off", "full_page_writes=off", "max_connections=100"),
+    *("shared_buffers=64MB", "autovacuum=off", "log_min_messages=fatal", "lc_messages=C"),
+)
+_ACCESS = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+
+
+def find_programs() -> Path | None:
+    """The directory of initdb and pg_ctl, the newest if there are several."""
+    on_path = shutil.which("initdb")
+    found = [Path(on_path).resolve().parent] if on_path else []
+    for pattern in _INSTALLED:
+        found += sorted(Path("/").glob(pattern[1:]), key=_version, reverse=True)
+    return next((path for path in found if (path / "pg_ctl").exists() and (path / "initdb").exists()), None)
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    return tuple(int(part) for part in path.parent.name.replace("-", ".").split(".") if part.isdigit())
+
+
+class PostgresServer:
+    """A server of its own, with its data in a directory that `remove` takes away."""
+
+    def __init__(self, programs: Path, directory: Path | None = None) -> None:
+        self._programs = programs
+        # Not below pytest's temporary directory: only its owner may enter that, and a socket's path is short.
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="kebab-pg-"))
+        self.port = _free_port()
+        self._user: dict[str, Any] = _demoted(self.directory)
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    @cached_property
+    def address(self) -> str:
+        """The address of its first database, for the superuser, over the socket."""
+        return self.url("postgres")
+
+    def url(self, database: str, user: str = SUPERUSER) -> str:
+        """The address of a database over the socket, where no password is asked for."""
+        return f"postgresql://{user}@/{database}?host={self.directory}&port={self.port}"
+
+    def tcp_url(self, database: str, user: str, password: str, port: int | None = None) -> str:
+        """The address of a database over TCP."""
+        return f"postgresql://{user}:{password}@127.0.0.1:{port or self.port}/{database}"
+
+    def make(self) -> None:
+        """Make the data directory, and start."""
+        self._run(
+            "initdb", "-D", str(self.data), "-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"
+        )
+        (self.data / "pg_hba.conf").write_text(_ACCESS)
+        self.start()
+
+    def start(self) -> None:
+        """Start, and wait until it takes connections."""
+        settings = [*_SETTINGS, f"port={self.port}", f"unix_socket_directories={self.directory}"]
+        options = " ".join(f"-c {setting}" for setting in (*settings, "listen_addresses=127.0.0.1"))
+        log = str(self.directory / "log")
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "60", "-l", log, "-o", options, "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop; `immediate` is as if the machine lost its power."""
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "60", "-m", mode, "stop")
+
+    def stop_command(self) -> str:
+        """A command that stops it at once, for a shell."""
+        pid = (self.data / "postmaster.pid").read_text().splitlines()[0]
+        return f"kill -QUIT {pid}; while kill -0 {pid} 2>/dev/null; do sleep 0.1; done"
+
+    def remove(self) -> None:
+        """Stop, and take everything away."""
+        if (self.data / "postmaster.pid").exists():
+            self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [self._programs / program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=self.directory,
+            **self._user,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {done.stderr}")
+
+
+def _demoted(directory: Path) -> dict[str, Any]:
+    """How to start a program as a user who is not root; the directory becomes that user's."""
+    if os.name == "nt" or os.geteuid() != 0:
+        return {}
+    import pwd
+
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    user = names.get("postgres") or names["nobody"]
+    os.chown(directory, user.pw_uid, user.pw_gid)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+_HOME = "KEBAB_TEST_SESSION"
+_TEMPLATE = "kebab_template"
+_NUMBERS = count()
+
+
+def begin_session(config: pytest.Config) -> None:
+    """Make the directory, in the process that starts the others."""
+    if not hasattr(config, "workerinput"):
+        os.environ[_HOME] = tempfile.mkdtemp(prefix="kebab-tests-")
+
+
+def end_session(config: pytest.Config) -> None:
+    """Stop the server, in the process that began the session."""
+    home = os.environ.get(_HOME)
+    if home and not hasattr(config, "workerinput"):
+        for directory in _read(Path(home)).get("remove", ()):
+            programs = find_programs()
+            if programs:
+                PostgresServer(programs, Path(directory)).remove()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _read(home: Path) -> dict[str, Any]:
+    file = home / "server.json"
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
+def shared_server() -> dict[str, Any]:
+    """The address of the server, and its port and directory; skips the test where there is none."""
+    pytest.importorskip("psycopg")
+    fcntl = pytest.importorskip("fcntl")
+    home = Path(os.environ[_HOME])
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = _read(home)
+        if not found:
+            found = _start()
+            (home / "server.json").write_text(json.dumps(found))
+    if "skip" in found:
+        pytest.skip(found["skip"])
+    return found
+
+
+def _start() -> dict[str, Any]:
+    given = os.environ.get("KEBAB_TEST_POSTGRES")
+    if given:
+        return {"address": given} | _with_template(given)
+    programs = find_programs()
+    if programs is None:
+        return {"skip": "no PostgreSQL server: neither initdb and pg_ctl, nor KEBAB_TEST_POSTGRES"}
+    server = PostgresServer(programs)
+    try:
+        server.make()
+    except (RuntimeError, OSError) as error:
+        server.remove()
+        return {"skip": f"no PostgreSQL server can be started here: {error}"}
+    found = {"address": server.address, "remove": [str(server.directory)], "port": server.port}
+    return found | _with_template(server.address)
+
+
+def _with_template(address: str) -> dict[str, Any]:
+    from pytest_kebab_eval.store import make_tables, to_address
+
+    server = PostgresStore(address)
+    server.execute(f"DROP DATABASE IF EXISTS {_TEMPLATE}")
+    server.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'")
+    make_tables(to_address(address_of(address, _TEMPLATE)))
+    return {}
+
+
+def address_of(server: str, database: str) -> str:
+    """The address of another database of a server."""
+    before, _, parameters = server.partition("?")
+    return f"{before.rpartition('/')[0]}/{database}{f'?{parameters}' if parameters else ''}"
+
+
+@contextmanager
+def new_database(
+    *, with_tables: bool = True, template: str = "template0", more: str = ""
+) -> Iterator[PostgresStore]:
+    """A database of its own on the shared server, with the tables or empty."""
+    server = PostgresStore(shared_server()["address"])
+    name = f"kebab_{os.getpid()}_{next(_NUMBERS)}"
+    server.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE if with_tables else template} {more}")
+    try:
+        yield PostgresStore(address_of(server.db, name))
+    finally:
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared_server import shared_server
+from tests.stores import shared_server
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

@@ -21,8 +21,7 @@ from fuzzing.faults import children
 from fuzzing.faults.injecting import Fault
 from fuzzing.faults.scenarios import RECORDED, Scenario, record_into
 from pytest_kebab_eval.store import make_tables, to_address
-from tests.postgres_server import PostgresServer, find_programs
-from tests.stores import PostgresStore, Store
+from tests.stores import PostgresServer, PostgresStore, Store, find_programs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

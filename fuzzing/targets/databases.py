@@ -23,9 +23,8 @@ from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.plugin.evaluation_source import WorkerPayload
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports import FORMATS
-from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
-from pytest_kebab_eval.reports.as_text import explain, query_lines, summary
+from pytest_kebab_eval.reports.as_text import annotate, explain, query_lines, summary
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, render
 from pytest_kebab_eval.scoring.briefs import Briefs

@@ -15,7 +15,8 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
-from pytest_kebab_eval.metrics.registry import Family, at_cutoff, domain
+from pytest_kebab_eval.metrics.facts import ResultDomain
+from pytest_kebab_eval.metrics.registry import Family
 from pytest_kebab_eval.scoring.aggregates import rounded
 from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.hit_keys import Ranked
@@ -27,7 +28,7 @@ SAME = 1.0, 1.0  # overlap@k and rbo of rankings that do not differ
 Keys = Sequence[int]
 
 
-@domain()
+@ResultDomain
 def _paired(judged: object) -> bool:
     """Golden queries that both runs have, but those that errored in both."""
     return True
@@ -120,17 +121,23 @@ def rbo(a: Keys, b: Keys) -> float:
     return beside(Ranked(a), Ranked(b)).rbo()
 
 
-OVERLAP = Family("overlap@{k}", overlap, _paired, "ids that both top k share, over those that either has")
-RBO = Family("rbo", rbo, _paired, "rank-biased overlap of the two rankings, p = 0.9, extrapolated")
+OVERLAP = Metric(
+    "overlap@k",
+    Family("overlap@{k}", _paired, "ids that both top k share, over those that either has"),
+    overlap,
+)
+RBO = Metric(
+    "rbo", Family("rbo", _paired, "rank-biased overlap of the two rankings, p = 0.9, extrapolated"), rbo
+)
 
 
 def movement_metric(name: str) -> Metric:
     """`rbo`, or `overlap` at any cutoff; `KeyError` if it is neither."""
-    if name == RBO.pattern:
-        return Metric(name, RBO)
+    if name == RBO.name:
+        return RBO
     prefix, _, cutoff = name.partition("@")
     if prefix == "overlap" and cutoff.isascii() and cutoff.isdecimal() and 1 <= int(cutoff) <= 1_000:
-        return at_cutoff(OVERLAP, int(cutoff))
+        return OVERLAP.at(int(cutoff))
     raise KeyError(name)
 
 
@@ -178,7 +185,7 @@ def _between(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Sequence[int])
 
 def movement_metrics(cutoffs: Iterable[int] = ()) -> tuple[Metric, ...]:
     """`overlap` at the usual cutoffs and these, and `rbo`."""
-    return (*(at_cutoff(OVERLAP, k) for k in _depths(cutoffs)), Metric(RBO.pattern, RBO))
+    return (*(OVERLAP.at(k) for k in _depths(cutoffs)), RBO)
 
 
 def _depths(cutoffs: Iterable[int]) -> list[int]:

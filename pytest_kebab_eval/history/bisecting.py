@@ -10,7 +10,7 @@ from pytest_kebab_eval.history.commits import is_of_commit
 from pytest_kebab_eval.history.judging import RunJudge, Watched
 from pytest_kebab_eval.history.traces import BAD, Sighting, State, Trace
 from pytest_kebab_eval.inputs import Inputs
-from pytest_kebab_eval.matching.locations import StoredRun
+from pytest_kebab_eval.matching.locations import OpenRun
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import in_order, open_database
 
@@ -80,7 +80,7 @@ class Bisection(NamedTuple):
             if trace.last_good and trace.first_bad
         ]
 
-    def _stored(self, b: StoredRun, at: int) -> StoredRun | None:
+    def _stored(self, b: OpenRun, at: int) -> OpenRun | None:
         """The newest run of B's suite that is stored for a commit."""
         database, run_b = b
         runs = [

@@ -15,7 +15,7 @@ from pytest_kebab_eval.history.judging import ERROR, RETRIEVAL, RunJudge, Watche
 from pytest_kebab_eval.history.traces import BAD, Sighting, State, Trace
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
-from pytest_kebab_eval.matching.locations import StoredRun
+from pytest_kebab_eval.matching.locations import OpenRun
 from pytest_kebab_eval.model import GoldenQuery, Run, Value
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, check_suite, in_order, open_database
@@ -65,7 +65,7 @@ class Blame(Value, frozen=True, kw_only=True):
 class Walk(NamedTuple):
     """The runs that are walked, the oldest first, and what they are measured by."""
 
-    runs: Sequence[StoredRun]
+    runs: Sequence[OpenRun]
     yardstick: Yardstick
 
     @property
@@ -144,7 +144,7 @@ def walk_suite(settings: Settings, golden: GoldenSet) -> Iterator[Walk]:
         yield Walk(chosen, Yardstick(settings, golden, _witnesses(chosen)))
 
 
-def _witnesses(runs: Sequence[StoredRun]) -> list[StoredRun]:
+def _witnesses(runs: Sequence[OpenRun]) -> list[OpenRun]:
     """The oldest and the newest run of each chunker: enough to know how runs are matched, and by what."""
     ends: dict[str | None, list[int]] = {}
     for position, (_, run) in enumerate(runs):

@@ -11,8 +11,7 @@ import msgspec
 from pytest_kebab_eval.comparing.checks import CHECKS, passed_checks
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.traces import Sighting, State
-from pytest_kebab_eval.matching.locations import Passages, StoredRun
-from pytest_kebab_eval.matching.modes import match_mode
+from pytest_kebab_eval.matching.locations import OpenRun, Passages, match_mode
 from pytest_kebab_eval.matching.strategies import Strategy
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable
@@ -46,7 +45,7 @@ class Yardstick(NamedTuple):
 
     settings: Settings
     golden: GoldenSet
-    base: Sequence[StoredRun]  # run A first
+    base: Sequence[OpenRun]  # run A first
 
     def mode_of(self, run: Run) -> MatchMode:
         """How a run is matched: by place, if it is of a chunker that no run of the base is of."""
@@ -73,7 +72,7 @@ class RunJudge:
         self._tools: dict[MatchMode, _Tools] = {}
         self._ranks = _Ranks(self._narrow.golden.by_id())
 
-    def sightings(self, stored: StoredRun, position: int) -> Iterator[tuple[Watched, Sighting]]:
+    def sightings(self, stored: OpenRun, position: int) -> Iterator[tuple[Watched, Sighting]]:
         """What the run says of each check that is watched."""
         tools = self._tools_for(stored[1])
         judge = _ResultJudge(tools, self._ranks.of_run(tools, stored), stored, position)
@@ -108,7 +107,7 @@ class _Ranks:
         self._repeated = RepeatedHits(len(queries), self._first)
         self._place: tuple[Database, str | None] | None = None
 
-    def of_run(self, tools: _Tools, stored: StoredRun) -> RepeatedHits:
+    def of_run(self, tools: _Tools, stored: OpenRun) -> RepeatedHits:
         """What ranks the results of the next run; hits of another index or chunker are judged anew."""
         database, run = stored
         place = database, run.chunker_version
@@ -143,7 +142,7 @@ class _Tools:
     def _scorer(self) -> Scorer:
         return Scorer(self._yardstick.golden, self.matcher, self._yardstick.settings.k)
 
-    def score(self, stored: StoredRun, result: QueryResult) -> QueryScore | None:
+    def score(self, stored: OpenRun, result: QueryResult) -> QueryScore | None:
         """How a query did, in full."""
         database, run = stored
         return self._scorer.score(run, [result], database.corpus).score(result.query_id)
@@ -158,7 +157,7 @@ class _Tools:
 class _ResultJudge:
     """Judges the results of one run."""
 
-    def __init__(self, tools: _Tools, ranks: RepeatedHits, stored: StoredRun, position: int) -> None:
+    def __init__(self, tools: _Tools, ranks: RepeatedHits, stored: OpenRun, position: int) -> None:
         self._tools = tools
         self._ranks = ranks
         self._stored = stored

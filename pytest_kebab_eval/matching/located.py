@@ -53,11 +53,8 @@ class ByLocation(HitByHit):
 
     def __init__(self, targets: Sequence[ExpectedLocation], least_overlap: float) -> None:
         self._targets = targets
+        self.count = len(targets)
         self._least_overlap = least_overlap - _ROUNDING
-
-    def count(self) -> int:
-        """How many chunks and spans are expected."""
-        return len(self._targets)
 
     def matches(self, hit: Hit, passages: Passages) -> list[Match]:
         """The expected chunks and spans that the hit overlaps enough."""
@@ -91,15 +88,12 @@ class ByText(HitByHit):
 
     def __init__(self, targets: Sequence[ExpectedLocation], least_overlap: float) -> None:
         self._targets = targets
+        self.count = len(targets)
         self._by_location = ByLocation(targets, least_overlap)
         self._least_part = least_overlap - _ROUNDING
         self._least_alone = (1 + least_overlap) / 2 - _ROUNDING
         doc_ids = frozenset[str]().union(*(target.doc_ids for target in targets))
         self._doc_ids = doc_ids if all(target.has_document for target in targets) else None
-
-    def count(self) -> int:
-        """How many chunks and spans are expected."""
-        return len(self._targets)
 
     def matches(self, hit: Hit, passages: Passages) -> list[Match]:
         """The expected chunks that the hit shares enough of."""
@@ -140,34 +134,33 @@ class ByText(HitByHit):
 
     def _shared_part(self, target: ExpectedLocation, compared: _Compared, *, alone: bool) -> float | None:
         """How much of the shorter text is shared; None if a text is not known."""
-        text = compared.text if target.text is not None else None
-        if target.text is None or not text:
+        if target.text is None or not compared.text:
             return None
         if alone and compared.hit.chunk_id != target.chunk_id:
-            is_short = 0 < min(length_of(target.text), length_of(text)) < LEAST_ALONE
-            return 0.0 if is_short else shared_part(target.text, text)
-        return shared_part(target.text, text)
+            shorter = min(length_of(target.text), length_of(compared.text))
+            if 0 < shorter < LEAST_ALONE:
+                return 0.0
+        return shared_part(target.text, compared.text)
 
 
 class _Compared:
-    """A hit that is held against several targets: where it is and what it says are looked up once."""
+    """A hit that is compared with several targets: where it is and what it says are looked up once."""
 
     def __init__(self, hit: Hit, passages: Passages) -> None:
         self.hit = hit
         self._passages = passages
-        self._extents: tuple[Box, ...] | None = None
+        self._extents: tuple[Box, ...] | None = None  # no cached_property, whose lock takes 4 % of a match
         self._text: str | None = None
 
     @property
     def extents(self) -> tuple[Box, ...]:
-        """Where it is."""
         if self._extents is None:
             self._extents = self._passages.extents(self.hit)
         return self._extents
 
     @property
     def text(self) -> str:
-        """What it says; empty where that is not known."""
+        """Empty where it is not known."""
         if self._text is None:
             self._text = self._passages.text(self.hit) or ""
         return self._text
@@ -184,10 +177,7 @@ class ByChunkOrLocation(HitByHit):
     def __init__(self, ids: Sequence[str], spans: ByLocation) -> None:
         self._targets = {chunk_id: Match(number) for number, chunk_id in enumerate(ids)}
         self._spans = spans
-
-    def count(self) -> int:
-        """How many chunks and spans are expected."""
-        return len(self._targets) + self._spans.count()
+        self.count = len(self._targets) + spans.count
 
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
         """The expected chunk that the hit is, and the expected spans that it overlaps enough."""

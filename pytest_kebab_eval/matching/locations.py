@@ -1,4 +1,4 @@
-"""Where hits and expected chunks are, and what they say, from the first source that knows."""
+"""Where hits and expected chunks are, and what they say; whether runs are matched by chunk id or by that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.matching.shingles import hashed_text
-from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Run, Span, gains_of
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database
 
@@ -45,10 +45,9 @@ class Passages:
 
     def text(self, hit: Hit) -> str | None:
         """The hit's whole text, where it is at hand."""
-        if hit.text is not None:
+        if hit.text is not None or self._corpus is None or not hit.chunk_id:
             return hit.text
-        known = self._corpus and hit.chunk_id and self._chunk(hit.chunk_id)
-        return self._corpus.text(hit.chunk_id) if self._corpus and hit.chunk_id and known else None
+        return self._corpus.text(hit.chunk_id) if self._chunk(hit.chunk_id) else None
 
     def resolves(self, citation: Span) -> bool | None:
         """Whether the corpus has what is cited; None if there is no corpus to ask."""
@@ -153,17 +152,13 @@ class Locations:
         return self._found_text(chunk_id)
 
     def _found_text(self, chunk_id: str) -> str | None:
-        """The text that the index or a stored hit has."""
-        stored = self._stored.get(chunk_id)
-        return self._indexed_text(chunk_id) or (stored.text if stored else None) or None
-
-    def _indexed_text(self, chunk_id: str) -> str | None:
-        """The text of the table `chunks`, unless the id is that of another chunk by now."""
+        """The text of the index, unless the id is that of another chunk by now, or of a stored hit."""
         for corpus in self._corpora:
             chunk = corpus.chunk(chunk_id)
             if chunk and not self._is_of_another_version(chunk) and (text := corpus.text(chunk_id)):
                 return text
-        return None
+        stored = self._stored.get(chunk_id)
+        return (stored.text if stored else None) or None
 
     def _is_of_another_version(self, chunk: Chunk) -> bool:
         versions = (self._version, chunk.chunker_version)
@@ -192,10 +187,11 @@ def citation_extents(hit: Hit) -> tuple[Box, ...]:
 
 # -- finding them --------------------------------------------------------------------------------
 
-StoredRun = tuple[Database, Run]
+OpenRun = tuple[Database, Run]
+"""A run, and the open database that holds it."""
 
 
-def find_locations(golden: GoldenSet, runs: Sequence[StoredRun]) -> Locations:
+def find_locations(golden: GoldenSet, runs: Sequence[OpenRun]) -> Locations:
     """Where the expected chunks are; the stored hits are read only where nothing better knows."""
     corpora = [database.corpus for database in dict.fromkeys(database for database, _ in runs)]
     version = runs[0][1].chunker_version
@@ -212,7 +208,7 @@ def find_locations(golden: GoldenSet, runs: Sequence[StoredRun]) -> Locations:
     return Locations(golden.lock, corpora, _locations_in_hits(unlocated, runs), version=version)
 
 
-def _locations_in_hits(wanted: set[str], runs: Sequence[StoredRun]) -> dict[str, Location]:
+def _locations_in_hits(wanted: set[str], runs: Sequence[OpenRun]) -> dict[str, Location]:
     """Where the hits of either run say that chunks are: all that is left after re-indexing."""
     found: dict[str, Location] = {}
     wanted = {*wanted}  # without those that are located
@@ -230,3 +226,55 @@ def _locations_in_hits(wanted: set[str], runs: Sequence[StoredRun]) -> dict[str,
             if not wanted:
                 return found
     return found
+
+
+# -- by chunk id, or by location -----------------------------------------------------------------------
+
+
+def match_mode(runs: Sequence[OpenRun], golden: GoldenSet) -> MatchMode:
+    """Exact where the runs are of one chunker, unless the golden file's ids are plainly of another.
+
+    One run alone must be of the golden set's version. Two runs of one version are matched exactly, unless the
+    golden set is of another version and neither run returned any of its ids. One that was re-anchored in part
+    has ids of two chunkers, which may be alike; only where the chunks are tells them apart.
+    """
+    versions = {run.chunker_version for _, run in runs}
+    if len(versions) > 1 or _left_ids(golden):
+        return MatchMode.FALLBACK
+    of_golden = golden_versions(golden, [database for database, _ in runs])
+    if not of_golden or versions <= of_golden:
+        return MatchMode.EXACT
+    if len(runs) > 1 and (versions == {None} or _returned_any(_expected_ids(golden), runs)):
+        return MatchMode.EXACT
+    return MatchMode.FALLBACK
+
+
+def golden_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[str | None]:
+    """The chunkers of the expected ids, as the lock file says, else as the index does, if it has any."""
+    if golden.lock is not None and golden.lock.chunker_version is not None:
+        lock = golden.lock
+        return {lock.chunker_version, *map(lock.version_of, _left_ids(golden))}
+    corpora = [database.corpus for database in dict.fromkeys(databases) if database.corpus.has_chunks]
+    expected = _expected_ids(golden) if corpora else ()
+    found = (corpus.chunk(chunk_id) for corpus in corpora for chunk_id in expected)
+    return {chunk.chunker_version for chunk in found if chunk is not None}
+
+
+def _left_ids(golden: GoldenSet) -> set[str]:
+    """The expected ids that a re-anchoring left, of the chunker before."""
+    left = golden.lock.left() if golden.lock else set()
+    return left & _expected_ids(golden) if left else left
+
+
+def _expected_ids(golden: GoldenSet) -> set[str]:
+    return {chunk_id for query in golden.queries for chunk_id in gains_of(query)}
+
+
+def _returned_any(ids: set[str], runs: Sequence[OpenRun]) -> bool:
+    return any(
+        hit.chunk_id in ids
+        for database, run in runs
+        for result in database.results(run.run_id)
+        if isinstance(result, QueryResult)
+        for hit in result.hits
+    )

@@ -1,4 +1,4 @@
-"""Ways to decide whether a hit is an expected passage: by chunk id, anchor, document; `located` has two more.
+"""Ways to decide whether a hit is an expected passage: by chunk id, anchor, document; `located` has more.
 
 To add one: a class here, its word in `MATCHED_BY`, a branch in `targets.Matcher`; CONTRIBUTING has the rest.
 """
@@ -25,7 +25,7 @@ class Match(NamedTuple):
     by_document: bool = False
     by_text: bool = False
     coarser: str | None = None  # text | document: the hit lacks what a finer way would have compared
-    is_correct: bool = True  # false: it is not satisfied, which is known in a coarser way
+    is_correct: bool = True  # false: no match; only its text or document could be compared
 
 
 Coarser = tuple[tuple[int, str], ...]
@@ -96,9 +96,7 @@ class ByChunk(Value, frozen=True):
 class HitByHit(ABC):
     """What strategies share that look at one hit at a time."""
 
-    @abstractmethod
-    def count(self) -> int:
-        """How many targets there are."""
+    count: int  # of the targets
 
     @abstractmethod
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
@@ -106,7 +104,7 @@ class HitByHit(ABC):
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
         """Which hits are correct, and where each target was found first."""
-        found: list[int | None] = [None] * self.count()
+        found: list[int | None] = [None] * self.count
         correct = []
         by_document = by_text = False
         coarser: set[tuple[int, str]] = set()
@@ -157,10 +155,7 @@ class ByDocument(HitByHit):
 
     def __init__(self, doc_ids: Sequence[str]) -> None:
         self._targets = {doc_id: (Match(number),) for number, doc_id in enumerate(doc_ids)}
-
-    def count(self) -> int:
-        """How many documents are expected."""
-        return len(self._targets)
+        self.count = len(self._targets)
 
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:  # noqa: ARG002
         """The document of the hit, if it is expected."""
@@ -175,10 +170,7 @@ class ByAnchor(HitByHit):
             (support.path, normal_heading(support.heading), [text.casefold() for text in support.snippets])
             for support in supports
         ]
-
-    def count(self) -> int:
-        """How many supports there are."""
-        return len(self._anchors)
+        self.count = len(supports)
 
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
         """The supports that the hit is."""
@@ -190,24 +182,6 @@ class ByAnchor(HitByHit):
             and own.startswith(heading)
             and (not snippets or _has_snippet(passages.text(hit), snippets))
         ]
-
-
-class Nothing:
-    """Nothing is expected, so nothing is correct."""
-
-    def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:  # noqa: ARG002
-        """No hit is correct."""
-        return _NOTHING_FOUND
-
-    def first(self, hits: Sequence[Hit], passages: Passages) -> None:
-        """No hit is correct."""
-
-    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:  # noqa: ARG002
-        """No citation is of a target."""
-        return False
-
-
-_NOTHING_FOUND = Ranking((), ())
 
 
 @cache

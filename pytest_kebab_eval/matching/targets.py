@@ -8,15 +8,7 @@ import msgspec
 
 from pytest_kebab_eval.matching.located import ByChunkOrLocation, ByLocation, ByText, ExpectedLocation
 from pytest_kebab_eval.matching.locations import Location, Locations, Passages
-from pytest_kebab_eval.matching.strategies import (
-    ByAnchor,
-    ByChunk,
-    ByDocument,
-    Coarser,
-    Nothing,
-    Ranking,
-    Strategy,
-)
+from pytest_kebab_eval.matching.strategies import ByAnchor, ByChunk, ByDocument, Coarser, Ranking, Strategy
 from pytest_kebab_eval.model import ExpectedSpan, GoldenQuery, Hit, MatchMode, Support, gains_of
 from pytest_kebab_eval.spans import describe, extent
 
@@ -143,7 +135,7 @@ def _location_of(expected: ExpectedSpan) -> ExpectedLocation:
     return ExpectedLocation(frozenset({expected.doc_id}), Location(expected.doc_id, (box,) if box else ()))
 
 
-_NOTHING = Targets((), (), "nothing", Nothing(), has_chunk_targets=False)
+_NOTHING = Targets((), (), "nothing", ByChunk(()), has_chunk_targets=False)
 
 
 def _document_targets(doc_ids: Sequence[str]) -> Targets:
@@ -158,20 +150,17 @@ def _document_targets(doc_ids: Sequence[str]) -> Targets:
 
 
 def _anchor_targets(supports: Sequence[Support]) -> Targets:
+    """Targets by path and heading; numbered where that alone does not tell two supports apart."""
+    names = [
+        f"{support.path} > {support.heading}" if support.heading else support.path for support in supports
+    ]
     return Targets(
-        ids=_anchor_ids(supports),
+        ids=tuple(
+            name if names.count(name) == 1 else f"{name} (support {number})"
+            for number, name in enumerate(names)
+        ),
         gains=(1.0,) * len(supports),
         matched_by="anchor",
         strategy=ByAnchor(supports),
         paths=frozenset(support.path for support in supports),
-    )
-
-
-def _anchor_ids(supports: Sequence[Support]) -> tuple[str, ...]:
-    """Path and heading; numbered where that alone does not tell two supports apart."""
-    names = [
-        f"{support.path} > {support.heading}" if support.heading else support.path for support in supports
-    ]
-    return tuple(
-        name if names.count(name) == 1 else f"{name} (support {number})" for number, name in enumerate(names)
     )

@@ -3,19 +3,12 @@
 from pytest_kebab_eval.metrics import ranking  # isort: skip  # reports show them in this order
 from pytest_kebab_eval.metrics import answers  # isort: skip
 from pytest_kebab_eval.metrics import operation  # isort: skip
-from pytest_kebab_eval.metrics.facts import (
-    AnswerFacts,
-    Containment,
-    Facts,
-    Judged,
-    TargetFacts,
-)
-from pytest_kebab_eval.metrics.reducing import Values
+from pytest_kebab_eval.metrics.facts import AnswerFacts, Containment, Domain, Facts, Judged, TargetFacts
 from pytest_kebab_eval.metrics.registry import (
     CUTOFFS,
-    Domain,
     Family,
     Metric,
+    Values,
     all_metrics,
     all_names,
     custom_metric,

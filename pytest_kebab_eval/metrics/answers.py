@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pytest_kebab_eval.matching.citations import NO_CITATIONS, CitationCheck
-from pytest_kebab_eval.metrics.domains import (
+from pytest_kebab_eval.metrics.facts import (
+    Judged,
     answerable,
     answers,
     attributable,
@@ -15,7 +16,6 @@ from pytest_kebab_eval.metrics.domains import (
     twice_judged,
     unanswerable,
 )
-from pytest_kebab_eval.metrics.facts import Judged
 from pytest_kebab_eval.metrics.registry import metric
 
 TOLERATED_DISAGREEMENT = 1

@@ -1,10 +1,12 @@
-"""What a formula may look at: `Judged`, one query of one run, and the `Facts` that most formulas are of.
+"""What a formula may look at (`Judged`, a query of a run, with its `Facts`), and the queries it may be over.
 
-Queries alike in their facts are scored once, so what differs from query to query (texts, times, judges'
+Queries with the same facts are scored once, so what differs from query to query (texts, times, judges'
 scores) is no part of them. `scoring.facts` makes them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from pytest_kebab_eval.matching.citations import CitationCheck
 from pytest_kebab_eval.matching.strategies import Ranking
@@ -91,3 +93,148 @@ class Judged(Value, frozen=True):
     result: QueryResult
     facts: Facts
     target_paths: frozenset[str] = frozenset()  # where the targets are, as far as known
+
+
+# -- the queries that a metric is over -------------------------------------------------------------
+
+
+class Domain:
+    """The queries that a metric is over: decorates a predicate of `judged.facts`.
+
+    Formulas over it look at `judged.facts` alone, too, so that queries with the same facts are computed once.
+    """
+
+    of_facts = True
+
+    def __init__(self, applies: Callable[[Judged], bool]) -> None:
+        self.applies = applies
+        self.description = (applies.__doc__ or "").strip()
+
+    def __call__(self, judged: Judged) -> bool:
+        """Whether the query is one of them."""
+        return self.applies(judged)
+
+
+class ResultDomain(Domain):
+    """A domain of the stored result, whose formulas are computed for every query."""
+
+    of_facts = False
+
+
+@Domain
+def every_query(judged: Judged) -> bool:
+    """All queries of the run, also those that the golden file does not know."""
+    return True
+
+
+@Domain
+def with_targets(judged: Judged) -> bool:
+    """Queries with chunk-level targets."""
+    return judged.facts.targets.has_chunk_targets
+
+
+@Domain
+def with_documents(judged: Judged) -> bool:
+    """Queries with expected documents."""
+    return bool(judged.facts.doc_ranks)
+
+
+@Domain
+def with_expected_answer(judged: Judged) -> bool:
+    """Queries with an expected answer, unless hits came back and none has its text stored."""
+    containment = judged.facts.containment
+    return containment is not None and (containment.has_texts or not judged.facts.depth)
+
+
+@Domain
+def shipped_answers(judged: Judged) -> bool:
+    """Answers without error that claim to be grounded."""
+    return judged.facts.answered is True
+
+
+@Domain
+def shipped_to_golden(judged: Judged) -> bool:
+    """Shipped answers to golden queries."""
+    return judged.facts.answered is True and judged.facts.is_golden
+
+
+@Domain
+def should_refuse(judged: Judged) -> bool:
+    """Should-refuse queries that have an answer."""
+    return judged.facts.answerable is False and judged.facts.answered is not None
+
+
+@Domain
+def unanswerable(judged: Judged) -> bool:
+    """Unanswerable queries."""
+    return judged.facts.answerable is False
+
+
+@Domain
+def answerable(judged: Judged) -> bool:
+    """Answerable queries."""
+    return judged.facts.answerable is True
+
+
+@Domain
+def attributable(judged: Judged) -> bool:
+    """Answerable queries with an answer and targets."""
+    facts = judged.facts
+    return facts.answerable is True and facts.answered is not None and bool(facts.targets.gains)
+
+
+@Domain
+def answers(judged: Judged) -> bool:
+    """Answers without error."""
+    return judged.facts.answered is not None
+
+
+@Domain
+def ruled_answers(judged: Judged) -> bool:
+    """Answers without error whose query has `must_contain` or `forbidden`."""
+    return judged.facts.keeps_rules is not None
+
+
+@ResultDomain
+def scoped(judged: Judged) -> bool:
+    """Queries run with scope mode on whose folders are stored, and whose targets' paths are known."""
+    scope = judged.result.scope
+    if scope is None or scope.folders is None or not judged.target_paths:
+        return False
+    return scope.mode is not None and scope.mode.startswith("on")
+
+
+@ResultDomain
+def judged_queries(judged: Judged) -> bool:
+    """Queries with a stored judgment."""
+    return judged.result.judge is not None
+
+
+@ResultDomain
+def twice_judged(judged: Judged) -> bool:
+    """Queries with a second judgment."""
+    return judged.result.judge is not None and judged.result.judge.second is not None
+
+
+@ResultDomain
+def timed(judged: Judged) -> bool:
+    """All queries whose time is stored."""
+    return judged.result.elapsed_ms is not None
+
+
+@ResultDomain
+def timed_by_stage(judged: Judged) -> bool:
+    """All queries whose time is stored by stage."""
+    return judged.result.timings_ms is not None
+
+
+@ResultDomain
+def with_cost(judged: Judged) -> bool:
+    """All queries whose cost is stored."""
+    return judged.result.cost_usd is not None
+
+
+@ResultDomain
+def with_usage(judged: Judged) -> bool:
+    """All queries whose answer has its usage stored."""
+    return judged.result.answer is not None and judged.result.answer.usage is not None

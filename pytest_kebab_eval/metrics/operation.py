@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import get_type_hints
 
-from pytest_kebab_eval.metrics.domains import every_query, timed, timed_by_stage, with_cost, with_usage
-from pytest_kebab_eval.metrics.facts import Judged
-from pytest_kebab_eval.metrics.reducing import percentile, total
-from pytest_kebab_eval.metrics.registry import Domain, Formula, metric
+from pytest_kebab_eval.metrics.facts import (
+    Judged,
+    every_query,
+    timed,
+    timed_by_stage,
+    with_cost,
+    with_usage,
+)
+from pytest_kebab_eval.metrics.registry import Formula, metric, percentile, total
 from pytest_kebab_eval.model import Timings
 
 STAGES = tuple(get_type_hints(Timings))
@@ -29,28 +34,9 @@ def elapsed(judged: Judged) -> float | None:
     return judged.result.elapsed_ms
 
 
-def _register_latencies() -> None:
-    for percent in (50, 95):
-        name = f"latency_p{percent}_ms"
-        text = f"{percent}th percentile of the time in milliseconds (nearest rank)"
-        _latency(name, percent, timed, text)(elapsed)
-        for stage in STAGES:
-            text = f"the same, of {stage.replace('_', ' ')}"
-            _latency(f"{name}:{stage}", percent, timed_by_stage, text)(_stage(stage))
+def elapsed_in(stage: str) -> Formula:
+    """The query's time in a stage."""
 
-
-def _latency(name: str, percent: int, over: Domain, description: str) -> Callable[[Formula], Formula]:
-    return metric(
-        name,
-        over=over,
-        description=description,
-        lower_is_better=True,
-        reduce=percentile(percent),
-        volatile=True,
-    )
-
-
-def _stage(stage: str) -> Formula:
     def stage_time(judged: Judged) -> float | None:
         timings = judged.result.timings_ms
         value: float | None = getattr(timings, stage) if timings else None
@@ -59,42 +45,32 @@ def _stage(stage: str) -> Formula:
     return stage_time
 
 
-_register_latencies()
+_STAGE_TIMES = {stage: elapsed_in(stage) for stage in STAGES}
+
+for _percent in (50, 95):
+    _latency = partial(metric, lower_is_better=True, reduce=percentile(_percent), volatile=True)
+    _name = f"latency_p{_percent}_ms"
+    _text = f"{_percent}th percentile of the time in milliseconds (nearest rank)"
+    _latency(_name, timed, _text)(elapsed)
+    for _stage, _stage_time in _STAGE_TIMES.items():
+        _text = f"the same, of {_stage.replace('_', ' ')}"
+        _latency(f"{_name}:{_stage}", timed_by_stage, _text)(_stage_time)
+
+_total = partial(metric, lower_is_better=True, reduce=total, volatile=True)
 
 
-@metric(
-    "cost_usd",
-    over=with_cost,
-    description="what the run cost",
-    lower_is_better=True,
-    reduce=total,
-    volatile=True,
-)
+@_total("cost_usd", over=with_cost, description="what the run cost")
 def cost(judged: Judged) -> float | None:
     return judged.result.cost_usd
 
 
-@metric(
-    "prompt_tokens",
-    over=with_usage,
-    description="prompt tokens in all",
-    lower_is_better=True,
-    reduce=total,
-    volatile=True,
-)
+@_total("prompt_tokens", over=with_usage, description="prompt tokens in all")
 def prompt_tokens(judged: Judged) -> float | None:
     answer = judged.result.answer
     return answer.usage.prompt_tokens if answer and answer.usage else None
 
 
-@metric(
-    "completion_tokens",
-    over=with_usage,
-    description="completion tokens in all",
-    lower_is_better=True,
-    reduce=total,
-    volatile=True,
-)
+@_total("completion_tokens", over=with_usage, description="completion tokens in all")
 def completion_tokens(judged: Judged) -> float | None:
     answer = judged.result.answer
     return answer.usage.completion_tokens if answer and answer.usage else None

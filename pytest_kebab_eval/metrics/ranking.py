@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum, inf, log2
 
-from pytest_kebab_eval.metrics.domains import (
+from pytest_kebab_eval.metrics.facts import (
+    Judged,
     every_query,
     scoped,
     with_documents,
     with_expected_answer,
     with_targets,
 )
-from pytest_kebab_eval.metrics.facts import Judged
 from pytest_kebab_eval.metrics.registry import metric
 
 MRR_DEPTH = 10
@@ -71,11 +71,7 @@ def ndcg(judged: Judged, k: int) -> float:
     return min(1.0, gained / ideal)
 
 
-@metric(
-    "map",
-    over=with_targets,
-    description="average precision over all stored hits, each target once",
-)
+@metric("map", over=with_targets, description="average precision over all stored hits, each target once")
 def average_precision(judged: Judged) -> float:
     return _average_precision(judged.facts.ranking.found, inf)
 

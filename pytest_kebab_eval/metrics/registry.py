@@ -1,15 +1,15 @@
-"""What a metric is: a name that round-trips, the queries it is over, a formula, and how it adds up."""
+"""What a metric is: a name that round-trips, the queries it is over, a formula, and how its values add up."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.errors import MetricError
-from pytest_kebab_eval.metrics.facts import Judged
-from pytest_kebab_eval.metrics.reducing import Reduce, mean
-from pytest_kebab_eval.model import GoldenQuery, QueryResult
+from pytest_kebab_eval.metrics.facts import Domain, Judged, ResultDomain
+from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value
 from pytest_kebab_eval.text import printable
 
 CUTOFFS = (1, 3, 5, 10)
@@ -17,36 +17,81 @@ LARGEST_CUTOFF = 1_000
 OWN_CUTOFF = "k"
 
 
-class Domain:
-    """The queries that a metric is over.
-
-    Formulas over a domain of facts look at `judged.facts` alone, so that queries alike are computed once.
-    """
-
-    def __init__(self, applies: Callable[[Judged], bool], of_facts: bool) -> None:
-        self.applies = applies
-        self.of_facts = of_facts
-        self.description = (applies.__doc__ or "").strip()
-
-    def __call__(self, judged: Judged) -> bool:
-        """Whether the query is one of them."""
-        return self.applies(judged)
+# -- how values add up: a mean, a percentile, a sum --------------------------------------------------
 
 
-def domain(*, of_facts: bool = False) -> Callable[[Callable[[Judged], bool]], Domain]:
-    """Make a domain of a predicate."""
-    return lambda applies: Domain(applies, of_facts)
+class Values:
+    """What was measured of a metric: numbers, and how many queries have each (one, where none are given)."""
 
+    __slots__ = ("numbers", "weights")
+
+    def __init__(self, numbers: Sequence[float], weights: Sequence[int] | None = None) -> None:
+        self.numbers = numbers
+        self.weights = weights
+
+    def __iter__(self) -> Iterator[tuple[float, int]]:
+        return zip(self.numbers, self.weights or [1] * len(self.numbers), strict=True)
+
+    @property
+    def count(self) -> int:
+        """How many queries were measured."""
+        return len(self.numbers) if self.weights is None else sum(self.weights)
+
+
+Reduce = Callable[[Values], float]
+
+
+def total(values: Values) -> float:
+    """The sum; it is exact, so that no order or grouping of the queries changes it."""
+    if values.weights is None:
+        return math.fsum(values.numbers)
+    return math.fsum([part * weight for number, weight in values for part in _halves(number)])
+
+
+def mean(values: Values) -> float:
+    """The mean, of the exact sum."""
+    return total(values) / values.count
+
+
+def percentile(percent: int) -> Reduce:
+    """The nearest-rank percentile."""
+
+    def nearest_rank(values: Values) -> float:
+        if values.weights is None:
+            return sorted(values.numbers)[math.ceil(percent / 100 * len(values.numbers)) - 1]
+        rank = math.ceil(percent / 100 * values.count)
+        for number, weight in sorted(values):
+            rank -= weight
+            if rank <= 0:
+                return number
+        raise ValueError("a percentile of nothing")
+
+    return nearest_rank
+
+
+_HALF = 2.0**27 + 1
+
+
+def _halves(value: float) -> tuple[float, float]:
+    """A value as a sum of two with half the digits each, so that a count times either is exact (Dekker)."""
+    scaled = value * _HALF
+    high = scaled - (scaled - value)
+    return high, value - high
+
+
+# -- metrics -----------------------------------------------------------------------------------------
 
 Formula = Callable[..., float | None]
 F = TypeVar("F", bound=Formula)
 
 
-class Family(NamedTuple):
-    """A formula for all its cutoffs."""
+class Family(Value, frozen=True):
+    """What a formula's metrics have in common; as the decorator `@metric(…)`, it registers them.
+
+    One with `{k}` in its pattern is there for every cutoff.
+    """
 
     pattern: str
-    formula: Formula
     over: Domain
     description: str
     lower_is_better: bool = False
@@ -56,6 +101,15 @@ class Family(NamedTuple):
     needs_answers: bool = False  # not measured in a run without answers
     volatile: bool = False  # time and cost, which differ between two equal runs
     max_value: float | None = 1.0  # of a mean, so that no interval goes beyond it
+
+    def __call__(self, formula: F) -> F:
+        """Register the metrics of a formula."""
+        own = Metric(self.pattern.format(k=OWN_CUTOFF), self, formula)
+        for found in (*map(own.at, CUTOFFS), own) if self.has_cutoff else (own,):
+            _BY_NAME[found.name] = found
+            if self.alias:
+                _BY_ALIAS[self.alias.format(k=found.cutoff or OWN_CUTOFF)] = found
+        return formula
 
     @property
     def has_cutoff(self) -> bool:
@@ -68,11 +122,15 @@ class Family(NamedTuple):
         return self.reduce is mean
 
 
+metric = Family
+
+
 class Metric(NamedTuple):
     """One metric, at one cutoff if it has any: `str(Metric.parse("recall@5_doc")) == "recall@5_doc"`."""
 
     name: str
     family: Family
+    formula: Formula
     cutoff: int | None = None  # None: the query's own, or none at all
 
     def __str__(self) -> str:
@@ -82,7 +140,17 @@ class Metric(NamedTuple):
     def parse(cls, name: str) -> Metric:
         """The metric of that name or alias, at any cutoff up to 1,000; `KeyError` if there is none."""
         found = _BY_ALIAS.get(name) or _BY_NAME.get(name)
-        return found or _at_cutoff(name)
+        if found is not None:
+            return found
+        match = _AT_CUTOFF.fullmatch(name)
+        if match is None or int(match[2]) > LARGEST_CUTOFF:
+            raise KeyError(name)
+        own = f"{match[1]}{OWN_CUTOFF}{match[3]}"
+        return (_BY_ALIAS.get(own) or _BY_NAME[own]).at(int(match[2]))
+
+    def at(self, cutoff: int) -> Metric:
+        """The metric of the same formula at a cutoff."""
+        return self._replace(name=self.family.pattern.format(k=cutoff), cutoff=cutoff)
 
     @property
     def lower_is_better(self) -> bool:
@@ -92,7 +160,7 @@ class Metric(NamedTuple):
     @property
     def compute(self) -> Callable[[Judged], float | None]:
         """The metric of one query that it is over."""
-        formula, cutoff = self.family.formula, self.cutoff
+        formula, cutoff = self.formula, self.cutoff
         if not self.family.has_cutoff:
             return formula
         if cutoff is None:
@@ -105,68 +173,41 @@ _BY_ALIAS: dict[str, Metric] = {}
 _AT_CUTOFF = re.compile(r"([a-z_]+@)([1-9]\d{0,3})((?:_[a-z]+)?)", re.ASCII)
 
 
-def _at_cutoff(name: str) -> Metric:
-    """`hit@7` from the family of `hit@k`; `KeyError` if there is no such family, or k is too large."""
-    match = _AT_CUTOFF.fullmatch(name)
-    if match is None or int(match[2]) > LARGEST_CUTOFF:
-        raise KeyError(name)
-    own = f"{match[1]}{OWN_CUTOFF}{match[3]}"
-    return at_cutoff((_BY_ALIAS.get(own) or _BY_NAME[own]).family, int(match[2]))
+def all_metrics() -> Iterable[Metric]:
+    """Every metric, in the order of registration."""
+    return _BY_NAME.values()
 
 
-def at_cutoff(family: Family, cutoff: int) -> Metric:
-    """The metric of a family at a cutoff."""
-    return Metric(family.pattern.format(k=cutoff), family, cutoff)
+def all_names() -> list[str]:
+    """Every name that a metric goes by."""
+    return [*_BY_NAME, *_BY_ALIAS]
+
+
+def is_metric(name: str) -> bool:
+    """Whether a metric of ours goes by that name."""
+    try:
+        Metric.parse(name)
+    except KeyError:
+        return False
+    return True
 
 
 def metrics_at(cutoffs: Iterable[int]) -> list[Metric]:
     """Every metric that has a cutoff, at each of these."""
-    families = dict.fromkeys(metric.family for metric in _BY_NAME.values() if metric.family.has_cutoff)
-    return [at_cutoff(family, cutoff) for family in families for cutoff in cutoffs]
+    own = [found for found in _BY_NAME.values() if found.family.has_cutoff and found.cutoff is None]
+    return [found.at(cutoff) for found in own for cutoff in cutoffs]
 
 
-def metric(
-    pattern: str,
-    *,
-    over: Domain,
-    description: str,
-    lower_is_better: bool = False,
-    alias: str | None = None,
-    reduce: Reduce = mean,
-    needs: Callable[[GoldenQuery], bool] | None = None,
-    needs_answers: bool = False,
-    volatile: bool = False,
-    max_value: float = 1.0,
-) -> Callable[[F], F]:
-    """Register a formula under a name; one with `{k}` in it is there for every cutoff."""
-
-    def register(formula: F) -> F:
-        family = Family(
-            pattern,
-            formula,
-            over,
-            description,
-            lower_is_better,
-            alias,
-            reduce,
-            needs,
-            needs_answers,
-            volatile,
-            max_value,
-        )
-        cutoffs = [(str(k), k) for k in CUTOFFS] + [(OWN_CUTOFF, None)]
-        for text, cutoff in cutoffs if family.has_cutoff else [("", None)]:
-            found = Metric(pattern.format(k=text), family, cutoff)
-            _BY_NAME[found.name] = found
-            if alias:
-                _BY_ALIAS[alias.format(k=text)] = found
-        return formula
-
-    return register
-
+# -- a user's own metrics ----------------------------------------------------------------------------
 
 LARGEST_CUSTOM_VALUE = 1e15
 _CUSTOM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:@-]*")
+
+
+@ResultDomain
+def _in_golden_file(judged: Judged) -> bool:
+    """Golden queries."""
+    return judged.facts.is_golden
 
 
 def custom_metric(name: str, function: Callable[[GoldenQuery, QueryResult], float | None]) -> Metric:
@@ -187,34 +228,9 @@ def custom_metric(name: str, function: Callable[[GoldenQuery, QueryResult], floa
         return number
 
     description = (function.__doc__ or "a metric of your own").strip().splitlines()[0]
-    return Metric(name, Family(name, formula, _in_golden_file, description, max_value=None))
-
-
-def is_metric(name: str) -> bool:
-    """Whether a metric of ours goes by that name."""
-    try:
-        Metric.parse(name)
-    except KeyError:
-        return False
-    return True
+    return Metric(name, Family(name, _in_golden_file, description, max_value=None), formula)
 
 
 def _custom_failure(name: str, judged: Judged, what: str) -> MetricError:
     query_id = printable(judged.query.id)
     return MetricError(f"the metric '{name}' of pytest_kebab_metrics failed on query '{query_id}': {what}")
-
-
-@domain()
-def _in_golden_file(judged: Judged) -> bool:
-    """Golden queries."""
-    return judged.facts.is_golden
-
-
-def all_metrics() -> Iterable[Metric]:
-    """Every metric, in the order of registration."""
-    return _BY_NAME.values()
-
-
-def all_names() -> list[str]:
-    """Every name that a metric goes by."""
-    return [*_BY_NAME, *_BY_ALIAS]

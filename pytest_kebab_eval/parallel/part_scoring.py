@@ -24,7 +24,7 @@ from pytest_kebab_eval.scoring.together import score_together
 from pytest_kebab_eval.store import Address, Database, IdRange, open_database, shown_address
 
 
-class StoredRun(NamedTuple):
+class AddressedRun(NamedTuple):
     """A run, and the database that it is in."""
 
     address: Address
@@ -34,8 +34,8 @@ class StoredRun(NamedTuple):
 class Job(NamedTuple):
     """What is the same for all parts of a comparison."""
 
-    a: StoredRun | None
-    b: StoredRun
+    a: AddressedRun | None
+    b: AddressedRun
     mode: MatchMode
     span_overlap: float
     k: int
@@ -95,7 +95,7 @@ def score_part(task: PartTask) -> PartScores:
         )
 
 
-def _open(stack: ExitStack, stored: StoredRun) -> Database:
+def _open(stack: ExitStack, stored: AddressedRun) -> Database:
     try:
         return stack.enter_context(open_database(stored.address))
     except NoDatabase:
@@ -128,7 +128,7 @@ def _part_of_movement(movement: Movement, golden_ids: Sequence[str]) -> Movement
 class HitSearch(NamedTuple):
     """Ids to be looked for among the hits of a part of a run."""
 
-    stored: StoredRun
+    stored: AddressedRun
     ids: IdRange
     wanted: frozenset[str]
 

@@ -17,11 +17,11 @@ from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.parallel.golden import LoadedGolden
 from pytest_kebab_eval.parallel.part_scoring import (
+    AddressedRun,
     HitSearch,
     Job,
     PartScores,
     PartTask,
-    StoredRun,
     find_hits,
     score_part,
 )
@@ -84,8 +84,8 @@ class PartScorer:
 
 def _job(settings: Settings, inputs: Inputs, met: frozenset[str]) -> Job:
     return Job(
-        a=StoredRun(absolute(settings.db_a), inputs.run_a) if inputs.run_a else None,
-        b=StoredRun(absolute(settings.db_b), inputs.run_b),
+        a=AddressedRun(absolute(settings.db_a), inputs.run_a) if inputs.run_a else None,
+        b=AddressedRun(absolute(settings.db_b), inputs.run_b),
         mode=inputs.mode,
         span_overlap=settings.span_overlap,
         k=settings.k,
@@ -136,7 +136,7 @@ class _Joiner:
         sides = zip((self._a, self._b), self._stored, strict=True)
         return all(card is None or card.is_whole(by_id, stored) for card, stored in sides)
 
-    def joined(self, hits_of: Callable[[StoredRun], HitKeys]) -> Scored:
+    def joined(self, hits_of: Callable[[AddressedRun], HitKeys]) -> Scored:
         """All parts of both runs."""
         b = self._b.joined(hits_of(self._job.b))
         if self._a is None or self._job.a is None:
@@ -148,7 +148,7 @@ class _Joiner:
 class _HitsInParts(HitKeys):
     """The hits of a run that workers scored: they are looked through again in the rare case."""
 
-    def __init__(self, workers: Workers, parts: list[IdRange], stored: StoredRun) -> None:
+    def __init__(self, workers: Workers, parts: list[IdRange], stored: AddressedRun) -> None:
         super().__init__()
         self._workers, self._parts, self._stored = workers, parts, stored
 

@@ -15,8 +15,7 @@ from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
 from pytest_kebab_eval.plugin.golden_file import gate_name, item_name
 from pytest_kebab_eval.plugin.snapshot import snapshot_lines
-from pytest_kebab_eval.reports.as_github import annotate
-from pytest_kebab_eval.reports.as_text import Line, query_lines, summary
+from pytest_kebab_eval.reports.as_text import Line, annotate, query_lines, summary
 from pytest_kebab_eval.reports.publishing import ShownEvidence
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import brief, printable, safe_lines

@@ -22,7 +22,7 @@ class Columns:
         columns: dict[object, array[float]] = {}
         by_domain: dict[Domain, list[tuple[Compute, array[float]]]] = {}
         for metric in metrics:
-            same = (metric.family.over, metric.family.formula, metric.cutoff)
+            same = (metric.family.over, metric.formula, metric.cutoff)
             if same not in columns:
                 columns[same] = array("d")
                 by_domain.setdefault(metric.family.over, []).append((metric.compute, columns[same]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from pytest_kebab_eval.matching.locations import Passages, StoredRun
+from pytest_kebab_eval.matching.locations import OpenRun, Passages
 from pytest_kebab_eval.matching.strategies import Coarser, Ranking
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult
@@ -21,7 +21,7 @@ _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
 
 
 def score_together(
-    scorer: Scorer, runs: Sequence[StoredRun], observers: Sequence[RunObserver] = (), ids: IdRange = ALL_IDS
+    scorer: Scorer, runs: Sequence[OpenRun], observers: Sequence[RunObserver] = (), ids: IdRange = ALL_IDS
 ) -> list[Scorecard]:
     """Read and score runs, the queries in a range; each run has an observer, or none has."""
     watching: Sequence[RunObserver | None] = observers or [None] * len(runs)
@@ -38,7 +38,7 @@ def score_together(
     return cards
 
 
-def coarsen(matcher: Matcher, queries: Iterable[GoldenQuery], runs: Sequence[StoredRun]) -> None:
+def coarsen(matcher: Matcher, queries: Iterable[GoldenQuery], runs: Sequence[OpenRun]) -> None:
     """Have these queries matched as they are where these runs are scored together, by reading only theirs."""
     left = list(queries) if matcher.mode is MatchMode.FALLBACK else []
     while left:
@@ -51,7 +51,7 @@ def coarsen(matcher: Matcher, queries: Iterable[GoldenQuery], runs: Sequence[Sto
         left = [query for query in left if query.id in found]
 
 
-def _rankings(matcher: Matcher, query: GoldenQuery, runs: Iterable[StoredRun]) -> Iterator[Ranking]:
+def _rankings(matcher: Matcher, query: GoldenQuery, runs: Iterable[OpenRun]) -> Iterator[Ranking]:
     targets = matcher.targets(query)
     for database, run in runs:
         result = database.result(run.run_id, query.id)
@@ -71,7 +71,7 @@ def _coarser(mode: MatchMode, cards: Iterable[Scorecard]) -> dict[str, Coarser]:
 
 
 def _results(
-    stored: StoredRun, card: Scorecard, query_ids: Collection[str], ids: IdRange
+    stored: OpenRun, card: Scorecard, query_ids: Collection[str], ids: IdRange
 ) -> Iterator[QueryResult]:
     """The results of these queries, read again; one that errored found nothing in any way."""
     database, run = stored

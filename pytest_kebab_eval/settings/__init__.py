@@ -1,14 +1,21 @@
-"""The table of options, and what is made of it: command line, environment and ini file -> `Settings`.
+"""Options on the command line, in the environment and in ini files -> `Settings`.
 
-What only a session with a run needs is imported on first use, so that loading the plugin stays cheap.
+`resolving` is imported on first use, so that loading the plugin stays cheap.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_kebab_eval.settings.options import BY_NAME, DEFAULT_CHECKS, DEFAULT_FAIL_ON, OPTIONS, Option
-from pytest_kebab_eval.settings.sources import Sources, is_given
+from pytest_kebab_eval.settings.options import (
+    BY_NAME,
+    DEFAULT_CHECKS,
+    DEFAULT_FAIL_ON,
+    OPTIONS,
+    Option,
+    Sources,
+    is_given,
+)
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.settings.resolving import (

@@ -1,4 +1,4 @@
-"""Every option, written once.
+"""Every option, written once, and where its value comes from: command line, environment or ini file.
 
 pytest's options and ini values, the options of `kebab-eval`, the values in `Settings` and the table in the
 docs are made from `OPTIONS`. To add an option: one entry here, and one field in `Settings`.
@@ -6,6 +6,8 @@ docs are made from `OPTIONS`. To add an option: one entry here, and one field in
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 _RUN_NAMES = (
@@ -19,7 +21,7 @@ _FAIL_ON = (*DEFAULT_FAIL_ON.split(","), "loss", "attribution")
 
 Kind = Literal[
     "flag",
-    "off flag",  # turns off what is on without it
+    "off flag",  # turns off what is on without it; `html` is given as `--kebab-no-html`
     "text",
     "path",
     "database",  # a path, or the address of a server
@@ -30,6 +32,13 @@ Kind = Literal[
     "cutoffs",  # whole numbers up to 1,000, separated by commas
     "list",  # texts, by repeating the option; in ini, one a line; or none
 ]
+_METAVARS: dict[Kind, str] = {
+    "database": "DB",
+    "whole number": "K",
+    "share": "SHARE",
+    "words": "LIST",
+    "cutoffs": "LIST",
+}
 _EXAMPLES: dict[Kind, str] = {
     "path": "name a file",
     "database": "name a file",
@@ -46,31 +55,39 @@ class Option(NamedTuple):
     help: str
     default: Any = None  # as a user would write it
     default_text: str | None = None  # describes a default that is found at run time
-    metavar: str | None = None
+    value_name: str | None = None  # in the help, where its kind has none
     choices: tuple[str, ...] = ()
     value_if_bare: str | None = None  # where the option is given without a value
     env: str | None = None
     has_ini: bool = True
     in_command: bool = False  # whether `kebab-eval` has it, too
     flag_name: str | None = None  # where it is not the name
-    ini_name: str | None = None  # where it is not the name
     more_flags: tuple[str, ...] = ()
     example: str | None = None  # what to give instead of an empty value, where its kind says too little
 
     @property
     def flag(self) -> str:
         """The option of pytest."""
-        return f"--kebab-{(self.flag_name or self.name).replace('_', '-')}"
+        return f"--kebab-{self.command_flag[2:]}"
 
     @property
     def command_flag(self) -> str:
         """The option of `kebab-eval`."""
-        return f"--{(self.flag_name or self.name).replace('_', '-')}"
+        return f"--{(self.flag_name or self._written).replace('_', '-')}"
 
     @property
     def ini(self) -> str:
         """The ini value, which is also where pytest keeps the option's value."""
-        return f"kebab_{self.ini_name or self.name}"
+        return f"kebab_{self._written}"
+
+    @property
+    def _written(self) -> str:
+        return f"no_{self.name}" if self.kind == "off flag" else self.name
+
+    @property
+    def metavar(self) -> str | None:
+        """What the help calls the value."""
+        return self.value_name or _METAVARS.get(self.kind)
 
     @property
     def is_flag(self) -> bool:
@@ -102,7 +119,7 @@ OPTIONS = (
         "run_a",
         "text",
         f"the baseline: {_RUN_NAMES}",
-        metavar="RUN",
+        value_name="RUN",
         env="KEBAB_EVAL_RUN_A",
         has_ini=False,
         example="name a run",
@@ -111,7 +128,7 @@ OPTIONS = (
         "run_b",
         "text",
         f"the candidate: {_RUN_NAMES}",
-        metavar="RUN",
+        value_name="RUN",
         env="KEBAB_EVAL_RUN_B",
         has_ini=False,
         example="name a run",
@@ -121,28 +138,27 @@ OPTIONS = (
         "database",
         "the database that holds the runs: an SQLite file, or postgresql://…",
         default_text="kebab.sqlite here, else kebab's own",
-        metavar="DB",
         env="KEBAB_EVAL_DB",
         in_command=True,
     ),
-    Option("db_a", "database", "the database of run A, where it is another", metavar="DB", in_command=True),
-    Option("db_b", "database", "the database of run B, where it is another", metavar="DB", in_command=True),
+    Option("db_a", "database", "the database of run A, where it is another", in_command=True),
+    Option("db_b", "database", "the database of run B, where it is another", in_command=True),
     Option(
         "golden",
         "path",
         "the golden queries: YAML, JSON or JSONL",
         default="fixtures/golden_queries.yaml",
-        metavar="FILE",
+        value_name="FILE",
         env="KEBAB_EVAL_GOLDEN",
         in_command=True,
     ),
-    Option("suite", "text", "the suite that latest and commit: look in", metavar="NAME", in_command=True),
+    Option("suite", "text", "the suite that latest and commit: look in", value_name="NAME", in_command=True),
     Option(
         "gates",
         "list",
         "a condition on a metric, such as 'hit@5 >= 0.80' or 'delta mrr >= -5%' (repeatable)",
         default=(),
-        metavar="GATE",
+        value_name="GATE",
         in_command=True,
         flag_name="gate",
         example="give a condition such as 'hit@5 >= 0.80', or none",
@@ -160,7 +176,7 @@ OPTIONS = (
         "path",
         "where the reports go",
         default="runs",
-        metavar="DIR",
+        value_name="DIR",
         example="name a directory",
     ),
     Option(
@@ -168,7 +184,6 @@ OPTIONS = (
         "words",
         f"what a query fails on, of {', '.join(_FAIL_ON)}; none for gates alone",
         default=DEFAULT_FAIL_ON,
-        metavar="LIST",
         choices=_FAIL_ON,
         in_command=True,
     ),
@@ -177,7 +192,6 @@ OPTIONS = (
         "share",
         "how often a session may fail by noise alone, where several runs a side show how much there is",
         default=0.05,
-        metavar="SHARE",
         in_command=True,
     ),
     Option(
@@ -193,7 +207,6 @@ OPTIONS = (
         "whole number",
         "the cutoff of the @k metrics for queries without their own",
         default=5,
-        metavar="K",
         in_command=True,
     ),
     Option(
@@ -201,7 +214,6 @@ OPTIONS = (
         "cutoffs",
         "cutoffs of the @k metrics to store and show beside 1, 3, 5 and 10, such as 20,100",
         default="none",
-        metavar="LIST",
         in_command=True,
         example="give cutoffs such as 20,100, or none",
     ),
@@ -210,7 +222,6 @@ OPTIONS = (
         "whole number",
         "how deep the comparison looks for a correct hit",
         default=10,
-        metavar="K",
         in_command=True,
     ),
     Option(
@@ -218,7 +229,6 @@ OPTIONS = (
         "share",
         "the part of the shorter span or text that must be shared by another chunker's",
         default=0.5,
-        metavar="SHARE",
         in_command=True,
     ),
     Option(
@@ -226,7 +236,7 @@ OPTIONS = (
         "text",
         "record what the tests give to the fixture kebab_recorder as a run of this id;"
         " with --kebab-run-a, judge it when they have run",
-        metavar="RUN_ID",
+        value_name="RUN_ID",
         has_ini=False,
         example="give the new run an id",
     ),
@@ -250,32 +260,16 @@ OPTIONS = (
         "off flag",
         "give items no properties, which strict schemas of JUnit XML forbid",
         default=False,
-        flag_name="no_junit_properties",
-        ini_name="no_junit_properties",
     ),
-    Option(
-        "html",
-        "off flag",
-        "do not write report.html",
-        default=False,
-        flag_name="no_html",
-        ini_name="no_html",
-    ),
-    Option(
-        "store",
-        "off flag",
-        "do not write aggregate_json",
-        default=False,
-        flag_name="no_store",
-        ini_name="no_store",
-    ),
+    Option("html", "off flag", "do not write report.html", default=False),
+    Option("store", "off flag", "do not write aggregate_json", default=False),
     Option(
         "mask",
         "list",
         "a key of the runs' configurations to mask in all output, such as '*.host' (repeatable);"
         " what looks like a secret always is",
         default=(),
-        metavar="PATTERN",
+        value_name="PATTERN",
         in_command=True,
         example="give a pattern for keys such as '*.host'",
     ),
@@ -288,3 +282,63 @@ OPTIONS = (
     ),
 )
 BY_NAME = {option.name: option for option in OPTIONS}
+
+
+# -- where values come from -----------------------------------------------------------------------
+
+
+class Given(NamedTuple):
+    """A value as the user wrote it; None if no source has one."""
+
+    value: Any
+    source: str  # as an error names it: --kebab-k, KEBAB_EVAL_DB, kebab_k in pytest.ini
+    directory: Path  # that a relative path starts from
+    remedy: str = "leave the option out"  # how not to give a value there
+
+
+class Sources(NamedTuple):
+    """The sources of settings; each has an option's value, or None."""
+
+    command_line: Callable[[Option], Any]
+    ini: Callable[[Option], Any] = lambda option: None
+    environment: Mapping[str, str] = {}
+    invocation_dir: Path = Path()
+    root_dir: Path = Path()
+    ini_source: Callable[[Option], str] = lambda option: option.ini  # as an error names it
+
+    def read(self, name: str) -> Any:
+        """An option's value as `Settings` has it, or its default; a `SettingsError` if it makes no sense."""
+        from pytest_kebab_eval.settings.resolving import convert
+
+        option, given = BY_NAME[name], self.value(name)
+        if given.value is None:
+            given = given._replace(value=option.default)
+        return None if given.value is None else convert(option, given)
+
+    def value(self, name: str) -> Given:
+        """An option's value as it was given: on the command line, else in the environment, else in ini."""
+        option = BY_NAME[name]
+        nothing = Given(None, option.flag, self.invocation_dir)
+        return next((given for given in self._each(option) if given.value is not None), nothing)
+
+    def refuse_empty(self) -> None:
+        """A `SettingsError` for an option that is given, but empty, whether or not it is read."""
+        from pytest_kebab_eval.settings.resolving import refuse_empty
+
+        for name, option in BY_NAME.items():
+            given = self.value(name)
+            if given.value is not None:
+                refuse_empty(option, given)
+
+    def _each(self, option: Option) -> Iterator[Given]:
+        yield Given(self.command_line(option), option.flag, self.invocation_dir)
+        if option.env:
+            variable = self.environment.get(option.env)
+            yield Given(variable, option.env, self.invocation_dir, "unset the variable")
+        if option.has_ini:
+            yield Given(self.ini(option), self.ini_source(option), self.root_dir, "leave it out")
+
+
+def is_given(sources: Sources, *names: str) -> bool:
+    """Whether any of these options has a value, even an empty one."""
+    return any(sources.value(name).value is not None for name in names)

@@ -19,61 +19,30 @@ MASK = "***"
 
 # -- by its key --------------------------------------------------------------------------------------
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_SECRET_WORDS = frozenset(
-    (
-        *("password", "passwords", "passwd", "pwd", "passphrase", "secret", "secrets", "jwt", "bearer"),
-        *("credential", "credentials", "authorization", "cookie", "cookies", "connstr", "connectionstring"),
-        *("apikey", "apikeys", "accesskey", "secretkey", "privatekey", "accountkey", "apitoken", "authtoken"),
-    )
+_SECRET_WORDS = _words(
+    "password passwords passwd pwd passphrase secret secrets jwt bearer credential credentials authorization"
+    " cookie cookies connstr connectionstring apikey apikeys accesskey secretkey privatekey accountkey"
+    " apitoken authtoken"
 )
 _SECRET_ENDINGS = ("password", "passwd", "apikey", "secretkey")  # `PGPASSWORD`
-_KEYS = frozenset(  # whose key it is: `api_key` is a secret, `primary_key` is none
-    (
-        *("access", "account", "admin", "api", "auth", "client", "deploy", "encryption", "license", "master"),
-        *("private", "secret", "service", "session", "shared", "signing", "ssh", "storage", "subscription"),
-    )
+_KEYS = _words(  # whose key it is: `api_key` is a secret, `primary_key` is none
+    "access account admin api auth client deploy encryption license master private secret service session"
+    " shared signing ssh storage subscription"
 )
-_TOKENS = frozenset(  # of a text and not of a user: `eos_token`, `cost_per_token`
-    (
-        *(
-            "additional",
-            "bos",
-            "by",
-            "cls",
-            "doc",
-            "each",
-            "end",
-            "eos",
-            "first",
-            "image",
-            "last",
-            "mask",
-            "max",
-        ),
-        *("min", "next", "pad", "per", "prompt", "query", "sep", "special", "start", "stop", "unk"),
-    )
+_TOKENS = _words(  # of a text and not of a user: `eos_token`, `cost_per_token`
+    "additional bos by cls doc each end eos first image last mask max min next pad per prompt query sep"
+    " special start stop unk"
 )
-_OWNED_TOKENS = frozenset(("access", "api", "auth", "bearer", "refresh", "secret", "session", "user"))
-_ABOUT_SECRETS = (
-    frozenset(  # `password_min_length` and `api_key_env` say something about a secret, not the secret
-        (
-            *(
-                "column",
-                "count",
-                "domain",
-                "enabled",
-                "env",
-                "expires",
-                "expiry",
-                "field",
-                "len",
-                "length",
-                "limit",
-            ),
-            *("name", "policy", "required", "timeout", "ttl", "type", "var"),
-        )
-    )
+_OWNED_TOKENS = _words("access api auth bearer refresh secret session user")
+_ABOUT_SECRETS = _words(  # `password_min_length` and `api_key_env` are about a secret, and are none
+    "column count domain enabled env expires expiry field len length limit name policy required timeout ttl"
+    " type var"
 )
 
 

@@ -1,18 +1,24 @@
-"""A directory with a database and a golden file, and pytest called in it."""
+"""A directory with a database and a golden file, and pytest or the command called in it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from click.testing import CliRunner
 
 import pytest_kebab_eval.plugin.session
 import pytest_kebab_eval.plugin.snapshot  # noqa: F401  with these here, no inner pytest imports them anew
+from pytest_kebab_eval.cli import COMMANDS, main
 from tests.builders import Json, make_database, result, write_golden
 
 with contextlib.suppress(ImportError):
@@ -103,3 +109,58 @@ def project(pytester: pytest.Pytester) -> Project:
     found = {"q-001": result("c1"), "q-002": result("c2")}
     project.make_database(A=found, A2=found, B={"q-001": result("c1"), "q-002": result("c8", "c9")})
     return project
+
+
+for command in COMMANDS:
+    command.load()  # now, since pytester forgets the modules that are first imported in a test
+
+FOUND = {"q-001": result("c1"), "q-002": result("c2")}  # what both queries of `project` expect
+
+
+class Called(NamedTuple):
+    """What a call of the command gave."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.stdout.splitlines()
+
+
+def call(*args: str | Path, given: str | None = None) -> Called:
+    """Call the command in this process; an exception that it does not handle is raised."""
+    runner = CliRunner()
+    vars(runner)["mix_stderr"] = False  # click 8.1 mixes standard error into standard output
+    called = runner.invoke(main, list(map(str, args)), input=given, catch_exceptions=False)
+    return Called(called.exit_code, called.stdout, called.stderr)
+
+
+def script() -> str:
+    """The installed command."""
+    found = shutil.which("kebab-eval", path=str(Path(sys.executable).parent)) or shutil.which("kebab-eval")
+    assert found, "kebab-eval is not installed"
+    return found
+
+
+def execute(db: Path, sql: str, *values: str) -> None:
+    """Change a database."""
+    with closing(sqlite3.connect(db)) as connection:
+        connection.execute(sql, values)
+        connection.commit()
+
+
+@contextmanager
+def held(path: Path, begin: str) -> Iterator[None]:
+    """Another program has a transaction open."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(begin)
+        yield
+
+
+def write_protect(path: Path) -> None:
+    """Mark a database as read-only in its header, which binds root, too: byte 18 is the write version."""
+    content = bytearray(path.read_bytes())
+    content[18] = 3
+    path.write_bytes(content)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Json, answer, hit, line, result
-from tests.integration.cli.calling import call, execute
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call, execute
 
 # Commands of GitHub, of Azure, of TeamCity; clears the screen in 7 and 8 bits; turns text around; new lines.
 EVIL = (

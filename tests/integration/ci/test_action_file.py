@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.ci.bash import bash
-from tests.integration.ci.github import ACTION, ROOT, STEPS
+from tests.integration.ci.github import ACTION, ROOT, STEPS, bash
 
 SCRIPTS = sorted((ROOT / "ci").glob("*.sh"))
 TEXT = (ROOT / "action.yml").read_text("utf-8")

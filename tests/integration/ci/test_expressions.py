@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.ci.expressions import Evaluator, UnknownExpressionError
+from tests.integration.ci.github import Evaluator, UnknownExpressionError
 
 VALUES: dict[str, Any] = {"inputs.name": "kebab", "github.event.number": 12, "steps.gate.outputs.report": ""}
 

@@ -14,8 +14,7 @@ import pytest
 import yaml
 
 from pytest_kebab_eval.settings import OPTIONS
-from tests.integration.ci.bash import bash
-from tests.integration.ci.github import ROOT
+from tests.integration.ci.github import ROOT, bash
 from tests.integration.ci.test_action import DROPS_THE_BEST_HIT, checkout, run_ids
 from tests.integration.conftest import LEAN
 

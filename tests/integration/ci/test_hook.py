@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from tests.integration.ci.github import ROOT
-from tests.integration.cli.calling import call
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call
 
 HOOK: dict[str, Any] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))[0]
 

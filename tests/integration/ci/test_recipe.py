@@ -14,7 +14,7 @@ import yaml
 
 from pytest_kebab_eval.settings import OPTIONS
 from tests.builders import result
-from tests.integration.ci.bash import bash, run_bash
+from tests.integration.ci.github import bash, run_bash
 from tests.integration.conftest import LEAN, Project
 
 WORKFLOW = Path(__file__).parents[3] / "examples" / "github-actions" / "gate.yml"

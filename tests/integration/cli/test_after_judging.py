@@ -14,9 +14,7 @@ from pytest_kebab_eval.cli import comparing, runs
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import aggregate_of
-from tests.integration.cli.calling import call
-from tests.integration.conftest import Project
-from tests.integration.databases import held
+from tests.integration.conftest import Project, call, held
 
 EVENTS: dict[str, Callable[[Path], object]] = {
     "removed": os.unlink,

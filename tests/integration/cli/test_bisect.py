@@ -16,7 +16,7 @@ import pytest
 
 from pytest_kebab_eval.cli.bisecting import SKIP
 from tests.builders import make_database, result, write_golden
-from tests.integration.cli.calling import Called, call, execute, script
+from tests.integration.conftest import Called, call, execute, script
 
 # The user's system: what it finds is what the file `found.json` of the commit says.
 RECORD = """

@@ -9,8 +9,7 @@ import pytest
 
 from pytest_kebab_eval.store.database import Database
 from tests.builders import Json, answer, hit, line, make_database, result
-from tests.integration.cli.calling import call, execute
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call, execute
 
 HIT, LOW, MISS = result("c1"), result("x", "c1"), result("x", "y")
 

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from tests.builders import hit, result
-from tests.integration.cli.calling import call, execute
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call, execute
 
 A = {"q-001": result("c1", "x"), "q-002": result("c2"), "log-1": result("x", "y", query="what was asked?")}
 B = {"q-001": result("x", "c1"), "q-002": result("z"), "log-1": result("y", "x", query="what was asked?")}

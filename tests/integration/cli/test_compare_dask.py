@@ -15,8 +15,7 @@ import pytest
 
 from pytest_kebab_eval.errors import DatabaseError, WorkerError
 from pytest_kebab_eval.parallel import dask_workers
-from tests.integration.cli.calling import call, script
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call, script
 
 COMPARE = ("compare", "A", "B", "--gate", "hit@5 >= 0.9")
 ADDRESS = "tcp://127.0.0.1:1"

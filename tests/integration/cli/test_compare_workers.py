@@ -15,8 +15,7 @@ import pytest
 from pytest_kebab_eval.errors import WorkerError
 from pytest_kebab_eval.parallel.workers import process_workers
 from tests.builders import hit, result
-from tests.integration.cli.calling import call, execute, script
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call, execute, script
 
 COMPARE = ("compare", "A", "B", "--gate", "hit@5 >= 0.9")
 

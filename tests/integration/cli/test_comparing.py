@@ -9,8 +9,7 @@ import pytest
 
 from pytest_kebab_eval.settings import OPTIONS
 from tests.builders import dump, hit, line, result
-from tests.integration.cli.calling import FOUND, call
-from tests.integration.conftest import Project
+from tests.integration.conftest import FOUND, Project, call
 
 # -- compare --------------------------------------------------------------------------------------
 

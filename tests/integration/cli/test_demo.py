@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import dump, make_database, result
-from tests.integration.cli.calling import script
+from tests.integration.conftest import script
 
 ROOT = Path(__file__).parents[3]
 

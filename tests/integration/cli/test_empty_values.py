@@ -11,8 +11,7 @@ import pytest
 from pytest_kebab_eval import SettingsError, compare_runs, compute_aggregate
 from pytest_kebab_eval.cli import COMMANDS
 from tests.builders import dump
-from tests.integration.cli.calling import Called, call
-from tests.integration.conftest import Project
+from tests.integration.conftest import Called, Project, call
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -20,7 +19,11 @@ def commands() -> Iterator[tuple[str, click.Command]]:
         command = deferred.load()
         yield deferred.name or "", command
         if isinstance(command, click.Group):
-            yield from ((f"{deferred.name} {name}", sub) for name, sub in command.commands.items())
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                sub = command.get_command(context, name)
+                assert sub
+                yield f"{deferred.name} {name}", sub
 
 
 def named(parameter: click.Parameter) -> str:

@@ -9,8 +9,7 @@ import pytest
 
 from pytest_kebab_eval.store import open_database
 from tests.builders import dump
-from tests.integration.cli.calling import call, script
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call, script
 
 
 def test_the_files_are_printed(project: Project) -> None:

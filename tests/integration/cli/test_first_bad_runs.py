@@ -9,8 +9,7 @@ import pytest
 
 from pytest_kebab_eval.reports import first_bad
 from tests.builders import result
-from tests.integration.cli.calling import call, execute
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call, execute
 
 FOUND = {"q-001": result("c1"), "q-002": result("c2")}
 LOST_1 = {"q-001": result("x"), "q-002": result("y", "c2")}

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import aggregate_of, hit, line, make_database, result
-from tests.integration.cli.calling import FOUND, Called, call, execute
-from tests.integration.conftest import Project
+from tests.integration.conftest import FOUND, Called, Project, call, execute
 
 # -- validate -------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ import pytest
 
 from pytest_kebab_eval import load_golden_set
 from tests.builders import make_database, result
-from tests.integration.cli.calling import Called, call
 from tests.integration.cli.import_cases import CASES, TREC, Case
+from tests.integration.conftest import Called, call
 
 EACH_FORMAT = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 EACH_BAD_FILE = pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 
 from pytest_kebab_eval import ComparisonKind, compare_runs
 from tests.builders import write_golden
-from tests.integration.cli.calling import Called, call
 from tests.integration.cli.import_cases import CASES, KEBAB, Case, Files
-from tests.integration.conftest import LEAN
+from tests.integration.conftest import LEAN, Called, call
 
 EACH_FORMAT = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.calling import call, script
-from tests.integration.conftest import LEAN
+from tests.integration.conftest import LEAN, call, script
 
 GOLDEN, TEST = "fixtures/golden_queries.yaml", "tests/test_retrieval.py"
 GITHUB, GITLAB, GITLAB_JOBS = (

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Json, result
-from tests.integration.cli.calling import call
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call
 
 FOUND, LOST = result("c1"), result("x")
 

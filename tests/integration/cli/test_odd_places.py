@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import dump
-from tests.integration.cli.calling import call, script
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call, script
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="of POSIX")
 

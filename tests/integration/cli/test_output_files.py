@@ -10,8 +10,7 @@ import threading
 import pytest
 
 from tests.builders import line
-from tests.integration.cli.calling import call, script
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call, script
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX")
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.cli.calling import FOUND, call
-from tests.integration.conftest import Project
+from tests.integration.conftest import FOUND, Project, call
 
 ADDRESS = "postgresql://me:hunter2@db.example/evals"
 MISTYPED = ("postgresql//me:hunter2@db/evals", "postgres/me:hunter2@db")

@@ -12,8 +12,7 @@ import yaml
 
 from pytest_kebab_eval.golden import load_golden_set
 from tests.builders import answer, hit, result
-from tests.integration.cli.calling import Called, call
-from tests.integration.conftest import Project
+from tests.integration.conftest import Called, Project, call
 
 ASKED = {
     "log-1": result(

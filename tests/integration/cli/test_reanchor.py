@@ -11,8 +11,7 @@ import pytest
 from pytest_kebab_eval import compare_runs
 from pytest_kebab_eval.upkeep.reanchoring import reanchor
 from tests.builders import Json, hit, line, make_database, result
-from tests.integration.cli.calling import call
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call
 
 KEYS = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
 BACKUPS = "Daily dumps are kept for thirty-five days, weekly ones for a year, all in another region."

@@ -9,9 +9,7 @@ import pytest
 
 from pytest_kebab_eval import RunRecorder
 from tests.builders import Json, aggregate_of, dump, result
-from tests.integration.cli.calling import FOUND, Called, call, execute
-from tests.integration.conftest import Project
-from tests.integration.databases import write_protect
+from tests.integration.conftest import FOUND, Called, Project, call, execute, write_protect
 
 # -- runs -----------------------------------------------------------------------------------------
 

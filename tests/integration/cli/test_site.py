@@ -10,8 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.builders import Json, answer, result
-from tests.integration.cli.calling import FOUND, call, execute
-from tests.integration.conftest import Project
+from tests.integration.conftest import FOUND, Project, call, execute
 
 LOST = FOUND | {"q-002": result("c8", "c9")}
 SUITE = "site/suites/suite"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import hit, make_database, result
 from tests.integration.conftest import Project
-from tests.integration.plugin.refusals import printed
+from tests.integration.plugin.conftest import printed
 
 OTHER = "replaced by another database"
 # What a conftest does in `pytest_kebab_compared`, which is called when the verdicts are known.

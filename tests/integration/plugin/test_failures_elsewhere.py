@@ -12,7 +12,7 @@ import pytest
 
 from tests.builders import result
 from tests.integration.conftest import GOLDEN, Project
-from tests.integration.plugin.ways_to_run import ALONE, STANDARD, several
+from tests.integration.plugin.conftest import ALONE, STANDARD, several
 
 MESSAGE = "lost c-lost, at rank 1 in A"  # what `several` has fail
 PLAIN = (*ALONE, "-p", "no:pretty", "--junitxml=junit.xml", "--kebab-annotations=on")

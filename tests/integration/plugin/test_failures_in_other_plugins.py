@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import Json, result
 from tests.integration.conftest import GOLDEN, Project
-from tests.integration.plugin.ways_to_run import ALONE, several
+from tests.integration.plugin.conftest import ALONE, several
 
 MESSAGE = "lost c-lost, at rank 1 in A"  # what `several` has fail
 WORKERS = [pytest.param((), id="alone"), pytest.param(("-n", "2"), id="workers")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import Project
-from tests.integration.plugin.ways_to_run import ALONE, STANDARD, kinds, several, ways
+from tests.integration.plugin.conftest import ALONE, STANDARD, kinds, several, ways
 
 
 def test_items_that_pass_or_fail_take_the_fast_path_and_others_do_not(project: Project) -> None:

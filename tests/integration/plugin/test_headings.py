@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.conftest import Project
-from tests.integration.plugin.ways_to_run import ALONE, STANDARD, several
+from tests.integration.plugin.conftest import ALONE, STANDARD, several
 
 KEPT = """
 def pytest_terminal_summary(terminalreporter):

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import result
-from tests.integration.cli.calling import call
-from tests.integration.conftest import Project
-from tests.unit.store.damage import endless_table, lose_entries
+from tests.integration.conftest import Project, call
+from tests.unit.store.conftest import endless_table, lose_entries
 
 Change = Callable[[Path], None]
 

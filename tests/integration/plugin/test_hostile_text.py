@@ -12,7 +12,7 @@ import pytest
 
 from tests.builders import Json, answer, hit, line, result
 from tests.integration.conftest import Project
-from tests.integration.plugin.refusals import printed, refused
+from tests.integration.plugin.conftest import printed, refused
 
 # Clears the screen, in 7 and in 8 bits; turns the text around; starts lines; and is HTML, Markdown,
 # a table cell, an XML end, a node id and a GitHub annotation.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import Project
-from tests.integration.plugin.ways_to_run import STANDARD, kinds, several, ways, without
+from tests.integration.plugin.conftest import STANDARD, kinds, several, ways, without
 
 # Writes down every call of a hook around items: whose implementations it has, in their order, and with what
 # arguments. What pytest, this plugin and the conftest have there is left out. It listens for all reports.

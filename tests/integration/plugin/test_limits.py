@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import dump
-from tests.integration.cli.calling import call
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
 SNAPSHOT = "fixtures/golden_queries.compare-report.json"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import Json, result
-from tests.integration.cli.calling import call
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call
 
 DOWN = result(error="the index is down")
 FINE = result("c1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.conftest import LEAN, Project
+from tests.integration.plugin.conftest import ALONE, TELLS
 from tests.integration.plugin.recorded_gates import (
     FOUND,
     LOST,
@@ -18,7 +19,6 @@ from tests.integration.plugin.recorded_gates import (
     recording,
     runs,
 )
-from tests.integration.plugin.ways_to_run import ALONE, TELLS
 
 Workers = tuple[str, ...]
 STOPS = """

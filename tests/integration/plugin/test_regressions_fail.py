@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import Json, answer, hit, line, result
 from tests.integration.conftest import Project
-from tests.integration.plugin.projects import one_query
+from tests.integration.plugin.conftest import one_query
 
 # -- the verdict -----------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import result
 from tests.integration.conftest import GOLDEN, Project
-from tests.integration.plugin.ways_to_run import ALONE, several
+from tests.integration.plugin.conftest import ALONE, several
 
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
 Workers = tuple[str, ...]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Json, hit, line, result
-from tests.integration.cli.calling import call
-from tests.integration.conftest import GOLDEN, Project
+from tests.integration.conftest import GOLDEN, Project, call
 
 SNAPSHOT = "fixtures/golden_queries.compare-report.json"
 PLANTED = "hunter2"

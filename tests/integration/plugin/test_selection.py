@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import GOLDEN, LEAN, Project
-from tests.integration.plugin.ways_to_run import ALONE, kinds, several, ways
+from tests.integration.plugin.conftest import ALONE, kinds, several, ways
 
 Q1, Q2 = f"{GOLDEN}::query[q-001]", f"{GOLDEN}::query[q-002]"
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import dump, hit, line, result
 from tests.integration.conftest import Project
-from tests.integration.plugin.projects import one_query
+from tests.integration.plugin.conftest import one_query
 
 
 def test_the_runs_may_come_from_the_environment(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

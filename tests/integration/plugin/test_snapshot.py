@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import result
 from tests.integration.conftest import Project
-from tests.integration.plugin.snapshots import ITEM, change_b, record, snapshot
+from tests.integration.plugin.conftest import ITEM, change_b, record, snapshot
 
 # -- recording -------------------------------------------------------------------------------------
 

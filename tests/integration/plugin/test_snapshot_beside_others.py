@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import GOLDEN, Project
-from tests.integration.plugin.snapshots import ITEM, change_b, record, snapshot
+from tests.integration.plugin.conftest import ITEM, change_b, record, snapshot
 
 # -- beside other snapshots and files --------------------------------------------------------------
 

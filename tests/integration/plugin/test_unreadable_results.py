@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import aggregate_of, hit, result
 from tests.integration.conftest import Project
-from tests.integration.plugin.refusals import printed
+from tests.integration.plugin.conftest import printed
 
 # -- one result that cannot be read ----------------------------------------------------------------
 

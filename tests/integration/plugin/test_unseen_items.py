@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.integration.conftest import Project
+from tests.integration.plugin.conftest import STANDARD, several, without
 from tests.integration.plugin.test_light_protocol import COV, FROM_RUN_TO_RUN
-from tests.integration.plugin.ways_to_run import STANDARD, several, without
 
 # Writes down every call of what known plugins have around items, with arguments, what is sent to a wrapper
 # and what it returns; and in the end, what is left of it all. It does so inside their functions, and has no

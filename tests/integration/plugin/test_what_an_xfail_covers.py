@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import Json, answer, result
-from tests.integration.cli.calling import call
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call
 
 KEPT = result("c1", answer=answer("uv"))
 ERRORED = result(error="the index is down")

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from tests.builders import aggregate_of, result
-from tests.integration.conftest import Project
-from tests.integration.databases import held, write_protect
-from tests.integration.plugin.refusals import printed
+from tests.integration.conftest import Project, held, write_protect
+from tests.integration.plugin.conftest import printed
 
 # -- storing ---------------------------------------------------------------------------------------
 

@@ -8,9 +8,8 @@ from contextlib import closing
 import pytest
 
 from tests.builders import dump, result
-from tests.integration.conftest import Project
-from tests.integration.databases import held
-from tests.integration.plugin.refusals import printed, refused
+from tests.integration.conftest import Project, held
+from tests.integration.plugin.conftest import printed, refused
 
 # -- the database ----------------------------------------------------------------------------------
 

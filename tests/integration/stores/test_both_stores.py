@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import line, result, write_golden
-from tests.integration.cli.calling import call
-from tests.integration.conftest import LEAN, Project
+from tests.integration.conftest import LEAN, Project, call
 from tests.stores import PostgresStore, SqliteStore, Store
 
 # q1 is kept, q2 lost, q3 errors in B, q4 is not in B; q\0 and é are ids that need care.

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.shared_server import new_database
+from tests.stores import new_database
 
 ROOT = Path(__file__).parents[3]
 

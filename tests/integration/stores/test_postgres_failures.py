@@ -12,10 +12,8 @@ from pytest_kebab_eval import DatabaseError, RunRecorder, StoreError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store import open_database, to_address, write_aggregates, write_run
 from pytest_kebab_eval.store.postgres import aggregates, reading
-from tests.integration.cli.calling import call
-from tests.integration.conftest import LEAN, Project
-from tests.integration.stores.conftest import PASSWORD, OwnServer
-from tests.integration.stores.proxy import cutting
+from tests.integration.conftest import LEAN, Project, call
+from tests.integration.stores.conftest import PASSWORD, OwnServer, cutting
 
 GONE = "postgresql://kebab_reader:s3cret-Pa55@127.0.0.1:1/evals"
 USAGE = pytest.ExitCode.USAGE_ERROR

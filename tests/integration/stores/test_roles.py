@@ -12,8 +12,7 @@ import pytest
 from pytest_kebab_eval import RunRecorder, StoreError
 from pytest_kebab_eval.store import to_address
 from pytest_kebab_eval.store.new_runs import remove_run
-from tests.integration.cli.calling import call
-from tests.integration.conftest import LEAN, Project
+from tests.integration.conftest import LEAN, Project, call
 from tests.integration.stores.conftest import FOUND, PASSWORD, OwnServer
 from tests.stores import PostgresStore
 

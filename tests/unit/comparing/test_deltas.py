@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kebab_eval import compare_runs
 from tests.builders import deltas_of, make_database, render_report_json, result, side_a, write_golden
-from tests.unit.comparing.two_runs import C1, ERRORED, HIT, MISS, RULED, SHIPPED, at, compared_all
+from tests.unit.comparing.conftest import C1, ERRORED, HIT, MISS, RULED, SHIPPED, at, compared_all
 
 # -- totals ----------------------------------------------------------------------------------------
 

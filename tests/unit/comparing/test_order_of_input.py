@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import Json, answer, hit, line, render_report_json, result
-from tests.unit.comparing.two_runs import compared_all
+from tests.unit.comparing.conftest import compared_all
 
 ENTRIES: dict[str, Json] = {
     "chunks": {"expected_chunk_ids": ["d1#1", "d1#2", "d2#1"], "difficulty": "hard", "tags": ["x", "y"]},

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Json, answer, hit, line, result, side_a
-from tests.unit.comparing.two_runs import (
+from tests.unit.comparing.conftest import (
     C1,
     ERRORED,
     HIT,

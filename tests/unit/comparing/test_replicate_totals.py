@@ -10,7 +10,7 @@ from typing import Any
 from pytest_kebab_eval.evaluate import evaluate, store
 from pytest_kebab_eval.settings import Settings
 from tests.builders import aggregate_of, make_database, render_report_json, result, write_golden
-from tests.unit.comparing.sides import FOUND, LOST, Sides, comparison, runs
+from tests.unit.comparing.conftest import FOUND, LOST, Sides, comparison, runs
 
 
 def test_aggregates_are_means_over_the_runs_with_their_spread(sides: Sides) -> None:

@@ -16,7 +16,7 @@ from pytest_kebab_eval.reports.as_json import snapshot_of
 from pytest_kebab_eval.reports.wording import headline, verdict_effect
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, make_database, render_report_json, result, write_golden
-from tests.unit.comparing.sides import FOUND, LOST, Sides, comparison, failing, rates_of, runs
+from tests.unit.comparing.conftest import FOUND, LOST, Sides, comparison, failing, rates_of, runs
 
 # -- what fails ------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.comparing.significance import Significance, paired_significance
-from tests.unit.comparing.changes import graded, ranks, yes_no
+from tests.unit.comparing.conftest import graded, ranks, yes_no
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.comparing.significance import Significance, paired_significance
-from tests.unit.comparing.changes import graded, ranks, yes_no
+from tests.unit.comparing.conftest import graded, ranks, yes_no
 
 # -- properties ------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from pytest_kebab_eval.history.blame import Blame, blame_losses, losses_between,
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, line, result
-from tests.unit.matching.one_query import config, place
+from tests.unit.matching.conftest import config, place
 
 RIGHT = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
 WRONG = "Daily dumps are kept for thirty-five days, weekly ones for a year, all in another region."

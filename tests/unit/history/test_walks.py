@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.history.blame import Blame, Walk, walk_suite, watched_queries
 from pytest_kebab_eval.history.traces import Sighting, State, Trace
-from pytest_kebab_eval.matching.locations import Passages, StoredRun
+from pytest_kebab_eval.matching.locations import OpenRun, Passages
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Unreadable
 from pytest_kebab_eval.reading import find_matcher
 from pytest_kebab_eval.scoring.scorer import Scorer
@@ -20,12 +20,12 @@ from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Address
 from tests.builders import hit, line, make_database, result, write_golden
 from tests.stores import SqliteStore, Store
-from tests.unit.history.histories import ENTRIES, History
+from tests.unit.history.conftest import ENTRIES, History
 
 # -- the walk that takes its time ----------------------------------------------------------------
 
 
-def sighting_of(walk: Walk, stored: StoredRun, query: GoldenQuery, position: int) -> Sighting:
+def sighting_of(walk: Walk, stored: OpenRun, query: GoldenQuery, position: int) -> Sighting:
     database, run = stored
     found = database.result(run.run_id, query.id)
     if found is None:
@@ -39,7 +39,7 @@ def sighting_of(walk: Walk, stored: StoredRun, query: GoldenQuery, position: int
     return Sighting(position, State.FOUND if is_found else State.LOST, rank)
 
 
-def rank_of(walk: Walk, stored: StoredRun, query: GoldenQuery, found: QueryResult) -> int | None:
+def rank_of(walk: Walk, stored: OpenRun, query: GoldenQuery, found: QueryResult) -> int | None:
     """The first correct rank, by the ranking that metrics are computed from."""
     database, run = stored
     yardstick = walk.yardstick

@@ -13,7 +13,7 @@ from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, deltas_of, hit, line, make_database, render_report_json, result, write_golden
-from tests.unit.matching.one_query import config, kind_of, only, place, scored
+from tests.unit.matching.conftest import config, kind_of, only, place, scored
 from tests.unit.parallel.test_scoring import in_parts
 
 RIGHT = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."

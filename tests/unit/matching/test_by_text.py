@@ -10,7 +10,7 @@ import pytest
 from pytest_kebab_eval import compute_aggregate
 from pytest_kebab_eval.matching.shingles import hashed_text
 from tests.builders import Json, answer, deltas_of, hit, line, result
-from tests.unit.matching.one_query import C1, compared, only, place, scored
+from tests.unit.matching.conftest import C1, compared, only, place, scored
 
 ROTATION = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
 REVOKING = "Create the new key beside the old one, move every service, then revoke the old key."

@@ -11,7 +11,7 @@ from pytest_kebab_eval import ChunkerError, compute_aggregate
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, deltas_of, line, result, side_a
-from tests.unit.matching.one_query import (
+from tests.unit.matching.conftest import (
     C1,
     CORPUS,
     LOCK,

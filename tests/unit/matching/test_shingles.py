@@ -1,4 +1,4 @@
-"""How much two texts share, by runs of words."""
+"""How much two texts share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
-from pytest_kebab_eval.matching.run_hashes import hash_runs
-from pytest_kebab_eval.matching.shingles import hashed_text, letters_of, shared_part
+from pytest_kebab_eval.matching.shingles import hashed_text, letters_of, shared_part, shingle_hashes
 
 PASSAGE = (
     "Keys are rotated on the first Monday of a quarter. Create the new key beside the old one, move every"
@@ -155,14 +154,14 @@ def test_a_hash_depends_on_every_letter_and_on_their_order() -> None:
     swapped = {letters[:at] + letters[at + 1] + letters[at] + letters[at + 2 :] for at in range(23)}
     others = (changed | swapped) - {letters}
     assert len(others) == 47
-    assert hash_runs(letters, 24) not in {hash_runs(text, 24) for text in others}
+    assert shingle_hashes(letters, 24) not in {shingle_hashes(text, 24) for text in others}
 
 
 @given(st.text("ab語\U00020000", min_size=1, max_size=60), st.integers(1, 30))
 def test_the_hash_of_a_run_is_the_same_wherever_it_stands(letters: str, size: int) -> None:
-    hashes = hash_runs(letters, size)
+    hashes = shingle_hashes(letters, size)
     assert len(hashes) == max(0, len(letters) - size + 1)
-    assert all(hash_runs(letters[at : at + size], size) == code for at, code in enumerate(hashes))
+    assert all(shingle_hashes(letters[at : at + size], size) == code for at, code in enumerate(hashes))
 
 
 def test_hashes_tell_how_much_is_shared_to_a_run() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Json, deltas_of, hit, line
-from tests.unit.matching.one_query import (
+from tests.unit.matching.conftest import (
     C1,
     OWN_SPAN,
     Corpus,

@@ -31,7 +31,7 @@ from tests.builders import (
     result,
     write_golden,
 )
-from tests.unit.reports.two_runs import (
+from tests.unit.reports.conftest import (
     AFTER,
     BEFORE,
     C1,

@@ -13,7 +13,7 @@ from pytest_kebab_eval import CompareReport, ComparisonKind, QueryComparison, re
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.paraphrases import Paraphrase, ParaphraseGroup
 from pytest_kebab_eval.comparing.report import BrokenResult
-from tests.unit.reports.two_runs import AFTER, BEFORE, RICH, assert_well_formed, compared, section, tables
+from tests.unit.reports.conftest import AFTER, BEFORE, RICH, assert_well_formed, compared, section, tables
 
 MAX_LENGTH = 65_536
 HOSTILE = "|`||``\\|<b>x</b>\n| --- |\n</details>\x1b[2J @all " * 4

@@ -12,7 +12,7 @@ from pytest_kebab_eval.reports.as_json import snapshot_of
 from pytest_kebab_eval.reports.as_text import summary
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, make_database, result, write_golden
-from tests.unit.reports.html.pages import FINDS_C1, rendered
+from tests.unit.reports.conftest import FINDS_C1, rendered
 
 A, SWAPPED = {"q1": result("c1", "c2", "c3")}, {"q1": result("c1", "c3", "c2")}
 # Agreement 1, 1/2, 1: rbo is 1/9 x (0.9 + 0.81 / 2 + 0.729) + 0.729.

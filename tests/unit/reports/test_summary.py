@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_kebab_eval.reports.as_text import summary
-from tests.unit.reports.two_runs import C1, HIT, MISS, compared
+from tests.unit.reports.conftest import C1, HIT, MISS, compared
 
 
 def test_the_summary_adds_the_metrics_that_changed_significantly(tmp_path: Path) -> None:

@@ -19,16 +19,15 @@ from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.plugin.evaluation_source import WorkerPayload
 from pytest_kebab_eval.plugin.items import query_properties
 from pytest_kebab_eval.reports import FORMATS
-from pytest_kebab_eval.reports.as_github import annotate
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
-from pytest_kebab_eval.reports.as_text import explain, query_lines, summary
+from pytest_kebab_eval.reports.as_text import annotate, explain, query_lines, summary
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store.results import decode_result
 from tests.builders import aggregate_of, answer, hit, line, make_database, result, write_golden
-from tests.integration.cli.calling import execute
+from tests.integration.conftest import execute
 from tests.unit.reports import stored
 
 GOLDEN = (

@@ -15,7 +15,7 @@ from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
 from pytest_kebab_eval.comparing.significance import paired_significance
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Metric, Values
-from pytest_kebab_eval.metrics.reducing import total
+from pytest_kebab_eval.metrics.registry import total
 from pytest_kebab_eval.model import MatchMode, QueryResult, Run
 from pytest_kebab_eval.scoring.aggregates import aggregate
 from pytest_kebab_eval.scoring.scorecard import Scorecard

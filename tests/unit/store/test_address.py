@@ -15,7 +15,7 @@ from pytest_kebab_eval.errors import KebabEvalError
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import files_of, open_database, same_database, shown_address, to_address
 from pytest_kebab_eval.store.address import PostgresAddress
-from tests.integration.cli.calling import call
+from tests.integration.conftest import call
 
 WORD = "Pa55"  # what every password of these tests has in it, and nothing else
 PASSWORDS = st.builds("{}{}{}".format, st.text(max_size=8), st.just(WORD), st.text(max_size=8))

@@ -13,7 +13,7 @@ from pytest_kebab_eval import RunRecorder
 from pytest_kebab_eval.errors import DatabaseError, InputError
 from pytest_kebab_eval.store import open_database, write_aggregates
 from tests.builders import aggregate_of, line, make_database, result
-from tests.unit.store.damage import lose_a_page, lose_entries
+from tests.unit.store.conftest import lose_a_page, lose_entries
 
 RESULTS, RUNS = "sqlite_autoindex_eval_query_results_1", "sqlite_autoindex_eval_runs_1"
 

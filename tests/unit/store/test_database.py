@@ -14,7 +14,7 @@ from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store import IdRange, open_database
 from tests.builders import make_database, result
-from tests.unit.store.reading import readable, run_ids
+from tests.unit.store.conftest import readable, run_ids
 
 DEEP = 100_000  # levels of nesting
 

@@ -16,8 +16,7 @@ from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, StoreError
 from pytest_kebab_eval.store import open_database, write_aggregates
 from pytest_kebab_eval.store.sqlite.connections import connect
 from tests.builders import aggregate_of, dump, line, make_database, result
-from tests.unit.store.damage import change_schema, endless_table
-from tests.unit.store.reading import readable, run_ids
+from tests.unit.store.conftest import change_schema, endless_table, readable, run_ids
 
 ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT"
 COLUMNS = {

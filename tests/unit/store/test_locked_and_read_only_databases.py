@@ -18,7 +18,7 @@ from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.store.sqlite import reading
 from tests.builders import make_database, result
-from tests.unit.store.reading import readable, run_ids
+from tests.unit.store.conftest import readable, run_ids
 
 AN_UNPRIVILEGED_USER = 65534
 

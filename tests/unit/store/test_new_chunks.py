@@ -15,7 +15,7 @@ import pytest
 from pytest_kebab_eval import InputError, RunRecorder, compare_runs
 from pytest_kebab_eval.store import open_database
 from tests.builders import Json, dump, make_database, result, write_golden
-from tests.unit.store.recording import rows
+from tests.unit.store.conftest import rows
 
 LINES = {"chunk_id": "c1", "doc_id": "d1", "path": "notes/a.md", "start": 3, "end": 9, "text": "Rotate them."}
 

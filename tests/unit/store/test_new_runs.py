@@ -13,7 +13,7 @@ import pytest
 
 from pytest_kebab_eval import DatabaseError, InputError, RunRecorder
 from tests.builders import Json, dump, make_database, result
-from tests.unit.store.recording import record_one, rows
+from tests.unit.store.conftest import record_one, rows
 
 # -- whole or not at all -------------------------------------------------------------------------
 

@@ -11,8 +11,7 @@ from pytest_kebab_eval import DatabaseError, InputError, RunRecorder, StoreError
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.store import Made, make_tables, open_database, to_address, write_aggregates
 from tests.builders import Json, line, result
-from tests.shared_server import new_database
-from tests.stores import TABLES, PostgresStore
+from tests.stores import TABLES, PostgresStore, new_database
 
 
 @pytest.fixture(autouse=True)

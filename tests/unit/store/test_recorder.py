@@ -20,7 +20,7 @@ from pytest_kebab_eval import (
     load_golden_set,
 )
 from tests.builders import Json, hit, write_golden
-from tests.unit.store.recording import record_one, rows
+from tests.unit.store.conftest import record_one, rows
 
 NAN = float("nan")
 

@@ -19,7 +19,7 @@ from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.results import in_words, to_stored
 from tests.builders import Json, answer, hit, line, make_database, result
-from tests.unit.store.reading import readable, unreadable
+from tests.unit.store.conftest import readable, unreadable
 
 
 def stored_as(path: Path, value: object) -> Path:

@@ -18,7 +18,7 @@ from pytest_kebab_eval.store import recorder
 from pytest_kebab_eval.store.journal import journal_path
 from pytest_kebab_eval.text import shown_path
 from tests.builders import dump, make_database, result, write_golden
-from tests.unit.store.recording import rows
+from tests.unit.store.conftest import rows
 
 NAMES = [f"q{number}" for number in range(10)]
 

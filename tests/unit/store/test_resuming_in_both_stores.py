@@ -9,8 +9,7 @@ import pytest
 
 from pytest_kebab_eval import InputError, RunRecorder
 from pytest_kebab_eval.store.journal import journal_path
-from tests.shared_server import new_database
-from tests.stores import PostgresStore, Store
+from tests.stores import PostgresStore, Store, new_database
 
 NAMES = [f"q{number}" for number in range(10)]
 

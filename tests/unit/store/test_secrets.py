@@ -13,7 +13,7 @@ from pytest_kebab_eval.comparing.config_changes import config_changes
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store import find_run, open_database
 from tests.builders import Json, make_database
-from tests.unit.store.recording import rows
+from tests.unit.store.conftest import rows
 
 CONFIG = {
     "chunker_version": "v1",

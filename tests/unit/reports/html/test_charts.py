@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kebab_eval.history import HistoryPoint
 from tests.builders import result
-from tests.unit.reports.html.pages import FINDS_C1, Page, regression, rendered
+from tests.unit.reports.conftest import FINDS_C1, Page, regression, rendered
 
 # -- the charts ----------------------------------------------------------------------------------
 

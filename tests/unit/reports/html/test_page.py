@@ -12,7 +12,7 @@ import pytest
 
 from pytest_kebab_eval.history import HistoryPoint
 from tests.builders import Json, answer, hit, line, result
-from tests.unit.reports.html.pages import FINDS_C1, Page, regression, rendered
+from tests.unit.reports.conftest import FINDS_C1, Page, regression, rendered
 
 # -- the page ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Json, answer, hit, line, result
-from tests.unit.reports.html.pages import FINDS_C1, rendered
+from tests.unit.reports.conftest import FINDS_C1, rendered
 
 # -- the queries ---------------------------------------------------------------------------------
 

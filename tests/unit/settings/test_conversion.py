@@ -9,8 +9,8 @@ import pytest
 
 from pytest_kebab_eval import SettingsError
 from pytest_kebab_eval.settings import BY_NAME
-from pytest_kebab_eval.settings.kinds import convert
-from pytest_kebab_eval.settings.sources import Given
+from pytest_kebab_eval.settings.options import Given
+from pytest_kebab_eval.settings.resolving import convert
 
 
 def converted(name: str, value: str) -> Any:
