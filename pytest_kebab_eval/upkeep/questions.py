@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.importers.fields import QUESTION, first, opened, question_in
+from pytest_kebab_eval.importers.passages import QUESTION, first, opened, question_in
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
 from pytest_kebab_eval.text import brief
