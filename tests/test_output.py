@@ -23,7 +23,7 @@ WRITERS = {
 OF_PYTEST = {"skip", "xfail", "fail", "exit", "importorskip"}
 SAFE = {"safe_lines", "safe_json"}
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
-# The command in an annotation is ours, `::error`; `as_github` escapes the foreign text in it.
+# The command in an annotation is ours, `::error`; `as_text` escapes the foreign text in it.
 EXCEPTIONS = {
     ("plugin/terminal.py", "terminal.write_line(printable(annotation))"),
     ("cli/output.py", "sys.stdout.writelines"),  # of what is mapped through the safe functions

@@ -12,7 +12,7 @@ import click
 from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history.bisecting import Bisection, Suspect
 from pytest_kebab_eval.history.blame import losses_between, watched_queries
 from pytest_kebab_eval.history.commits import Repository, run_in_shell, without_git_locations
@@ -94,7 +94,7 @@ def _line(repository: Repository, inputs: Inputs) -> list[str]:
 def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
     """What B lost, of these queries if any are named."""
     watched_queries(inputs.golden, queries)  # checks that they are there
-    report = evaluate(settings, inputs, with_evidence=False).report
+    report = evaluate(settings, inputs).report
     tell_warnings(report.warnings)
     lost = losses_between(inputs, report)
     for query_id in queries:

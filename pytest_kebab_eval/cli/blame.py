@@ -10,7 +10,7 @@ import click
 from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.history.blame import (
     Blame,
@@ -76,7 +76,7 @@ def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
 def _blame_regressions(settings: Settings) -> list[Blame]:
     inputs = find_inputs(settings)
     tell_size(inputs.golden)
-    report = evaluate(settings, inputs, with_evidence=False).report
+    report = evaluate(settings, inputs).report
     tell_warnings(report.warnings)
     watched = losses_between(inputs, report)
     if not watched:

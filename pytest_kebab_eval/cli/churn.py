@@ -11,7 +11,7 @@ import click
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.comparing.churn import Churn, Moved, measure_churn
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.inputs import find_inputs
@@ -90,7 +90,7 @@ def _labels(settings: Settings, sources: Sources) -> _Labels:
         return _Labels({}, {})
     golden = load_golden_set(settings.golden)
     tell_size(golden)
-    report = evaluate(settings, find_inputs(settings, golden=golden), with_evidence=False).report
+    report = evaluate(settings, find_inputs(settings, golden=golden)).report
     tell_warnings(report.warnings)
     return _Labels(golden.by_id(), {query.query_id: str(query.kind) for query in report.per_query})
 

@@ -23,9 +23,8 @@ from pytest_kebab_eval.cli.output import (
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.files import is_stream, same_file
-from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.lock import lock_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.reports import FORMATS
@@ -54,13 +53,13 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, helpers: Helpers, **gi
     Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
     """
     settings = _settings(a, b, **given)
-    inputs, evaluation = helpers.evaluate(settings, with_evidence=verbose)
+    inputs, evaluation = helpers.evaluate(settings)
     failing = _failing(evaluation)
     if as_json:
         tell_warnings(evaluation.report.warnings)
         print_report(report_json(evaluation.report), "json")
     else:
-        _print_failing(evaluation, failing, inputs.golden if verbose else None)
+        _print_failing(evaluation, failing, _explanations(settings, inputs, evaluation) if verbose else {})
         _print_summary(evaluation.report)
     if failing or _is_bad(evaluation.report):
         exit_with(REGRESSION)
@@ -77,18 +76,17 @@ def _is_bad(report: CompareReport) -> bool:
     return bool(report.unreadable or report.problems) or any(not gate.passed for gate in report.gates)
 
 
-def _print_failing(evaluation: Evaluation, failing: list[str], golden: GoldenSet | None) -> None:
-    """The queries that fail; with the golden set, each is explained."""
-    explanations = _explanations(evaluation, golden) if golden else {}
+def _print_failing(evaluation: Evaluation, failing: list[str], explanations: dict[str, str]) -> None:
+    """The queries that fail, each with its explanation, if there is one."""
     for query_id in failing:
         print_line(f"FAILED {printable(query_id)}: {evaluation.verdicts[query_id].reason}", "red")
         if query_id in explanations:
             print_line("\n".join(explanations[query_id].split("\n")[1:]))
 
 
-def _explanations(evaluation: Evaluation, golden: GoldenSet) -> dict[str, str]:
-    """Why each query fails that there is evidence of, in full."""
-    queries = golden.by_id()
+def _explanations(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> dict[str, str]:
+    """Why each query fails, in full."""
+    golden, queries = inputs.golden, inputs.golden.by_id()
     compared = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
     return {
         query_id: explain(
@@ -98,7 +96,7 @@ def _explanations(evaluation: Evaluation, golden: GoldenSet) -> dict[str, str]:
             evidence,
             f"{shown_path(golden.path)}:{queries[query_id].line}",
         )
-        for query_id, evidence in evaluation.evidence.items()
+        for query_id, evidence in failure_evidence(settings, inputs, evaluation).items()
     }
 
 
@@ -133,7 +131,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     inputs = find_inputs(settings)
     tell_size(inputs.golden)
     briefs = Briefs() if form == "html" else None
-    made = evaluate(settings, inputs, briefs=briefs, with_evidence=False).report
+    made = evaluate(settings, inputs, observer=briefs).report
     tell_warnings(made.warnings)
     parts, errors = _rendered(form, made, settings, inputs, briefs)
     if output is not None:

@@ -11,7 +11,7 @@ import click
 
 from pytest_kebab_eval.cli.output import tell_size
 from pytest_kebab_eval.errors import SettingsError
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.settings import Settings
 
@@ -27,14 +27,14 @@ class Helpers(NamedTuple):
     workers: int | None
     scheduler: str | None
 
-    def evaluate(self, settings: Settings, *, with_evidence: bool) -> tuple[Inputs, Evaluation]:
+    def evaluate(self, settings: Settings) -> tuple[Inputs, Evaluation]:
         """Compare the runs that the settings name; nothing but the time it takes depends on who helps."""
         if self.scheduler is None and self.workers in {None, 1}:
             inputs = find_inputs(settings)
             tell_size(inputs.golden)
-            return inputs, evaluate(settings, inputs, with_evidence=with_evidence)
+            return inputs, evaluate(settings, inputs)
         with self._open() as workers:
-            return _evaluated(workers, settings, with_evidence=with_evidence)
+            return _evaluated(workers, settings)
 
     @contextmanager
     def _open(self) -> Iterator[Workers]:
@@ -50,7 +50,7 @@ class Helpers(NamedTuple):
                 yield workers
 
 
-def _evaluated(workers: Workers, settings: Settings, *, with_evidence: bool) -> tuple[Inputs, Evaluation]:
+def _evaluated(workers: Workers, settings: Settings) -> tuple[Inputs, Evaluation]:
     from pytest_kebab_eval.parallel.golden import load_golden
     from pytest_kebab_eval.parallel.scoring import PartScorer
 
@@ -58,7 +58,7 @@ def _evaluated(workers: Workers, settings: Settings, *, with_evidence: bool) -> 
     inputs = find_inputs(settings, golden=loaded.golden)
     tell_size(inputs.golden)
     score = PartScorer(workers, settings, loaded).score
-    return inputs, evaluate(settings, inputs, with_evidence=with_evidence, score_elsewhere=score)
+    return inputs, evaluate(settings, inputs, score_parts=score)
 
 
 def worker_options(command: F) -> F:

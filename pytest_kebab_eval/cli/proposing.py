@@ -20,9 +20,8 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of, golden_of, is_given
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import brief, shown_path
-from pytest_kebab_eval.upkeep.proposing import LeftOut, Proposal
+from pytest_kebab_eval.upkeep.proposing import NotProposed, Proposal, read_questions
 from pytest_kebab_eval.upkeep.proposing import propose as propose_entries
-from pytest_kebab_eval.upkeep.questions import read_questions
 
 _STDOUT = Path("-.yaml")  # whose ending says the format
 
@@ -61,12 +60,12 @@ def propose(
     with open_database(database_of(sources)) as database:
         found = find_run(database, run, sources.read("suite"))
         made = propose_entries(questions, database.results(found.run_id), golden, top)
-    is_written = out is not None and bool(made.proposed)
+    is_written = out is not None and bool(made.entries)
     if out is not None and is_written:
         _write_file(made, out)
     if as_json:
         print_json(_as_json(made))
-    elif out is None and made.proposed:
+    elif out is None and made.entries:
         print_report([_as_yaml(made)], "md")
     _tell_left_out("near-duplicates, left out", made.near_duplicates)
     _tell_left_out("without anything to expect", made.without_result)
@@ -76,7 +75,7 @@ def propose(
     if out is not None:
         written = f", written to {shown_path(out)}" if is_written else f"; {shown_path(out)} was not written"
     tell(
-        f"{counted(len(questions), 'question')}: {len(made.proposed)} proposed,"
+        f"{counted(len(questions), 'question')}: {len(made.entries)} proposed,"
         f" {counted(len(made.near_duplicates), 'near-duplicate')},"
         f" {len(made.without_result)} without anything to expect{written}"
     )
@@ -104,7 +103,7 @@ def _write_file(made: Proposal, out: Path) -> None:
         write_golden(file, out, made.entries, made.comments)
 
 
-def _tell_left_out(title: str, left_out: Sequence[LeftOut]) -> None:
+def _tell_left_out(title: str, left_out: Sequence[NotProposed]) -> None:
     if left_out:
         tell(f"{title}:")
     for question, reason in left_out:
@@ -119,6 +118,6 @@ def _as_json(made: Proposal) -> dict[str, Any]:
     }
 
 
-def _left_out_as_json(left_out: LeftOut) -> dict[str, Any]:
+def _left_out_as_json(left_out: NotProposed) -> dict[str, Any]:
     question, reason = left_out
     return {"line": question.line, "question": question.text, "asked": question.asked, "reason": reason}

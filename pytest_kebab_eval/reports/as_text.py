@@ -1,15 +1,19 @@
-"""A comparison for the terminal: a failing query in full, and the summary at the end."""
+"""A comparison for the terminal: a failing query, the summary at the end, annotations for GitHub."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
+from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import Answer, ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.rows import MetricRow, metric_rows
+from pytest_kebab_eval.reports.context import MetricRow, metric_rows
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
     check_noise,
@@ -30,21 +34,11 @@ from pytest_kebab_eval.text import brief, printable
 
 # The metrics in the summary, beside those of gates and those that changed; the reports have all of them.
 _IN_SUMMARY = (
-    "hit@1",
-    "hit@3",
-    "hit@5",
-    "hit@10",
-    "mrr",
-    "recall@10_doc",
-    "precision@5_chunk",
-    "citation_coverage",
-    "groundedness",
-    "refusal_correctness",
-    "empty_result_rate",
+    *("hit@1", "hit@3", "hit@5", "hit@10", "mrr", "recall@10_doc", "precision@5_chunk"),
+    *("citation_coverage", "groundedness", "refusal_correctness", "empty_result_rate"),
 )
-
-
 _FLAKY_SHOWN = 10
+MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
 
 class Line(NamedTuple):
@@ -271,3 +265,43 @@ def query_lines(comparison: QueryComparison, evidence: QueryEvidence | None = No
     yield Line(text, -1 if comparison.checks else direction)
     if evidence:
         yield from map(Line, _top_hits(evidence))
+
+
+# -- annotations for GitHub Actions --------------------------------------------------------------
+
+
+def annotate(
+    golden: Path,
+    gates: Iterable[GateResult],
+    queries: Iterable[tuple[GoldenQuery, Verdict]],
+    workspace: Path,
+    problems: Iterable[str] = (),
+) -> Iterator[str]:
+    """An `::error` command for each problem, failed gate and failed query, up to `MAX_ANNOTATIONS`."""
+    path = _escape_property(_relative(golden, workspace))
+    of_problems = (_error(f"file={path},line=1,", "kebab-eval", problem) for problem in problems)
+    of_gates = (_error("", f"gate {brief(gate.gate, 80)}", gate.reason) for gate in gates)
+    of_queries = (
+        _error(f"file={path},line={query.line},", f"query {brief(query.id, 80)}", verdict.reason)
+        for query, verdict in queries
+    )
+    return islice(chain(of_problems, of_gates, of_queries), MAX_ANNOTATIONS)
+
+
+def _relative(golden: Path, workspace: Path) -> str:
+    try:
+        return Path(os.path.relpath(golden, workspace)).as_posix()
+    except (ValueError, OSError):  # another drive; no working directory any more
+        return golden.as_posix()
+
+
+def _error(place: str, title: str, reason: str) -> str:
+    return f"::error {place}title={_escape_property(title)}::{_escape(printable(reason))}"
+
+
+def _escape(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")

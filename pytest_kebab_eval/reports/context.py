@@ -1,13 +1,14 @@
-"""The values that the templates of `report.md` and `report.html` are given."""
+"""The values that reports show: the rows of metrics and slices, and all that the templates are given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
-from pytest_kebab_eval.reports.rows import SLICE_METRICS, metric_rows, slice_rows
+from pytest_kebab_eval.comparing.significance import IMPROVED, WORSE, Significance
+from pytest_kebab_eval.metrics import all_metrics
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery
 from pytest_kebab_eval.reports.wording import (
     check_noise,
     failed_checks,
@@ -19,7 +20,100 @@ from pytest_kebab_eval.reports.wording import (
     replicate_sentence,
 )
 
+SLICE_METRICS = ("hit@5", "mrr", "recall@10_doc", "groundedness")
+
 Context = dict[str, Any]
+
+
+# -- rows ----------------------------------------------------------------------------------------
+
+
+class MetricRow(NamedTuple):
+    """One metric of a comparison."""
+
+    name: str
+    description: str
+    lower_is_better: bool
+    a: float | None
+    b: float | None
+    delta: float | None
+    n_a: int
+    n_b: int
+    significance: Significance | None
+    not_comparable: str | None
+    spread_a: float | None = None  # the standard deviation between several runs of A
+    spread_b: float | None = None
+
+    @property
+    def direction(self) -> int:
+        """1 if B is significantly better, -1 if it is significantly worse, 0 if neither."""
+        return {IMPROVED: 1, WORSE: -1}.get(self.conclusion, 0)
+
+    @property
+    def effect(self) -> str:
+        """The same as a word."""
+        return {1: "better", -1: "worse"}.get(self.direction, "same")
+
+    @property
+    def conclusion(self) -> str:
+        """Whether the delta is significant, in words."""
+        if self.not_comparable:
+            return "not comparable"
+        return self.significance.verdict if self.significance else "–"
+
+
+def metric_rows(report: CompareReport) -> list[MetricRow]:
+    """The metrics that either run has a value for; custom metrics come last."""
+    b = report.aggregate_b.by_name()
+    a = report.aggregate_a.by_name() if report.aggregate_a else {}
+    deltas = report.deltas.by_name() if report.deltas else {}
+    counts_a = report.aggregate_a.counts if report.aggregate_a else {}
+    replicates = report.replicates or None
+    spread_a, spread_b = (replicates.spread_a, replicates.spread_b) if replicates else ({}, {})
+    known = {metric.name: metric.family for metric in all_metrics()}
+    return [
+        MetricRow(
+            name=name,
+            description=known[name].description if name in known else "a metric of your own",
+            lower_is_better=name in known and known[name].lower_is_better,
+            a=a.get(name),
+            b=b.get(name),
+            delta=deltas.get(name),
+            n_a=counts_a.get(name, 0),
+            n_b=report.aggregate_b.counts.get(name, 0),
+            significance=report.significance.get(name),
+            not_comparable=report.not_comparable.get(name),
+            spread_a=spread_a[name].deviation if name in spread_a else None,
+            spread_b=spread_b[name].deviation if name in spread_b else None,
+        )
+        for name in dict.fromkeys([*known, *b])
+        if a.get(name) is not None or b.get(name) is not None
+    ]
+
+
+class SliceRow(NamedTuple):
+    """One slice of a comparison; `values` has A, B and B - A for each of `SLICE_METRICS`."""
+
+    name: str
+    n: int
+    values: list[tuple[float | None, ...]]
+
+
+def slice_rows(report: CompareReport) -> list[SliceRow]:
+    """The slices of either run, by name."""
+    a, b = report.aggregate_a, report.aggregate_b
+    sides = [side.slices if side else {} for side in (a, b, report.deltas)]
+    return [
+        SliceRow(
+            name,
+            b.slice_counts.get(name, 0),
+            [tuple(side.get(name, {}).get(metric) for side in sides) for metric in SLICE_METRICS],
+        )
+        for name in sorted({*sides[0], *sides[1]})
+    ]
+
+
+# -- templates -----------------------------------------------------------------------------------
 
 
 def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -> Context:
@@ -32,7 +126,9 @@ def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -
         "rows": rows,
         "changed_rows": [row for row in rows if row.delta != 0],
         "unchanged_rows": [row for row in rows if row.delta == 0],
-        "by_kind": _by_kind(report),
+        "by_kind": {
+            kind.value: [query for query in report.per_query if query.kind is kind] for kind in ComparisonKind
+        },
         "failed_checks": [
             query for query in failed_checks(report) if query.kind is not ComparisonKind.REGRESSION
         ],
@@ -60,9 +156,3 @@ def check_sections(context: Context) -> None:
             and all(isinstance(part, str) for part in section)
         ):
             raise TypeError('context["sections"] takes pairs of a title and Markdown')
-
-
-def _by_kind(report: CompareReport) -> dict[str, list[QueryComparison]]:
-    return {
-        kind.value: [query for query in report.per_query if query.kind is kind] for kind in ComparisonKind
-    }

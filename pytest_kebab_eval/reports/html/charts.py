@@ -5,47 +5,35 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.reports.context import SLICE_METRICS, MetricRow, SliceRow
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.html.query_index import SLICE_SHOWN, QueryIndex
-from pytest_kebab_eval.reports.rows import SLICE_METRICS, MetricRow, SliceRow, slice_rows
 
 # -- metrics -------------------------------------------------------------------------------------
 
 # Shown where they have a value, as are those that a gate names and those that changed significantly.
 _MAIN_METRICS = (
-    "hit@1",
-    "hit@5",
-    "hit@10",
-    "mrr",
-    "ndcg@10",
-    "recall@10_doc",
-    "precision@5_chunk",
-    "groundedness",
-    "citation_coverage",
-    "refusal_correctness",
-    "over_refusal_rate",
-    "empty_result_rate",
-    "error_rate",
+    *("hit@1", "hit@5", "hit@10", "mrr", "ndcg@10", "recall@10_doc", "precision@5_chunk"),
+    *("groundedness", "citation_coverage", "refusal_correctness", "over_refusal_rate"),
+    *("empty_result_rate", "error_rate"),
 )
 _LIMITS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 
 
-def bars(report: CompareReport, rows: Sequence[MetricRow]) -> list[MetricRow]:
-    """The metrics that are drawn as bars from 0 to 1."""
-    return list(_drawn(report, rows))
-
-
-def _drawn(report: CompareReport, rows: Iterable[MetricRow]) -> Iterator[MetricRow]:
+def drawn_rows(report: CompareReport, rows: Iterable[MetricRow]) -> list[MetricRow]:
+    """The metrics that are drawn, all of them from 0 to 1."""
     rows = list(rows)
     changed = {row.name for row in rows if row.direction and "@" not in row.name}
     names = {*_MAIN_METRICS, *(gate.metric for gate in report.gates), *changed}
-    for row in rows:
-        if row.name in names and all(value is None or 0 <= value <= 1 for value in (row.a, row.b)):
-            yield row
+    return [
+        row
+        for row in rows
+        if row.name in names and all(value is None or 0 <= value <= 1 for value in (row.a, row.b))
+    ]
 
 
 class Delta(NamedTuple):
@@ -62,61 +50,45 @@ class Delta(NamedTuple):
 class Forest(NamedTuple):
     """The deltas with their intervals, on a scale from -limit to limit."""
 
-    deltas: tuple[Delta, ...]
+    deltas: list[Delta]
     limit: float
     paired: bool
 
 
-class _Change(NamedTuple):
-    row: MetricRow
-    drawn: float  # over the same queries as the interval
-    interval: tuple[float, ...]  # its ends; empty if there is no interval
-
-    @property
-    def reach(self) -> float:
-        return max(map(abs, self.interval), default=0.0)
-
-
 def forest(report: CompareReport, rows: Iterable[MetricRow]) -> Forest | None:
-    """The deltas of the main metrics; over the queries in both runs where those differ."""
+    """The deltas of the metrics that are drawn; over the queries in both runs where those differ."""
     paired = report.deltas.paired.deltas if report.deltas else None
-    changes = list(_changes(_drawn(report, rows), paired))
-    if not changes:
-        return None
-    limit = _limit(changes)
-    deltas = tuple(_lay_out(change, limit) for change in changes)
-    return Forest(deltas, limit, paired is not None)
-
-
-def _changes(rows: Iterable[MetricRow], paired: Mapping[str, float | None] | None) -> Iterator[_Change]:
+    changes: list[tuple[MetricRow, float, list[float]]] = []  # the delta and the ends of its interval
     for row in rows:
         drawn = paired.get(row.name) if paired else row.delta
         if drawn is not None and row.significance and not row.not_comparable:
             ends = (row.significance.low, row.significance.high)
-            yield _Change(row, drawn, tuple(end for end in ends if end is not None))
+            changes.append((row, drawn, [end for end in ends if end is not None]))
+    if not changes:
+        return None
+    limit = _limit([drawn for _, drawn, _ in changes], [ends for *_, ends in changes])
 
-
-def _lay_out(change: _Change, limit: float) -> Delta:
     def at(value: float) -> float:
         return 50 + 48 * min(max(value / limit, -1.04), 1.04)
 
-    row, drawn, interval = change
-    return Delta(
-        row,
-        drawn,
-        paired=None if drawn == row.delta else drawn,
-        at=at(drawn),
-        low=at(interval[0]) if interval else None,
-        high=at(interval[-1]) if interval else None,
-    )
+    deltas = [
+        Delta(
+            row,
+            drawn,
+            paired=None if drawn == row.delta else drawn,
+            at=at(drawn),
+            low=at(ends[0]) if ends else None,
+            high=at(ends[-1]) if ends else None,
+        )
+        for row, drawn, ends in changes
+    ]
+    return Forest(deltas, limit, paired is not None)
 
 
-def _limit(changes: Sequence[_Change]) -> float:
+def _limit(deltas: Iterable[float], intervals: Iterable[Sequence[float]]) -> float:
     """A scale with room for every delta and most intervals; a few wide ones do not flatten the others."""
-    reaches = [change.reach for change in changes]
-    room = max(
-        *(abs(change.drawn) for change in changes), min(max(reaches), 3 * statistics.median(reaches)), 0
-    )
+    reaches = [max(map(abs, ends), default=0.0) for ends in intervals]
+    room = max(*map(abs, deltas), min(max(reaches), 3 * statistics.median(reaches)), 0)
     return next(limit for limit in _LIMITS if min(room, 1.0) <= limit)
 
 
@@ -145,9 +117,9 @@ class SlopeLevel(NamedTuple):
 class Slope(NamedTuple):
     """Every query's rank in A on the left and in B on the right."""
 
-    levels: tuple[SlopeLevel, ...]
-    flows: tuple[Flow, ...]  # the worst is drawn last, above the others
-    moves: tuple[Flow, ...]  # the largest changes, the worst first
+    levels: list[SlopeLevel]
+    flows: list[Flow]  # the worst is drawn last, above the others
+    moves: list[Flow]  # the largest changes, the worst first
     more_moves: int
     without_targets: int
     height: int
@@ -162,49 +134,21 @@ def slope(index: QueryIndex) -> Slope | None:
     """The chart of ranks; None where no query has targets."""
     if not index.flows:
         return None
-    flows = _flows(index)
-    moves = [flow for flow in flows if flow.a != flow.b]
-    shown = _largest_moves(moves)
-    levels = _slope_levels(index, flows)
-    return Slope(
-        levels=levels,
-        flows=tuple(sorted(flows, key=lambda flow: _EFFECTS.index(flow.effect))),
-        moves=shown,
-        more_moves=sum(flow.queries for flow in moves) - sum(flow.queries for flow in shown),
-        without_targets=index.without_targets(),
-        height=levels[-1].y + 20,
-    )
-
-
-def _flows(index: QueryIndex) -> list[Flow]:
     miss = len(index.levels) - 1
-    most = max(*index.flows.values(), 30)
-    return [
-        Flow(a, b, count, round(1.75 + 12 * math.sqrt(count / most), 2), _flow_effect(a, b, miss))
+    largest = max(*index.flows.values(), 30)
+    flows = [
+        Flow(a, b, count, round(1.75 + 12 * math.sqrt(count / largest), 2), _flow_effect(a, b, miss))
         for (a, b), count in sorted(index.flows.items())
     ]
-
-
-def _flow_effect(a: int, b: int, miss: int) -> str:
-    if a == b:
-        return "same"
-    if b == miss:
-        return "lost"
-    return "better" if b < a else "worse"
-
-
-def _largest_moves(moves: Iterable[Flow]) -> tuple[Flow, ...]:
-    ordered = sorted(moves, key=lambda flow: (-flow.queries, flow.a, flow.b))
-    return tuple(
-        flow
-        for effect, most in _MOVES_SHOWN.items()
-        for flow in itertools.islice((flow for flow in ordered if flow.effect == effect), most)
+    moves = sorted(
+        (flow for flow in flows if flow.a != flow.b), key=lambda flow: (-flow.queries, flow.a, flow.b)
     )
-
-
-def _slope_levels(index: QueryIndex, flows: Sequence[Flow]) -> tuple[SlopeLevel, ...]:
-    miss = len(index.levels) - 1
-    return tuple(
+    shown = [
+        flow
+        for effect, count in _MOVES_SHOWN.items()
+        for flow in itertools.islice((flow for flow in moves if flow.effect == effect), count)
+    ]
+    levels = [
         SlopeLevel(
             level.label,
             y=_TOP + _STEP * number + (12 if number == miss else 0),
@@ -212,7 +156,21 @@ def _slope_levels(index: QueryIndex, flows: Sequence[Flow]) -> tuple[SlopeLevel,
             in_b=sum(flow.queries for flow in flows if flow.b == number),
         )
         for number, level in enumerate(index.levels)
+    ]
+    return Slope(
+        levels=levels,
+        flows=sorted(flows, key=lambda flow: _EFFECTS.index(flow.effect)),
+        moves=shown,
+        more_moves=sum(flow.queries for flow in moves) - sum(flow.queries for flow in shown),
+        without_targets=index.without_targets(),
+        height=levels[-1].y + 20,
     )
+
+
+def _flow_effect(a: int, b: int, miss: int) -> str:
+    if a == b:
+        return "same"
+    return "lost" if b == miss else "better" if b < a else "worse"
 
 
 # -- slices --------------------------------------------------------------------------------------
@@ -232,32 +190,25 @@ class SlicePanel(NamedTuple):
     """One metric over all slices, grouped by the field that slices."""
 
     metric: str
-    groups: tuple[tuple[str, tuple[SliceMark, ...]], ...]
+    groups: list[tuple[str, list[SliceMark]]]
 
 
 _SLICES_SHOWN = 30
 
 
-def slice_panels(report: CompareReport, index: QueryIndex) -> list[SlicePanel]:
+def slice_panels(rows: Sequence[SliceRow], index: QueryIndex) -> list[SlicePanel]:
     """A panel for each metric, all with the same slices; of many slices, those with the most queries."""
-    rows = slice_rows(report)
     by_size = sorted(rows, key=lambda row: (-index.slice_sizes[short(row.name, SLICE_SHOWN)], row.name))
     largest = by_size[:_SLICES_SHOWN]
-    rows = [row for row in rows if row in largest]
-    panels = (
-        SlicePanel(metric, _slice_groups(rows, column, index)) for column, metric in enumerate(SLICE_METRICS)
-    )
-    return [panel for panel in panels if panel.groups]
-
-
-def _slice_groups(
-    rows: Iterable[SliceRow], column: int, index: QueryIndex
-) -> tuple[tuple[str, tuple[SliceMark, ...]], ...]:
-    groups: dict[str, list[SliceMark]] = {}
-    for row in rows:
-        a, b, delta = row.values[column]
-        if a is not None or b is not None:
-            name = short(row.name, SLICE_SHOWN)
-            field, _, value = name.partition("=")
-            groups.setdefault(field, []).append(SliceMark(value, index.slice_sizes[name], a, b, delta))
-    return tuple((field, tuple(marks)) for field, marks in groups.items())
+    panels = []
+    for column, metric in enumerate(SLICE_METRICS):
+        groups: dict[str, list[SliceMark]] = {}
+        for row in rows:
+            a, b, delta = row.values[column]
+            if row in largest and (a is not None or b is not None):
+                name = short(row.name, SLICE_SHOWN)
+                field, _, value = name.partition("=")
+                groups.setdefault(field, []).append(SliceMark(value, index.slice_sizes[name], a, b, delta))
+        if groups:
+            panels.append(SlicePanel(metric, list(groups.items())))
+    return panels

@@ -1,15 +1,28 @@
-"""What a query of `report.html` shows when it is opened: targets, hits and answers of both runs."""
+"""What the queries of `report.html` show when they are opened: targets, hits and answers of both runs."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
+
+import msgspec
+from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, escape_controls, short, short_any, truncate
+from pytest_kebab_eval.reports.html.markup import (
+    TEXT_SHOWN,
+    Packer,
+    escape_controls,
+    escape_script,
+    short,
+    short_any,
+    truncate,
+)
+from pytest_kebab_eval.reports.html.query_index import QUERIES_A_BLOCK, Evidence, PageQueries, QueryIndex
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.spans import SPAN_FIELDS
@@ -19,32 +32,100 @@ ANSWER_SHOWN = 2000
 LIST_SHOWN = 40
 MATCHES_SHOWN = 20  # of each rule in an answer
 
+PAGE_SIZE = 4_000_000  # bytes, for what is not the list of queries, which is always whole
+CHARTS_SIZE = 300_000  # of them for all but queries
+LEAST_SIZE = 1_000_000  # for details, however long the list is
+IN_FULL_AT_LEAST = 300  # queries with the texts of their hits and answers, if they are not too large
+IN_FULL_AT_MOST = 1_000  # which is how many are read again, where so many changed
+BLOCK_SIZE = 400_000  # bytes of a block, before it is packed; what comes after them is in brief
+
 Json = dict[str, Any]
+HitNumbers = dict[tuple[Any, ...], int]  # of the hits that are shown; equal hits have one number
+
+
+# -- all queries, within the size of a page ------------------------------------------------------
+
+
+class DetailBlocks:
+    """Script blocks with what queries show when they are opened; the first is plain, the others are packed.
+
+    The first queries of the list are in full, their results read again; the others have what was kept of
+    them. Where that is too much for a page, the end of the list has none.
+    """
+
+    def __init__(self, index: QueryIndex, queries: PageQueries) -> None:
+        self._index = index
+        self._briefs = queries.briefs
+        self._read = queries.read
+        self.in_full = min(max(index.changed, IN_FULL_AT_LEAST), IN_FULL_AT_MOST, len(index.listed))
+        list_size = sum(map(len, index.packed_rows))
+        self._room = max(PAGE_SIZE - CHARTS_SIZE - list_size, LEAST_SIZE)
+        self._room_in_full = self._room // 2
+
+    def __iter__(self) -> Iterator[Markup]:
+        """The blocks, made one at a time."""
+        listed = self._index.listed
+        with closing(self._read(listed[: self.in_full])) as evidence:
+            for start in range(0, len(listed), QUERIES_A_BLOCK):
+                details = self._encode(listed[start : start + QUERIES_A_BLOCK], evidence)
+                script = _script(start // QUERIES_A_BLOCK, details)
+                size = len(script.encode())
+                if size > self._room:
+                    return
+                self._room -= size
+                self._room_in_full -= size
+                yield Markup(script)  # noqa: S704  escaped, or base64
+
+    def _encode(self, queries: list[GoldenQuery], evidence: Evidence) -> bytes:
+        """The details of a block as JSON; in full as long as there are results and room for them."""
+        encoded: list[bytes] = []
+        size = 0
+        for query in queries:
+            comparison = self._index.comparisons.get(query.id)
+            found = next(evidence, None) if self._room_in_full > 0 else None
+            if found is not None and size < BLOCK_SIZE:
+                details = query_details(query, found[1], comparison, alone=self._index.alone)
+                encoded.append(msgspec.json.encode(details))
+                size += len(encoded[-1])
+            else:
+                encoded.append(msgspec.json.encode(brief_details(query, comparison, self._briefs)))
+        return b"[%b]" % b",".join(encoded)
+
+
+def _script(number: int, details: bytes) -> str:
+    if number == 0:
+        return f'<script type="application/json" id="details-0">{escape_script(details.decode())}</script>\n'
+    packer = Packer()
+    packer.add(details)
+    return f'<script type="text/plain" id="details-{number}">{"".join(packer.finish())}</script>\n'
+
+
+# -- one query -----------------------------------------------------------------------------------
 
 
 def query_details(
     query: GoldenQuery, evidence: QueryEvidence, comparison: QueryComparison | None, *, alone: bool
 ) -> Json:
     """The details of a query, for the script to show; a hit that both runs have is stored once."""
-    hits = _HitTable()
+    hits: HitNumbers = {}
+    b = _ResultShown(evidence.b, evidence.readable_b, evidence.correct_b, evidence.cited_b)
     details: Json = {
-        "b": _side(query, _side_b(evidence), hits),
+        "b": _result(query, b, hits),
         **_expected(query, evidence.expected, comparison),
     }
     if not alone:
-        details["a"] = _side(query, _side_a(evidence), hits)
+        a = _ResultShown(evidence.a, evidence.readable_a, evidence.correct_a, evidence.cited_a)
+        details["a"] = _result(query, a, hits)
     if comparison is not None:
         details |= _moved(comparison)
     details |= _long_texts(query)
-    details["hits"] = list(hits.numbers)
+    details["hits"] = list(hits)
     return details
 
 
-def brief_details(
-    query: GoldenQuery, expected: tuple[str, ...], comparison: QueryComparison | None, briefs: Briefs
-) -> Json:
+def brief_details(query: GoldenQuery, comparison: QueryComparison | None, briefs: Briefs) -> Json:
     """The same for a query whose texts are left out: what was kept of its results when they were scored."""
-    details = _expected(query, expected, comparison)
+    details = _expected(query, briefs.expected(query), comparison)
     if len(query.query) > TEXT_SHOWN or query.expected_answer is not None or query.xfail is not None:
         details |= _long_texts(query)
     details["brief"] = [briefs.a.of(query.id), briefs.b.of(query.id)]
@@ -87,30 +168,13 @@ def _long_texts(query: GoldenQuery) -> Json:
 # -- one run's result ----------------------------------------------------------------------------
 
 
-class _Side(NamedTuple):
+class _ResultShown(NamedTuple):
+    """One run's side of the evidence."""
+
     result: QueryResult | None
     readable: bool
     correct_ranks: tuple[int, ...]
     citations_resolve: tuple[bool, ...]
-
-
-def _side_a(evidence: QueryEvidence) -> _Side:
-    return _Side(evidence.a, evidence.readable_a, evidence.correct_a, evidence.cited_a)
-
-
-def _side_b(evidence: QueryEvidence) -> _Side:
-    return _Side(evidence.b, evidence.readable_b, evidence.correct_b, evidence.cited_b)
-
-
-class _HitTable:
-    """Numbers the hits that are shown; equal hits get the same number."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[Any, ...], int] = {}
-
-    def number(self, hit: Hit) -> int:
-        """The hit's number; a new hit is added."""
-        return self.numbers.setdefault(_hit(hit), len(self.numbers))
 
 
 def _hit(hit: Hit) -> tuple[Any, ...]:
@@ -123,21 +187,18 @@ def _hit(hit: Hit) -> tuple[Any, ...]:
     )
 
 
-def _score(hit: Hit) -> list[float]:
-    return [] if hit.shown_score is None else [hit.shown_score]
-
-
-def _side(query: GoldenQuery, side: _Side, hits: _HitTable) -> Json:
-    result = side.result
+def _result(query: GoldenQuery, shown: _ResultShown, numbers: HitNumbers) -> Json:
+    result = shown.result
     if result is None:
-        return {"gone": "no result in this run" if side.readable else "the stored result cannot be read"}
-    correct = set(side.correct_ranks)
+        return {"gone": "no result in this run" if shown.readable else "the stored result cannot be read"}
+    correct = set(shown.correct_ranks)
     top = [hit for place, hit in enumerate(result.hits) if place < HITS_SHOWN or hit.rank in correct]
     top = top[: HITS_SHOWN + LIST_SHOWN]
-    details: Json = {
-        "hits": [[hit.rank, hits.number(hit), int(hit.rank in correct), *_score(hit)] for hit in top],
-        "more": len(result.hits) - len(top),
-    }
+    hits: list[list[float]] = []  # rank, number, whether it is correct, perhaps a score
+    for hit in top:
+        score = [] if hit.shown_score is None else [hit.shown_score]
+        hits.append([hit.rank, numbers.setdefault(_hit(hit), len(numbers)), int(hit.rank in correct), *score])
+    details: Json = {"hits": hits, "more": len(result.hits) - len(top)}
     if result.elapsed_ms is not None:
         details["ms"] = result.elapsed_ms
     if result.error is not None:
@@ -145,7 +206,7 @@ def _side(query: GoldenQuery, side: _Side, hits: _HitTable) -> Json:
     if result.timed_out:
         details["timed_out"] = True
     if result.answer is not None:
-        details["answer"] = _answer(query, result.answer, side.citations_resolve)
+        details["answer"] = _answer(query, result.answer, shown.citations_resolve)
     if result.judge is not None:
         details["judge"] = [result.judge.groundedness, result.judge.correctness]
     return details
@@ -193,12 +254,6 @@ def _claims(query: GoldenQuery) -> list[str]:
     return [claim for claim in query.claims if len(claim) >= SHORTEST_CLAIM]
 
 
-class _Mark(NamedTuple):
-    start: int
-    end: int
-    kind: str  # good | bad
-
-
 def _marked_pieces(query: GoldenQuery, text: str) -> list[str | tuple[str, str]]:
     """The text in pieces; a piece that keeps or breaks a rule comes with `good` or `bad`."""
     pieces: list[str | tuple[str, str]] = []
@@ -213,20 +268,20 @@ def _marked_pieces(query: GoldenQuery, text: str) -> list[str | tuple[str, str]]
     return pieces
 
 
-def _marks(query: GoldenQuery, text: str) -> list[_Mark]:
+def _marks(query: GoldenQuery, text: str) -> list[tuple[int, int, str]]:
     """Where the text keeps or breaks a rule; of marks that overlap, a broken rule wins, then the first."""
     patterns = [(re.escape(forbidden), "bad") for forbidden in query.forbidden if forbidden]
     patterns += [(re.escape(needed), "good") for needed in query.must_contain if needed]
     patterns += [(f"(?i:{re.escape(claim)})", "good") for claim in _claims(query)]
     found = {
-        _Mark(match.start(), match.end(), kind)
+        (*match.span(), kind)
         for pattern, kind in patterns[:LIST_SHOWN]
         for match in itertools.islice(re.finditer(pattern, text), MATCHES_SHOWN)
     }
-    marks: list[_Mark] = []
-    for mark in sorted(found, key=lambda mark: (mark.kind == "good", mark.start, -mark.end)):
-        if all(mark.end <= other.start or mark.start >= other.end for other in marks):
-            marks.append(mark)
+    marks: list[tuple[int, int, str]] = []
+    for start, end, kind in sorted(found, key=lambda mark: (mark[2] == "good", mark[0], -mark[1])):
+        if all(end <= other_start or start >= other_end for other_start, other_end, _ in marks):
+            marks.append((start, end, kind))
     return marks
 
 

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.evaluation import sorted_by_id
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, Packer, script_json, short
 from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
@@ -27,7 +26,7 @@ SLICE_SHOWN = 80  # characters of its name
 _MISS = 1 << 53  # below any rank
 
 
-class Kind(NamedTuple):
+class QueryKind(NamedTuple):
     """What became of a query: its names, its sign, and its effect (lost, worse, better or same)."""
 
     singular: str
@@ -37,17 +36,17 @@ class Kind(NamedTuple):
 
 
 _KINDS = {
-    "regression": Kind("regression", "regressions", "✗", "lost"),
-    "loss": Kind("loss", "losses", "▼", "worse"),
-    "win": Kind("win", "wins", "▲", "better"),
-    "draw": Kind("draw", "draws", "=", "same"),
+    "regression": QueryKind("regression", "regressions", "✗", "lost"),
+    "loss": QueryKind("loss", "losses", "▼", "worse"),
+    "win": QueryKind("win", "wins", "▲", "better"),
+    "draw": QueryKind("draw", "draws", "=", "same"),
     # A run that is judged alone:
-    "errored": Kind("errored", "errored", "✗", "lost"),
-    "missed": Kind("missed", "missed", "○", "worse"),
-    "found": Kind("found", "found", "✓", "better"),
-    "unjudged": Kind("nothing to find", "with nothing to find", "·", "same"),
+    "errored": QueryKind("errored", "errored", "✗", "lost"),
+    "missed": QueryKind("missed", "missed", "○", "worse"),
+    "found": QueryKind("found", "found", "✓", "better"),
+    "unjudged": QueryKind("nothing to find", "with nothing to find", "·", "same"),
     # Either way:
-    "none": Kind("not run", "not run", "–", "same"),
+    "none": QueryKind("not run", "not run", "–", "same"),
 }
 
 
@@ -66,7 +65,7 @@ class PageQueries(NamedTuple):
     read: Callable[[Sequence[GoldenQuery]], Evidence]
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class QueryRow(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A query in the list, as the script is given it."""
 
     id: str
@@ -91,14 +90,13 @@ class _Entry(NamedTuple):
     lost: bool
 
 
-def _place(entry: _Entry) -> tuple[bool, int, int]:
-    """The worst first; within a kind, those that moved furthest."""
+def _worst_first(entry: _Entry) -> tuple[bool, int, int]:
+    """What sorts the list; within a kind, those that moved furthest come first, a miss below any rank."""
     _, comparison, kind, lost = entry
-    return not lost, _ORDER[kind], -_ranks_moved(comparison)
-
-
-def _has_changed(entry: _Entry) -> bool:
-    return entry.lost or entry.kind not in _UNCHANGED
+    moved = 0
+    if comparison is not None:
+        moved = abs((comparison.a_hit_rank or _MISS) - (comparison.b_hit_rank or _MISS))
+    return not lost, _ORDER[kind], -moved
 
 
 class Level(NamedTuple):
@@ -109,11 +107,11 @@ class Level(NamedTuple):
 
 
 class QueryIndex:
-    """The queries in the order of the list; `pack` makes their rows, and counts."""
+    """The queries in the order of the list, as rows for the script, and counted for the page."""
 
     def __init__(self, report: CompareReport, queries: PageQueries) -> None:
-        self._comparisons = {comparison.query_id: comparison for comparison in report.per_query}
-        self._lost = {comparison.query_id for comparison in lost_queries(report)}
+        self.comparisons = {comparison.query_id: comparison for comparison in report.per_query}
+        self.lost = {comparison.query_id for comparison in lost_queries(report)}
         self._unreadable = {(result.side, result.query_id) for result in report.unreadable}
         self._briefs = queries.briefs
         self.alone = report.run_a is None
@@ -122,30 +120,23 @@ class QueryIndex:
         self._slices: dict[object, tuple[tuple[str, ...], list[int]]] = {}  # names and numbers, by labels
         self._slice_tally: Counter[tuple[str, ...]] = Counter()
         self._slice_numbers: dict[str, int] = {}
-        self.latencies = queries.briefs.a.times, queries.briefs.b.times
         self.cause_counts: Counter[str] = Counter()
         self.kind_counts: Counter[str] = Counter()
         self.flows: Counter[tuple[int, int]] = Counter()  # (level in A, level in B) -> queries
-        entries = [self._entry(query) for query in sorted_by_id(queries.golden)]
-        entries.sort(key=_place)  # those of the same place stay in the order of their ids
+        entries = [self._entry(query) for query in sorted(queries.golden, key=lambda query: query.id)]
+        entries.sort(key=_worst_first)  # those that are alike stay in the order of their ids
         self.listed = [entry.query for entry in entries]
-        self._changed = sum(itertools.takewhile(bool, map(_has_changed, entries)))
+        # The first queries of the list: those that failed, changed, or were missed.
+        changed = (entry.lost or entry.kind not in _UNCHANGED for entry in entries)
+        self.changed = sum(itertools.takewhile(bool, changed))
         self.first_rows, self.packed_rows = self._pack_rows(entries)
         self.slice_sizes: Counter[str] = Counter()
         for names, count in self._slice_tally.items():
             self.slice_sizes.update(dict.fromkeys(names, count))
 
-    def comparison(self, query: GoldenQuery) -> QueryComparison | None:
-        """What became of a query."""
-        return self._comparisons.get(query.id)
-
-    def count_changed(self) -> int:
-        """How many queries failed, changed, or were missed; they are the first of the list."""
-        return self._changed
-
     def _entry(self, query: GoldenQuery) -> _Entry:
-        comparison = self._comparisons.get(query.id)
-        return _Entry(query, comparison, self._kind(query, comparison), query.id in self._lost)
+        comparison = self.comparisons.get(query.id)
+        return _Entry(query, comparison, self._kind(query, comparison), query.id in self.lost)
 
     def _kind(self, query: GoldenQuery, comparison: QueryComparison | None) -> str:
         if comparison is None or (self.alone and query.id not in self._briefs.b):
@@ -160,7 +151,7 @@ class QueryIndex:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _pack_rows(self, entries: list[_Entry]) -> tuple[list[Row], list[str]]:
+    def _pack_rows(self, entries: list[_Entry]) -> tuple[list[QueryRow], list[str]]:
         """The rows that are seen first, and the others, packed."""
         rows = itertools.starmap(self._row, entries)
         first = list(itertools.islice(rows, QUERIES_A_BLOCK))
@@ -169,12 +160,12 @@ class QueryIndex:
             packer.add(msgspec.json.encode(some))
         return first, packer.finish()
 
-    def _row(self, query: GoldenQuery, comparison: QueryComparison | None, kind: str, lost: bool) -> Row:
+    def _row(self, query: GoldenQuery, comparison: QueryComparison | None, kind: str, lost: bool) -> QueryRow:
         """The query in the list; counts it."""
         rank_a, rank_b = (comparison.a_hit_rank, comparison.b_hit_rank) if comparison else (None, None)
         has_targets = rank_b is not None or bool(self._briefs.expected(query))
         self.kind_counts[kind] += 1
-        return Row(
+        return QueryRow(
             short(query.id),
             short(query.query, TEXT_SHOWN),
             kind,
@@ -182,7 +173,7 @@ class QueryIndex:
             "" if self.alone else self._rank(query.id, rank_a, "a", self._briefs.a, has_targets),
             self._rank(query.id, rank_b, "b", self._briefs.b, has_targets),
             int(lost),
-            *(self._count_comparison(comparison, has_targets) if comparison else ()),
+            *(self._count(comparison, has_targets) if comparison else ()),
         )
 
     def _rank(self, query_id: str, rank: int | None, side: str, briefs: RunBriefs, has_targets: bool) -> str:
@@ -209,7 +200,7 @@ class QueryIndex:
         self._slice_tally[found[0]] += 1
         return found[1]
 
-    def _count_comparison(
+    def _count(
         self, comparison: QueryComparison, has_targets: bool
     ) -> tuple[str | None, tuple[str, ...], str | None, tuple[int, int] | None]:
         """Count the query's cause and its ranks; what a row has of a comparison."""
@@ -250,7 +241,7 @@ class QueryIndex:
         """How many queries that were run have nothing to find."""
         return len(self.listed) - self.flows.total() - self.kind_counts["none"]
 
-    def kinds(self) -> list[tuple[str, Kind, int]]:
+    def kinds(self) -> list[tuple[str, QueryKind, int]]:
         """The kinds that occur, and how many queries are of each."""
         return [(key, kind, self.kind_counts[key]) for key, kind in _KINDS.items() if self.kind_counts[key]]
 
@@ -269,13 +260,6 @@ class QueryIndex:
             field, _, value = name.partition("=")
             groups.setdefault(field, []).append((self._slice_numbers[name], value, self.slice_sizes[name]))
         return list(groups.items())
-
-
-def _ranks_moved(comparison: QueryComparison | None) -> int:
-    """How far apart the two ranks are; a miss is below any rank."""
-    if comparison is None:
-        return 0
-    return abs((comparison.a_hit_rank or _MISS) - (comparison.b_hit_rank or _MISS))
 
 
 def _levels(per_query: Iterable[QueryComparison]) -> tuple[Level, ...]:

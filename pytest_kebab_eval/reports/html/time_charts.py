@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint
+from pytest_kebab_eval.reports.context import MetricRow
 from pytest_kebab_eval.reports.html.markup import short, short_value
-from pytest_kebab_eval.reports.html.query_index import QueryIndex
-from pytest_kebab_eval.reports.rows import metric_rows
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
 
 # -- latency -------------------------------------------------------------------------------------
 
@@ -28,16 +26,16 @@ class Histogram(NamedTuple):
     """One run's share of queries in each bin, as heights in pixels."""
 
     letter: str
-    bars: tuple[float, ...]
-    marks: tuple[Tick, ...]  # the percentiles
+    bars: list[float]
+    marks: list[Tick]  # the percentiles
     n: int
 
 
 class Latency(NamedTuple):
     """The times of both runs in the same bins."""
 
-    sides: tuple[Histogram, ...]
-    ticks: tuple[Tick, ...]
+    sides: list[Histogram]
+    ticks: list[Tick]
     is_log: bool
     bar_height: int
 
@@ -46,17 +44,33 @@ _BINS = 30
 _BAR_HEIGHT = 88
 
 
-def latency_histograms(report: CompareReport, index: QueryIndex) -> Latency | None:
+def latency_histograms(
+    rows: Iterable[MetricRow], times_a: Sequence[float], times_b: Sequence[float]
+) -> Latency | None:
     """The times of both runs; None where none was stored."""
-    times = [*index.latencies[0], *index.latencies[1]]
+    times = [*times_a, *times_b]
     if not times or max(times) == 0:
         return None
     scale = _time_scale(times)
-    sides = list(_sides(report, index, scale))
-    tallest = max(side.share(number) for side in sides for number in side.bins)
+    sides = [(letter, kept) for letter, kept in (("A", times_a), ("B", times_b)) if kept]
+    bins = [_bins(kept, scale) for _, kept in sides]
+    tallest = max(max(counts) / len(kept) for (_, kept), counts in zip(sides, bins, strict=True))
+    percentiles = {row.name: {"A": row.a, "B": row.b} for row in rows}
     return Latency(
-        sides=tuple(_histogram(side, scale, tallest) for side in sides),
-        ticks=tuple(Tick(scale.at(step), _format_time(step)) for step in scale.steps),
+        sides=[
+            Histogram(
+                letter=letter,
+                bars=[round(_BAR_HEIGHT * count / len(kept) / tallest, 2) for count in counts],
+                marks=[
+                    Tick(scale.at(time), f"{name} {_format_time(time)}")
+                    for name in ("p50", "p95")
+                    if (time := percentiles.get(f"latency_{name}_ms", {}).get(letter)) is not None
+                ],
+                n=len(kept),
+            )
+            for (letter, kept), counts in zip(sides, bins, strict=True)
+        ],
+        ticks=[Tick(scale.at(step), _format_time(step)) for step in scale.steps],
         is_log=scale.is_log,
         bar_height=_BAR_HEIGHT,
     )
@@ -86,40 +100,12 @@ def _time_scale(times: Sequence[float]) -> _Scale:
     return _Scale(steps[0], steps[-1], steps, is_log=False)
 
 
-class _Side(NamedTuple):
-    letter: str
-    times: Sequence[float]
-    aggregate: AggregateMetrics
-    bins: Counter[int]
-
-    def share(self, number: int) -> float:
-        """The share of queries in a bin."""
-        return self.bins[number] / len(self.times)
-
-
-def _sides(report: CompareReport, index: QueryIndex, scale: _Scale) -> Iterator[_Side]:
-    aggregates = report.aggregate_a, report.aggregate_b
-    for letter, times, aggregate in zip("AB", index.latencies, aggregates, strict=True):
-        if times and aggregate:
-            bins: Counter[int] = Counter()
-            for time, count in Counter(times).items():  # many are alike
-                bins[min(int(scale.at(time) / 100 * _BINS), _BINS - 1)] += count
-            yield _Side(letter, times, aggregate, bins)
-
-
-def _histogram(side: _Side, scale: _Scale, tallest: float) -> Histogram:
-    heights = (_BAR_HEIGHT * side.bins[number] / len(side.times) / tallest for number in range(_BINS))
-    percentiles = ((name, side.aggregate.value(f"latency_{name}_ms")) for name in ("p50", "p95"))
-    return Histogram(
-        letter=side.letter,
-        bars=tuple(round(height, 2) for height in heights),
-        marks=tuple(
-            Tick(scale.at(time), f"{name} {_format_time(time)}")
-            for name, time in percentiles
-            if time is not None
-        ),
-        n=len(side.times),
-    )
+def _bins(times: Sequence[float], scale: _Scale) -> list[int]:
+    """How many queries are in each bin."""
+    bins: Counter[int] = Counter()
+    for time, count in Counter(times).items():  # many are alike
+        bins[min(int(scale.at(time) / 100 * _BINS), _BINS - 1)] += count
+    return [bins[number] for number in range(_BINS)]
 
 
 def _linear_steps(low: float, high: float) -> list[float]:
@@ -170,46 +156,40 @@ class Trend(NamedTuple):
 
 
 MAIN_TRENDS = (
-    "hit@5",
-    "mrr",
-    "recall@10_doc",
-    "groundedness",
-    "citation_coverage",
-    "refusal_correctness",
-    "error_rate",
-    "latency_p95_ms",
+    *("hit@5", "mrr", "recall@10_doc", "groundedness", "citation_coverage", "refusal_correctness"),
+    *("error_rate", "latency_p95_ms"),
 )
 _TREND_TOP, _TREND_HEIGHT = 16, 52
 
 
-def trend_charts(report: CompareReport, history: Sequence[HistoryPoint]) -> list[Trend]:
+def trend_charts(
+    report: CompareReport, rows: Iterable[MetricRow], history: Sequence[HistoryPoint]
+) -> list[Trend]:
     """The main metrics and those that gates name, if at least two runs have them."""
-    metrics = dict.fromkeys([*MAIN_TRENDS, *(gate.metric for gate in report.gates)])
-    lower = {row.name for row in metric_rows(report) if row.lower_is_better}
+    lower = {row.name for row in rows if row.lower_is_better}
     trends = []
-    for metric in metrics:
-        values = [run.values[metric] for run in history if metric in run.values]
+    for metric in dict.fromkeys([*MAIN_TRENDS, *(gate.metric for gate in report.gates)]):
+        values = {run.run_id: run.values[metric] for run in history if metric in run.values}
         if len(values) >= 2:
-            points = tuple(_trend_points(report, history, metric))
-            of_b = next((run.values.get(metric) for run in history if run.run_id == report.run_b), None)
-            shown = values[-1] if of_b is None else of_b
-            trends.append(Trend(metric, metric in lower, points, min(values), max(values), shown))
+            points = tuple(_trend_points(report, history, metric, values))
+            least, most = min(values.values()), max(values.values())
+            shown = values.get(report.run_b, [*values.values()][-1])
+            trends.append(Trend(metric, metric in lower, points, least, most, shown))
     return trends
 
 
 def _trend_points(
-    report: CompareReport, history: Sequence[HistoryPoint], metric: str
+    report: CompareReport, history: Sequence[HistoryPoint], metric: str, values: dict[str, float]
 ) -> Iterator[TrendPoint]:
-    values = {run.run_id: run.values[metric] for run in history if metric in run.values}
     least, most = min(values.values()), max(values.values())
-    a, b = (values.get(run_id) if run_id else None for run_id in (report.run_a, report.run_b))
+    a, b = values.get(report.run_a or ""), values.get(report.run_b)
     b_above = b is not None and (a is None or b > a)
     for number, run in enumerate(history):
         if metric in run.values:
             value = run.values[metric]
             letter = "B" if run.run_id == report.run_b else "A" if run.run_id == report.run_a else ""
             label_above = (letter == "B") is b_above
-            y = _trend_y(value, least, most)
+            y = round(_TREND_TOP + _TREND_HEIGHT * share_below(value, least, most), 2)
             yield TrendPoint(
                 x=2 + 96 * number / (len(history) - 1),
                 y=y,
@@ -219,6 +199,6 @@ def _trend_points(
             )
 
 
-def _trend_y(value: float, least: float, most: float) -> float:
-    share = (most - value) / (most - least) if most > least else 0.5
-    return round(_TREND_TOP + _TREND_HEIGHT * share, 2)
+def share_below(value: float, least: float, most: float) -> float:
+    """How far below the largest value it is drawn, as a share of the height."""
+    return (most - value) / (most - least) if most > least else 0.5

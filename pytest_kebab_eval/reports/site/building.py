@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from importlib.metadata import PackageNotFoundError, version
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from pytest_kebab_eval.comparing.gates import parse_gate
+from pytest_kebab_eval.errors import InputError
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.files import exists
-from pytest_kebab_eval.golden import load_golden_set, lock_path
-from pytest_kebab_eval.history import LAST_RUNS, HistoryPoint
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
+from pytest_kebab_eval.history import LAST_RUNS, HistoryPoint, history_point
+from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import all_names
-from pytest_kebab_eval.reports.site.directory import NO_JEKYLL, Basis, SiteDirectory
-from pytest_kebab_eval.reports.site.making import RunMaker
+from pytest_kebab_eval.reading import score_run
+from pytest_kebab_eval.reports.context import report_context
+from pytest_kebab_eval.reports.publishing import ReportSource, render
+from pytest_kebab_eval.reports.site.directory import NO_JEKYLL, SiteBasis, SiteDirectory
 from pytest_kebab_eval.reports.site.pages import render_overview, render_suite, render_trends
-from pytest_kebab_eval.reports.site.plan import PlannedRun, plan_runs, suite_pages
-from pytest_kebab_eval.reports.site.records import RunRecord, fingerprint
-from pytest_kebab_eval.reports.site.suites import Suite, SuiteRun
+from pytest_kebab_eval.reports.site.records import (
+    ComparisonRecord,
+    PlannedRun,
+    RunRecord,
+    comparison_record,
+    fingerprint,
+    passed_queries,
+    plan_runs,
+    suite_pages,
+)
+from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import check_suite, open_database
 from pytest_kebab_eval.text import brief, printable
@@ -30,18 +47,8 @@ Progress = Callable[[list[str]], AbstractContextManager[Iterable[str]]]
 OVERVIEW = "index.html"
 _NAMED = 5  # queries, in a sentence
 _WITHOUT_EFFECT = {  # on a report
-    "run_a",
-    "run_b",
-    "db_a",
-    "db_b",
-    "golden",
-    "suite",
-    "if_no_baseline",
-    "runs_dir",
-    "store",
-    "html",
-    "annotations",
-    "snapshot",
+    *("run_a", "run_b", "db_a", "db_b", "golden", "suite", "if_no_baseline"),
+    *("runs_dir", "store", "html", "annotations", "snapshot"),
 }
 _WHY_ANEW = {
     "golden": "the golden file or its lock file has changed",
@@ -73,6 +80,7 @@ class SiteBuilder:
         with open_database(settings.db_b) as database:
             check_suite(database, settings.suite)
             self._plan = plan_runs(database, settings.suite)
+        self._runs = [planned for runs in self._plan.values() for planned in runs]
         self._maker = RunMaker(settings, self._golden, fingerprint([self._basis]), self._directory)
         self._records: dict[str, RunRecord] = {}
 
@@ -93,16 +101,26 @@ class SiteBuilder:
         with progress(list(missing)) as run_ids:
             for run_id in run_ids:
                 self._records[run_id] = self._maker.make(missing[run_id], self._trend(missing[run_id]))
-        suites = [self._suite(name) for name in self._plan]
-        self._write_pages(suites)
-        self._directory.finish(self._basis, names, set(self._reports_not_made()))
+        suites = [self._suite(name, runs) for name, runs in self._plan.items()]
+        for suite in suites:
+            main, trends = suite_pages(suite.name)
+            self._directory.update(main, render_suite(suite))
+            self._directory.update(trends, render_trends(suite))
+        self._directory.update(OVERVIEW, render_overview(suites))
+        self._directory.update(NO_JEKYLL, "")
+        not_made = {
+            planned.report_file
+            for planned in self._runs
+            if self._records[planned.run.run_id].comparison is None
+        }
+        self._directory.finish(self._basis, names, not_made)
         errors = [*self._left_out(), *self._directory.errors]
         return Built(len(suites), len(self._records), len(missing), self._directory.written, errors)
 
     def _load_kept(self) -> dict[str, PlannedRun]:
         """Read the records that can be kept; the runs without one are returned."""
         missing = {}
-        for planned in self._runs():
+        for planned in self._runs:
             record = self._maker.kept(planned)
             if record is None:
                 missing[planned.run.run_id] = planned
@@ -110,51 +128,28 @@ class SiteBuilder:
                 self._records[planned.run.run_id] = record
         return missing
 
-    def _runs(self) -> Iterator[PlannedRun]:
-        for runs in self._plan.values():
-            yield from runs
-
     def _names(self) -> Iterator[str]:
         """The files of the site."""
         yield from (OVERVIEW, NO_JEKYLL)
         for name in self._plan:
             yield from suite_pages(name)
-        for planned in self._runs():
+        for planned in self._runs:
             yield planned.record_file
             if planned.results:
                 yield planned.report_file
 
-    def _reports_not_made(self) -> Iterator[str]:
-        for planned in self._runs():
-            if self._records[planned.run.run_id].comparison is None:
-                yield planned.report_file
-
     def _trend(self, planned: PlannedRun) -> list[HistoryPoint]:
         """The runs before this one, as many as a report shows."""
-        points = []
-        for earlier in self._plan[planned.run.suite]:
-            if earlier is planned:
-                break
-            points.append(self._records[earlier.run.run_id].point)
+        earlier = takewhile(lambda run: run is not planned, self._plan[planned.run.suite])
+        points = [self._records[run.run.run_id].point for run in earlier]
         return [point for point in points[1 - LAST_RUNS :] if point.values and not point.of_other_golden]
 
-    # -- pages -----------------------------------------------------------------------------------
-
-    def _suite(self, name: str) -> Suite:
-        runs = [SuiteRun(planned, self._records[planned.run.run_id]) for planned in self._plan[name]]
-        return Suite(name, tuple(runs), self._golden)
-
-    def _write_pages(self, suites: list[Suite]) -> None:
-        for suite in suites:
-            main, trends = suite_pages(suite.name)
-            self._directory.update(main, render_suite(suite))
-            self._directory.update(trends, render_trends(suite))
-        self._directory.update(OVERVIEW, render_overview(suites))
-        self._directory.update(NO_JEKYLL, "")
+    def _suite(self, name: str, runs: Sequence[PlannedRun]) -> Suite:
+        return Suite(name, tuple(self._records[planned.run.run_id] for planned in runs), self._golden)
 
     def _left_out(self) -> Iterator[str]:
         """What went wrong, a sentence a run."""
-        for planned in self._runs():
+        for planned in self._runs:
             record = self._records[planned.run.run_id]
             name = f"run {printable(record.run_id)}"
             if record.error:
@@ -166,17 +161,20 @@ class SiteBuilder:
                 yield f"{name}: {counted(len(unreadable), 'result')} cannot be read ({ids}{more})"
 
 
-def _basis(settings: Settings) -> Basis:
-    values = {name: value for name, value in settings._asdict().items() if name not in _WITHOUT_EFFECT}
-    return Basis(
+# -- what every page depends on ------------------------------------------------------------------
+
+
+def _basis(settings: Settings) -> SiteBasis:
+    values = {
+        name: sorted(value) if isinstance(value, frozenset) else value
+        for name, value in settings._asdict().items()
+        if name not in _WITHOUT_EFFECT
+    }
+    return SiteBasis(
         version=_version(),
         golden=_content_hash(settings.golden),
-        settings=fingerprint([{name: _in_order(value) for name, value in sorted(values.items())}]),
+        settings=fingerprint([dict(sorted(values.items()))]),
     )
-
-
-def _in_order(value: Any) -> Any:
-    return sorted(value) if isinstance(value, frozenset) else value
 
 
 def _content_hash(golden: Path) -> str:
@@ -193,3 +191,100 @@ def _version() -> str:
         return version("pytest-kebab-eval")
     except PackageNotFoundError:  # run from its source
         return "unknown"
+
+
+# -- one run -------------------------------------------------------------------------------------
+
+
+class RunMaker:
+    """Makes records and reports; `basis` is a hash of what they all depend on."""
+
+    def __init__(self, settings: Settings, golden: GoldenSet, basis: str, directory: SiteDirectory) -> None:
+        self._settings = settings
+        self._golden = golden
+        self._basis = basis
+        self._directory = directory
+
+    def kept(self, planned: PlannedRun) -> RunRecord | None:
+        """The record of an earlier call, if all of it is still right."""
+        record = self._read(planned)
+        if record is None or record.key != planned.key(self._basis):
+            return None
+        return record if not planned.results or self._kept_comparison(planned, record) else None
+
+    def make(self, planned: PlannedRun, trend: Sequence[HistoryPoint]) -> RunRecord:
+        """The record and the report of a run; `trend` has the runs before it, the oldest first.
+
+        A record with an error is not written, so that the next call tries again.
+        """
+        errors: list[str] = []
+        point, passed = self._score(planned, errors)
+        comparison = self._kept_comparison(planned, self._read(planned))
+        if comparison is None and planned.results and not errors:
+            comparison = self._compare(planned, [*trend, point], errors)
+        record = RunRecord(
+            key=planned.key(self._basis),
+            run_id=planned.run.run_id,
+            created_at=planned.run.created_at,
+            commit=planned.run.commit_hash,
+            results=planned.results,
+            values=point.values,
+            passed=passed,
+            of_other_golden=point.of_other_golden,
+            comparison=comparison,
+            error="; ".join(errors) or None,
+        )
+        if not errors:
+            self._directory.update(planned.record_file, f"{msgspec.json.encode(record).decode()}\n")
+        return record
+
+    def _read(self, planned: PlannedRun) -> RunRecord | None:
+        """The record of an earlier call; None if there is none that can be used."""
+        if self._directory.has(planned.record_file):
+            with suppress(OSError, ValueError, RecursionError):
+                content = (self._directory.path / planned.record_file).read_bytes()
+                return msgspec.json.decode(content, type=RunRecord)
+        return None
+
+    def _kept_comparison(self, planned: PlannedRun, record: RunRecord | None) -> ComparisonRecord | None:
+        comparison = record.comparison if record else None
+        if comparison is None or comparison.key != planned.comparison_key(self._basis):
+            return None
+        return comparison if self._directory.has(planned.report_file) else None
+
+    def _score(
+        self, planned: PlannedRun, errors: list[str]
+    ) -> tuple[HistoryPoint, dict[str, tuple[str, ...]]]:
+        """The run's metrics, and the queries that pass each check; nothing if it cannot be read."""
+        run = planned.run
+        try:
+            with open_database(self._settings.db_b) as database:
+                if not planned.results:
+                    return history_point(database, run, self._golden), {}
+                card = score_run(database, database.with_config(run), self._golden)
+                passed = passed_queries(card, self._golden, self._settings.compare_k)
+                return history_point(database, run, self._golden, card), passed
+        except InputError as error:
+            errors.append(str(error))
+            return HistoryPoint(run.run_id, run.created_at, {}), {}
+
+    def _compare(
+        self, planned: PlannedRun, trend: Sequence[HistoryPoint], errors: list[str]
+    ) -> ComparisonRecord | None:
+        """Compare and write the report; None if that is not possible."""
+        settings = self._settings._replace(run_b=planned.run.run_id, suite=None)
+        if planned.before is None:  # the first run of a suite is judged alone, without gates
+            settings = settings._replace(run_a=None, gates=())
+        else:
+            settings = settings._replace(run_a=planned.before.run.run_id)
+        briefs = Briefs()
+        try:
+            inputs = find_inputs(settings, golden=self._golden)
+            report = evaluate(settings, inputs, observer=briefs).report
+        except InputError as error:
+            errors.append(str(error))
+            return None
+        context = report_context(report, inputs.golden.queries)
+        source = ReportSource(settings, inputs, report, context, briefs, trend)
+        self._directory.write(planned.report_file, render("html", source, errors))
+        return comparison_record(planned.comparison_key(self._basis), report)

@@ -28,7 +28,7 @@ _OURS = re.compile(
 )
 
 
-class Basis(msgspec.Struct, frozen=True):
+class SiteBasis(msgspec.Struct, frozen=True):
     """What every page depends on."""
 
     version: str
@@ -40,7 +40,7 @@ class Basis(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="kebab-eval site"):
     """`site.json`."""
 
-    basis: Basis
+    basis: SiteBasis
     files: tuple[str, ...]
 
 
@@ -56,11 +56,11 @@ class SiteDirectory:
         self.errors: list[str] = []
 
     @property
-    def basis(self) -> Basis | None:
+    def basis(self) -> SiteBasis | None:
         """What the pages that are there depend on; None if there are none."""
         return self._manifest.basis if self._manifest else None
 
-    def start(self, basis: Basis, names: Collection[str]) -> None:
+    def start(self, basis: SiteBasis, names: Collection[str]) -> None:
         """Claim the names that are to be written; those that somebody else has are left to them."""
         self._foreign = {
             name for name in names if name not in self._ours and os.path.lexists(self.path / name)
@@ -96,13 +96,13 @@ class SiteDirectory:
         if old != text.encode("utf-8", "surrogatepass"):
             self.write(name, [text])
 
-    def finish(self, basis: Basis, names: Collection[str], missing: Collection[str] = ()) -> None:
+    def finish(self, basis: SiteBasis, names: Collection[str], missing: Collection[str] = ()) -> None:
         """Remove what is no longer part of the site, or is missing now: a report that could not be made."""
         for name in sorted(self._ours.difference(names).union(self._ours.intersection(missing))):
             self._remove(name)
         self._write_manifest(basis, names)
 
-    def _write_manifest(self, basis: Basis, names: Collection[str]) -> None:
+    def _write_manifest(self, basis: SiteBasis, names: Collection[str]) -> None:
         files = tuple(sorted(set(names) - self._foreign))
         manifest = Manifest(basis=basis, files=files)
         text = msgspec.json.format(msgspec.json.encode(manifest), indent=1).decode()

@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
 
-from pytest_kebab_eval.reports import html
-from pytest_kebab_eval.reports.html.markup import (
-    escape_controls,
-    percent,
-    short,
-    short_delta,
-    short_value,
-)
-from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS
-from pytest_kebab_eval.reports.site.charts import strip, trends
-from pytest_kebab_eval.reports.site.plan import suite_directory
+from pytest_kebab_eval.limits import RUNS_DRAWN
+from pytest_kebab_eval.metrics import all_metrics
+from pytest_kebab_eval.reports.html.markup import short, short_value
+from pytest_kebab_eval.reports.html.page import page_environment
+from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS, share_below
+from pytest_kebab_eval.reports.site.records import RunRecord, suite_directory
 from pytest_kebab_eval.reports.site.suites import Suite
-from pytest_kebab_eval.reports.templates import make_environment
 from pytest_kebab_eval.reports.wording import counted
 
 CHANGED_SHOWN = 30
 OPEN_SHOWN = 200
 METRICS_IN_TABLE = 4
+_TOP, _HEIGHT = 8, 60
+_MISS, _DEEPEST = 14, 10  # of a strip: how far down a miss is, and the ranks that are told apart
 
 
 def render_overview(suites: list[Suite]) -> str:
     """The page of all suites."""
-    return _render("index.html.jinja", suites=suites, address=_address)
+    addresses = {suite.name: f"{quote(suite_directory(suite.name))}/index.html" for suite in suites}
+    return _render("index.html.jinja", suites=suites, addresses=addresses)
 
 
 def render_suite(suite: Suite) -> str:
     """The page of a suite."""
-    main = trends(suite, MAIN_TRENDS)
-    measured = {name for run in suite.runs for name in run.record.values}
+    measured = {name for run in suite.runs for name in run.values}
     return _render(
         "suite.html.jinja",
         suite=suite,
-        trends=main,
+        trends=trends(suite, MAIN_TRENDS),
         columns=[name for name in MAIN_TRENDS if name in measured][:METRICS_IN_TABLE],
         open_regressions=suite.open_regressions[:OPEN_SHOWN],
         changed=suite.changed_queries[:CHANGED_SHOWN],
@@ -55,26 +53,127 @@ def render_trends(suite: Suite) -> str:
     return _render("trends.html.jinja", suite=suite, trends=trends(suite))
 
 
-def _address(suite: Suite) -> str:
-    """The address of a suite's page, from the page of all suites."""
-    return f"{quote(suite_directory(suite.name))}/index.html"
-
-
 def _render(template: str, **values: Any) -> str:
     return _environment().get_template(f"site/{template}").render(values)
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = make_environment(
-        autoescape=True, finalize=lambda value: escape_controls(value) if isinstance(value, str) else value
-    )
-    environment.filters.update(as_value=short_value, as_delta=short_delta, percent=percent, short=short)
-    report_css = Path(html.__file__).with_name("report.css")
-    css = "\n".join(path.read_text(encoding="utf-8") for path in (report_css, _here("site.css")))
+    environment = page_environment()
+    here = Path(__file__).parent
+    files = (here.with_name("html") / "report.css", here / "site.css")
+    css = "\n".join(path.read_text(encoding="utf-8") for path in files)
     environment.globals.update(css=Markup(css), counted=counted)  # noqa: S704  our own
     return environment
 
 
-def _here(name: str) -> Path:
-    return Path(__file__).with_name(name)
+# -- a metric over the runs ----------------------------------------------------------------------
+
+
+class Point(NamedTuple):
+    """A run's value; `x` in per cent of the width, `y` in pixels."""
+
+    run: RunRecord
+    value: float
+    x: float
+    y: float
+
+    @property
+    def words(self) -> str:
+        """What the point is, for those who point at it."""
+        parts = (short(self.run.run_id, 60), self.run.date, self.run.short_commit)
+        return f"{' · '.join(part for part in parts if part)}: {short_value(self.value)}"
+
+
+class Step(NamedTuple):
+    """The change from a run to the next one that has the metric."""
+
+    run: RunRecord
+    change: float
+
+
+class Chart(NamedTuple):
+    """One metric over the runs, on a scale of its own."""
+
+    metric: str
+    lower_is_better: bool
+    points: tuple[Point, ...]
+    line: str  # a path, in a box 100 wide and as high as the chart
+    least: float
+    most: float
+    worst: Step | None  # the largest step for the worse
+
+
+class Trends(NamedTuple):
+    """The metrics of a suite: those that changed, drawn, and those that did not."""
+
+    charts: list[Chart]
+    unchanged: list[tuple[str, float, int]]  # metric, value, runs
+    runs: list[RunRecord]  # that are drawn
+    height: int = _TOP + _HEIGHT + 8
+
+
+def trends(suite: Suite, wanted: Sequence[str] | None = None) -> Trends:
+    """Every metric that any run has, or those that are wanted, over the last runs; custom metrics last."""
+    runs = [run for run in suite.runs if run.values and not run.of_other_golden][-RUNS_DRAWN:]
+    lower = {metric.name: metric.family.lower_is_better for metric in all_metrics()}
+    measured = {name for run in runs for name in run.values}
+    made = Trends([], [], runs)
+    for metric in wanted or [*lower, *sorted(measured - lower.keys())]:
+        points = tuple(_points(runs, metric))
+        if len({point.value for point in points}) > 1:
+            made.charts.append(_chart(metric, lower.get(metric, False), points))
+        elif points:
+            made.unchanged.append((metric, points[0].value, len(points)))
+    return made
+
+
+def _points(runs: Sequence[RunRecord], metric: str) -> Iterator[Point]:
+    values = [run.values[metric] for run in runs if metric in run.values]
+    least, most = min(values, default=0.0), max(values, default=0.0)
+    for number, run in enumerate(runs):
+        if metric in run.values:
+            value = run.values[metric]
+            x = round(1 + 98 * number / max(len(runs) - 1, 1), 2)
+            yield Point(run, value, x, round(_TOP + _HEIGHT * share_below(value, least, most), 1))
+
+
+def _chart(metric: str, lower_is_better: bool, points: tuple[Point, ...]) -> Chart:
+    values = [point.value for point in points]
+    sign = -1 if lower_is_better else 1
+    steps = (Step(after.run, after.value - before.value) for before, after in pairwise(points))
+    worst = min(steps, key=lambda step: sign * step.change)
+    return Chart(
+        metric,
+        lower_is_better,
+        points,
+        line="M" + "L".join(f"{point.x} {point.y}" for point in points),
+        least=min(values),
+        most=max(values),
+        worst=worst if sign * worst.change < 0 else None,
+    )
+
+
+# -- a query over the runs -----------------------------------------------------------------------
+
+
+class Strip(NamedTuple):
+    """The rank of a query over the last runs, in a box 100 wide: where it is found, and where it is not."""
+
+    found: str
+    missed: str
+    words: str
+    height: int = _MISS + 4
+
+
+def strip(suite: Suite, query_id: str) -> Strip:
+    """Steps from run to run; the higher, the nearer to rank 1."""
+    ranks = suite.ranks(query_id)[-RUNS_DRAWN:]
+    width = 100 / max(len(ranks), 1)
+    found, missed, at = "", "", 0
+    for rank, alike in groupby(ranks):
+        end = at + sum(1 for _ in alike)
+        depth = _MISS if rank is None else 2 + min(rank, _DEEPEST) - 1
+        line = f"M{at * width:.2f} {depth:g}H{end * width:.2f}"
+        found, missed, at = found + (line if rank else ""), missed + ("" if rank else line), end
+    return Strip(found, missed, f"found in {len(ranks) - ranks.count(None)} of {len(ranks)} runs")

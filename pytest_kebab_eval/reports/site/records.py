@@ -1,30 +1,107 @@
-"""What the site keeps of a run and of its comparison with the run before it: `record.json`."""
+"""The runs of a site: which there are, where their files are, and what is kept of each in `record.json`."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
-from pytest_kebab_eval.comparing.queries import passed_checks
+from pytest_kebab_eval.comparing.checks import passed_checks
+from pytest_kebab_eval.comparing.decide import group_queries
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.metrics import Facts
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Value
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.html.markup import short, short_setting
 from pytest_kebab_eval.reports.wording import headline, lost_queries, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
-from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
+from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.store import Database, in_order
+from pytest_kebab_eval.text import file_name_in_any_case
 
 CHANGES_KEPT = 20  # of a configuration
-
+COMMIT_SHOWN = 12
 FOLLOWED = ("answer", "refusal", "citation")  # checks, beside what is found
 
 Ranks = tuple[int | None, int | None]
+
+
+def fingerprint(values: Sequence[Any]) -> str:
+    """A hash of values, the same on every machine."""
+    return hashlib.sha256(msgspec.json.encode(values)).hexdigest()
+
+
+# -- which runs there are ------------------------------------------------------------------------
+
+
+class PlannedRun(NamedTuple):
+    """A run of the site."""
+
+    run: Run
+    results: int
+    aggregate: str  # a hash of the one that is stored
+    before: PlannedRun | None  # the run that it is compared with, in the same suite
+
+    @property
+    def directory(self) -> str:
+        """Where its files are, from the site's directory."""
+        return f"{suite_directory(self.run.suite)}/runs/{file_name_in_any_case(self.run.run_id)}"
+
+    @property
+    def record_file(self) -> str:
+        """Its record."""
+        return f"{self.directory}/record.json"
+
+    @property
+    def report_file(self) -> str:
+        """The report of its comparison."""
+        return f"{self.directory}/report.html"
+
+    def key(self, basis: str) -> str:
+        """Changes with the run's own values."""
+        return fingerprint([basis, *self.identity, self.run.commit_hash, self.aggregate])
+
+    def comparison_key(self, basis: str) -> str:
+        """Changes with what its comparison is made from."""
+        return fingerprint([basis, self.before.identity if self.before else None, self.identity])
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        """What tells the stored run from an earlier one of the same id."""
+        return self.run.run_id, self.run.created_at, self.results
+
+
+def suite_directory(suite: str) -> str:
+    """Where the pages of a suite are, from the site's directory."""
+    return f"suites/{file_name_in_any_case(suite)}"
+
+
+def suite_pages(suite: str) -> tuple[str, str]:
+    """The files of a suite's pages: the suite, and the trends of all metrics."""
+    directory = suite_directory(suite)
+    return f"{directory}/index.html", f"{directory}/trends.html"
+
+
+def plan_runs(database: Database, suite: str | None) -> dict[str, list[PlannedRun]]:
+    """The runs of each suite, or of one, the oldest first; suites are in the order of their names."""
+    found: dict[str, list[PlannedRun]] = {}
+    with_results: dict[str, PlannedRun] = {}  # the newest so far of each suite
+    for run in reversed(in_order(database.runs())):
+        if suite in (None, run.suite):
+            aggregate = fingerprint([database.stored_aggregate(run.run_id)])
+            results = database.result_count(run.run_id)
+            planned = PlannedRun(run, results, aggregate, with_results.get(run.suite))
+            found.setdefault(run.suite, []).append(planned)
+            if results:
+                with_results[run.suite] = planned
+    return dict(sorted(found.items()))
+
+
+# -- what is kept of each ------------------------------------------------------------------------
 
 
 class ComparisonRecord(Value, frozen=True, kw_only=True):
@@ -58,6 +135,22 @@ class RunRecord(Value, frozen=True, kw_only=True):
     of_other_golden: bool = False
     comparison: ComparisonRecord | None = None
     error: str | None = None  # why there is no comparison, where there should be one
+
+    @property
+    def short_commit(self) -> str | None:
+        """The beginning of its commit."""
+        return short(self.commit, 60)[:COMMIT_SHOWN] if self.commit else None
+
+    @property
+    def date(self) -> str:
+        """The day it was made."""
+        return short(self.created_at[:10])
+
+    @property
+    def report(self) -> str | None:
+        """The address of its report, from a page of the suite."""
+        name = file_name_in_any_case(self.run_id)
+        return f"runs/{quote(name)}/report.html" if self.comparison else None
 
     @property
     def point(self) -> HistoryPoint:
@@ -100,7 +193,7 @@ def passed_queries(card: Scorecard, golden: GoldenSet, compare_k: int) -> dict[s
     """The queries that pass each check that is followed; how they did is looked at once for all alike."""
     queries = golden.by_id()
     found: dict[str, list[str]] = {check: [] for check in FOLLOWED}
-    for _, score, query_ids in alike(None, card, queries):
+    for _, (score,), query_ids in group_queries((), (card,), queries):
         if score is not None:
             wrong = {query_id for query_id in query_ids if _is_wrong(queries[query_id], score.facts)}
             for check in _followed(passed_checks(score, compare_k)):
@@ -112,21 +205,3 @@ def _is_wrong(query: GoldenQuery, facts: Facts) -> bool:
     """Whether an answer lacks a part of what is asked of it; `passed_checks` is content with either."""
     needs_claim = any(len(claim) >= SHORTEST_CLAIM for claim in query.claims)
     return facts.keeps_rules is False or (needs_claim and not facts.has_claim)
-
-
-def fingerprint(values: Sequence[Any]) -> str:
-    """A hash of values, the same on every machine."""
-    return hashlib.sha256(msgspec.json.encode(values)).hexdigest()
-
-
-def read_record(path: Path) -> RunRecord | None:
-    """The record of an earlier call; None if there is none that can be used."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=RunRecord)
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def record_json(record: RunRecord) -> str:
-    """The record as it is written."""
-    return f"{msgspec.json.encode(record).decode()}\n"

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from pytest_kebab_eval.api import store_aggregate
 from pytest_kebab_eval.cli import comparing, runs
-from pytest_kebab_eval.evaluation import evaluate, store_aggregate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import aggregate_of
 from tests.integration.conftest import Project, call, held

@@ -15,13 +15,13 @@ import pytest
 from pytest_kebab_eval.cli import COMMANDS
 from pytest_kebab_eval.cli.group import Deferred
 from pytest_kebab_eval.cli.options import with_command_flags
-from pytest_kebab_eval.importers import IMPORTERS
 from tests.builders import dump, result
 from tests.integration.conftest import GOLDEN, Called, Project, call, script
+from tests.unit.importers.test_import_run import FORMATS
 
 CALLS = [
     *([command.name] for command in COMMANDS if command.name),
-    *(["import", importer.name] for importer in IMPORTERS),
+    *(["import", name] for name in FORMATS),
 ]
 
 
@@ -64,12 +64,12 @@ def loaded_by(*args: str) -> set[str]:
 def test_what_needs_no_command_loads_none(option: str) -> None:
     loaded = loaded_by(option)
     assert "pytest_kebab_eval.cli.group" in loaded
-    assert loaded & {"pytest_kebab_eval.evaluation", "msgspec", "yaml", "sqlite3"} == set()
+    assert loaded & {"pytest_kebab_eval.evaluate", "msgspec", "yaml", "sqlite3"} == set()
 
 
 def test_a_comparison_loads_nothing_that_others_need(project: Project) -> None:
     loaded = loaded_by("compare", "A", "B")
-    assert {"pytest_kebab_eval.evaluation", "msgspec", "yaml", "sqlite3"} <= loaded
+    assert {"pytest_kebab_eval.evaluate", "msgspec", "yaml", "sqlite3"} <= loaded
     libraries = {"jinja2", "markupsafe", "pytest", "_pytest", "syrupy", "subprocess", "tempfile", "asyncio"}
     ours = {f"pytest_kebab_eval.{name}" for name in ("plugin", "importers", "reports.html", "validation")}
     assert loaded & (libraries | ours) == set()

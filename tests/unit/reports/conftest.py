@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kebab_eval import CompareReport, render_report_md
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import PageQueries
 from pytest_kebab_eval.reports.publishing import ShownEvidence
-from pytest_kebab_eval.reports.site.plan import PlannedRun
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunRecord
-from pytest_kebab_eval.reports.site.suites import Suite, SuiteRun
+from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, golden, make_database, result, write_golden
@@ -161,7 +159,7 @@ def rendered(
     settings = Settings("a" if a is not None else None, "b", database, database, golden, gates=gates)
     inputs = find_inputs(settings)
     briefs = Briefs()
-    report = evaluate(settings, inputs, briefs=briefs).report
+    report = evaluate(settings, inputs, observer=briefs).report
     context = report_context(report)
     if section:
         context["sections"].append(section)
@@ -201,7 +199,7 @@ def suite(
             passed={"answer": tuple(answered[number])} if answered else {},
             comparison=None if number + 1 in without_report else comparison,
         )
-        runs.append(SuiteRun(PlannedRun(Run(record.run_id, "suite"), len(ranks), "", None), record))
+        runs.append(record)
     return Suite("suite", tuple(runs), golden(*({"id": query_id} for query_id in ranks)))
 
 

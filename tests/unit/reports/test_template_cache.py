@@ -8,7 +8,8 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from pytest_kebab_eval.reports.templates import bytecode, make_environment
+from pytest_kebab_eval.reports import templates
+from pytest_kebab_eval.reports.templates import make_environment
 
 TEMPLATE = "templates/report.md.jinja"
 
@@ -16,7 +17,7 @@ TEMPLATE = "templates/report.md.jinja"
 @pytest.fixture(autouse=True)
 def kept_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.setattr(bytecode, "cache_from_source", lambda _: str(tmp_path / "bytecode.pyc"))
+    monkeypatch.setattr(templates, "cache_from_source", lambda _: str(tmp_path / "bytecode.pyc"))
     return tmp_path
 
 
@@ -66,6 +67,6 @@ def test_nothing_is_kept_where_python_keeps_no_bytecode(
 def test_a_directory_that_is_not_there_is_done_without(
     monkeypatch: pytest.MonkeyPatch, kept_in: Path
 ) -> None:
-    monkeypatch.setattr(bytecode, "cache_from_source", lambda _: str(kept_in / "absent" / "bytecode.pyc"))
+    monkeypatch.setattr(templates, "cache_from_source", lambda _: str(kept_in / "absent" / "bytecode.pyc"))
     assert compiled(monkeypatch)
     assert compiled(monkeypatch)

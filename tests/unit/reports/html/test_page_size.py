@@ -14,8 +14,8 @@ import pytest
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryComparison
-from pytest_kebab_eval.reports.html import detail_blocks, query_index
-from pytest_kebab_eval.reports.html.detail_blocks import DetailBlocks
+from pytest_kebab_eval.reports.html import details, query_index
+from pytest_kebab_eval.reports.html.details import DetailBlocks
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import Evidence, PageQueries
 from pytest_kebab_eval.scoring.briefs import Briefs
@@ -32,8 +32,8 @@ from tests.unit.reports.conftest import FINDS_C1, rendered
 def _little_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of two queries, of which one or more are in full."""
     monkeypatch.setattr(query_index, "QUERIES_A_BLOCK", 2)
-    monkeypatch.setattr(detail_blocks, "QUERIES_A_BLOCK", 2)
-    monkeypatch.setattr(detail_blocks, "IN_FULL_AT_LEAST", 1)
+    monkeypatch.setattr(details, "QUERIES_A_BLOCK", 2)
+    monkeypatch.setattr(details, "IN_FULL_AT_LEAST", 1)
 
 
 def several(tmp_path: Path, **more: Any) -> Any:
@@ -98,7 +98,9 @@ def changed_queries(count: int) -> PageQueries:
     numbers = random.Random(7)
     golden = [query(f"q-{n:05}", query=words(numbers, 8), expected_chunk_ids=["c1"]) for n in range(count)]
     briefs = Briefs()
-    briefs.keep_targets(golden, Matcher(MatchMode.EXACT))
+    for letter in "ab":
+        briefs.watch(letter)
+    briefs.finish(golden, Matcher(MatchMode.EXACT), {})
     for shown in golden:
         for side in (briefs.a, briefs.b):
             ids = [f"{numbers.getrandbits(128):x}" for _ in range(10)]
@@ -120,7 +122,7 @@ def test_a_page_of_10000_queries_of_which_every_seventh_changed_is_less_than_1_5
 
 
 def test_a_page_is_less_than_4_mb_whatever_the_texts_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detail_blocks, "IN_FULL_AT_LEAST", 1_000)
+    monkeypatch.setattr(details, "IN_FULL_AT_LEAST", 1_000)
     report, _ = many_queries()
     queries = changed_queries(4_000)
     lost = report.per_query[0]
@@ -157,7 +159,7 @@ def test_details_are_made_block_by_block_while_the_page_is_written() -> None:
 def test_each_row_is_decoded_once_and_those_of_queries_shown_in_full_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(detail_blocks, "IN_FULL_AT_LEAST", 1)
+    monkeypatch.setattr(details, "IN_FULL_AT_LEAST", 1)
     decoded: Counter[str] = Counter()
 
     def counted(query_id: str, result_json: object) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_kebab_eval.limits import RUNS_DRAWN
-from pytest_kebab_eval.reports.site.charts import strip, trends
+from pytest_kebab_eval.reports.site.pages import strip, trends
 from tests.unit.reports.conftest import suite
 
 
@@ -22,13 +22,13 @@ def test_a_point_names_its_run_its_day_and_its_commit() -> None:
 def test_the_worst_step_is_the_largest_drop() -> None:
     (chart,) = trends(suite({}, values=[{"mrr": value} for value in (0.5, 0.4, 0.75, 0.25)])).charts
     assert chart.worst is not None
-    assert (chart.worst.run.name, chart.worst.change) == ("r4", -0.5)
+    assert (chart.worst.run.run_id, chart.worst.change) == ("r4", -0.5)
 
 
 def test_the_worst_step_of_an_error_rate_is_its_largest_rise() -> None:
     (chart,) = trends(suite({}, values=[{"error_rate": value} for value in (0.0, 0.5, 0.0)])).charts
     assert chart.worst is not None
-    assert (chart.worst.run.name, chart.worst.change) == ("r2", 0.5)
+    assert (chart.worst.run.run_id, chart.worst.change) == ("r2", 0.5)
 
 
 def test_a_metric_that_only_rose_has_no_worst_step() -> None:
@@ -38,7 +38,7 @@ def test_a_metric_that_only_rose_has_no_worst_step() -> None:
 
 def test_a_metric_that_never_changed_is_listed_and_not_drawn() -> None:
     made = trends(suite({}, values=[{"mrr": 0.5}, {"mrr": 0.5}]))
-    assert (made.charts, made.unchanged) == ((), (("mrr", 0.5, 2),))
+    assert (made.charts, made.unchanged) == ([], [("mrr", 0.5, 2)])
 
 
 def test_every_metric_is_there_custom_ones_last() -> None:

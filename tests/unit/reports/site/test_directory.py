@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.reports.site.directory import Basis, SiteDirectory, is_ours
+from pytest_kebab_eval.reports.site.directory import SiteBasis, SiteDirectory, is_ours
 
-BASIS = Basis("1", "golden", "settings")
+BASIS = SiteBasis("1", "golden", "settings")
 PAGE = "suites/s/index.html"
 
 

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +15,8 @@ from hypothesis import strategies as st
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.history.blame import walk_suite, watched_queries
 from pytest_kebab_eval.reports.site.building import SiteBuilder
-from pytest_kebab_eval.reports.site.plan import plan_runs
-from pytest_kebab_eval.reports.site.records import RunRecord, read_record
-from pytest_kebab_eval.reports.site.suites import Suite, SuiteRun
+from pytest_kebab_eval.reports.site.records import RunRecord, plan_runs
+from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
 from tests.builders import Json, result, write_golden
@@ -37,14 +37,11 @@ def on_site(directory: Path, found: Settings) -> Steps:
     SiteBuilder(directory / "site", found).build(nullcontext)
     with open_database(found.db_b) as database:
         (planned,) = plan_runs(database, None).values()
-    runs = []
-    for run in planned:
-        record = read_record(directory / "site" / run.record_file)
-        assert isinstance(record, RunRecord)
-        runs.append(SuiteRun(run, record))
-    suite = Suite("suite", tuple(runs), load_golden_set(found.golden))
+    files = [directory / "site" / run.record_file for run in planned]
+    runs = tuple(msgspec.json.decode(path.read_bytes(), type=RunRecord) for path in files)
+    suite = Suite("suite", runs, load_golden_set(found.golden))
     return {
-        regression.query_id: (regression.last_good.name, regression.first_bad.name)
+        regression.query_id: (regression.last_good.run_id, regression.first_bad.run_id)
         for regression in suite.open_regressions
         if "retrieval" in regression.checks
     }

@@ -10,7 +10,9 @@ def open_regressions(
 ) -> list[tuple[str, str, int | None]]:
     """First bad run, last good run and the rank there, of a query that had these ranks."""
     found = suite({"q": ranks}, without_report=without_report).open_regressions
-    return [(regression.first_bad.name, regression.last_good.name, regression.rank) for regression in found]
+    return [
+        (regression.first_bad.run_id, regression.last_good.run_id, regression.rank) for regression in found
+    ]
 
 
 # -- open regressions ----------------------------------------------------------------------------
@@ -54,7 +56,7 @@ def test_what_was_lost_last_comes_first() -> None:
 def test_a_lost_answer_is_open_until_the_answer_passes_again() -> None:
     made = suite({"q": [1, 1, 1]}, failed={2: ["q"]}, answered=[["q"], [], []])
     (regression,) = made.open_regressions
-    assert (regression.first_bad.name, regression.last_good.name) == ("r2", "r1")
+    assert (regression.first_bad.run_id, regression.last_good.run_id) == ("r2", "r1")
     assert (regression.checks, regression.rank, regression.runs_since) == (("answer",), None, 2)
     fixed = suite({"q": [1, 1, 1]}, failed={2: ["q"]}, answered=[["q"], [], ["q"]])
     assert fixed.open_regressions == []
