@@ -13,9 +13,14 @@ from pytest_kebab_eval.cli.options import json_option, sources_from, walking_opt
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.history.bisecting import Bisection, Suspect
+from pytest_kebab_eval.history.bisecting import (
+    Bisection,
+    Repository,
+    Suspect,
+    run_in_shell,
+    without_git_locations,
+)
 from pytest_kebab_eval.history.blame import losses_between, watched_queries
-from pytest_kebab_eval.history.commits import Repository, run_in_shell, without_git_locations
 from pytest_kebab_eval.history.judging import Watched
 from pytest_kebab_eval.history.traces import Sighting
 from pytest_kebab_eval.inputs import Inputs, find_inputs

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
-from pytest_kebab_eval.importers.exported import Named, import_export
+from pytest_kebab_eval.importers.kebab import Named, import_export
 from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.store import IdRange, RunRecorder, open_database, write_aggregates
 from pytest_kebab_eval.store.exports.lines import read_row, write_row
