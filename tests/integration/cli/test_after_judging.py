@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.cli import comparing, runs
+from pytest_kebab_eval.cli import evaluating, runs
 from pytest_kebab_eval.evaluation import evaluate, store_aggregate
 from pytest_kebab_eval.store.sqlite import aggregates, reading
 from tests.builders import aggregate_of
@@ -31,7 +31,7 @@ def _event(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest
         EVENTS[request.param](project.database)
         return made
 
-    monkeypatch.setattr(comparing, "evaluate", then_break)
+    monkeypatch.setattr(evaluating, "evaluate", then_break)
 
 
 @pytest.mark.usefixtures("_event")
