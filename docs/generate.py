@@ -49,7 +49,7 @@ def _without_stages(families: dict[Family, None]) -> Iterator[Family]:
 def _metric_row(family: Family) -> str:
     names = [f"`{name.format(k='k')}`" for name in (family.pattern, family.alias) if name]
     arrow = " ↓" if family.lower_is_better else ""
-    over = family.over.description.rstrip(".")
+    over = family.over.description
     return f"| {' = '.join(names)}{arrow} | {family.description} | {over[0].lower()}{over[1:]} |"
 
 

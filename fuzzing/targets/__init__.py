@@ -10,7 +10,7 @@ from fuzzing import CORPUS
 from fuzzing.targets.databases import database_bytes, database_values
 from fuzzing.targets.files import exported, gates, golden_file, lock, results, snapshot
 from fuzzing.targets.imports import importing
-from pytest_kebab_eval.importers import IMPORTERS
+from pytest_kebab_eval.importers import InstalledImporters
 
 Execute = Callable[[bytes], None]
 
@@ -41,7 +41,10 @@ TARGETS = {
         Target("lock", lock),
         Target("snapshot", snapshot),
         Target("gates", gates),
-        *(Target(f"import-{importer.name}", importing(importer)) for importer in IMPORTERS),
+        *(
+            Target(f"import-{importer.name}", importing(importer))
+            for importer in InstalledImporters().load_all(print)
+        ),
         Target("database-values", database_values),
         Target("database-bytes", database_bytes),
     )

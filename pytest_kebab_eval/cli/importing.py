@@ -1,9 +1,10 @@
-"""`kebab-eval import FORMAT`: one subcommand per importer."""
+"""`kebab-eval import FORMAT`: one subcommand per installed importer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from pytest_kebab_eval.cli.options import decorated_with
 from pytest_kebab_eval.cli.output import print_line, tell, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import is_stream
-from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, guess_format, import_run
+from pytest_kebab_eval.importers import Importer, InstalledImporters, Source, guess_format, import_run
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.store import shown_address, to_address
 from pytest_kebab_eval.text import shown_path
@@ -23,7 +24,32 @@ from pytest_kebab_eval.text.progress import Progress, megabytes
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@click.group("import")
+class _Importers(click.Group):
+    """A subcommand for each importer that is installed; one that cannot be used is named, and left out."""
+
+    @cached_property
+    def installed(self) -> InstalledImporters:
+        """What the metadata of the installed distributions names."""
+        return InstalledImporters()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all that can be used; a shell that completes a word sees no sentence on the others."""
+        found = self.installed.load_all((lambda _: None) if ctx.resilient_parsing else _tell_problem)
+        return sorted([*self.commands, *(importer.name for importer in found)])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand of that name; the other importers are not loaded for it."""
+        if cmd_name in self.commands or cmd_name not in self.installed:
+            return super().get_command(ctx, cmd_name)
+        try:
+            return _command_of(self.installed.load(cmd_name))
+        except InputError:
+            if ctx.resilient_parsing:
+                return None
+            raise
+
+
+@click.group("import", cls=_Importers)
 def import_() -> None:
     """Bring a run from another system, all of it or, if a line is bad, nothing.
 
@@ -31,8 +57,12 @@ def import_() -> None:
     """
 
 
-def _add_importer(importer: Importer) -> None:
-    @import_.command(importer.name, cls=Subcommand, help=importer.help)
+def _tell_problem(sentence: str) -> None:
+    tell(f"kebab-eval: {sentence}")
+
+
+def _command_of(importer: Importer) -> click.Command:
+    @click.command(importer.name, cls=Subcommand, help=importer.help)
     @decorated_with(
         [
             click.option(f"--{option.name}", required=option.required, metavar="FILE", help=option.help)
@@ -41,8 +71,17 @@ def _add_importer(importer: Importer) -> None:
     )
     @_run_options(joins_files=importer.joins_files)
     def command(golden_out: Path | None, overwrite: bool, **given: Any) -> None:
+        for sentence in import_.installed.left_out.get(importer.name, ()):
+            _tell_problem(sentence)
         _check_free(golden_out, overwrite)
         _import(importer, golden_out, **given)
+
+    return command
+
+
+_AUTO_HELP = """Guess the format of the files, and say what it is.
+
+Files that could be of several formats are an error that names them."""
 
 
 def _add_auto() -> None:
@@ -51,14 +90,9 @@ def _add_auto() -> None:
     @_run_options(joins_files=True)
     def command(files: tuple[str, ...], golden_out: Path | None, overwrite: bool, **given: Any) -> None:
         _check_free(golden_out, overwrite)
-        guess = guess_format(IMPORTERS, files)
+        guess = guess_format(import_.installed.load_all(_tell_problem), files, _tell_problem)
         tell(f"taken for {guess}")
         _import(guess.importer, golden_out, **given | dict(guess.files))
-
-
-_AUTO_HELP = """Guess the format of the files, and say what it is.
-
-Files that could be of several formats are an error that names them."""
 
 
 def _run_options(*, joins_files: bool) -> Callable[[F], F]:
@@ -140,5 +174,3 @@ def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
 
 
 _add_auto()
-for _importer in IMPORTERS:
-    _add_importer(_importer)

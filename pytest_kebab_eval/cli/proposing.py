@@ -20,9 +20,8 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of, golden_of, is_given
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import brief, shown_path
-from pytest_kebab_eval.upkeep.proposing import LeftOut, Proposal
+from pytest_kebab_eval.upkeep.proposing import NotProposed, Proposal, read_questions
 from pytest_kebab_eval.upkeep.proposing import propose as propose_entries
-from pytest_kebab_eval.upkeep.questions import read_questions
 
 _STDOUT = Path("-.yaml")  # whose ending says the format
 
@@ -62,7 +61,7 @@ def propose(
         found = find_run(database, run, sources.read("suite"))
         made = propose_entries(questions, database.results(found.run_id), golden, top)
     written = ""
-    if out is not None and made.proposed:
+    if out is not None and made.entries:
         with new_golden_file(out) as file:
             write_golden(file, out, made.entries, made.comments)
         written = f", written to {shown_path(out)}"
@@ -70,7 +69,7 @@ def propose(
         written = f"; {shown_path(out)} was not written"
     if as_json:
         print_json(_as_json(made))
-    elif out is None and made.proposed:
+    elif out is None and made.entries:
         text = io.StringIO()
         write_golden(text, _STDOUT, made.entries, made.comments)
         print_report([text.getvalue()], "md")
@@ -79,7 +78,7 @@ def propose(
     if made.without_result and not made.has_texts:
         tell("the run stored no texts of queries; record with query=…, or give questions the ids of results")
     tell(
-        f"{counted(len(questions), 'question')}: {len(made.proposed)} proposed,"
+        f"{counted(len(questions), 'question')}: {len(made.entries)} proposed,"
         f" {counted(len(made.near_duplicates), 'near-duplicate')},"
         f" {len(made.without_result)} without anything to expect{written}"
     )
@@ -94,7 +93,7 @@ def _golden(sources: Sources) -> GoldenSet | None:
     return read_golden(sources)
 
 
-def _tell_left_out(title: str, left_out: Sequence[LeftOut]) -> None:
+def _tell_left_out(title: str, left_out: Sequence[NotProposed]) -> None:
     if left_out:
         tell(f"{title}:")
     for question, reason in left_out:

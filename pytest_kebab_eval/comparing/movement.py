@@ -27,10 +27,7 @@ SAME = 1.0, 1.0  # overlap@k and rbo of rankings that do not differ
 Keys = Sequence[int]
 
 
-@ResultDomain
-def _paired(judged: object) -> bool:
-    """Golden queries that both runs have, but those that errored in both."""
-    return True
+_PAIRED = ResultDomain("Golden queries that both runs have, but those that errored in both", lambda _: True)
 
 
 class Rankings(NamedTuple):
@@ -122,11 +119,11 @@ def rbo(a: Keys, b: Keys) -> float:
 
 OVERLAP = Metric(
     "overlap@k",
-    Family("overlap@{k}", _paired, "ids that both top k share, over those that either has"),
+    Family("overlap@{k}", _PAIRED, "ids that both top k share, over those that either has"),
     overlap,
 )
 RBO = Metric(
-    "rbo", Family("rbo", _paired, "rank-biased overlap of the two rankings, p = 0.9, extrapolated"), rbo
+    "rbo", Family("rbo", _PAIRED, "rank-biased overlap of the two rankings, p = 0.9, extrapolated"), rbo
 )
 
 

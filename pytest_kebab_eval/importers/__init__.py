@@ -10,23 +10,15 @@ from typing import NamedTuple, TextIO
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
-from pytest_kebab_eval.importers.beir import BEIR
-from pytest_kebab_eval.importers.deepeval import DEEPEVAL
-from pytest_kebab_eval.importers.eval_harness import EVAL_HARNESS
+from pytest_kebab_eval.importers.cases import Case, imported_cases
 from pytest_kebab_eval.importers.exported import Named, find_export, import_export
-from pytest_kebab_eval.importers.guessing import Guess, guess_format
-from pytest_kebab_eval.importers.helloworld import HELLOWORLD
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
-from pytest_kebab_eval.importers.ir_datasets import IR_DATASETS
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, golden_entry, result_json
+from pytest_kebab_eval.importers.installed import Guess, InstalledImporters, guess_format
 from pytest_kebab_eval.importers.kebab import KEBAB
-from pytest_kebab_eval.importers.langfuse import LANGFUSE
-from pytest_kebab_eval.importers.langsmith import LANGSMITH
-from pytest_kebab_eval.importers.promptfoo import PROMPTFOO
-from pytest_kebab_eval.importers.ragas import RAGAS
-from pytest_kebab_eval.importers.ranx import RANX
+from pytest_kebab_eval.importers.passages import passages
+from pytest_kebab_eval.importers.samples import has_keys, has_top
 from pytest_kebab_eval.importers.sources import STDIN, Source
-from pytest_kebab_eval.importers.trec import TREC
-from pytest_kebab_eval.importers.wfgy import WFGY
+from pytest_kebab_eval.importers.tables import read_table
 from pytest_kebab_eval.store import (
     Address,
     RunRecorder,
@@ -41,23 +33,24 @@ from pytest_kebab_eval.store import (
 from pytest_kebab_eval.text import printable, shown_path
 
 __all__ = [
-    "IMPORTERS",
+    "Case",
     "Guess",
     "ImportOption",
     "Imported",
     "Importer",
+    "InstalledImporters",
     "Source",
     "Summary",
+    "golden_entry",
     "guess_format",
+    "has_keys",
+    "has_top",
     "import_run",
+    "imported_cases",
+    "passages",
+    "read_table",
+    "result_json",
 ]
-
-IMPORTERS: tuple[Importer, ...] = (
-    *(KEBAB, TREC, RANX, BEIR, IR_DATASETS),
-    *(RAGAS, DEEPEVAL, PROMPTFOO, LANGSMITH, LANGFUSE),
-    *(WFGY, EVAL_HARNESS, HELLOWORLD),
-)
-
 
 DEFAULT_SUITE = "default"
 

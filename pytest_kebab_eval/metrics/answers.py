@@ -25,35 +25,28 @@ def _citations(judged: Judged) -> CitationCheck:
     return judged.facts.answer.citations if judged.facts.answer else NO_CITATIONS
 
 
-@metric("groundedness", over=ruled_answers, description="every must_contain, no forbidden")
+@metric("groundedness", ruled_answers, "every must_contain, no forbidden")
 def keeps_its_rules(judged: Judged) -> bool:
     return judged.facts.keeps_rules is True
 
 
-@metric(
-    "citation_coverage",
-    over=shipped_answers,
-    description="at least one citation, and every one resolves to a chunk",
-)
+@metric("citation_coverage", shipped_answers, "at least one citation, and every one resolves to a chunk")
 def citations_resolve(judged: Judged) -> bool:
     return _citations(judged).all_resolve
 
 
 @metric(
     "refusal_correctness",
+    should_refuse,
+    "a query that should be refused was refused",
     alias="abstention_accuracy",
-    over=should_refuse,
-    description="a query that should be refused was refused",
 )
 def refused(judged: Judged) -> bool:
     return judged.facts.answered is False
 
 
 @metric(
-    "hallucination_rate",
-    over=should_refuse,
-    description="a query that should be refused was answered",
-    lower_is_better=True,
+    "hallucination_rate", should_refuse, "a query that should be refused was answered", lower_is_better=True
 )
 def hallucinated(judged: Judged) -> bool:
     return not refused(judged)
@@ -61,8 +54,8 @@ def hallucinated(judged: Judged) -> bool:
 
 @metric(
     "precision_answered",
-    over=shipped_to_golden,
-    description="a claim contained, and a citation hit",
+    shipped_to_golden,
+    "a claim contained, and a citation hit",
     needs=lambda query: bool(query.claims),
 )
 def answered_well(judged: Judged) -> bool:
@@ -73,8 +66,8 @@ def answered_well(judged: Judged) -> bool:
 
 @metric(
     "citation_hit_rate",
-    over=shipped_to_golden,
-    description="it cites a target, and only retrieved chunks",
+    shipped_to_golden,
+    "it cites a target, and only retrieved chunks",
     needs=lambda query: bool(
         query.expected_chunk_ids
         or query.relevance
@@ -90,8 +83,8 @@ def citation_hit(judged: Judged) -> bool:
 
 @metric(
     "under_refusal_rate",
-    over=unanswerable,
-    description="an unanswerable query was answered",
+    unanswerable,
+    "an unanswerable query was answered",
     lower_is_better=True,
     needs_answers=True,
 )
@@ -101,8 +94,8 @@ def answered_anyway(judged: Judged) -> bool:
 
 @metric(
     "over_refusal_rate",
-    over=answerable,
-    description="an answerable query was refused",
+    answerable,
+    "an answerable query was refused",
     lower_is_better=True,
     needs_answers=True,
 )
@@ -110,32 +103,30 @@ def refused_anyway(judged: Judged) -> bool:
     return judged.facts.answered is False
 
 
-@metric("attribution_hit_rate", over=attributable, description="a citation matches a target")
+@metric("attribution_hit_rate", attributable, "a citation matches a target")
 def attributed(judged: Judged) -> bool:
     return _citations(judged).a_target
 
 
-@metric("empty_answer_rate", over=answers, description="the answer is blank", lower_is_better=True)
+@metric("empty_answer_rate", answers, "the answer is blank", lower_is_better=True)
 def empty_answer(judged: Judged) -> bool:
     return judged.facts.answer is not None and judged.facts.answer.is_blank
 
 
-@metric(
-    "judge_groundedness", over=judged_queries, description="the judge's groundedness, 0 to 5", max_value=5
-)
+@metric("judge_groundedness", judged_queries, "the judge's groundedness, 0 to 5", max_value=5)
 def judge_groundedness(judged: Judged) -> float | None:
     return judged.result.judge.groundedness if judged.result.judge else None
 
 
-@metric("judge_correctness", over=judged_queries, description="the judge's correctness, 0 to 5", max_value=5)
+@metric("judge_correctness", judged_queries, "the judge's correctness, 0 to 5", max_value=5)
 def judge_correctness(judged: Judged) -> float | None:
     return judged.result.judge.correctness if judged.result.judge else None
 
 
 @metric(
     "judge_disagreement_rate",
-    over=twice_judged,
-    description="first and second judgment differ by more than 1",
+    twice_judged,
+    "first and second judgment differ by more than 1",
     lower_is_better=True,
 )
 def judges_disagree(judged: Judged) -> bool:

@@ -99,16 +99,16 @@ class Judged(Value, frozen=True):
 
 
 class Domain:
-    """The queries that a metric is over: decorates a predicate of `judged.facts`.
+    """The queries that a metric is over, by a predicate of `judged.facts`.
 
     Formulas over it look at `judged.facts` alone, too, so that queries with the same facts are computed once.
     """
 
     of_facts = True
 
-    def __init__(self, applies: Callable[[Judged], bool]) -> None:
+    def __init__(self, description: str, applies: Callable[[Judged], bool]) -> None:
+        self.description = description
         self.applies = applies
-        self.description = (applies.__doc__ or "").strip()
 
     def __call__(self, judged: Judged) -> bool:
         """Whether the query is one of them."""
@@ -121,120 +121,70 @@ class ResultDomain(Domain):
     of_facts = False
 
 
-@Domain
-def every_query(judged: Judged) -> bool:
-    """All queries of the run, also those that the golden file does not know."""
-    return True
-
-
-@Domain
-def with_targets(judged: Judged) -> bool:
-    """Queries with chunk-level targets."""
-    return judged.facts.targets.has_chunk_targets
-
-
-@Domain
-def with_documents(judged: Judged) -> bool:
-    """Queries with expected documents."""
-    return bool(judged.facts.doc_ranks)
-
-
-@Domain
-def with_expected_answer(judged: Judged) -> bool:
-    """Queries with an expected answer, unless hits came back and none has its text stored."""
+def _has_expected_answer(judged: Judged) -> bool:
     containment = judged.facts.containment
     return containment is not None and (containment.has_texts or not judged.facts.depth)
 
 
-@Domain
-def shipped_answers(judged: Judged) -> bool:
-    """Answers without error that claim to be grounded."""
-    return judged.facts.answered is True
-
-
-@Domain
-def shipped_to_golden(judged: Judged) -> bool:
-    """Shipped answers to golden queries."""
-    return judged.facts.answered is True and judged.facts.is_golden
-
-
-@Domain
-def should_refuse(judged: Judged) -> bool:
-    """Should-refuse queries that have an answer."""
-    return judged.facts.answerable is False and judged.facts.answered is not None
-
-
-@Domain
-def unanswerable(judged: Judged) -> bool:
-    """Unanswerable queries."""
-    return judged.facts.answerable is False
-
-
-@Domain
-def answerable(judged: Judged) -> bool:
-    """Answerable queries."""
-    return judged.facts.answerable is True
-
-
-@Domain
-def attributable(judged: Judged) -> bool:
-    """Answerable queries with an answer and targets."""
+def _is_attributable(judged: Judged) -> bool:
     facts = judged.facts
     return facts.answerable is True and facts.answered is not None and bool(facts.targets.gains)
 
 
-@Domain
-def answers(judged: Judged) -> bool:
-    """Answers without error."""
-    return judged.facts.answered is not None
-
-
-@Domain
-def ruled_answers(judged: Judged) -> bool:
-    """Answers without error whose query has `must_contain` or `forbidden`."""
-    return judged.facts.keeps_rules is not None
-
-
-@ResultDomain
-def scoped(judged: Judged) -> bool:
-    """Queries run with scope mode on whose folders are stored, and whose targets' paths are known."""
+def _is_scoped(judged: Judged) -> bool:
     scope = judged.result.scope
     if scope is None or scope.folders is None or not judged.target_paths:
         return False
     return scope.mode is not None and scope.mode.startswith("on")
 
 
-@ResultDomain
-def judged_queries(judged: Judged) -> bool:
-    """Queries with a stored judgment."""
-    return judged.result.judge is not None
+every_query = Domain("All queries of the run, also those that the golden file does not know", lambda _: True)
+with_targets = Domain(
+    "Queries with chunk-level targets", lambda judged: judged.facts.targets.has_chunk_targets
+)
+with_documents = Domain("Queries with expected documents", lambda judged: bool(judged.facts.doc_ranks))
+with_expected_answer = Domain(
+    "Queries with an expected answer, unless hits came back and none has its text stored",
+    _has_expected_answer,
+)
+answers = Domain("Answers without error", lambda judged: judged.facts.answered is not None)
+ruled_answers = Domain(
+    "Answers without error whose query has `must_contain` or `forbidden`",
+    lambda judged: judged.facts.keeps_rules is not None,
+)
+shipped_answers = Domain(
+    "Answers without error that claim to be grounded", lambda judged: judged.facts.answered is True
+)
+shipped_to_golden = Domain(
+    "Shipped answers to golden queries",
+    lambda judged: judged.facts.answered is True and judged.facts.is_golden,
+)
+answerable = Domain("Answerable queries", lambda judged: judged.facts.answerable is True)
+unanswerable = Domain("Unanswerable queries", lambda judged: judged.facts.answerable is False)
+should_refuse = Domain(
+    "Should-refuse queries that have an answer",
+    lambda judged: judged.facts.answerable is False and judged.facts.answered is not None,
+)
+attributable = Domain("Answerable queries with an answer and targets", _is_attributable)
 
-
-@ResultDomain
-def twice_judged(judged: Judged) -> bool:
-    """Queries with a second judgment."""
-    return judged.result.judge is not None and judged.result.judge.second is not None
-
-
-@ResultDomain
-def timed(judged: Judged) -> bool:
-    """All queries whose time is stored."""
-    return judged.result.elapsed_ms is not None
-
-
-@ResultDomain
-def timed_by_stage(judged: Judged) -> bool:
-    """All queries whose time is stored by stage."""
-    return judged.result.timings_ms is not None
-
-
-@ResultDomain
-def with_cost(judged: Judged) -> bool:
-    """All queries whose cost is stored."""
-    return judged.result.cost_usd is not None
-
-
-@ResultDomain
-def with_usage(judged: Judged) -> bool:
-    """All queries whose answer has its usage stored."""
-    return judged.result.answer is not None and judged.result.answer.usage is not None
+scoped = ResultDomain(
+    "Queries run with scope mode on whose folders are stored, and whose targets' paths are known", _is_scoped
+)
+judged_queries = ResultDomain(
+    "Queries with a stored judgment", lambda judged: judged.result.judge is not None
+)
+twice_judged = ResultDomain(
+    "Queries with a second judgment",
+    lambda judged: judged.result.judge is not None and judged.result.judge.second is not None,
+)
+timed = ResultDomain("All queries whose time is stored", lambda judged: judged.result.elapsed_ms is not None)
+timed_by_stage = ResultDomain(
+    "All queries whose time is stored by stage", lambda judged: judged.result.timings_ms is not None
+)
+with_cost = ResultDomain(
+    "All queries whose cost is stored", lambda judged: judged.result.cost_usd is not None
+)
+with_usage = ResultDomain(
+    "All queries whose answer has its usage stored",
+    lambda judged: judged.result.answer is not None and judged.result.answer.usage is not None,
+)

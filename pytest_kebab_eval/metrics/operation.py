@@ -19,12 +19,12 @@ from pytest_kebab_eval.model import Timings
 STAGES = tuple(get_type_hints(Timings))
 
 
-@metric("error_rate", over=every_query, description="the query errored", lower_is_better=True)
+@metric("error_rate", every_query, "the query errored", lower_is_better=True)
 def errored(judged: Judged) -> bool:
     return judged.facts.errored
 
 
-@metric("timeout_rate", over=every_query, description="the query timed out", lower_is_better=True)
+@metric("timeout_rate", every_query, "the query timed out", lower_is_better=True)
 def timed_out(judged: Judged) -> bool:
     return judged.facts.timed_out
 
@@ -59,18 +59,18 @@ for _percent in (50, 95):
 _total = partial(metric, lower_is_better=True, reduce=total, volatile=True)
 
 
-@_total("cost_usd", over=with_cost, description="what the run cost")
+@_total("cost_usd", with_cost, "what the run cost")
 def cost(judged: Judged) -> float | None:
     return judged.result.cost_usd
 
 
-@_total("prompt_tokens", over=with_usage, description="prompt tokens in all")
+@_total("prompt_tokens", with_usage, "prompt tokens in all")
 def prompt_tokens(judged: Judged) -> float | None:
     answer = judged.result.answer
     return answer.usage.prompt_tokens if answer and answer.usage else None
 
 
-@_total("completion_tokens", over=with_usage, description="completion tokens in all")
+@_total("completion_tokens", with_usage, "completion tokens in all")
 def completion_tokens(judged: Judged) -> float | None:
     answer = judged.result.answer
     return answer.usage.completion_tokens if answer and answer.usage else None

@@ -18,29 +18,25 @@ from pytest_kebab_eval.metrics.registry import metric
 MRR_DEPTH = 10
 
 
-@metric("hit@{k}", alias="recall_any@{k}", over=with_targets, description="a correct chunk in the top k")
+@metric("hit@{k}", with_targets, "a correct chunk in the top k", alias="recall_any@{k}")
 def hit(judged: Judged, k: int) -> bool:
     first = judged.facts.ranking.first
     return first is not None and first <= k
 
 
-@metric("mrr", over=with_targets, description="1 / rank of the first correct chunk, 0 past rank 10")
+@metric("mrr", with_targets, "1 / rank of the first correct chunk, 0 past rank 10")
 def reciprocal_rank(judged: Judged) -> float:
     first = judged.facts.ranking.first
     return 1 / first if first is not None and first <= MRR_DEPTH else 0.0
 
 
-@metric("recall@{k}", over=with_targets, description="share of the targets in the top k")
+@metric("recall@{k}", with_targets, "share of the targets in the top k")
 def recall(judged: Judged, k: int) -> float:
     found = judged.facts.ranking.found
     return sum(rank is not None and rank <= k for rank in found) / len(found)
 
 
-@metric(
-    "recall_all@{k}",
-    over=with_targets,
-    description="all targets in the top k (or one whole required group)",
-)
+@metric("recall_all@{k}", with_targets, "all targets in the top k (or one whole required group)")
 def recall_all(judged: Judged, k: int) -> bool:
     inside = [rank is not None and rank <= k for rank in judged.facts.ranking.found]
     groups = judged.facts.targets.groups
@@ -49,16 +45,12 @@ def recall_all(judged: Judged, k: int) -> bool:
     return all(inside)
 
 
-@metric("precision@{k}_chunk", over=with_targets, description="correct hits in the top k / k")
+@metric("precision@{k}_chunk", with_targets, "correct hits in the top k / k")
 def precision(judged: Judged, k: int) -> float:
     return sum(rank <= k for rank in judged.facts.ranking.correct) / k
 
 
-@metric(
-    "ndcg@{k}",
-    over=with_targets,
-    description="linear gains, log2 discount, ideal cut at k; each target gains once",
-)
+@metric("ndcg@{k}", with_targets, "linear gains, log2 discount, ideal cut at k; each target gains once")
 def ndcg(judged: Judged, k: int) -> float:
     gains = judged.facts.targets.gains
     gained = fsum(
@@ -71,12 +63,12 @@ def ndcg(judged: Judged, k: int) -> float:
     return min(1.0, gained / ideal)
 
 
-@metric("map", over=with_targets, description="average precision over all stored hits, each target once")
+@metric("map", with_targets, "average precision over all stored hits, each target once")
 def average_precision(judged: Judged) -> float:
     return _average_precision(judged.facts.ranking.found, inf)
 
 
-@metric("map@{k}", over=with_targets, description="average precision of the top k, each target once")
+@metric("map@{k}", with_targets, "average precision of the top k, each target once")
 def average_precision_at(judged: Judged, k: int) -> float:
     return _average_precision(judged.facts.ranking.found, k)
 
@@ -89,27 +81,23 @@ def _average_precision(found: Sequence[int | None], k: float) -> float:
 
 @metric(
     "recall@{k}_doc",
-    over=with_documents,
-    description="share of the expected documents among those of the top k chunks (kebab's definition)",
+    with_documents,
+    "share of the expected documents among those of the top k chunks (kebab's definition)",
 )
 def document_recall(judged: Judged, k: int) -> float:
     ranks = judged.facts.doc_ranks
     return sum(rank is not None and rank <= k for rank in ranks) / len(ranks)
 
 
-@metric(
-    "hit@{k}_doc",
-    over=with_documents,
-    description="an expected document among the first k distinct documents",
-)
+@metric("hit@{k}_doc", with_documents, "an expected document among the first k distinct documents")
 def document_hit(judged: Judged, k: int) -> bool:
     return any(position is not None and position <= k for position in judged.facts.doc_positions)
 
 
 @metric(
     "mrr_doc",
-    over=with_documents,
-    description="1 / position of the first expected document among distinct documents, 0 past 10",
+    with_documents,
+    "1 / position of the first expected document among distinct documents, 0 past 10",
 )
 def document_reciprocal_rank(judged: Judged) -> float:
     positions = [position for position in judged.facts.doc_positions if position is not None]
@@ -117,20 +105,12 @@ def document_reciprocal_rank(judged: Judged) -> float:
     return 1 / first if first is not None and first <= MRR_DEPTH else 0.0
 
 
-@metric(
-    "precision@{k}_doc",
-    over=with_documents,
-    description="expected documents among the first k distinct documents / k",
-)
+@metric("precision@{k}_doc", with_documents, "expected documents among the first k distinct documents / k")
 def document_precision(judged: Judged, k: int) -> float:
     return sum(position is not None and position <= k for position in judged.facts.doc_positions) / k
 
 
-@metric(
-    "ndcg@{k}_doc",
-    over=with_documents,
-    description="log2 discount over distinct documents, ideal cut at k",
-)
+@metric("ndcg@{k}_doc", with_documents, "log2 discount over distinct documents, ideal cut at k")
 def document_ndcg(judged: Judged, k: int) -> float:
     positions = judged.facts.doc_positions
     gained = fsum(1 / log2(position + 1) for position in positions if position is not None and position <= k)
@@ -139,25 +119,20 @@ def document_ndcg(judged: Judged, k: int) -> float:
 
 @metric(
     "containment@{k}",
-    over=with_expected_answer,
-    description="the expected answer in the text of a top-k hit (case and spacing aside)",
+    with_expected_answer,
+    "the expected answer in the text of a top-k hit (case and spacing aside)",
 )
 def containment(judged: Judged, k: int) -> bool:
     rank = judged.facts.containment.rank if judged.facts.containment else None
     return rank is not None and rank <= k
 
 
-@metric("empty_result_rate", over=every_query, description="no hits", lower_is_better=True)
+@metric("empty_result_rate", every_query, "no hits", lower_is_better=True)
 def empty_result(judged: Judged) -> bool:
     return not judged.facts.depth
 
 
-@metric(
-    "scope_miss_rate",
-    over=scoped,
-    description="the scope's folders exclude every target's path",
-    lower_is_better=True,
-)
+@metric("scope_miss_rate", scoped, "the scope's folders exclude every target's path", lower_is_better=True)
 def scope_miss(judged: Judged) -> bool:
     scope = judged.result.scope
     folders = [folder.strip("/") for folder in (scope.folders if scope else None) or ()]

@@ -202,12 +202,7 @@ def metrics_at(cutoffs: Iterable[int]) -> list[Metric]:
 
 LARGEST_CUSTOM_VALUE = 1e15
 _CUSTOM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:@-]*")
-
-
-@ResultDomain
-def _in_golden_file(judged: Judged) -> bool:
-    """Golden queries."""
-    return judged.facts.is_golden
+_GOLDEN_QUERIES = ResultDomain("Golden queries", lambda judged: judged.facts.is_golden)
 
 
 def custom_metric(name: str, function: Callable[[GoldenQuery, QueryResult], float | None]) -> Metric:
@@ -228,7 +223,7 @@ def custom_metric(name: str, function: Callable[[GoldenQuery, QueryResult], floa
         return number
 
     description = (function.__doc__ or "a metric of your own").strip().splitlines()[0]
-    return Metric(name, Family(name, _in_golden_file, description, max_value=None), formula)
+    return Metric(name, Family(name, _GOLDEN_QUERIES, description, max_value=None), formula)
 
 
 def _custom_failure(name: str, judged: Judged, what: str) -> MetricError:

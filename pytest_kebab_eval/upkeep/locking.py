@@ -1,4 +1,4 @@
-"""The lock file made anew: where the expected chunks are and what they say, as long as somebody knows."""
+"""A new lock file: where the expected chunks are and what they say, from the first source that knows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Locking(Value, frozen=True):
     origins: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-class Placed(NamedTuple):
-    """A chunk that was found, by the chunker that made it, and where."""
+class FoundChunk(NamedTuple):
+    """An expected chunk that was found."""
 
     chunk: LockedChunk
-    version: str | None
-    origin: str
+    version: str | None  # of the chunker that made it
+    origin: str  # where it was found, for the user
 
 
 def make_lock(
@@ -42,20 +42,20 @@ def make_lock(
     Without texts, the lock has hashes of them.
     """
     wanted = sorted({chunk_id for query in golden.queries for chunk_id in gains_of(query)})
-    in_hits = placed_in_hits(set(wanted), database, run) if run else {}
+    in_hits = found_in_hits(set(wanted), database, run) if run else {}
     left = golden.lock.left() if golden.lock else set()
-    found: dict[str, Placed] = {}
+    found: dict[str, FoundChunk] = {}
     for chunk_id in wanted:
-        in_lock = placed_in_lock(chunk_id, golden.lock or Lock())
-        placed = placed_in_index(chunk_id, database.corpus), in_hits.get(chunk_id), in_lock
-        # The id of a chunk that a re-anchoring left may be that of another one by now.
-        known = [place for place in placed if place] if chunk_id not in left else [in_lock] if in_lock else []
-        if known:
-            found[chunk_id] = with_text(known, texts=texts)
+        known = [found_in_lock(chunk_id, golden.lock or Lock())]
+        if chunk_id not in left:  # else its id may be that of another chunk by now
+            known = [found_in_index(chunk_id, database.corpus), in_hits.get(chunk_id), *known]
+        sources = [source for source in known if source]
+        if sources:
+            found[chunk_id] = with_text(sources, texts=texts)
     return locking_of(wanted, found)
 
 
-def locking_of(wanted: Iterable[str], found: dict[str, Placed]) -> Locking:
+def locking_of(wanted: Iterable[str], found: dict[str, FoundChunk]) -> Locking:
     """A lock of the chunks that were found; its version is that of most."""
     versions = [version for version, _ in Counter(item.version for item in found.values()).most_common()]
     return Locking(
@@ -66,10 +66,10 @@ def locking_of(wanted: Iterable[str], found: dict[str, Placed]) -> Locking:
     )
 
 
-def with_text(known: list[Placed], *, texts: bool) -> Placed:
-    """The first place, with the text, or the hashes, of the first of the same chunker that has any."""
-    first = known[0]
-    same = [place.chunk for place in known if place.version == first.version]
+def with_text(sources: list[FoundChunk], *, texts: bool) -> FoundChunk:
+    """The chunk of the first source, with the text or hashes of the first source of its chunker with any."""
+    first = sources[0]
+    same = [source.chunk for source in sources if source.version == first.version]
     said = next((chunk for chunk in same if chunk.text or chunk.shingles), first.chunk)
     text = said.text or None
     if text is None or texts:
@@ -79,38 +79,38 @@ def with_text(known: list[Placed], *, texts: bool) -> Placed:
     return first._replace(chunk=chunk)
 
 
-def placed_in_index(chunk_id: str, corpus: Corpus) -> Placed | None:
+def found_in_index(chunk_id: str, corpus: Corpus) -> FoundChunk | None:
     """A chunk as the index has it."""
     chunk = corpus.chunk(chunk_id)
     if chunk is None:
         return None
     locked = LockedChunk(chunk.doc_id, corpus.spans(chunk_id), corpus.text(chunk_id))
-    return Placed(locked, chunk.chunker_version, "the table chunks")
+    return FoundChunk(locked, chunk.chunker_version, "the table chunks")
 
 
-def placed_in_lock(chunk_id: str, lock: Lock) -> Placed | None:
+def found_in_lock(chunk_id: str, lock: Lock) -> FoundChunk | None:
     """A chunk as the lock file has it."""
     chunk = lock.chunks.get(chunk_id)
     if chunk is None:
         return None
     said = msgspec.structs.replace(chunk, chunker_version=None)
-    return Placed(said, lock.version_of(chunk_id), "the old lock file")
+    return FoundChunk(said, lock.version_of(chunk_id), "the old lock file")
 
 
-def placed_in_hits(wanted: set[str], database: Database, run: Run) -> dict[str, Placed]:
-    """The chunks whose place or text a hit of the run has."""
-    found: dict[str, Placed] = {}
+def found_in_hits(wanted: set[str], database: Database, run: Run) -> dict[str, FoundChunk]:
+    """The chunks whose span or text a hit of the run has."""
+    found: dict[str, FoundChunk] = {}
     version = database.with_config(run).chunker_version
     for result in database.results(run.run_id):
         for hit in result.hits if isinstance(result, QueryResult) else ():
             locked = as_locked(hit) if hit.chunk_id in wanted and hit.chunk_id not in found else None
             if hit.chunk_id and locked:
-                found[hit.chunk_id] = Placed(locked, version, f"the hits of run {printable(run.run_id)}")
+                found[hit.chunk_id] = FoundChunk(locked, version, f"the hits of run {printable(run.run_id)}")
     return found
 
 
 def as_locked(hit: Hit) -> LockedChunk | None:
-    """What a hit says of its chunk; None if that is neither a place nor a text."""
+    """What a hit says of its chunk; None if that is neither a span nor a text."""
     spans: tuple[Span, ...] = ()
     if hit.citation and extent(hit.citation):
         spans = (msgspec.structs.replace(hit.citation, path=None, section=None),)

@@ -1,32 +1,153 @@
-"""Questions of a log and what a run returned for them -> golden entries, for a person to review."""
+"""A log of what people asked, and what a run returned for it -> golden entries, for a person to review."""
 
 from __future__ import annotations
 
+import math
+import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.importers.fields import QUESTION, first, opened, question_in
 from pytest_kebab_eval.importers.passages import text_id
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.tables import TableRow, read_table
 from pytest_kebab_eval.model import Hit, QueryResult, Unreadable
 from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.text import brief
-from pytest_kebab_eval.upkeep.near_duplicates import NearDuplicates, normalised
-from pytest_kebab_eval.upkeep.questions import Question
 
 TAG = "proposed"
+LEAST_SHARED = 0.8  # of the pieces of two questions, for them to count as one
 _COMMENT_WIDTH = 100
-
-Results = Iterable[QueryResult | Unreadable]
-
-
-class Proposed(NamedTuple):
-    """A golden entry, and what a reviewer should know of it, a line each."""
-
-    entry: dict[str, Any]
-    comments: tuple[str, ...]
+_IDS = ("query_id", "id")
+_FIELDS_SHOWN = 10
 
 
-class LeftOut(NamedTuple):
+# -- the questions of a log --------------------------------------------------------------------------
+
+
+class Question(NamedTuple):
+    """A question as it was asked first, and how often; the id is that of the log, if it has any."""
+
+    text: str
+    line: int
+    id: str | None = None
+    asked: int = 1
+
+
+def read_questions(source: Source, field: str | None = None) -> list[Question]:
+    """The questions of a log, those asked most often first; what differs in spacing alone is one question."""
+    found: dict[str, Question] = {}
+    for row in read_table(source):
+        question = _question(source, row, field)
+        key = normalised(question.text)
+        known = found.get(key)
+        if known:
+            found[key] = known._replace(asked=known.asked + 1, id=known.id or question.id)
+        elif key:
+            found[key] = question
+    if not found:
+        raise source.error(None, "there is no question in this file")
+    return sorted(found.values(), key=lambda question: -question.asked)
+
+
+def _question(source: Source, row: TableRow, field: str | None) -> Question:
+    given = _value(row.values, field) if field else first(row.values, QUESTION)
+    if given is None and not any(name in row.values for name in ([field] if field else QUESTION)):
+        raise source.error(row.line, _no_field(row.values, field))
+    text = question_in(opened(given)) if given is not None else ""
+    id_given = first(row.values, _IDS)
+    return Question(" ".join(text.split()), row.line, None if id_given is None else str(id_given))
+
+
+def _value(values: Mapping[str, Any], field: str) -> Any:
+    """The value of a field, whose name may lead into objects: `input.question`."""
+    if field in values or "." not in field:
+        return values.get(field)
+    name, _, rest = field.partition(".")
+    inner = opened(values.get(name))
+    return _value(inner, rest) if isinstance(inner, dict) else None
+
+
+def _no_field(values: Mapping[str, Any], field: str | None) -> str:
+    shown = [brief(name, 40) for name in [*values][:_FIELDS_SHOWN]]
+    there = ", ".join([*shown, "…"] if len(values) > _FIELDS_SHOWN else shown) or "none"
+    if field:
+        return f"there is no field '{brief(field, 40)}' in this row, which has: {there}"
+    return f"no field of this row is called {', '.join(QUESTION)}; say --field, one of: {there}"
+
+
+# -- questions that are nearly the same --------------------------------------------------------------
+
+
+def _words_of(text: str) -> list[str]:
+    return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
+
+
+def normalised(text: str) -> str:
+    """The text as its words: the same for texts that differ in case, punctuation or spacing alone."""
+    return " ".join(_words_of(text))
+
+
+class _Pieces(NamedTuple):
+    """What two questions are compared by: three letters in a row within a word, and the numbers."""
+
+    letters: frozenset[str]
+    numbers: frozenset[str]  # these must be the same: version 1 is not version 2
+
+    def shared(self, other: _Pieces) -> float:
+        union = len(self.letters | other.letters)
+        is_same = self.numbers == other.numbers and union
+        return len(self.letters & other.letters) / union if is_same else 0.0
+
+
+def _pieces(text: str) -> _Pieces:
+    words = _words_of(text)
+    letters = frozenset(f" {word} "[at : at + 3] for word in words for at in range(len(word)))
+    return _Pieces(letters, frozenset(word for word in words if any(char.isdigit() for char in word)))
+
+
+class NearDuplicates:
+    """Finds the question that a new one nearly is, among those that were added.
+
+    Two questions that share most of their pieces share one of the rarest pieces of each, so that only those
+    are looked up. All questions that will be asked about are given first, to know which pieces are rare.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._counts = Counter(piece for text in texts for piece in _pieces(text).letters)
+        self._by_piece: dict[str, list[str]] = {}
+        self._added: dict[str, _Pieces] = {}
+
+    def add(self, name: str, text: str) -> None:
+        """A question to be found by its name."""
+        pieces = self._added[name] = _pieces(text)
+        for piece in self._rarest(pieces):
+            self._by_piece.setdefault(piece, []).append(name)
+
+    def find(self, text: str) -> str | None:
+        """The name of the most alike question that was added; None if none is alike enough."""
+        pieces = _pieces(text)
+        names = dict.fromkeys(
+            name for piece in self._rarest(pieces) for name in self._by_piece.get(piece, ())
+        )
+        shared = {name: pieces.shared(self._added[name]) for name in names}
+        best = max(shared, key=lambda name: shared[name], default=None)
+        return best if best is not None and shared[best] >= LEAST_SHARED else None
+
+    def _rarest(self, pieces: _Pieces) -> list[str]:
+        """As many of the rarest pieces as two questions can have and not share any, and one more."""
+        in_order = sorted(pieces.letters, key=lambda piece: (self._counts[piece], piece))
+        return in_order[: len(in_order) - math.ceil(LEAST_SHARED * len(in_order)) + 1]
+
+
+# -- the proposal ------------------------------------------------------------------------------------
+
+
+class NotProposed(NamedTuple):
     """A question that is not proposed, and why."""
 
     question: Question
@@ -36,23 +157,19 @@ class LeftOut(NamedTuple):
 class Proposal(NamedTuple):
     """What is proposed, and what is not: near-duplicates, and questions without anything to expect."""
 
-    proposed: tuple[Proposed, ...]
-    near_duplicates: tuple[LeftOut, ...]
-    without_result: tuple[LeftOut, ...]
+    entries: tuple[dict[str, Any], ...]  # of a golden file
+    comments: dict[str, tuple[str, ...]]  # what a reviewer should know of each, by id, a line each
+    near_duplicates: tuple[NotProposed, ...]
+    without_result: tuple[NotProposed, ...]
     has_texts: bool  # whether the run stored the text of any query
 
-    @property
-    def entries(self) -> list[dict[str, Any]]:
-        """The golden entries."""
-        return [proposed.entry for proposed in self.proposed]
 
-    @property
-    def comments(self) -> dict[str, tuple[str, ...]]:
-        """What a reviewer should know of each, by id."""
-        return {proposed.entry["id"]: proposed.comments for proposed in self.proposed}
-
-
-def propose(questions: Sequence[Question], results: Results, golden: GoldenSet | None, top: int) -> Proposal:
+def propose(
+    questions: Sequence[Question],
+    results: Iterable[QueryResult | Unreadable],
+    golden: GoldenSet | None,
+    top: int,
+) -> Proposal:
     """Golden entries whose targets are the first hits of each question's result in the run."""
     found, has_texts = _results_of(questions, results)
     existing = golden.by_id() if golden else {}
@@ -60,48 +177,50 @@ def propose(questions: Sequence[Question], results: Results, golden: GoldenSet |
     alike = NearDuplicates([*texts, *(question.text for question in questions)])
     for query in existing.values():
         alike.add(f"the golden query '{brief(query.id, 60)}', {brief(query.query, 60)}", query.query)
-    proposed: list[Proposed] = []
+    entries: dict[str, dict[str, Any]] = {}
+    comments: dict[str, tuple[str, ...]] = {}
     duplicates, without = [], []
-    taken = set(existing)
     for question in questions:
         near = alike.find(question.text)
         result = found.get(normalised(question.text))
         reason = _why_not(result)
         if near is not None:
-            duplicates.append(LeftOut(question, f"nearly {near}"))
+            duplicates.append(NotProposed(question, f"nearly {near}"))
         elif result is None or reason:
-            without.append(LeftOut(question, reason or "the run has no result for it"))
+            without.append(NotProposed(question, reason or "the run has no result for it"))
         else:
-            proposed.append(_proposed(question, result, top, taken))
+            hits = [hit for hit in distinct_hits(result.hits) if _has_id(hit)][:top]
+            names = _names(question, result)
+            name = next(name for name in names if name not in existing and name not in entries)
+            entries[name] = _entry(name, question, hits)
+            comments[name] = tuple(_comments(question, result, hits))
             alike.add(f"line {question.line}, {brief(question.text, 60)}", question.text)
-    return Proposal(tuple(proposed), tuple(duplicates), tuple(without), has_texts)
+    return Proposal(tuple(entries.values()), comments, tuple(duplicates), tuple(without), has_texts)
 
 
-def _results_of(questions: Sequence[Question], results: Results) -> tuple[dict[str, QueryResult], bool]:
+def _results_of(
+    questions: Sequence[Question], results: Iterable[QueryResult | Unreadable]
+) -> tuple[dict[str, QueryResult], bool]:
     """The results by their questions: those whose text is the same, else those of the log's ids.
 
     A result that cannot be read stands as one that errored. Beside it, whether any result has a text.
     """
     has_texts = False
     keys = {normalised(question.text) for question in questions}
-    by_id = {question.id: normalised(question.text) for question in questions if question.id is not None}
+    key_of_id = {question.id: normalised(question.text) for question in questions if question.id is not None}
     by_text: dict[str, QueryResult] = {}
-    by_its_id: dict[str, QueryResult] = {}
-    for given in results:
-        result = _readable(given)
+    by_id: dict[str, QueryResult] = {}
+    for result in results:
+        if isinstance(result, Unreadable):
+            reason = f"it cannot be read: {result.reason}"
+            result = QueryResult(query_id=result.query_id, hits=(), error=reason)
         key = normalised(result.query)
         has_texts = has_texts or bool(key)
         if key in keys:
             by_text.setdefault(key, result)
-        if result.query_id in by_id:
-            by_its_id[by_id[result.query_id]] = result
-    return {**by_its_id, **by_text}, has_texts
-
-
-def _readable(result: QueryResult | Unreadable) -> QueryResult:
-    if isinstance(result, Unreadable):
-        return QueryResult(query_id=result.query_id, hits=(), error=f"it cannot be read: {result.reason}")
-    return result
+        if result.query_id in key_of_id:
+            by_id[key_of_id[result.query_id]] = result
+    return {**by_id, **by_text}, has_texts
 
 
 def _why_not(result: QueryResult | None) -> str | None:
@@ -119,27 +238,21 @@ def _has_id(hit: Hit) -> bool:
     return bool(hit.chunk_id or hit.doc_id)
 
 
-def _proposed(question: Question, result: QueryResult, top: int, taken: set[str]) -> Proposed:
-    hits = [hit for hit in distinct_hits(result.hits) if _has_id(hit)][:top]
-    name = next(name for name in _names(question, result) if name not in taken)
-    taken.add(name)
-    expected: Mapping[str, list[str]] = {
+def _entry(name: str, question: Question, hits: Sequence[Hit]) -> dict[str, Any]:
+    expected = {
         "expected_chunk_ids": list(dict.fromkeys(hit.chunk_id for hit in hits if hit.chunk_id)),
         "expected_doc_ids": list(dict.fromkeys(hit.doc_id for hit in hits if hit.doc_id)),
     }
     known = {field: ids for field, ids in expected.items() if ids}
-    entry = {"id": name, "query": question.text, **known, "tags": [TAG]}
-    return Proposed(entry, tuple(_comments(question, result, hits)))
+    return {"id": name, "query": question.text, **known, "tags": [TAG]}
 
 
 def _names(question: Question, result: QueryResult) -> Iterator[str]:
     """Ids for the entry: that of the run's result, so that the run can be judged by it; else a new one."""
     yield result.query_id
     yield text_id(question.text, "q")
-    number = 2
-    while True:
+    for number in count(2):
         yield f"{text_id(question.text, 'q')}-{number}"
-        number += 1
 
 
 def _comments(question: Question, result: QueryResult, hits: Sequence[Hit]) -> Iterator[str]:

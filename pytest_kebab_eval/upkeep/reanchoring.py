@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -19,13 +19,13 @@ from pytest_kebab_eval.spans import extents
 from pytest_kebab_eval.store import Database, in_order
 from pytest_kebab_eval.text import brief, printable, shown_path
 from pytest_kebab_eval.upkeep.locking import (
+    FoundChunk,
     Locking,
-    Placed,
     as_locked,
+    found_in_hits,
+    found_in_index,
+    found_in_lock,
     locking_of,
-    placed_in_hits,
-    placed_in_index,
-    placed_in_lock,
     with_text,
 )
 
@@ -122,8 +122,8 @@ class _Chunks:
                 found = True
         return found
 
-    def say_anything(self) -> bool:
-        """Whether the text or place of any chunk is known."""
+    def has_texts_or_spans(self) -> bool:
+        """Whether the text or span of any chunk is known."""
         return any(self.passages.text(hit) or self.passages.extents(hit) for hit in self.all.values())
 
     def near(self, query: GoldenQuery, doc_ids: Iterable[str]) -> list[Hit]:
@@ -141,7 +141,7 @@ class _Chunks:
 # -- what becomes of a query -----------------------------------------------------------------------
 
 
-_Judged = tuple[Hit, Ranking]
+_JudgedHit = tuple[Hit, Ranking]
 
 
 class _Anchors:
@@ -176,7 +176,7 @@ class _Anchors:
     def _why_not(self, name: str, *, only_document: bool) -> str:
         chunk = f"expects the chunk '{brief(name, 60)}'"
         where = f"run {printable(self._chunks.run.run_id)}"
-        if not self._chunks.say_anything():
+        if not self._chunks.has_texts_or_spans():
             return f"{chunk}, but {where} stores neither texts nor spans to find it by"
         if only_document:
             known = "of which only the document is known"
@@ -211,8 +211,8 @@ class _Anchors:
             return ""
         if name in query.expected_texts:
             return f"has expected_texts of '{brief(name, 60)}', which only a person can rewrite"
-        places = extents(expected.span for expected in spans)
-        if spans and (hit is None or self._chunks.passages.extents(hit) != places):
+        expected_extents = extents(expected.span for expected in spans)
+        if spans and (hit is None or self._chunks.passages.extents(hit) != expected_extents):
             return f"has expected_spans of '{brief(name, 60)}', which only a person can rewrite"
         return ""
 
@@ -220,7 +220,7 @@ class _Anchors:
         old, new = self._locations.text_of(query, name), self._chunks.passages.text(hit)
         return isinstance(old, str) and bool(letters_of(old)) and letters_of(old) == letters_of(new or "")
 
-    def _find(self, query: GoldenQuery, name: str) -> tuple[list[_Judged], list[_Judged]]:
+    def _find(self, query: GoldenQuery, name: str) -> tuple[list[_JudgedHit], list[_JudgedHit]]:
         """The chunks that are correct for an expected one, and those that are so by their document alone."""
         only = msgspec.structs.replace(_probe(query), id=f"{query.id}\0{name}", expected_chunk_ids=(name,))
         targets = self._matcher.targets(only)
@@ -277,7 +277,7 @@ class _Decisions:
     def edit(self, text: str) -> str:
         """The golden file with the new ids; a query that cannot be edited is left."""
         while True:
-            self._part_ways()
+            self._leave_clashes()
             changes = {n: found.ids for n, found in enumerate(self.found) if isinstance(found, NewChunks)}
             try:
                 edited = rename_chunks(
@@ -302,20 +302,17 @@ class _Decisions:
         old = _probe(self.golden.queries[number]).expected_chunk_ids
         return [name for chunk_id in old for name in new.get(chunk_id, (chunk_id,))]
 
-    def _part_ways(self) -> None:
+    def _leave_clashes(self) -> None:
         """Leave the queries that would get an id that one which is left has for another chunk."""
-        while clashes := [*self._clashes(self.left)]:
-            for number, name in clashes:
-                said = (
-                    f"would have the chunk '{brief(name, 60)}', an id by which a query that is left as it is"
-                )
-                self._leave(number, f"{said} means a chunk of the older chunker")
-
-    def _clashes(self, left: set[str]) -> Iterator[tuple[int, str]]:
-        for number, found in enumerate(self.found) if left else ():
-            clash = left.intersection(self.names(number)) if isinstance(found, NewChunks) else ()
-            if clash:
-                yield number, min(clash)
+        changed = True
+        while changed and (left := self.left):
+            changed = False
+            for number, found in enumerate(self.found):
+                clash = left.intersection(self.names(number)) if isinstance(found, NewChunks) else ()
+                if clash:
+                    changed = True
+                    said = f"would have the chunk '{brief(min(clash), 60)}', an id by which a query that is"
+                    self._leave(number, f"{said} left as it is means a chunk of the older chunker")
 
     def _leave(self, number: int, reason: str) -> None:
         query = self.golden.queries[number]
@@ -329,15 +326,14 @@ class _Decisions:
 def _locking(decisions: _Decisions, chunks: _Chunks, *, texts: bool) -> Locking:
     """A lock of the new chunks; of queries that are left as they are, it keeps what the old one has."""
     wanted = sorted({name for number in range(len(decisions.found)) for name in decisions.names(number)})
-    placed = _Placing(decisions, chunks)
-    found = {name: with_text([place], texts=texts) for name in wanted if (place := placed.find(name))}
-    locking = locking_of(wanted, found)
+    to_lock = _ChunksToLock(decisions, chunks)
+    locking = locking_of(wanted, {name: with_text([to_lock.find(name)], texts=texts) for name in wanted})
     return msgspec.structs.replace(
         locking, lock=msgspec.structs.replace(locking.lock, chunker_version=chunks.run.chunker_version)
     )
 
 
-class _Placing:
+class _ChunksToLock:
     """Where the chunks are that queries will have: by the newer chunker, or, if they are left, the older."""
 
     def __init__(self, decisions: _Decisions, chunks: _Chunks) -> None:
@@ -345,26 +341,26 @@ class _Placing:
         self._left = decisions.left
         self._lock = decisions.golden.lock or Lock()
         old_run, versions = decisions.anchors.old_run, decisions.anchors.old_versions
-        self._in_hits = placed_in_hits(self._left, chunks.database, old_run) if old_run else {}
+        self._in_hits = found_in_hits(self._left, chunks.database, old_run) if old_run else {}
         self._old_version = next(iter(versions)) if len(versions) == 1 else None
         if not versions and old_run:
             self._old_version = old_run.chunker_version
 
-    def find(self, name: str) -> Placed | None:
+    def find(self, name: str) -> FoundChunk:
         """What is known of a chunk."""
         hit = self._chunks.all.get(name) if name not in self._left else None
         if hit is not None:
-            return Placed(_locked(hit, self._chunks), self._chunks.run.chunker_version, "new")
-        old = placed_in_lock(name, self._lock) or self._indexed(name) or self._in_hits.get(name)
-        old = old or Placed(LockedChunk(), self._old_version, "nowhere")
+            return FoundChunk(_locked(hit, self._chunks), self._chunks.run.chunker_version, "new")
+        old = found_in_lock(name, self._lock) or self._indexed(name) or self._in_hits.get(name)
+        old = old or FoundChunk(LockedChunk(), self._old_version, "nowhere")
         if old.version == self._chunks.run.chunker_version:
             return old
         chunk = msgspec.structs.replace(old.chunk, chunker_version=old.version or "")
         return old._replace(chunk=chunk)
 
-    def _indexed(self, name: str) -> Placed | None:
-        placed = placed_in_index(name, self._chunks.database.corpus)
-        return placed if placed and placed.version == self._old_version else None
+    def _indexed(self, name: str) -> FoundChunk | None:
+        found = found_in_index(name, self._chunks.database.corpus)
+        return found if found and found.version == self._old_version else None
 
 
 def _locked(hit: Hit, chunks: _Chunks) -> LockedChunk:

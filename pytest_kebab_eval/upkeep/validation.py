@@ -1,4 +1,4 @@
-"""A golden file held against the database: what it expects that is not there, and what it cannot tell."""
+"""What a golden file expects that its database does not have, and what else its author should know."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_kebab_eval.text import brief, printable
 FIRST_FINDINGS = 5  # shown of each kind
 
 
-class Kind(enum.Enum):
+class FindingKind(enum.Enum):
     """What is off; the value says so of several."""
 
     NOTHING_THERE = "golden files that nothing can be measured with"
@@ -35,17 +35,17 @@ class Finding(Value, frozen=True):
     query_id: str
     line: int
     text: str
-    kind: Kind
+    kind: FindingKind
 
     @property
     def sentence(self) -> str:
         """The text with the query that it is about."""
-        if self.kind is Kind.NOTHING_THERE:
+        if self.kind is FindingKind.NOTHING_THERE:
             return self.text
         return f"query '{printable(self.query_id)}' {self.text}"
 
 
-Said = tuple[Kind, str]
+Said = tuple[FindingKind, str]
 
 
 def validate(golden: GoldenSet, database: Database) -> list[Finding]:
@@ -63,7 +63,7 @@ def validate(golden: GoldenSet, database: Database) -> list[Finding]:
 
 def summed_up(findings: Iterable[Finding]) -> Iterator[tuple[Finding | None, str]]:
     """The first findings of each kind with their sentences, then for each kind how many more there are."""
-    counts: Counter[Kind] = Counter()
+    counts: Counter[FindingKind] = Counter()
     for finding in findings:
         counts[finding.kind] += 1
         if counts[finding.kind] <= FIRST_FINDINGS:
@@ -116,16 +116,19 @@ def _never_found(query: GoldenQuery, seen: set[_Id] | None) -> Iterator[Said]:
         return
     what, name = expected[0]
     if len(expected) == 1:
-        yield Kind.NEVER_FOUND, f"expects the {what} '{brief(name)}', which no stored run has ever found"
+        yield (
+            FindingKind.NEVER_FOUND,
+            f"expects the {what} '{brief(name)}', which no stored run has ever found",
+        )
     else:
         named = f"{len(expected)} {what}s, such as '{brief(name)}'"
-        yield Kind.NEVER_FOUND, f"expects {named}, and no stored run has ever found one of them"
+        yield FindingKind.NEVER_FOUND, f"expects {named}, and no stored run has ever found one of them"
 
 
 def _nothing_there(golden: GoldenSet, database: Database, seen: set[_Id] | None) -> Iterator[Finding]:
     """A finding if nothing that any query expects is in the index or among the stored hits."""
     queries = [query for query in golden.queries if _expected_ids(query)]
-    if len(queries) < FEW_QUERIES or any(_may_be_placed(query, golden.lock) for query in queries):
+    if len(queries) < FEW_QUERIES or any(_is_found_without_ids(query, golden.lock) for query in queries):
         return
     if any(_is_indexed(name, database.corpus) for query in queries for name in _expected_ids(query)):
         return
@@ -139,11 +142,11 @@ def _nothing_there(golden: GoldenSet, database: Database, seen: set[_Id] | None)
         f"nothing can be measured: of {len(queries)} queries that expect something, none expects an id that"
         f" the database or a stored hit has; query '{brief(example.id, 40)}' expects '{expected}'"
         + (f" and found '{brief(found, 60)}'" if found else ""),
-        Kind.NOTHING_THERE,
+        FindingKind.NOTHING_THERE,
     )
 
 
-def _may_be_placed(query: GoldenQuery, lock: Lock | None) -> bool:
+def _is_found_without_ids(query: GoldenQuery, lock: Lock | None) -> bool:
     """Whether its targets can be found without their ids: by where they are, or what they say."""
     locked = lock is not None and any(chunk_id in lock.chunks for chunk_id in gains_of(query))
     return bool(locked or query.expected_spans or query.expected_texts)
@@ -173,18 +176,18 @@ def _found_id(query: GoldenQuery, database: Database) -> str | None:
 
 def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: str | None) -> Iterator[Said]:
     if query.can_be_answered is None and not query.forbidden:
-        yield Kind.NOT_JUDGED, "expects nothing, so nothing of it is judged"
+        yield FindingKind.NOT_JUDGED, "expects nothing, so nothing of it is judged"
     if corpus.has_chunks:
         yield from _chunk_findings(query, corpus, lock, version)
     if corpus.has_documents:
         for doc_id in query.expected_doc_ids or ():
             if corpus.path_of(doc_id) is None:
                 said = f"expects the document '{brief(doc_id)}', which the database does not have"
-                yield Kind.NO_DOCUMENT, said
+                yield FindingKind.NO_DOCUMENT, said
         for support in query.gold_supports:
             if corpus.document_at(support.path) is None:
                 said = f"has a support in '{brief(support.path)}', which no document has as its path"
-                yield Kind.NO_PATH, said
+                yield FindingKind.NO_PATH, said
 
 
 def _chunk_findings(
@@ -196,11 +199,11 @@ def _chunk_findings(
         if chunk is not None:
             if chunk.chunker_version != version:
                 other, most = printable(str(chunk.chunker_version)), printable(str(version))
-                yield Kind.OTHER_CHUNKER, f"{name} of the chunker {other}; most are of {most}"
+                yield FindingKind.OTHER_CHUNKER, f"{name} of the chunker {other}; most are of {most}"
         elif lock is not None and chunk_id in lock.chunks:
-            yield Kind.ONLY_IN_LOCK, f"{name}, which only the lock file still knows"
+            yield FindingKind.ONLY_IN_LOCK, f"{name}, which only the lock file still knows"
         else:
-            yield Kind.NO_CHUNK, f"{name}, which the database does not have"
+            yield FindingKind.NO_CHUNK, f"{name}, which the database does not have"
 
 
 def _usual_version(golden: GoldenSet, corpus: Corpus) -> str | None:

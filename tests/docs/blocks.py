@@ -98,9 +98,10 @@ def assert_shows(shown: list[str], printed: list[str]) -> None:
 class Reader:
     """Does what a page says, in a directory; stops at the first thing that is not as the page has it."""
 
-    def __init__(self, directory: Path, skipped: Callable[[str], bool]) -> None:
+    def __init__(self, directory: Path, skipped: Callable[[str], bool], installed: str = "") -> None:
         self._directory = directory
         self._skipped = skipped
+        self._installed = installed  # a directory with more distributions
         self._names: dict[str, Any] = {}  # of the Python prompt
 
     def follow(self, block: Block) -> None:
@@ -178,8 +179,9 @@ class Reader:
         return True
 
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        environment = {**_environment(), "PYTHONPATH": self._installed}
         return subprocess.run(
-            command, cwd=self._directory, env=_environment(), capture_output=True, text=True, check=False
+            command, cwd=self._directory, env=environment, capture_output=True, text=True, check=False
         )
 
 
@@ -190,7 +192,6 @@ def _environment() -> dict[str, str]:
         **{name: value for name, value in os.environ.items() if not name.startswith(ours)},
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "80",
-        "PYTHONPATH": "",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTEST_ADDOPTS": "-p kebab_eval -p syrupy -p no:cacheprovider",
     }

@@ -13,7 +13,7 @@ import yaml
 
 import pytest_kebab_eval
 from pytest_kebab_eval import CompareReport, GoldenQuery, QueryComparison
-from pytest_kebab_eval.importers import IMPORTERS
+from pytest_kebab_eval.importers import InstalledImporters
 from pytest_kebab_eval.plugin import hookspecs
 from pytest_kebab_eval.reports.wording import CAUSES
 from tests.docs.blocks import PAGES, ROOT, name_of
@@ -96,8 +96,9 @@ def test_every_cause_is_described() -> None:
 
 
 def test_every_import_format_and_its_files_are_described() -> None:
-    names = {importer.name for importer in IMPORTERS}
-    files = {f"--{option.name}" for importer in IMPORTERS for option in importer.options}
+    importers = InstalledImporters().load_all(pytest.fail)
+    names = {importer.name for importer in importers}
+    files = {f"--{option.name}" for importer in importers for option in importer.options}
     assert unnamed(names | files, page("getting-runs-in.md")) == set()
 
 

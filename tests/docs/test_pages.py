@@ -37,6 +37,14 @@ NOT_RUN = {
         "docs/getting-runs-in.md",
         'pytest -d --tx ssh=gpu1 --tx ssh=gpu2 --rsyncdir tests "$PWD/tests" --kebab-record nightly',
     ): "it needs two hosts; tests/integration/plugin/test_recording_over_hosts.py has them",
+    **{
+        ("docs/getting-runs-in.md", command): "it installs a package; tests/docs/test_own_importer.py has it"
+        for command in (
+            "pip install .",
+            "kebab-eval import acme --log today.jsonl --db eval.sqlite --run-id today --golden-out acme.yaml",
+            "kebab-eval import auto today.jsonl --db eval.sqlite --run-id again",
+        )
+    },
     (
         "docs/first-bad-run.md",
         "kebab-eval bisect latest~1 latest --run 'pytest -q tests/record --kebab-record \"bisect-{commit}\"'",

@@ -14,13 +14,13 @@ import pytest
 
 from pytest_kebab_eval.cli import COMMANDS, Deferred
 from pytest_kebab_eval.cli.options import with_command_flags
-from pytest_kebab_eval.importers import IMPORTERS
 from tests.builders import dump, result
 from tests.integration.conftest import GOLDEN, Called, Project, call, script
+from tests.unit.importers.test_import_run import FORMATS
 
 CALLS = [
     *([command.name] for command in COMMANDS if command.name),
-    *(["import", importer.name] for importer in IMPORTERS),
+    *(["import", name] for name in FORMATS),
 ]
 
 

@@ -19,7 +19,11 @@ def commands() -> Iterator[tuple[str, click.Command]]:
         command = deferred.load()
         yield deferred.name or "", command
         if isinstance(command, click.Group):
-            yield from ((f"{deferred.name} {name}", sub) for name, sub in command.commands.items())
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                sub = command.get_command(context, name)
+                assert sub
+                yield f"{deferred.name} {name}", sub
 
 
 def named(parameter: click.Parameter) -> str:

@@ -110,8 +110,8 @@ def test_files_that_could_be_of_two_formats_are_an_error_that_names_both() -> No
     assert called == Called(
         2,
         "",
-        "kebab-eval: qrels and run could be trec (--run run, --qrels qrels)"
-        " or ir-datasets (--run run, --qrels qrels); name the format and the files\n",
+        "kebab-eval: qrels and run could be ir-datasets (--run run, --qrels qrels)"
+        " or trec (--run run, --qrels qrels); name the format and the files\n",
     )
     assert not Path("eval.sqlite").exists()
 
@@ -139,8 +139,8 @@ def test_a_file_of_no_format_is_described(content: str, says: str) -> None:
 def test_a_file_that_needs_another_says_what_it_could_be() -> None:
     called = auto({"run": "1 Q0 7 0 1.5 x\n"})
     assert called.stderr == (
-        "kebab-eval: cannot tell the format: run is text in 6 columns, which could be --run of trec,"
-        " --run of beir or --run of ir-datasets; name it instead of auto\n"
+        "kebab-eval: cannot tell the format: run is text in 6 columns, which could be --run of beir,"
+        " --run of ir-datasets or --run of trec; name it instead of auto\n"
     )
 
 

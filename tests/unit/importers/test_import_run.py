@@ -20,13 +20,13 @@ from pytest_kebab_eval import (
     load_golden_set,
 )
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.importers import IMPORTERS, Importer, Source, Summary, import_run
+from pytest_kebab_eval.importers import Importer, InstalledImporters, Source, Summary, import_run
 from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
 from pytest_kebab_eval.store import find_run, open_database
 from tests.builders import Json, dump, make_database, result
 
-FORMATS = {importer.name: importer for importer in IMPORTERS}
+FORMATS = {importer.name: importer for importer in InstalledImporters().load_all(pytest.fail)}
 
 
 class Brought(NamedTuple):
@@ -272,7 +272,7 @@ def test_a_source_may_be_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_every_format_is_registered_with_the_options_of_its_files() -> None:
-    assert {importer.name: [option.name for option in importer.options] for importer in IMPORTERS} == {
+    assert {importer.name: [option.name for option in importer.options] for importer in FORMATS.values()} == {
         "kebab": ["results"],
         "trec": ["run", "qrels", "topics"],
         "ranx": ["run", "qrels", "topics"],

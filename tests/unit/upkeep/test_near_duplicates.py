@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.upkeep.near_duplicates import LEAST_SHARED, NearDuplicates, _pieces, normalised
+from pytest_kebab_eval.upkeep.proposing import LEAST_SHARED, NearDuplicates, _pieces, normalised
 
 
 def is_found(known: str, asked: str) -> bool:

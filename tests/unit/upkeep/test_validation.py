@@ -15,7 +15,7 @@ from pytest_kebab_eval.golden.lock import LockedChunk
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.upkeep.locking import Locking, make_lock
-from pytest_kebab_eval.upkeep.validation import Kind, validate
+from pytest_kebab_eval.upkeep.validation import FindingKind, validate
 from tests.builders import Json, golden, line, make_database, result
 
 CORPUS = {"c1": ("d1", [line(start=1, end=9)]), "c2": ("d2", [line(start=3, end=4)])}
@@ -162,7 +162,7 @@ def whole_file(
     )
     with open_database(path) as opened:
         said = validate(with_lock(golden(*entries), lock), opened)
-    return [finding.sentence for finding in said if finding.kind is Kind.NOTHING_THERE]
+    return [finding.sentence for finding in said if finding.kind is FindingKind.NOTHING_THERE]
 
 
 def expecting(field: str, names: str) -> list[Json]:

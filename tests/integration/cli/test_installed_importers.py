@@ -1,0 +1,153 @@
+"""Importers of other installed distributions: found by entry points, and harmless if they are broken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_kebab_eval import InputError
+from pytest_kebab_eval.importers import InstalledImporters, installed
+from tests.integration.cli.installing import install
+from tests.integration.conftest import Called
+
+ACME = """\
+from pytest_kebab_eval.importers import Case, Importer, ImportOption, has_keys, imported_cases, read_table
+
+
+def read(sources):
+    log = sources["log"]
+    return imported_cases(log, (Case(row.line, row.values["asked"]) for row in read_table(log)))
+
+
+ACME = Importer("acme", "The log of acme.", (ImportOption("log", "The log.", fits=has_keys("asked")),), read)
+"""
+BROKEN = {
+    "acme_broken:ACME": "cannot be loaded: ModuleNotFoundError: No module named 'not_there'",
+    "acme_nothing:ACME": "cannot be loaded: ModuleNotFoundError: No module named 'acme_nothing'",
+    "acme_formats:NOTHING": (
+        "cannot be loaded: AttributeError: module 'acme_formats' has no attribute 'NOTHING'"
+    ),
+    "acme_formats:read": "cannot be used: acme_formats:read is no Importer",
+    "acme_formats:ACME": "cannot be used: it is called 'acme' itself",
+}
+MODULES = {"acme_formats.py": ACME, "acme_broken.py": "import not_there\n"}
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that Python looks for installed distributions in."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.chdir(tmp_path)
+    Path("log.jsonl").write_text('{"asked": "Who?"}\n', "utf-8")
+    Path("run.json").write_text('{"q": {"d": 1.5}}', "utf-8")
+    Path("qrels.json").write_text('{"q": {"d": 1}}', "utf-8")
+    return tmp_path / "site"
+
+
+def kebab_eval(*args: str) -> Called:
+    command = [sys.executable, "-c", "from pytest_kebab_eval.cli import main; main()", *args]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"}
+    )
+    return Called(done.returncode, done.stdout, done.stderr)
+
+
+STORED = ("--db=eval.sqlite", "--run-id=r")
+AUTO = ("import", "auto", "run.json", "qrels.json", *STORED)
+
+
+def test_an_importer_of_another_distribution_has_a_command(site: Path) -> None:
+    install(site, "acme-formats", {"acme": "acme_formats:ACME"}, MODULES)
+    called = kebab_eval("import", "acme", "--log", "log.jsonl", *STORED)
+    assert called == Called(0, "r\n", "imported 1 query into eval.sqlite\n")
+
+
+def test_its_command_is_listed_between_ours(site: Path) -> None:
+    install(site, "acme-formats", {"acme": "acme_formats:ACME"}, MODULES)
+    called = kebab_eval("import", "--help")
+    assert called.stderr == ""
+    assert "  acme          The log of acme.\n  auto  " in called.stdout
+    assert "\n  trec  " in called.stdout
+
+
+def test_a_guess_asks_it_too(site: Path) -> None:
+    install(site, "acme-formats", {"acme": "acme_formats:ACME"}, MODULES)
+    called = kebab_eval("import", "auto", "log.jsonl", *STORED)
+    assert called.stderr == "taken for acme (--log log.jsonl)\nimported 1 query into eval.sqlite\n"
+
+
+@pytest.mark.parametrize(("value", "why"), BROKEN.items())
+def test_a_broken_importer_is_named_in_one_sentence_and_the_others_work(
+    site: Path, value: str, why: str
+) -> None:
+    install(site, "acme-formats", {"broken": value}, MODULES)
+    sentence = f"kebab-eval: the importer 'broken' of acme-formats 1.0 {why}\n"
+    assert kebab_eval("import", "broken") == Called(2, "", sentence)
+    listed = kebab_eval("import", "--help")
+    assert (listed.code, listed.stderr) == (0, sentence)
+    assert "\n  trec  " in listed.stdout
+    taken = "taken for ranx (--run run.json, --qrels qrels.json)\nimported 1 query into eval.sqlite\n"
+    assert kebab_eval(*AUTO) == Called(0, "r\n", sentence + taken)
+
+
+def test_one_that_fails_when_it_is_asked_for_a_guess_is_left_out_of_it(site: Path) -> None:
+    asks = ACME.replace('has_keys("asked")', "lambda sample: 1 / 0")
+    install(site, "acme-formats", {"acme": "acme_formats:ACME"}, {"acme_formats.py": asks})
+    first, *_ = kebab_eval(*AUTO).stderr.splitlines()
+    assert first == "kebab-eval: the importer 'acme' cannot be asked: ZeroDivisionError: division by zero"
+
+
+def test_of_two_with_one_name_ours_is_taken_and_the_other_named(site: Path) -> None:
+    install(site, "a-formats", {"trec": "acme_formats:ACME"}, MODULES)
+    sentence = (
+        "the importer 'trec' of a-formats 1.0 is left out: pytest-kebab-eval 0.1.0 has one of that name"
+    )
+    assert kebab_eval("import", "--help").stderr == f"kebab-eval: {sentence}\n"
+    called = kebab_eval("import", "trec", "--run", "run.json", "--qrels", "qrels.json", "--db", "eval.sqlite")
+    assert called.stderr.startswith(f"kebab-eval: {sentence}\nkebab-eval: qrels.json:1: there are ")
+
+
+def test_of_two_others_with_one_name_the_first_by_its_distribution_is_taken(site: Path) -> None:
+    install(site, "acme-formats", {"acme": "acme_formats:ACME"}, MODULES)
+    install(site, "more-formats", {"acme": "acme_broken:ACME"}, {})
+    called = kebab_eval("import", "acme", "--log", "log.jsonl", *STORED)
+    left_out = "the importer 'acme' of more-formats 1.0 is left out: acme-formats 1.0 has one of that name"
+    assert called == Called(0, "r\n", f"kebab-eval: {left_out}\nimported 1 query into eval.sqlite\n")
+
+
+def test_a_shell_that_completes_a_word_sees_no_sentence(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(site, "acme-formats", {"broken": "acme_broken:ACME"}, MODULES)
+    monkeypatch.setenv("_KEBAB_EVAL_COMPLETE", "bash_complete")
+    command = "from pytest_kebab_eval.cli import main; main(prog_name='kebab-eval')"
+    for words, offered in [("import tre", "plain,trec\n"), ("import broken --", "")]:
+        monkeypatch.setenv("COMP_WORDS", f"kebab-eval {words}")
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+        done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        assert done.stdout.startswith(offered)
+
+
+@pytest.mark.parametrize(
+    ("args", "loaded"), [(("runs", "--db=x"), set()), (("import", "acme", "--help"), {"acme_formats"})]
+)
+def test_only_the_importer_that_is_called_is_loaded(
+    site: Path, args: tuple[str, ...], loaded: set[str]
+) -> None:
+    install(site, "acme-formats", {"acme": "acme_formats:ACME"}, MODULES)
+    code = (
+        "import sys\nfrom pytest_kebab_eval.cli import main\n"
+        f"try:\n    main({args}, standalone_mode=False)\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    formats = {"acme_formats", "pytest_kebab_eval.importers.trec", "importlib.metadata" if not loaded else ""}
+    assert formats & set(done.stderr.split()) == loaded
+
+
+def test_metadata_of_before_there_were_entry_points_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "entry_points", lambda group: ())
+    with pytest.raises(InputError, match=r"none is found; install it again \(in a clone: pip install"):
+        InstalledImporters()
