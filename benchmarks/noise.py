@@ -17,13 +17,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.noise import CheckNoise, Tallies, Tally, control
-from pytest_kebab_eval.comparing.outcomes import PARTS
-from pytest_kebab_eval.comparing.power import POWER, check_power, queries_needed
+from pytest_kebab_eval.comparing.checks import CHECKS, Tallies, Tally
+from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
+from pytest_kebab_eval.comparing.noise.power import POWER, check_power, queries_needed
 from pytest_kebab_eval.comparing.significance import WORSE, paired_significance
 
 ALPHA = 0.05
-CHECKS = PARTS[:3]
+CHECKS = CHECKS[:3]
 FLAKY = {"none": 0.0, "few": 0.02, "many": 0.2, "all": 1.0}
 RUNS = (3, 5, 10)
 QUERIES = (50, 500)

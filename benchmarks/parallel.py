@@ -202,7 +202,7 @@ class Timed:
 
 def steps(given: argparse.Namespace, directory: Path, golden: str) -> Iterator[str]:
     """What each step of a comparison in parts costs, in CPU time of one process."""
-    from pytest_kebab_eval.evaluation import evaluate
+    from pytest_kebab_eval.evaluate import evaluate
     from pytest_kebab_eval.inputs import find_inputs
     from pytest_kebab_eval.parallel.golden import load_golden
     from pytest_kebab_eval.parallel.scoring import PartScorer
@@ -225,7 +225,7 @@ def steps(given: argparse.Namespace, directory: Path, golden: str) -> Iterator[s
         joined = clock() - begun - workers.seconds["score_part"]
         return scored
 
-    evaluate(settings, inputs, with_evidence=False, score_elsewhere=score)
+    evaluate(settings, inputs, score_parts=score)
     rest = clock() - read - joined - workers.seconds["score_part"]
     parsed = workers.seconds.get("survey_part", 0.0)
     each = 1e6 / given.queries

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import msgspec
 from passages import CHUNKERS, Chunk, Writer, chunks_of, overlap
 
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.matching.shingles import hashed_text, shared_part
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP
 from pytest_kebab_eval.settings import Settings
@@ -191,7 +191,7 @@ def cpu_seconds(settings: Settings, way: str) -> float:
     """The time of one comparison, which must have been matched in that way."""
     gc.collect()
     started = time.process_time()
-    report = evaluate(settings, with_evidence=False).report
+    report = evaluate(settings).report
     taken = time.process_time() - started
     assert report.deltas is not None
     counted = "span" if way == "span" else "text"

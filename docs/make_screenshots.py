@@ -15,7 +15,7 @@ from typing import Literal
 
 from playwright.sync_api import sync_playwright
 
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, render
@@ -35,7 +35,7 @@ def write_report(directory: Path) -> Path:
     settings = Settings("baseline", "candidate", database, database, golden, gates=GATES)
     inputs = find_inputs(settings)
     briefs = Briefs()
-    report = evaluate(settings, inputs, briefs=briefs).report
+    report = evaluate(settings, inputs, observer=briefs).report
     pieces = render("html", ReportSource(settings, inputs, report, report_context(report), briefs), [])
     page = directory / "report.html"
     with page.open("w", encoding="utf-8") as file:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_kebab_eval import InputError, RunRecorder, compute_aggregate
-from pytest_kebab_eval.evaluation import evaluate, store
+from pytest_kebab_eval.evaluate import evaluate, store
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import make_tables, open_database, to_address
 from tests.builders import write_golden
@@ -64,7 +64,7 @@ def gate(job: Job) -> Done:
                 runs = sorted(run.run_id for run in database.runs())
             a, b = choose.sample(runs[: choose.choice((3, len(runs)))], 2)  # often the same few
             settings = Settings(a, b, address, address, job.golden)
-            store(settings, evaluate(settings, with_evidence=False))
+            store(settings, evaluate(settings))
             count += 1
         except Exception as error:  # noqa: BLE001  whatever it is, it is wrong
             errors.append(f"gate {job.number}: {type(error).__name__}: {error}")

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_kebab_eval.api import compare_runs, compute_aggregate, store_aggregate
     from pytest_kebab_eval.comparing.config_changes import ConfigChange
     from pytest_kebab_eval.comparing.counts import ComparisonCounts
     from pytest_kebab_eval.comparing.deltas import Deltas, Paired
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         StoreError,
         WorkerError,
     )
-    from pytest_kebab_eval.evaluation import compare_runs, compute_aggregate, store_aggregate
     from pytest_kebab_eval.golden import GoldenSet, load_golden_set
     from pytest_kebab_eval.golden.lock import HashedText, Lock, LockedChunk
     from pytest_kebab_eval.model import (
@@ -75,7 +75,7 @@ _HOMES = {  # the names of each module
         "ChunkerError DatabaseError GateError GoldenError InputError KebabEvalError MetricError "
         "NoDatabase NoSuchRun RunNameError SettingsError StoreError WorkerError"
     ),
-    "evaluation": "compare_runs compute_aggregate store_aggregate",
+    "api": "compare_runs compute_aggregate store_aggregate",
     "golden": "GoldenSet load_golden_set",
     "golden.lock": "HashedText Lock LockedChunk",
     "model": (

@@ -19,41 +19,47 @@ from pytest_kebab_eval.store import Database, find_runs, in_order, open_database
 from pytest_kebab_eval.text import brief, printable
 
 
-class Replicates(NamedTuple):
-    """The runs of each side, where one has several; A has none where B is judged alone."""
-
-    a: tuple[Run, ...]
-    b: tuple[Run, ...]
-
-
-def _named(runs: Iterable[Run]) -> str:
-    return ",".join(run.run_id for run in runs)
-
-
 class Inputs(NamedTuple):
-    """The runs by their rightful names, how they are matched, and the gates; cheap to find out."""
+    """The runs of each side by their rightful names, how they are matched, and the gates."""
 
     golden: GoldenSet
-    run_a: Run | None
-    run_b: Run
+    runs_a: tuple[Run, ...]  # none where B is judged alone
+    runs_b: tuple[Run, ...]
     mode: MatchMode
     gates: tuple[Gate, ...] = ()
     metrics: tuple[Metric, ...] = ()  # beside those that are always measured
     warnings: tuple[str, ...] = ()
     overlaps: tuple[int, ...] = ()  # cutoffs of `overlap@k`, beside the usual ones
-    replicates: Replicates | None = None  # where a side has several runs; `run_a` and `run_b` are the first
+
+    @property
+    def run_a(self) -> Run | None:
+        """The first run of A."""
+        return self.runs_a[0] if self.runs_a else None
+
+    @property
+    def run_b(self) -> Run:
+        """The first run of B."""
+        return self.runs_b[0]
 
     @property
     def name_a(self) -> str | None:
-        """Run A, or all its runs, as it may be named."""
-        if self.run_a is None:
-            return None
-        return _named(self.replicates.a) if self.replicates else self.run_a.run_id
+        """The runs of A, as they may be named."""
+        return run_names(self.runs_a) or None
 
     @property
     def name_b(self) -> str:
-        """Run B, or all its runs, as it may be named."""
-        return _named(self.replicates.b) if self.replicates else self.run_b.run_id
+        """The runs of B, as they may be named."""
+        return run_names(self.runs_b)
+
+    @property
+    def has_several(self) -> bool:
+        """Whether a side has more than one run."""
+        return len(self.runs_a) > 1 or len(self.runs_b) > 1
+
+
+def run_names(runs: Iterable[Run]) -> str:
+    """Several runs as one name."""
+    return ",".join(run.run_id for run in runs)
 
 
 class Task(NamedTuple):
@@ -120,14 +126,13 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
         )
     return Inputs(
         golden,
-        run_a,
-        run_b,
+        runs_a,
+        runs_b,
         mode,
         gates,
         (*_measured_at(settings.cutoffs, gates), *metrics),
         tuple(warnings),
         (*settings.cutoffs, *_overlaps_of(gates)),
-        Replicates(runs_a, runs_b) if len(runs_a) > 1 or len(runs_b) > 1 else None,
     )
 
 

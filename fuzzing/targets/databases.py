@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 
 from fuzzing import CORPUS
-from pytest_kebab_eval.evaluation import Evaluation, evaluate, read_evidence, store
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence, store
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.plugin.evaluation_source import WorkerPayload
+from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import annotate, explain, query_lines, summary
@@ -135,10 +136,11 @@ def report_everything(settings: Settings) -> None:
     """Compare, and make every report and every other thing that is made of a database."""
     inputs = find_inputs(settings)
     briefs = Briefs()
-    evaluation = evaluate(settings, inputs, today=TODAY, briefs=briefs)
+    evaluation = evaluate(settings, inputs, today=TODAY, observer=briefs)
     for text in _texts(settings, inputs, evaluation, briefs):
         text.encode()
-    payload = WorkerPayload(tuple(inputs.golden.queries), evaluation)
+    evidence = failure_evidence(settings, inputs, evaluation)
+    payload = WorkerPayload(tuple(inputs.golden.queries), evaluation._replace(matcher=None), evidence)
     msgspec.json.decode(msgspec.json.encode(payload), type=WorkerPayload)
     store(settings, evaluation)
     with open_database(settings.db_b) as database:
@@ -163,11 +165,12 @@ def _texts(settings: Settings, inputs: Inputs, evaluation: Evaluation, briefs: B
 
 def _texts_of_queries(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> Iterator[str]:
     comparisons = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
-    for query, evidence in read_evidence(settings, inputs):
+    failures = failure_evidence(settings, inputs, evaluation)
+    for query, evidence in read_evidence(settings, inputs, inputs.golden.queries, evaluation.matcher):
         comparison = comparisons.get(query.id)
         if comparison:
             yield from (line.text for line in query_lines(comparison, evidence))
-        found = evaluation.evidence.get(query.id)
+        found = failures.get(query.id)
         yield explain(query, evaluation.verdicts[query.id], comparison, found, "golden.json:1")
     queries = ((query, evaluation.verdicts[query.id]) for query in inputs.golden.queries)
     report = evaluation.report

@@ -11,7 +11,7 @@ import msgspec
 from fuzzing.targets.databases import EXAMPLE, build, settings_in
 from pytest_kebab_eval.comparing.gates import parse_gate
 from pytest_kebab_eval.errors import GoldenError, InputError
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.golden.editing import rename_chunks
 from pytest_kebab_eval.golden.lock import read_lock, render_lock

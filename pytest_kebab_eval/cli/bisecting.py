@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.evaluating import make_report, read_inputs
+from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, run_arguments, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
@@ -87,7 +87,7 @@ def bisect(
 def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
     """What B lost, of these queries if any are named."""
     watched_queries(inputs.golden, queries)  # checks that they are there
-    lost = losses_between(inputs, make_report(settings, inputs))
+    lost = losses_between(inputs, compare_and_warn(settings, inputs))
     for query_id in queries:
         if not any(watch.query_id == query_id for watch in lost):
             raise InputError(

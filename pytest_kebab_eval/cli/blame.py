@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from pytest_kebab_eval.cli.evaluating import make_report, read_inputs
+from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError
@@ -75,7 +75,7 @@ def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
 
 def _blame_regressions(settings: Settings) -> list[Blame]:
     inputs = read_inputs(settings)
-    watched = losses_between(inputs, make_report(settings, inputs))
+    watched = losses_between(inputs, compare_and_warn(settings, inputs))
     if not watched:
         tell("B lost nothing that A had")
         return []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from pytest_kebab_eval.cli.evaluating import make_report
+from pytest_kebab_eval.cli.evaluating import compare_and_warn
 from pytest_kebab_eval.cli.options import json_option, options, run_arguments, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell
 from pytest_kebab_eval.comparing.churn import Churn, Moved, measure_churn
@@ -81,7 +81,7 @@ def _labels(settings: Settings, sources: Sources) -> tuple[Mapping[str, GoldenQu
     if not is_given(sources, "golden") and not exists(settings.golden):
         return {}, {}
     golden = read_golden(sources)
-    report = make_report(settings, find_inputs(settings, golden=golden))
+    report = compare_and_warn(settings, find_inputs(settings, golden=golden))
     return golden.by_id(), {query.query_id: str(query.kind) for query in report.per_query}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.evaluating import Helpers, make_report, read_inputs, worker_options
+from pytest_kebab_eval.cli.evaluating import Helpers, compare_and_warn, read_inputs, worker_options
 from pytest_kebab_eval.cli.options import comparing_options, json_option, run_arguments, sources_from
 from pytest_kebab_eval.cli.output import (
     REGRESSION,
@@ -19,11 +19,11 @@ from pytest_kebab_eval.cli.output import (
     write_file,
 )
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import Evaluation
+from pytest_kebab_eval.errors import InputError, KebabEvalError
+from pytest_kebab_eval.evaluate import Evaluation, failure_evidence
 from pytest_kebab_eval.files import is_stream, same_file
-from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.lock import lock_path
+from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
@@ -45,14 +45,14 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, helpers: Helpers, **gi
     Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
     """
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
-    inputs, evaluation = helpers.evaluate(settings, with_evidence=verbose)
+    inputs, evaluation = helpers.evaluate(settings)
     report, verdicts = evaluation.report, evaluation.verdicts
     failing = [query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.FAILED]
     if as_json:
         tell_warnings(report.warnings)
         print_report(report_json(report), "json")
     else:
-        explanations = _explanations(evaluation, inputs.golden) if verbose else {}
+        explanations = _explanations(settings, inputs, evaluation) if verbose else {}
         for query_id in failing:
             print_line(f"FAILED {printable(query_id)}: {verdicts[query_id].reason}", "red")
             if query_id in explanations:
@@ -64,19 +64,24 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, helpers: Helpers, **gi
         exit_with(REGRESSION)
 
 
-def _explanations(evaluation: Evaluation, golden: GoldenSet) -> dict[str, str]:
-    """Why each query fails that there is evidence of, in full."""
-    queries = golden.by_id()
+def _explanations(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> dict[str, str]:
+    """Why each query fails, in full; without a database that is gone meanwhile, none."""
+    golden, queries = inputs.golden, inputs.golden.by_id()
+    try:
+        evidence = failure_evidence(settings, inputs, evaluation)
+    except KebabEvalError as error:
+        tell_errors([str(error)])
+        return {}
     compared = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
     return {
         query_id: explain(
             queries[query_id],
             evaluation.verdicts[query_id],
             compared.get(query_id),
-            evidence,
+            found,
             f"{shown_path(golden.path)}:{queries[query_id].line}",
         )
-        for query_id, evidence in evaluation.evidence.items()
+        for query_id, found in evidence.items()
     }
 
 
@@ -103,7 +108,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
         _check_output(output, settings)
     inputs = read_inputs(settings)
     briefs = Briefs() if form == "html" else None
-    made = make_report(settings, inputs, briefs)
+    made = compare_and_warn(settings, inputs, briefs)
     context = report_context(made, inputs.golden.queries)
     errors: list[str] = []  # which are known when all parts are made
     if form != "json":

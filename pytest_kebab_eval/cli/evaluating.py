@@ -12,7 +12,7 @@ import click
 from pytest_kebab_eval.cli.output import tell_size, tell_warnings
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import SettingsError
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.scoring.briefs import Briefs
@@ -31,9 +31,9 @@ def read_inputs(settings: Settings, golden: GoldenSet | None = None) -> Inputs:
     return inputs
 
 
-def make_report(settings: Settings, inputs: Inputs, briefs: Briefs | None = None) -> CompareReport:
+def compare_and_warn(settings: Settings, inputs: Inputs, briefs: Briefs | None = None) -> CompareReport:
     """The report of B against A, whose warnings are told."""
-    report = evaluate(settings, inputs, briefs=briefs, with_evidence=False).report
+    report = evaluate(settings, inputs, observer=briefs).report
     tell_warnings(report.warnings)
     return report
 
@@ -44,11 +44,11 @@ class Helpers(NamedTuple):
     workers: int | None
     scheduler: str | None
 
-    def evaluate(self, settings: Settings, *, with_evidence: bool) -> tuple[Inputs, Evaluation]:
+    def evaluate(self, settings: Settings) -> tuple[Inputs, Evaluation]:
         """Compare the runs that the settings name; nothing but the time it takes depends on who helps."""
         if self.scheduler is None and self.workers in {None, 1}:
             inputs = read_inputs(settings)
-            return inputs, evaluate(settings, inputs, with_evidence=with_evidence)
+            return inputs, evaluate(settings, inputs)
         from pytest_kebab_eval.parallel.golden import load_golden
         from pytest_kebab_eval.parallel.scoring import PartScorer
 
@@ -56,7 +56,7 @@ class Helpers(NamedTuple):
             loaded = load_golden(settings.golden, workers)
             inputs = read_inputs(settings, loaded.golden)
             score = PartScorer(workers, settings, loaded).score
-            return inputs, evaluate(settings, inputs, with_evidence=with_evidence, score_elsewhere=score)
+            return inputs, evaluate(settings, inputs, score_parts=score)
 
     def _open(self) -> AbstractContextManager[Workers]:
         if self.scheduler is not None:

@@ -11,15 +11,15 @@ import msgspec
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell_warnings
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import score_runs
 from pytest_kebab_eval.inputs import check_alike
+from pytest_kebab_eval.reading import score_runs
 from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import find_runs, open_database
 from pytest_kebab_eval.text import brief, printable
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.power import CheckPower, MetricPower, Power
+    from pytest_kebab_eval.comparing.noise.power import CheckPower, MetricPower, Power
     from pytest_kebab_eval.comparing.rates import CheckRates
 
 # The metrics that are printed; --json has all.
@@ -48,7 +48,7 @@ def noise(names: tuple[str, ...], drop: float, as_json: bool, **given: Any) -> N
     often two runs disagree on a query, and how many runs a side would find 80 % of the queries that a drop of
     the given size loses. For each metric: how large a delta must be to be more than noise.
     """
-    from pytest_kebab_eval.comparing.power import find_power
+    from pytest_kebab_eval.comparing.noise.power import find_power
 
     sources = sources_from(**given)
     golden = read_golden(sources)

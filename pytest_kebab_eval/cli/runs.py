@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from pytest_kebab_eval.api import store_aggregate
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import (
     REGRESSION,
@@ -19,12 +20,12 @@ from pytest_kebab_eval.cli.output import (
     tell,
 )
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import score_run, store_aggregate
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.history import history as read_history
 from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values

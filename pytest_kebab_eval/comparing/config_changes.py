@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -72,7 +72,7 @@ def _mask_sides(key: str, change: Mapping[str, Any], patterns: Sequence[str]) ->
     return {side: mask_setting(key, value, patterns) for side, value in sides.items()}
 
 
-def change_notes(changes: tuple[ConfigChange, ...]) -> list[str]:
+def change_notes(changes: Iterable[ConfigChange]) -> list[str]:
     """What changed in chunker, embedding, model, prompt and index, such as `chunker v1→v2`."""
     by_key = {change.key: change for change in changes}
     notes = []

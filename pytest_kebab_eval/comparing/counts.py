@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from pytest_kebab_eval.comparing.movement import Movement, movement_metric
-from pytest_kebab_eval.comparing.queries import Sides
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value
 from pytest_kebab_eval.scoring.aggregates import reduce
+from pytest_kebab_eval.scoring.scorecard import Scorecard
 
 COUNTS = ("regressions", "losses", "wins", "failed")
 _KINDS = {
@@ -51,15 +51,9 @@ def is_comparison_metric(name: str) -> bool:
 
 
 def count_comparison(
-    comparisons: Iterable[QueryComparison], sides: Sides, checks: Collection[str]
-) -> ComparisonCounts | None:
-    """Count kinds and failures; a query failed if it lost one of the checks, or B has no result for it.
-
-    None where run B is judged alone.
-    """
-    b, movement = sides.b, sides.movement
-    if movement is None:
-        return None
+    comparisons: Iterable[QueryComparison], b: Scorecard, movement: Movement, checks: Collection[str]
+) -> ComparisonCounts:
+    """Count kinds and failures; a query failed if it lost one of the checks, or B has no result for it."""
     wanted = frozenset(checks)
     alike = Counter(
         (

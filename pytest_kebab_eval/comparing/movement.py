@@ -18,6 +18,7 @@ from pytest_kebab_eval.metrics import CUTOFFS, Metric
 from pytest_kebab_eval.metrics.facts import ResultDomain
 from pytest_kebab_eval.metrics.registry import Family
 from pytest_kebab_eval.scoring.aggregates import rounded
+from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.hit_keys import Ranked
 from pytest_kebab_eval.scoring.scorecard import Pairs, Scorecard
 
@@ -151,15 +152,27 @@ class Movement(NamedTuple):
         return (rounded(moved[0]), rounded(moved[1])) if moved else SAME
 
 
-class Scored(NamedTuple):
-    """Both runs, scored, and how far their rankings are apart; None where run B is judged alone."""
+def measure_movement(
+    a: Sequence[Scorecard], b: Sequence[Scorecard], compare_k: int, cutoffs: Sequence[int] = ()
+) -> Movement:
+    """How far the rankings moved on average, over every run of A with every run of B: no order matters."""
+    movements = [_between(*pair, compare_k, cutoffs) for pair in itertools.product(a, b)]
+    if len(movements) == 1:
+        return movements[0]
+    cards = [movement.card for movement in movements]
+    card = combine(cards, lambda query_id: next(n for n, card in enumerate(cards) if query_id in card))
+    changed = {query_id for movement in movements for query_id in movement.moved}
+    return Movement(card, {query_id: _mean_moved(query_id, movements) for query_id in changed})
 
-    a: Scorecard | None
-    b: Scorecard
-    movement: Movement | None
+
+def _mean_moved(query_id: str, movements: Sequence[Movement]) -> tuple[float, float]:
+    """Over the pairs that have the query; it moved in one, so there is one."""
+    paired = [movement.moved.get(query_id, SAME) for movement in movements if query_id in movement.card]
+    overlap, rbo = (math.fsum(values) / len(paired) for values in zip(*paired, strict=True))
+    return overlap, rbo
 
 
-def measure_movement(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Iterable[int] = ()) -> Movement:
+def _between(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Sequence[int]) -> Movement:
     """Compare the rankings of every golden query that both runs have."""
     pairs = Pairs(a, b, golden_only=True)
     moved: dict[str, tuple[float, float]] = {}

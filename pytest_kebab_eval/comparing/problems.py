@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.queries import Sides, Stored
+from pytest_kebab_eval.comparing.decide import Decision
+from pytest_kebab_eval.comparing.sides import Side, Sides
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import Hit, MatchMode, QueryResult
-from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
+from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import brief, printable, shown_path
 
 FEW_QUERIES = 5  # fewer than this may all be missed by chance
@@ -23,64 +25,88 @@ class Problems(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def find_problems(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Problems:
+class ScoredSide(NamedTuple):
+    """A side, with how its queries did in the runs that are shown."""
+
+    side: Side
+    scores: list[tuple[QueryScore, list[str]]]  # each score with queries that have it
+
+    @property
+    def name(self) -> str:
+        """The id of its run, or of all its runs."""
+        return printable(self.side.card.run.run_id)
+
+
+def _scored(sides: Sides, decisions: Iterable[Decision]) -> list[ScoredSide]:
+    found: list[ScoredSide] = [ScoredSide(side, []) for side in sides.present]
+    for decision in decisions:
+        for side, scores in found:
+            score = decision.a if side.letter == "a" else decision.b
+            if score is not None:
+                scores.append((score, decision.group.query_ids))
+    return found
+
+
+def find_problems(
+    golden: GoldenSet, sides: Sides, decisions: Sequence[Decision], matcher: Matcher
+) -> Problems:
     """All that is wrong with the comparison as a whole."""
-    problems = list(_runs_without_golden(golden, sides)) or list(_errored_baseline(golden, sides))
+    scored = _scored(sides, decisions)
+    problems = list(_runs_without_golden(golden, scored)) or list(_errored_baseline(golden, scored))
     warnings = [
         *_partial_alone(golden, sides),
         *_repeated_chunks(sides),
         *_by_document_alone(golden, sides, matcher),
     ]
     if not problems:
-        checker = _TargetCheck(golden, sides, matcher)
-        few, text = _nothing_stored(golden, sides) or checker.nothing_found()
+        checker = _TargetCheck(golden, scored, decisions, matcher)
+        few, text = _nothing_stored(golden, scored) or checker.nothing_found()
         if text:
             (warnings if few else problems).append(text)
         else:
             warnings += [*checker.one_side_found_hardly_any(), *checker.ids_nowhere()]
-    return Problems(tuple(problems), tuple(warnings))
+    return Problems(tuple(problems), (*warnings, *_lacking_queries(sides, golden)))
 
 
-def _runs_without_golden(golden: GoldenSet, sides: Sides) -> Iterator[str]:
+def _runs_without_golden(golden: GoldenSet, sides: Sequence[ScoredSide]) -> Iterator[str]:
     """A comparison of nothing must not pass for one in which nothing was lost."""
-    queries = golden.queries
-    without = [card for side, card in sides.both if next(sides.scores(side), None) is None]
-    if without and (len(without) == len(sides.both) or without[0] is sides.a):
-        runs = " and ".join(printable(card.run.run_id) for card in without)
+    without = [scored for scored in sides if not scored.scores]
+    if without and (len(without) == len(sides) or without[0].side.letter == "a"):
         yield (
-            f"none of the {len(queries)} golden queries in {shown_path(golden.path)} has a result in run"
-            f" {runs}; is it the golden file of these runs?"
+            f"none of the {len(golden.queries)} golden queries in {shown_path(golden.path)} has a result in"
+            f" run {' and '.join(scored.name for scored in without)}; is it the golden file of these runs?"
         )
 
 
 def _partial_alone(golden: GoldenSet, sides: Sides) -> Iterator[str]:
     """Gates on a run that is judged alone say nothing of the queries that it lacks."""
-    absent, queries = sides.b.count_absent(), len(golden.queries)
+    absent, queries = sides.b.card.count_absent(), len(golden.queries)
     if sides.a is None and 0 < absent < queries:
         yield f"B has no result for {absent} of the {queries} golden queries; they count in no metric"
 
 
-def _errored_baseline(golden: GoldenSet, sides: Sides) -> Iterator[str]:
+def _errored_baseline(golden: GoldenSet, sides: Sequence[ScoredSide]) -> Iterator[str]:
     """Nothing can be lost from a run A that has nothing; the items would all pass or be skipped."""
-    a = sides.a
-    if a is not None and all(score.facts.errored for score, _ in sides.scores("a")):
-        first = next(query.id for query in golden.queries if query.id in a)
-        run, text = printable(a.run.run_id), brief(a.notes.errors.get(first, ""))
+    a = sides[0]
+    if a.side.letter == "a" and all(score.facts.errored for score, _ in a.scores):
+        card = a.side.card
+        first = next(query.id for query in golden.queries if query.id in card)
+        error = brief(card.notes.errors.get(first, ""))
         yield (
-            f"nothing was measured: in run {run}, the baseline, every golden query errored, so that nothing"
-            f" can be lost from it; query '{brief(first, 40)}': {text}"
+            f"nothing was measured: in run {a.name}, the baseline, every golden query errored, so that"
+            f" nothing can be lost from it; query '{brief(first, 40)}': {error}"
         )
 
 
-def _nothing_stored(golden: GoldenSet, sides: Sides) -> tuple[bool, str] | None:
+def _nothing_stored(golden: GoldenSet, sides: Sequence[ScoredSide]) -> tuple[bool, str] | None:
     """Whether these are few queries, and a sentence if some expect something and none got a hit or answer."""
-    scores = [found for side, _ in sides.both for found in sides.scores(side)]
+    scores = [found for scored in sides for found in scored.scores]
     if any(score.facts.depth or score.facts.answered is not None for score, _ in scores):
         return None
-    expecting = sum(len(ids) for score, ids in scores if score.facts.targets.gains) // len(sides.both)
+    expecting = sum(len(ids) for score, ids in scores if score.facts.targets.gains) // len(sides)
     if not expecting:
         return None
-    runs = " and ".join(printable(card.run.run_id) for _, card in sides.both)
+    runs = " and ".join(scored.name for scored in sides)
     return expecting < FEW_QUERIES, (
         f"nothing was measured: {expecting} queries in {shown_path(golden.path)} expect something, and run"
         f" {runs} has neither a hit nor an answer for any query; was the index empty?"
@@ -88,13 +114,27 @@ def _nothing_stored(golden: GoldenSet, sides: Sides) -> tuple[bool, str] | None:
 
 
 def _repeated_chunks(sides: Sides) -> Iterator[str]:
-    for _, card in sides.both:
-        repeated = card.notes.repeated
+    for side in sides.present:
+        repeated = side.card.notes.repeated
         if repeated:
+            run = printable(side.card.run.run_id)
             yield (
-                f"run {printable(card.run.run_id)} holds the same chunk twice in {len(repeated)} results,"
+                f"run {run} holds the same chunk twice in {len(repeated)} results,"
                 f" such as that of query '{brief(repeated[0])}'; a chunk counts once, at its first rank"
             )
+
+
+def _lacking_queries(sides: Sides, golden: GoldenSet) -> Iterator[str]:
+    """Runs that lack golden queries which others of their side have."""
+    for letter, cards, *_ in sides.present:
+        there = {query_id for query_id in golden.by_id() if any(query_id in card for card in cards)}
+        for card in cards if len(cards) > 1 else ():
+            missing = sum(query_id not in card for query_id in there)
+            if missing:
+                yield (
+                    f"run {printable(card.run.run_id)} lacks {missing} of {len(there)} golden queries"
+                    f" that other runs of {letter.upper()} have; their rates are over fewer runs"
+                )
 
 
 def _by_document_alone(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Iterator[str]:
@@ -113,34 +153,32 @@ def _by_document_alone(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Ite
 
 def _lacking(query_id: str, doc_ids: Sequence[str], sides: Sides) -> str:
     """A hit of a query that says nothing of its text and place, and its run."""
-    for side, card in sides.both:
-        result = sides.stored_a(query_id) if side == "a" else sides.stored_b(query_id)
+    for side in sides.present:
+        result = side.stored(query_id)
         for hit in result.hits if isinstance(result, QueryResult) else ():
             if hit.doc_id in doc_ids and hit.text is None and hit.citation is None:
-                run, name = printable(card.run.run_id), brief(hit.chunk_id or hit.doc_id or "", 60)
+                run, name = printable(side.card.run.run_id), brief(hit.chunk_id or hit.doc_id or "", 60)
                 return f", whose hit '{name}' in run {run} has neither"
     return ""
 
 
 class _Searched(NamedTuple):
-    """How many queries of a run expect something and got hits, how many found any of it, and which none."""
+    """How many queries of a side expect something and got hits, how many found any of it, and which none."""
 
-    card: Scorecard
-    stored: Stored
+    side: Side
     queries: int
     found: int
     missed: list[str]
 
 
-def _searched(sides: Sides, side: str, card: Scorecard) -> _Searched:
+def _searched(scored: ScoredSide) -> _Searched:
     queries = 0
     missed: list[str] = []
-    for score, query_ids in sides.scores(side):
+    for score, query_ids in scored.scores:
         if _is_searched(score):
             queries += len(query_ids)
             missed += query_ids if score.first is None else ()
-    stored = sides.stored_a if side == "a" else sides.stored_b
-    return _Searched(card, stored, queries, queries - len(missed), missed)
+    return _Searched(scored.side, queries, queries - len(missed), missed)
 
 
 def _is_searched(score: QueryScore) -> bool:
@@ -150,15 +188,23 @@ def _is_searched(score: QueryScore) -> bool:
 class _TargetCheck:
     """Looks for runs in which hardly any target was found, at any depth."""
 
-    def __init__(self, golden: GoldenSet, sides: Sides, matcher: Matcher) -> None:
+    def __init__(
+        self,
+        golden: GoldenSet,
+        sides: Sequence[ScoredSide],
+        decisions: Iterable[Decision],
+        matcher: Matcher,
+    ) -> None:
         self._golden = golden
         self._by_id = golden.by_id()
         self._matcher = matcher
-        self._sides = {side: _searched(sides, side, card) for side, card in sides.both}
+        self._sides = [_searched(scored) for scored in sides]
         self._queries = 0  # that any run searched
         self._missed: list[str] = []  # and of those, the ones of which no run found anything
-        for a, b, query_ids in sides.groups:
-            searched = [score for score in (a, b) if score is not None and _is_searched(score)]
+        for decision in decisions:
+            query_ids = decision.group.query_ids
+            shown = decision.a, decision.b
+            searched = [score for score in shown if score is not None and _is_searched(score)]
             self._queries += len(query_ids) if searched else 0
             if searched and all(score.first is None for score in searched):
                 self._missed += query_ids
@@ -167,7 +213,7 @@ class _TargetCheck:
         """Whether these are few queries, and a sentence if no target of any query was found in any run."""
         if not self._queries or len(self._missed) < self._queries:
             return False, ""
-        runs = [printable(run.card.run.run_id) for run in self._sides.values()]
+        runs = [printable(run.side.card.run.run_id) for run in self._sides]
         found = (
             f"neither run {' nor '.join(runs)} found anything" if runs[1:] else f"run {runs[0]} found nothing"
         )
@@ -179,15 +225,13 @@ class _TargetCheck:
 
     def one_side_found_hardly_any(self) -> Iterator[str]:
         """A run whose ids are written otherwise looks like one that everything is better than."""
-        for side, run in self._sides.items():
-            for other, by_other in self._sides.items():
-                many = by_other.found >= FEW_QUERIES
-                if run.missed and many and run.found <= _HARDLY_ANY * by_other.found:
-                    yield (
-                        f"run {side.upper()} found something expected for {run.found} of"
-                        f" {run.queries} queries, run {other.upper()} for {by_other.found};"
-                        f" {self._question()} {self._example(min(run.missed), run)}"
-                    )
+        for run, other in itertools.product(self._sides, repeat=2):
+            if run.missed and other.found >= FEW_QUERIES and run.found <= _HARDLY_ANY * other.found:
+                yield (
+                    f"run {run.side.letter.upper()} found something expected for {run.found} of"
+                    f" {run.queries} queries, run {other.side.letter.upper()} for {other.found};"
+                    f" {self._question()} {self._example(min(run.missed), run)}"
+                )
 
     def _question(self) -> str:
         if self._matcher.mode is MatchMode.FALLBACK:
@@ -202,8 +246,8 @@ class _TargetCheck:
         if len(missed) < enough:
             return
         unseen = {target for ids in missed.values() for target in ids}
-        for run in self._sides.values():
-            unseen = run.card.ids_without_hits(unseen)
+        for run in self._sides:
+            unseen = run.side.card.ids_without_hits(unseen)
         nowhere = [query_id for query_id, ids in missed.items() if unseen.issuperset(ids)]
         if len(nowhere) >= enough:
             yield (
@@ -217,8 +261,8 @@ class _TargetCheck:
     def _example(self, query_id: str, run: _Searched | None = None) -> str:
         """An expected and a found id side by side."""
         targets = self._targets(query_id)
-        runs = [run] if run else [run for run in self._sides.values() if query_id in run.missed]
-        result = runs[-1].stored(query_id)
+        runs = [run] if run else [run for run in self._sides if query_id in run.missed]
+        result = runs[-1].side.stored(query_id)
         hit = result.hits[0] if isinstance(result, QueryResult) and result.hits else None
         found = f" and found '{brief(_id_of(hit, targets), 60)}'" if hit else ""
         return f"query '{brief(query_id, 40)}' expects '{brief(targets.ids[0], 60)}'{found}"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_kebab_eval.comparing.checks import Check, Tally
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, rounded
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.comparing.noise.control import CheckNoise
 
 ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
 
@@ -41,6 +46,20 @@ class CheckRates(Value, frozen=True):
     beta: float | None = None
 
 
+def check_rates(check: Check, noise: CheckNoise) -> CheckRates:
+    """How much a check flips."""
+    flaky = sum(count for tally, count in noise.tallies.items() if 0 < tally.a < tally.n_a)
+    disagreement, fitted = noise.disagreement(), noise.fitted()
+    return CheckRates(
+        check.name,
+        check.words,
+        noise.queries,
+        flaky,
+        None if disagreement is None else rounded(disagreement),
+        *((rounded(fitted.alpha), rounded(fitted.beta)) if fitted else ()),
+    )
+
+
 class QueryRates(Value, frozen=True):
     """How often a query passed a check on each side; only of what flips or differs."""
 
@@ -59,6 +78,24 @@ class QueryRates(Value, frozen=True):
     def rates(self) -> str:
         """`found in 5 of 5 runs of A, 1 of 5 of B`."""
         return f"{self.what} in {self.a} of {self.runs_a} runs of A, {self.b} of {self.runs_b} of B"
+
+
+def query_rates(check: Check, tally: Tally, noise: float | None, *, lost: bool) -> QueryRates:
+    """The rates of queries that have this tally, without the id of one."""
+    flaky = 0 < tally.a < tally.n_a
+    noise = None if noise is None else round(noise, 6)
+    return QueryRates("", check.name, check.words, *tally[:4], flaky, lost, noise)
+
+
+def lost_rates(rates: Iterable[QueryRates], fail_on: frozenset[str]) -> str:
+    """What B lost and must not lose, and how often noise alone would do that; empty if it lost nothing."""
+    lost = [known for known in rates if known.lost and known.check in fail_on]
+    if not lost:
+        return ""
+    noise = max(known.noise or 0.0 for known in lost)
+    percent = f"{math.ceil(noise * 1000) / 10:g} %"
+    said = f"noise alone would do this in at most {percent} of sessions"
+    return "; ".join([*(known.rates for known in lost), said if noise else "runs of one side never disagree"])
 
 
 class ReplicateReport(Value, frozen=True):

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
 import msgspec
 
-from pytest_kebab_eval.comparing.config_changes import ConfigChange
+from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
 from pytest_kebab_eval.comparing.counts import ComparisonCounts
-from pytest_kebab_eval.comparing.deltas import Deltas
+from pytest_kebab_eval.comparing.decide import Decisions, Rules
+from pytest_kebab_eval.comparing.deltas import Deltas, Totals
 from pytest_kebab_eval.comparing.gates import GateResult
-from pytest_kebab_eval.comparing.paraphrases import ParaphraseGroup
-from pytest_kebab_eval.comparing.queries import Sides
+from pytest_kebab_eval.comparing.paraphrases import ParaphraseGroup, paraphrase_groups
+from pytest_kebab_eval.comparing.problems import Problems
+from pytest_kebab_eval.comparing.queries import missed_queries
 from pytest_kebab_eval.comparing.rates import QueryRates, ReplicateReport
+from pytest_kebab_eval.comparing.replicates import all_rates, replicate_report
+from pytest_kebab_eval.comparing.sides import Sides
 from pytest_kebab_eval.comparing.significance import Significance
+from pytest_kebab_eval.comparing.verdicts import Verdict, accepted
+from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
 from pytest_kebab_eval.store import IndexCoverage
@@ -58,16 +67,66 @@ class CompareReport(Value, frozen=True, kw_only=True):
         return sum(comparison.kind is kind for comparison in self.per_query)
 
 
-def not_in_golden(sides: Sides) -> tuple[str, ...]:
+class Findings(NamedTuple):
+    """What was found out of a comparison, step by step."""
+
+    sides: Sides
+    decided: Decisions
+    per_query: tuple[QueryComparison, ...]
+    totals: Totals
+    gates: tuple[GateResult, ...]
+    verdicts: Mapping[str, Verdict]
+    problems: Problems
+
+
+def make_report(
+    found: Findings,
+    golden: GoldenSet,
+    rules: Rules,
+    indexes: tuple[IndexCoverage | None, IndexCoverage | None],
+    warnings: Iterable[str],
+) -> CompareReport:
+    """The report of what was found."""
+    (a, b), totals, decisions = found.sides, found.totals, found.decided.of_groups
+    unusual = golden.unusual()
+    return CompareReport(
+        run_a=a.card.run.run_id if a else None,
+        run_b=b.card.run.run_id,
+        aggregate_a=totals.aggregate_a,
+        aggregate_b=totals.aggregate_b,
+        deltas=totals.deltas,
+        per_query=found.per_query,
+        comparison=totals.comparison,
+        config_changes=tuple(config_changes(a.cards[0].run, b.cards[0].run)) if a else (),
+        significance=totals.significance,
+        gates=found.gates,
+        not_comparable=totals.not_comparable,
+        paraphrases_a=paraphrase_groups(unusual, a.card) if a else (),
+        paraphrases_b=paraphrase_groups(unusual, b.card),
+        index_a=indexes[0],
+        index_b=indexes[1],
+        missed=missed_queries(decisions, rules.compare_k),
+        accepted=accepted(found.verdicts),
+        not_in_golden=_not_in_golden(found.sides),
+        unreadable=_unreadable(found.sides),
+        problems=found.problems.problems,
+        warnings=(*warnings, *found.problems.warnings),
+        replicates=replicate_report(found.sides, found.decided, rules.alpha),
+        rates=all_rates(decisions) if found.sides.has_several else msgspec.UNSET,
+    )
+
+
+def _not_in_golden(sides: Sides) -> tuple[str, ...]:
     """The results whose query the golden file does not have."""
-    return tuple(sorted({query_id for _, card in sides.both for query_id in card.notes.unknown_query_ids}))
+    unknown = (side.card.notes.unknown_query_ids for side in sides.present)
+    return tuple(sorted({query_id for query_ids in unknown for query_id in query_ids}))
 
 
-def unreadable(sides: Sides) -> tuple[BrokenResult, ...]:
+def _unreadable(sides: Sides) -> tuple[BrokenResult, ...]:
     """The results that cannot be read, of every run."""
     return tuple(
-        BrokenResult(side, query_id, reason, run.run.run_id if card.replicates else None)
-        for side, card in sides.both
-        for run in card.replicates or (card,)
-        for query_id, reason in sorted(run.notes.unreadable.items())
+        BrokenResult(side.letter, query_id, reason, card.run.run_id if len(side.cards) > 1 else None)
+        for side in sides.present
+        for card in side.cards
+        for query_id, reason in sorted(card.notes.unreadable.items())
     )

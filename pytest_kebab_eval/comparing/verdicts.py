@@ -7,9 +7,12 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.queries import COMPARE_K, passed_checks
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value, Xfail
-from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
+from pytest_kebab_eval.comparing.checks import LOSS, RETRIEVAL, SENTENCES, LostCheck, passed_checks
+from pytest_kebab_eval.comparing.decide import Decision, Rules
+from pytest_kebab_eval.comparing.rates import lost_rates
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value, Xfail
+from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.text import brief, printable
 
 
@@ -39,89 +42,100 @@ class _Failure(NamedTuple):
     text: str
 
 
-class Rules(NamedTuple):
-    """What a query fails on, and by which day an xfail is judged."""
+class QueryJudge:
+    """Gives the verdict on one golden query at a time."""
 
-    fail_on: frozenset[str]
-    today: datetime.date
-    compare_k: int = COMPARE_K
-    unsteady: frozenset[str] = frozenset()  # queries whose loss may have been noise
+    def __init__(
+        self,
+        a: Scorecard | None,
+        b: Scorecard,
+        decisions: Iterable[Decision],
+        rules: Rules,
+        today: datetime.date | None = None,
+    ) -> None:
+        self._a, self._b = a, b
+        self._rules = rules
+        self._today = today or datetime.date.today()
+        self._decisions = {
+            query_id: decision
+            for decision in decisions
+            if decision.lost or decision.may_be_noise
+            for query_id in decision.group.query_ids
+        }
+        errors_a = a.notes.errors if a else {}
+        self._errored_in_both = errors_a.keys() & b.notes.errors.keys()
+
+    def judge(self, query_id: str, comparison: QueryComparison | None, xfail: Xfail | None) -> Verdict:
+        """The verdict on a query; if there is no run A, only what needs none can fail it."""
+        for name, card in (("A", self._a), ("B", self._b)):
+            if card and query_id in card.notes.unreadable:
+                run = f"run {name} ({printable(card.run.run_id)})"
+                text = f"the stored result in {run} cannot be read: {card.notes.unreadable[query_id]}"
+                return Verdict(Outcome.FAILED, text)
+        if comparison is None:
+            return Verdict(Outcome.SKIPPED, "in neither run" if self._a else "not in the run")
+        if query_id in self._errored_in_both:
+            error = brief(self._b.notes.errors[query_id])
+            return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {error}")
+        failures = self._failures(comparison)
+        if xfail is not None:
+            verdict = _expected_to_fail(xfail, failures, self._could_fail(query_id, xfail), self._today)
+        elif failures:
+            verdict = Verdict(Outcome.FAILED, _joined(failures))
+        else:
+            return PASSED
+        return self._with_rates(query_id, verdict)
+
+    def _failures(self, comparison: QueryComparison) -> list[_Failure]:
+        """What B lost and must not lose."""
+        is_loss = comparison.kind is ComparisonKind.LOSS
+        if not comparison.checks and not is_loss and comparison.cause != "absent":
+            return []
+        score = self._b.score(comparison.query_id)
+        if score is None:
+            return [_Failure("absent", "run B has no result for it (lost coverage)")]
+        fail_on, alone = self._rules.fail_on, comparison.kind is None
+        checks = [check for check in comparison.checks if check in fail_on or alone]
+        if checks and score.facts.errored and "error" not in fail_on and not alone:
+            checks.append("error")
+        if is_loss and LOSS.name in fail_on:
+            checks.append(LOSS.name)
+        lost = LostCheck(comparison, score, brief(self._b.notes.errors.get(comparison.query_id, "")))
+        return [_Failure(check, SENTENCES[check](lost)) for check in checks]
+
+    def _could_fail(self, query_id: str, xfail: Xfail) -> bool:
+        """Whether B could have lost anything accepted; if not, an xfail may still be needed."""
+        decision = self._decisions.get(query_id)
+        score = self._a.score(query_id) if self._a else None
+        if score is None or (decision and decision.may_be_noise):
+            return False
+        passed = passed_checks(score, self._rules.compare_k)
+        if RETRIEVAL.name in passed:
+            passed.add(LOSS.name)
+        return not self._rules.fail_on.isdisjoint(passed.intersection(xfail.checks))
+
+    def _with_rates(self, query_id: str, verdict: Verdict) -> Verdict:
+        """The verdict with how often the query passed, on each side, what it lost."""
+        decision = self._decisions.get(query_id)
+        lost = lost_rates(decision.rates, self._rules.fail_on) if decision else ""
+        told = lost and verdict.outcome in (Outcome.FAILED, Outcome.XFAILED)
+        return Verdict(verdict.outcome, f"{verdict.reason}; {lost}") if told else verdict
 
 
-def judge_query(
-    query: GoldenQuery, comparison: QueryComparison | None, a: Scorecard | None, b: Scorecard, rules: Rules
-) -> Verdict:
-    """The verdict on one golden query; if there is no run A, only an error or an unreadable result fails."""
-    query_id = query.id
-    for name, card in (("A", a), ("B", b)):
-        if card and query_id in card.notes.unreadable:
-            run = f"run {name} ({printable(card.run.run_id)})"
-            text = f"the stored result in {run} cannot be read: {card.notes.unreadable[query_id]}"
-            return Verdict(Outcome.FAILED, text)
-    if comparison is None:
-        return Verdict(Outcome.SKIPPED, "in neither run" if a else "not in the run")
-    if a and query_id in a.notes.errors and query_id in b.notes.errors:
-        return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {brief(b.notes.errors[query_id])}")
-    failures = _failures(comparison, b, rules.fail_on)
-    if query.xfail is None:
-        return Verdict(Outcome.FAILED, _joined(failures)) if failures else PASSED
-    could_fail = query_id not in rules.unsteady and _could_fail(
-        a.score(query_id) if a else None, query.xfail, rules
-    )
-    return _expected_to_fail(query.xfail, failures, could_fail, rules.today)
-
-
-def _could_fail(score_a: QueryScore | None, xfail: Xfail, rules: Rules) -> bool:
-    """Whether there was anything accepted that B could have lost; if not, an xfail may still be needed."""
-    passed = passed_checks(score_a, rules.compare_k) if score_a else set()
-    if "retrieval" in passed:
-        passed.add("loss")
-    return not rules.fail_on.isdisjoint(passed.intersection(xfail.checks))
+def judge_queries(
+    golden: GoldenSet, per_query: Iterable[QueryComparison], judge: QueryJudge
+) -> dict[str, Verdict]:
+    """The verdict on every golden query."""
+    xfails = {query.id: query.xfail for query in golden.unusual() if query.xfail}
+    verdicts: dict[str, Verdict | None] = dict.fromkeys(golden.by_id())
+    for comparison in per_query:
+        query_id = comparison.query_id
+        verdicts[query_id] = judge.judge(query_id, comparison, xfails.get(query_id))
+    return {query_id: verdict or judge.judge(query_id, None, None) for query_id, verdict in verdicts.items()}
 
 
 def _joined(failures: Iterable[_Failure]) -> str:
     return "; ".join(failure.text for failure in failures)
-
-
-def _failures(comparison: QueryComparison, b: Scorecard, fail_on: frozenset[str]) -> list[_Failure]:
-    """What B lost and must not lose."""
-    score = b.score(comparison.query_id)
-    if score is None:
-        return [_Failure("absent", "run B has no result for it (lost coverage)")]
-    if not comparison.checks and comparison.kind is not ComparisonKind.LOSS:
-        return []
-    error = brief(b.notes.errors.get(comparison.query_id, ""))
-    refused = score.facts.answered is False
-    words = {
-        "retrieval": f"lost {_named(comparison.lost)}, at rank {comparison.a_hit_rank} in A",
-        "answer": _lost_answer(comparison, score),
-        "refusal": "it was refused in B" if refused else "it was not refused in B",
-        "citation": "the citations resolved in A and do not in B",
-        "attribution": "the answer cited a target in A and cites none in B",
-        "error": f"it errored{' in B' if comparison.kind else ''}: {error}",
-    }
-    alone = comparison.kind is None
-    found = [_Failure(check, words[check]) for check in comparison.checks if check in fail_on or alone]
-    if found and score.facts.errored and "error" not in fail_on and not alone:
-        found.append(_Failure("error", words["error"]))
-    if comparison.kind is ComparisonKind.LOSS and "loss" in fail_on:
-        found.append(_Failure("loss", f"it ranks worse, {comparison.a_hit_rank}→{comparison.b_hit_rank}"))
-    return found
-
-
-def _lost_answer(comparison: QueryComparison, b: QueryScore) -> str:
-    if b.facts.answered is None:
-        return "it was answered in A and has no answer in B"
-    if comparison.cause == "claim_missing":
-        return "the answer contained a claim in A and contains none in B"
-    if b.facts.answered is False:
-        return "it was answered in A and refused in B"
-    return "the answer kept its rules in A and does not in B"
-
-
-def _named(targets: tuple[str, ...]) -> str:
-    more = f" and {len(targets) - 2} more" if len(targets) > 2 else ""
-    return ", ".join(brief(target, 50) for target in targets[:2]) + more
 
 
 def _expected_to_fail(

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparing.queries import kind_of, lost_checks, passed_checks, rank_within
-from pytest_kebab_eval.evaluation import find_matcher
+from pytest_kebab_eval.comparing.checks import CHECKS, passed_checks
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.traces import Sighting, State
 from pytest_kebab_eval.matching.locations import OpenRun, Passages, match_mode
 from pytest_kebab_eval.matching.strategies import Strategy
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable
+from pytest_kebab_eval.reading import find_matcher
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.scoring.together import coarsen
@@ -188,7 +188,6 @@ class _ResultJudge:
         a, score = self._tools.score_in_a(result.query_id), self._tools.score(self._stored, result)
         if score is None or a is None:
             return State.UNKNOWN
-        kind = kind_of(rank_within(a, k), rank_within(score, k))
-        if check in lost_checks(kind, a, score, k):
+        if any(row.name == check and row.passes(a, k) and row.passes(score, k) is False for row in CHECKS):
             return State.LOST
         return State.FOUND if check in passed_checks(score, k) else State.UNKNOWN

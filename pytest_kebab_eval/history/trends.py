@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_kebab_eval.evaluation import score_run
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.scoring.aggregates import aggregate, stored_values
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.store import Address, Database, in_order, open_database

@@ -24,7 +24,7 @@ from pytest_kebab_eval.scoring.together import score_together
 from pytest_kebab_eval.store import Address, Database, IdRange, open_database, shown_address
 
 
-class StoredRun(NamedTuple):
+class AddressedRun(NamedTuple):
     """A run, and the database that it is in."""
 
     address: Address
@@ -34,8 +34,8 @@ class StoredRun(NamedTuple):
 class Job(NamedTuple):
     """What is the same for all parts of a comparison."""
 
-    a: StoredRun | None
-    b: StoredRun
+    a: AddressedRun | None
+    b: AddressedRun
     mode: MatchMode
     span_overlap: float
     k: int
@@ -83,7 +83,7 @@ def score_part(task: PartTask) -> PartScores:
         runs = [(a, job.a.run)] if job.a else []
         *cards_a, card_b = score_together(scorer, [*runs, (b, job.b.run)], ids=task.ids)
         card_a = cards_a[0] if cards_a else None
-        movement = measure_movement(card_a, card_b, job.compare_k, job.overlaps) if card_a else None
+        movement = measure_movement([card_a], [card_b], job.compare_k, job.overlaps) if card_a else None
         is_first = task.ids.first == ""
         return PartScores(
             part_of(card_a, ids) if card_a else None,
@@ -95,7 +95,7 @@ def score_part(task: PartTask) -> PartScores:
         )
 
 
-def _open(stack: ExitStack, stored: StoredRun) -> Database:
+def _open(stack: ExitStack, stored: AddressedRun) -> Database:
     try:
         return stack.enter_context(open_database(stored.address))
     except NoDatabase:
@@ -128,7 +128,7 @@ def _part_of_movement(movement: Movement, golden_ids: Sequence[str]) -> Movement
 class HitSearch(NamedTuple):
     """Ids to be looked for among the hits of a part of a run."""
 
-    stored: StoredRun
+    stored: AddressedRun
     ids: IdRange
     wanted: frozenset[str]
 

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.movement import Movement, Scored, movement_metrics
+from pytest_kebab_eval.comparing.movement import Movement, movement_metrics
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.packing import PackedQueries, pack
 from pytest_kebab_eval.inputs import Inputs
@@ -17,15 +17,16 @@ from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.parallel.golden import LoadedGolden
 from pytest_kebab_eval.parallel.part_scoring import (
+    AddressedRun,
     HitSearch,
     Job,
     PartScores,
     PartTask,
-    StoredRun,
     find_hits,
     score_part,
 )
 from pytest_kebab_eval.parallel.workers import Workers
+from pytest_kebab_eval.reading import Scored
 from pytest_kebab_eval.scoring.hit_keys import HitKeys
 from pytest_kebab_eval.scoring.parts import CardJoiner
 from pytest_kebab_eval.scoring.scorecard import Basis, basis_of
@@ -83,8 +84,8 @@ class PartScorer:
 
 def _job(settings: Settings, inputs: Inputs, met: frozenset[str]) -> Job:
     return Job(
-        a=StoredRun(absolute(settings.db_a), inputs.run_a) if inputs.run_a else None,
-        b=StoredRun(absolute(settings.db_b), inputs.run_b),
+        a=AddressedRun(absolute(settings.db_a), inputs.run_a) if inputs.run_a else None,
+        b=AddressedRun(absolute(settings.db_b), inputs.run_b),
         mode=inputs.mode,
         span_overlap=settings.span_overlap,
         k=settings.k,
@@ -135,19 +136,19 @@ class _Joiner:
         sides = zip((self._a, self._b), self._stored, strict=True)
         return all(card is None or card.is_whole(by_id, stored) for card, stored in sides)
 
-    def joined(self, hits_of: Callable[[StoredRun], HitKeys]) -> Scored:
+    def joined(self, hits_of: Callable[[AddressedRun], HitKeys]) -> Scored:
         """All parts of both runs."""
         b = self._b.joined(hits_of(self._job.b))
         if self._a is None or self._job.a is None:
-            return Scored(None, b, None)
+            return (), (b,), None
         movement = Movement(self._movement.joined(HitKeys()), self._moved)
-        return Scored(self._a.joined(hits_of(self._job.a)), b, movement)
+        return (self._a.joined(hits_of(self._job.a)),), (b,), movement
 
 
 class _HitsInParts(HitKeys):
     """The hits of a run that workers scored: they are looked through again in the rare case."""
 
-    def __init__(self, workers: Workers, parts: list[IdRange], stored: StoredRun) -> None:
+    def __init__(self, workers: Workers, parts: list[IdRange], stored: AddressedRun) -> None:
         super().__init__()
         self._workers, self._parts, self._stored = workers, parts, stored
 

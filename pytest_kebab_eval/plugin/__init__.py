@@ -265,11 +265,12 @@ def kebab_run_b(_kebab: KebabSession) -> Run:
 def _kebab_results(_kebab: KebabSession) -> Iterator[Any]:
     from contextlib import ExitStack
 
-    from pytest_kebab_eval.evaluation import stored_results
+    from pytest_kebab_eval.reading import stored_results
 
     with ExitStack() as stack:
         with _failures():
-            results = stored_results(stack, _kebab.settings, _kebab.evaluate())
+            made = _kebab.evaluate()
+            results = stored_results(stack, _kebab.settings, made.run_a, made.run_b)
         yield results
 
 

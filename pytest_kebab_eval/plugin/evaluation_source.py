@@ -6,13 +6,15 @@ reads a database, and the controller has the report to store and to write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import msgspec
 import pytest
 
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.errors import KebabEvalError
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import GoldenQuery, Value
@@ -40,6 +42,9 @@ class EvaluationSource(Protocol):
     def evaluate(self) -> Evaluation:
         """The outcome of the comparison."""
 
+    def evidence(self) -> Mapping[str, QueryEvidence]:
+        """What messages show of the queries that fail."""
+
 
 class OwnEvaluation:
     """Reads the input and evaluates it in this process, once, when it is first asked for."""
@@ -49,6 +54,7 @@ class OwnEvaluation:
         self._settings = settings
         self._inputs: Inputs | None = None
         self._evaluation: Evaluation | None = None
+        self._evidence: Mapping[str, QueryEvidence] | None = None
         self.briefs = Briefs() if settings.html else None
 
     @property
@@ -83,7 +89,8 @@ class OwnEvaluation:
 
     def send_to_worker(self, node: Any) -> None:
         """Give a worker that xdist is starting the evaluation."""
-        payload = WorkerPayload(tuple(self.load_golden().queries), self.evaluate())
+        evaluation = self.evaluate()._replace(matcher=None)
+        payload = WorkerPayload(tuple(self.load_golden().queries), evaluation, dict(self.evidence()))
         node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
 
     def load_golden(self) -> GoldenSet:
@@ -108,10 +115,20 @@ class OwnEvaluation:
         """Score and compare the runs, and call `pytest_kebab_compared`."""
         if self._evaluation is None:
             with usage_errors():
-                evaluation = evaluate(self._settings, self.read_inputs(), briefs=self.briefs)
+                evaluation = evaluate(self._settings, self.read_inputs(), observer=self.briefs)
             self._config.hook.pytest_kebab_compared(report=evaluation.report)
             self._evaluation = evaluation
         return self._evaluation
+
+    def evidence(self) -> Mapping[str, QueryEvidence]:
+        """What messages show of the queries that fail; nothing if the databases can no longer be read."""
+        if self._evidence is None:
+            evaluation = self.evaluate()
+            try:
+                self._evidence = failure_evidence(self._settings, self.read_inputs(), evaluation)
+            except KebabEvalError:
+                self._evidence = {}
+        return self._evidence
 
 
 class WorkerPayload(Value, frozen=True):
@@ -119,6 +136,7 @@ class WorkerPayload(Value, frozen=True):
 
     queries: tuple[GoldenQuery, ...]
     evaluation: Evaluation
+    evidence: dict[str, QueryEvidence]
 
 
 class ReceivedEvaluation:
@@ -127,6 +145,7 @@ class ReceivedEvaluation:
     def __init__(self, settings: Settings, payload: WorkerPayload) -> None:
         self._golden = GoldenSet(settings.golden, payload.queries)
         self._evaluation = payload.evaluation
+        self._evidence = payload.evidence
 
     def load_golden(self) -> GoldenSet:
         """The golden queries."""
@@ -143,6 +162,10 @@ class ReceivedEvaluation:
     def evaluate(self) -> Evaluation:
         """The outcome of the comparison."""
         return self._evaluation
+
+    def evidence(self) -> Mapping[str, QueryEvidence]:
+        """What messages show of the queries that fail."""
+        return self._evidence
 
 
 def received_evaluation(config: pytest.Config, settings: Settings) -> ReceivedEvaluation | None:

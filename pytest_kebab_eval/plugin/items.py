@@ -91,7 +91,7 @@ class QueryItem(KebabItem):
 
     def _explain(self, verdict: Verdict) -> str:
         query, kebab = self.query, self.kebab
-        shown = kebab.evaluate().evidence.get(query.id)
+        shown = kebab.evidence().get(query.id)
         where = f"{shown_path(kebab.settings.golden)}:{query.line}"
         return explain(query, verdict, kebab.find_comparison(query), shown, where)
 

@@ -7,14 +7,15 @@ workers of xdist only record.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 import pytest
 
-from pytest_kebab_eval.evaluation import Evaluation
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Baseline, Inputs, Task, find_baseline, inputs_of, read_task
 from pytest_kebab_eval.model import GoldenQuery, Value
@@ -275,6 +276,10 @@ class ExpectedEvaluation:
     def evaluate(self) -> Evaluation:
         """Fail the test that asks: it is made when the workers are done."""
         fail_early(self._settings, "run this test without -n, or in a session of its own")
+
+    def evidence(self) -> Mapping[str, QueryEvidence]:
+        """Nothing: nothing is evaluated here."""
+        return {}
 
 
 class CollectingWorker:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
-from pytest_kebab_eval.evaluation import Evaluation
+from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
 from pytest_kebab_eval.plugin.allure import AllureResults, uses_allure
@@ -119,6 +120,10 @@ class KebabSession:
         for gate in evaluation.report.gates:
             if not gate.passed and not gate.skipped:
                 yield gate_name(gate.gate)
+
+    def evidence(self) -> Mapping[str, QueryEvidence]:
+        """What messages show of the queries that fail."""
+        return self._source.evidence()
 
     def find_comparison(self, query: GoldenQuery) -> QueryComparison | None:
         """What became of a query between the runs; None if it is in neither."""

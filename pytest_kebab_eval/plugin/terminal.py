@@ -11,7 +11,6 @@ import pytest
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
-from pytest_kebab_eval.evaluation import sorted_by_id
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
 from pytest_kebab_eval.plugin.golden_file import gate_name, item_name
@@ -94,7 +93,7 @@ class TerminalSummary:
     def _query_and_hit_lines(self, report: CompareReport) -> Iterator[Line]:
         inputs = self._source.read_inputs()
         shown = ShownEvidence(self._kebab.settings, inputs, report)
-        for query, evidence in shown.read(sorted_by_id(inputs.golden.queries)):
+        for query, evidence in shown.read(sorted(inputs.golden.queries, key=lambda query: query.id)):
             comparison = self._kebab.find_comparison(query)
             if comparison is not None:
                 yield from query_lines(comparison, evidence)

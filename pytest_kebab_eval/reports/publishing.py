@@ -11,12 +11,13 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.evidence import QueryEvidence, unread_evidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, StoreError
-from pytest_kebab_eval.evaluation import Evaluation, read_evidence, store
+from pytest_kebab_eval.evaluate import Evaluation, store
 from pytest_kebab_eval.files import append, has_name_in_other_case, write_whole
 from pytest_kebab_eval.history import HistoryPoint, history
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
@@ -127,7 +128,7 @@ def _tell_stored(evaluation: Evaluation, databases: Mapping[str, Address], publi
     """The same of several runs a side: each has an aggregate of its own."""
     broken = dict.fromkeys((result.side, result.run_id or "") for result in evaluation.report.unreadable)
     kept = {side.lower(): address for side, address in databases.items() if not is_export(address)}
-    stored = sum(run.side in kept and (run.side, run.run_id) not in broken for run in evaluation.replicates)
+    stored = sum(run.side in kept and (run.side, run.run_id) not in broken for run in evaluation.aggregates)
     names = dict.fromkeys(map(shown_address, kept.values()))
     if stored:
         published.done.append(f"aggregates: of {counted(stored, 'run')} stored in {' and '.join(names)}")

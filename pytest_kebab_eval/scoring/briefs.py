@@ -158,26 +158,32 @@ class ChosenBriefs(RunBriefs):
 
 
 class Briefs:
-    """Both runs' results in brief, and how they were matched; `a` is empty where run B is judged alone."""
+    """An observer that keeps the results of both sides in brief; `a` is empty where run B is judged alone."""
 
     def __init__(self) -> None:
-        self.a = RunBriefs()
-        self.b = RunBriefs()
+        self._runs: dict[str, list[RunBriefs]] = {"a": [], "b": []}
         self.matcher: Matcher | None = None
+        self.a = self.b = RunBriefs()
 
-    def keep_targets(self, queries: Iterable[GoldenQuery], matcher: Matcher) -> None:
-        """Have all targets found while the databases are open: nothing is looked up for them again."""
+    def watch(self, side: str) -> RunBriefs:
+        """What keeps the results of the next run of a side."""
+        self._runs[side].append(RunBriefs())
+        return self._runs[side][-1]
+
+    def finish(
+        self, queries: Iterable[GoldenQuery], matcher: Matcher, shown: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """Have all targets found while the databases are open, and choose the runs that are shown."""
         for query in queries:
             matcher.target_ids(query)
         self.matcher = matcher
+        self.a, self.b = (self._chosen(side, number, shown) for number, side in enumerate("ab"))
 
-    def choose(
-        self, runs: Sequence[Sequence[RunBriefs | None]], shown: Mapping[str, tuple[int, int]]
-    ) -> None:
-        """Of several runs a side, show for each query the one with that number, or the first."""
-        a, b = ([kept for kept in side if kept is not None] for side in runs)
-        self.a = ChosenBriefs(a, lambda query_id: shown.get(query_id, (0, 0))[0])
-        self.b = ChosenBriefs(b, lambda query_id: shown.get(query_id, (0, 0))[1])
+    def _chosen(self, side: str, number: int, shown: Mapping[str, tuple[int, int]]) -> RunBriefs:
+        runs = self._runs[side]
+        if len(runs) == 1:
+            return runs[0]
+        return ChosenBriefs(runs, lambda query_id: shown.get(query_id, (0, 0))[number])
 
     def expected(self, query: GoldenQuery) -> tuple[str, ...]:
         """The ids of what a query wants found."""

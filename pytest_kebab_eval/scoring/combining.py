@@ -17,8 +17,10 @@ Shown = Callable[[str], int]  # a query's id -> the number of the run that is sh
 
 
 def combine(cards: Sequence[Scorecard], shown: Shown) -> Scorecard:
-    """The mean of several runs; facts and errors of a query are those of the run that is shown of it."""
+    """The mean of the runs; facts and errors of a query are those of the run that is shown of it."""
     first = cards[0]
+    if len(cards) == 1:
+        return first
     ids = list(dict.fromkeys(query_id for card in cards for query_id in card._scores))
     scores = _Means(cards, shown).of(ids)
     run = msgspec.structs.replace(first.run, run_id=",".join(card.run.run_id for card in cards))

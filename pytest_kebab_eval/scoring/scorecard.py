@@ -99,7 +99,6 @@ class Scorecard:
         self._scores = scores
         self._columns = columns
         self._hit_keys = hit_keys or HitKeys()
-        self._only: Collection[str] | None = None
 
     def __contains__(self, query_id: object) -> bool:
         return query_id in self._scores
@@ -119,6 +118,10 @@ class Scorecard:
             names[id(column)].append(name)
         return {tuple(found): array("d", self._columns[found[0]]) for found in names.values()}
 
+    def scores_of(self, query_ids: Iterable[str]) -> Iterator[QueryScore | None]:
+        """How these queries did; None for one that the run has no result for."""
+        return map(self._scores.get, query_ids)
+
     def score(self, query_id: str) -> QueryScore | None:
         """How a query did; None if the run has no result for it."""
         return self._scores.get(query_id)
@@ -128,9 +131,12 @@ class Scorecard:
         return sum(query_id not in self._scores for query_id in self._basis.slices)
 
     def only(self, query_ids: Collection[str]) -> Scorecard:
-        """The same run over some of its queries."""
-        part = Scorecard(self.run, self._basis, self.notes, self._scores, self._columns, self._hit_keys)
-        part._only = query_ids
+        """The values of some queries of the run, without their rankings."""
+        rows = [row for row, query_id in enumerate(self._scores) if query_id in query_ids]
+        scores = {query_id: score for query_id, score in self._scores.items() if query_id in query_ids}
+        shorter = {id(column): array("d", map(column.__getitem__, rows)) for column in self._columns.values()}
+        columns = {name: shorter[id(column)] for name, column in self._columns.items()}
+        part = Scorecard(self.run, self._basis, self.notes, scores, columns)
         part.replicates = tuple(card.only(query_ids) for card in self.replicates)
         return part
 
@@ -164,9 +170,8 @@ class Scorecard:
         """The queries that are in the same slices."""
         groups: defaultdict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
         slices = map(self._basis.slices.get, self._scores, repeat(_NO_SLICES))
-        for row, (query_id, names) in enumerate(zip(self._scores, slices, strict=True)):
-            if self._only is None or query_id in self._only:
-                groups[names].append(row)
+        for row, names in enumerate(slices):
+            groups[names].append(row)
         return {names: _Group(self, rows) for names, rows in groups.items()}
 
     @cached_property
@@ -343,26 +348,3 @@ def _rows_in_both(a: Iterable[str], b: Iterable[str]) -> Iterator[tuple[str, int
             row_a = rows_a.get(query_id)
         if row_a is not None:
             yield query_id, row_a, row_b
-
-
-class Alike(NamedTuple):
-    """Queries that did alike in A and alike in B; a score is None where a run has no result for them."""
-
-    a: QueryScore | None
-    b: QueryScore | None
-    query_ids: list[str]
-
-
-def alike(a: Scorecard | None, b: Scorecard, query_ids: Iterable[str]) -> list[Alike]:
-    """The queries grouped by how they did in A and in B; those in neither run are left out."""
-    groups: dict[tuple[QueryScore | None, QueryScore | None], list[str]] = {}
-    scores_a: Mapping[str, QueryScore] = a._scores if a else {}
-    of_a, of_b = scores_a.get, b._scores.get
-    for query_id in query_ids:
-        pair = of_a(query_id), of_b(query_id)
-        if pair in groups:
-            groups[pair].append(query_id)
-        else:
-            groups[pair] = [query_id]
-    groups.pop((None, None), None)
-    return [Alike(*pair, found) for pair, found in groups.items()]

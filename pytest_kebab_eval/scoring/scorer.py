@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -11,7 +12,6 @@ from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Domain, Facts, Judged, Metric, all_metrics
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Run, Unreadable
-from pytest_kebab_eval.scoring.briefs import RunBriefs
 from pytest_kebab_eval.scoring.columns import Columns, Compute
 from pytest_kebab_eval.scoring.facts import QueryJudge, distinct_hits
 from pytest_kebab_eval.scoring.hit_keys import HitKeys
@@ -20,6 +20,30 @@ from pytest_kebab_eval.scoring.survey import Survey, survey_of
 from pytest_kebab_eval.store import Corpus
 
 DEFAULT_CUTOFF = 5
+
+
+class RunObserver(Protocol):
+    """Is shown every result of a run with a golden query, while it is scored."""
+
+    def add(
+        self, query_id: str, result: QueryResult, ids: Sequence[str | None], correct: tuple[int, ...]
+    ) -> None:
+        """A result, its chunk ids and the ranks of its correct hits."""
+
+    def replace(self, query_id: str, result: QueryResult, correct: tuple[int, ...]) -> None:
+        """A result that was shown before, of which other hits are correct now."""
+
+
+class Observer(Protocol):
+    """Is shown what a comparison reads, so that nothing has to be read again for it."""
+
+    def watch(self, side: str) -> RunObserver:
+        """What observes the next run of a side, `a` or `b`."""
+
+    def finish(
+        self, queries: Iterable[GoldenQuery], matcher: Matcher, shown: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """All runs are scored; of several a side, `shown` has the numbers of those that are shown."""
 
 
 class Scorer:
@@ -52,10 +76,10 @@ class Scorer:
         run: Run,
         results: Iterable[QueryResult | Unreadable],
         corpus: Corpus | None,
-        briefs: RunBriefs | None = None,
+        observer: RunObserver | None = None,
     ) -> Scorecard:
-        """A scorecard of the run; each result is dropped as soon as it is scored, and kept in brief."""
-        scoring = _Scoring(self, Passages(corpus, run.chunker_version), briefs)
+        """A scorecard of the run; the observer is shown each result, which is then dropped."""
+        scoring = _Scoring(self, Passages(corpus, run.chunker_version), observer)
         scoring.add_all(results)
         columns = scoring.columns.finished(len(scoring.scores))
         return Scorecard(run, self._basis, scoring.notes(), scoring.scores, columns, scoring.hit_keys)
@@ -65,7 +89,7 @@ class Scorer:
         card: Scorecard,
         results: Iterable[QueryResult],
         corpus: Corpus | None,
-        briefs: RunBriefs | None = None,
+        observer: RunObserver | None = None,
     ) -> Scorecard:
         """The scorecard with these results of golden queries judged again, since the matcher changed."""
         passages = Passages(corpus, card.run.chunker_version)
@@ -75,8 +99,8 @@ class Scorer:
             result = msgspec.structs.replace(stored, hits=hits)
             facts = self.judge.facts(query, result, passages, is_golden=True)
             scores[query.id] = self.score_of(Judged(query, result, facts))
-            if briefs is not None:
-                briefs.replace(query.id, result, facts.ranking.correct)
+            if observer is not None:
+                observer.replace(query.id, result, facts.ranking.correct)
         return card.with_scores(scores)
 
     def new_columns(self) -> Columns:
@@ -109,9 +133,9 @@ def _by_domain(metrics: Iterable[tuple[int, Metric]]) -> list[tuple[Domain, list
 class _Scoring:
     """One run while it is scored."""
 
-    def __init__(self, scorer: Scorer, passages: Passages, briefs: RunBriefs | None) -> None:
+    def __init__(self, scorer: Scorer, passages: Passages, observer: RunObserver | None) -> None:
         self._passages = passages
-        self._briefs = briefs
+        self._observer = observer
         self._query_of, self._judge, self._score_of = scorer.queries.get, scorer.judge, scorer.score_of
         self.scores: dict[str, QueryScore] = {}
         self.columns = scorer.new_columns()
@@ -176,5 +200,5 @@ class _Scoring:
         if row == len(self.scores):
             self.hit_keys.add(() if result.error is not None else result.hits, ids)
         self.scores[query.id] = self._score_of(judged)
-        if self._briefs is not None and is_golden:
-            self._briefs.add(query.id, result, ids, facts.ranking.correct)
+        if self._observer is not None and is_golden:
+            self._observer.add(query.id, result, ids, facts.ranking.correct)

@@ -12,30 +12,28 @@ from pytest_kebab_eval.matching.locations import OpenRun, Passages
 from pytest_kebab_eval.matching.strategies import Coarser, Ranking
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult
-from pytest_kebab_eval.scoring.briefs import RunBriefs
 from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.scoring.scorecard import Scorecard
-from pytest_kebab_eval.scoring.scorer import Scorer
+from pytest_kebab_eval.scoring.scorer import RunObserver, Scorer
 from pytest_kebab_eval.store import ALL_IDS, IdRange
 
-KeptBriefs = Sequence["RunBriefs | None"]
 _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
 
 
 def score_together(
-    scorer: Scorer, runs: Sequence[OpenRun], briefs: KeptBriefs = (), ids: IdRange = ALL_IDS
+    scorer: Scorer, runs: Sequence[OpenRun], observers: Sequence[RunObserver] = (), ids: IdRange = ALL_IDS
 ) -> list[Scorecard]:
-    """Read and score runs, the queries in a range; briefs are kept of each run, if they are given."""
-    kept = briefs or [None] * len(runs)
+    """Read and score runs, the queries in a range; each run has an observer, or none has."""
+    watching: Sequence[RunObserver | None] = observers or [None] * len(runs)
     cards = [
-        scorer.score(run, database.results(run.run_id, ids), database.corpus, brief)
-        for (database, run), brief in zip(runs, kept, strict=True)
+        scorer.score(run, database.results(run.run_id, ids), database.corpus, observer)
+        for (database, run), observer in zip(runs, watching, strict=True)
     ]
     while coarser := _coarser(scorer.matcher.mode, cards):
         scorer.matcher.coarsen(coarser)
         cards = [
-            scorer.score_again(card, _results(stored, card, coarser, ids), stored[0].corpus, brief)
-            for stored, card, brief in zip(runs, cards, kept, strict=True)
+            scorer.score_again(card, _results(stored, card, coarser, ids), stored[0].corpus, observer)
+            for stored, card, observer in zip(runs, cards, watching, strict=True)
         ]
     return cards
 

@@ -124,7 +124,9 @@ def many_queries() -> tuple[CompareReport, PageQueries]:
     ]
     lost = {golden_query.id for golden_query in golden[::7]}
     briefs = Briefs()
-    briefs.keep_targets(golden, Matcher(MatchMode.EXACT))
+    for side in "ab":
+        briefs.watch(side)
+    briefs.finish(golden, Matcher(MatchMode.EXACT), {})
     for golden_query in golden:
         is_lost = golden_query.id in lost
         keep_brief(briefs.a, golden_query.id, a, (1,))

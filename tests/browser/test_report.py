@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.context import report_context
@@ -59,7 +59,7 @@ def write_report(
     settings = Settings("a" if a is not None else None, "b", database, database, golden, gates=gates)
     inputs = find_inputs(settings)
     briefs = Briefs()
-    report = evaluate(settings, inputs, briefs=briefs).report
+    report = evaluate(settings, inputs, observer=briefs).report
     context = report_context(report) | more.pop("context", {})
     shown = ShownEvidence(settings, inputs, report, briefs.matcher)
     queries_shown = PageQueries(inputs.golden.queries, briefs, shown.read)

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.evaluation import sorted_by_id
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, Packer, script_json, short
 from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
@@ -124,7 +123,7 @@ class QueryIndex:
         self.cause_counts: Counter[str] = Counter()
         self.kind_counts: Counter[str] = Counter()
         self.flows: Counter[tuple[int, int]] = Counter()  # (level in A, level in B) -> queries
-        entries = [self._entry(query) for query in sorted_by_id(queries.golden)]
+        entries = [self._entry(query) for query in sorted(queries.golden, key=lambda query: query.id)]
         entries.sort(key=_worst_first)  # those that are alike stay in the order of their ids
         self.listed = [entry.query for entry in entries]
         # The first queries of the list: those that failed, changed, or were missed.

@@ -14,12 +14,13 @@ import msgspec
 
 from pytest_kebab_eval.comparing.gates import parse_gate
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluation import evaluate, score_run
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
 from pytest_kebab_eval.history import LAST_RUNS, HistoryPoint, history_point
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import all_names
+from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, render
 from pytest_kebab_eval.reports.site.directory import NO_JEKYLL, SiteBasis, SiteDirectory
@@ -279,7 +280,7 @@ class RunMaker:
         briefs = Briefs()
         try:
             inputs = find_inputs(settings, golden=self._golden)
-            report = evaluate(settings, inputs, briefs=briefs, with_evidence=False).report
+            report = evaluate(settings, inputs, observer=briefs).report
         except InputError as error:
             errors.append(str(error))
             return None

@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from pytest_kebab_eval.comparing.queries import passed_checks
+from pytest_kebab_eval.comparing.checks import passed_checks
+from pytest_kebab_eval.comparing.decide import group_queries
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint
@@ -18,7 +19,7 @@ from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.html.markup import short, short_setting
 from pytest_kebab_eval.reports.wording import headline, lost_queries, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
-from pytest_kebab_eval.scoring.scorecard import Scorecard, alike
+from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.store import Database, in_order
 from pytest_kebab_eval.text import file_name_in_any_case
 
@@ -192,7 +193,7 @@ def passed_queries(card: Scorecard, golden: GoldenSet, compare_k: int) -> dict[s
     """The queries that pass each check that is followed; how they did is looked at once for all alike."""
     queries = golden.by_id()
     found: dict[str, list[str]] = {check: [] for check in FOLLOWED}
-    for _, score, query_ids in alike(None, card, queries):
+    for _, (score,), query_ids in group_queries((), (card,), queries):
         if score is not None:
             wrong = {query_id for query_id in query_ids if _is_wrong(queries[query_id], score.facts)}
             for check in _followed(passed_checks(score, compare_k)):

@@ -63,12 +63,12 @@ def loaded_by(*args: str) -> set[str]:
 def test_what_needs_no_command_loads_none(option: str) -> None:
     loaded = loaded_by(option)
     assert "pytest_kebab_eval.cli" in loaded
-    assert loaded & {"pytest_kebab_eval.evaluation", "msgspec", "yaml", "sqlite3"} == set()
+    assert loaded & {"pytest_kebab_eval.evaluate", "msgspec", "yaml", "sqlite3"} == set()
 
 
 def test_a_comparison_loads_nothing_that_others_need(project: Project) -> None:
     loaded = loaded_by("compare", "A", "B")
-    assert {"pytest_kebab_eval.evaluation", "msgspec", "yaml", "sqlite3"} <= loaded
+    assert {"pytest_kebab_eval.evaluate", "msgspec", "yaml", "sqlite3"} <= loaded
     libraries = {"jinja2", "markupsafe", "pytest", "_pytest", "syrupy", "subprocess", "tempfile", "asyncio"}
     ours = {f"pytest_kebab_eval.{name}" for name in ("plugin", "importers", "reports.html", "validation")}
     assert loaded & (libraries | ours) == set()

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import CompareReport, QueryComparison
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.rates import QueryRates
 from pytest_kebab_eval.comparing.significance import Significance, paired_significance
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
+from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, hit, make_database, result, write_golden
 
@@ -80,17 +82,19 @@ class Sides:
         runs |= {f"b{n}": {**steady, **run} for n, run in enumerate(b, 1)}
         database = make_database(self.path / "runs.sqlite", configs=settings.pop("configs", None), **runs)
         golden = [{"id": query, "query": "?", "expected_chunk_ids": ["c1"]} for query in steady]
-        return evaluate(
-            Settings(
-                run_a=",".join(name for name in runs if name[0] == "a"),
-                run_b=",".join(name for name in runs if name[0] == "b"),
-                db_a=database,
-                db_b=database,
-                golden=write_golden(self.path / "golden.yaml", [*golden, *self.entries]),
-                **settings,
-            ),
-            today=datetime.date(2026, 1, 1),
+        self.settings = Settings(
+            run_a=",".join(name for name in runs if name[0] == "a"),
+            run_b=",".join(name for name in runs if name[0] == "b"),
+            db_a=database,
+            db_b=database,
+            golden=write_golden(self.path / "golden.yaml", [*golden, *self.entries]),
+            **settings,
         )
+        return evaluate(self.settings, today=datetime.date(2026, 1, 1))
+
+    def evidence(self, evaluation: Evaluation) -> dict[str, QueryEvidence]:
+        """What messages show of the queries that fail."""
+        return failure_evidence(self.settings, find_inputs(self.settings), evaluation)
 
     def expect(self, *ids: str, **fields: Any) -> None:
         """More golden queries."""

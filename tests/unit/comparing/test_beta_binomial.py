@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.comparing.beta_binomial import BetaBinomial, Sides, fit
+from pytest_kebab_eval.comparing.noise.beta_binomial import BetaBinomial, Sides, fit
 
 optimize, stats = pytest.importorskip("scipy.optimize"), pytest.importorskip("scipy.stats")
 

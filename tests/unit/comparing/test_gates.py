@@ -11,7 +11,7 @@ import pytest
 from pytest_kebab_eval import CompareReport
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.errors import GateError
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, hit, make_database, result, write_golden

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.comparing.noise import (
+from pytest_kebab_eval.comparing.checks import Tally, rank_tally
+from pytest_kebab_eval.comparing.noise.control import (
     CheckNoise,
     RankNoise,
-    Tally,
     control,
     largest_ratio,
-    rank_tally,
     region,
 )
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kebab_eval import CompareReport, render_report_md
 from pytest_kebab_eval.comparing.paraphrases import ParaphraseGroup
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, make_database, result, write_golden
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.reports.wording import lost_queries
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, make_database, result, write_golden

@@ -7,7 +7,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from pytest_kebab_eval.evaluation import evaluate, store
+from pytest_kebab_eval.evaluate import evaluate, store
 from pytest_kebab_eval.settings import Settings
 from tests.builders import aggregate_of, make_database, render_report_json, result, write_golden
 from tests.unit.comparing.conftest import FOUND, LOST, Sides, comparison, runs

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kebab_eval import RunNameError, compare_runs
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.as_json import snapshot_of
 from pytest_kebab_eval.reports.wording import headline, verdict_effect
@@ -197,7 +197,7 @@ def test_the_evidence_is_of_runs_that_are_like_what_is_said(sides: Sides) -> Non
     assert found.report.replicates
     assert found.report.replicates.shown["q1"] == (1, 1)  # the second of each: found there, and lost there
     assert (comparison(found).a_hit_rank, comparison(found).b_hit_rank) == (1, None)
-    evidence = found.evidence["q1"]
+    evidence = sides.evidence(found)["q1"]
     assert evidence.b is not None
     assert [hit.chunk_id for hit in evidence.b.hits] == ["x", "y"]
 

@@ -8,9 +8,10 @@ from collections import Counter
 
 import pytest
 
-from pytest_kebab_eval.comparing import power
-from pytest_kebab_eval.comparing.noise import CheckNoise, Tally, control
-from pytest_kebab_eval.comparing.power import POWER, Population, Session, is_found, simulate
+from pytest_kebab_eval.comparing.checks import Tally
+from pytest_kebab_eval.comparing.noise import power
+from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
+from pytest_kebab_eval.comparing.noise.power import POWER, Population, Session, is_found, simulate
 
 
 def seen(flaky: int, steady: int) -> CheckNoise:

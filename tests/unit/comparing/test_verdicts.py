@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.model import ACCEPTABLE_CHECKS
 from pytest_kebab_eval.settings import BY_NAME, DEFAULT_FAIL_ON, Settings
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden

@@ -10,8 +10,9 @@ import pytest
 
 from pytest_kebab_eval import compute_aggregate, load_golden_set
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.evaluation import Evaluation, evaluate, read_evidence, store
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence, store
 from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.settings import Settings
 from tests.builders import (
@@ -82,8 +83,9 @@ def test_of_a_failing_query_no_more_is_kept_than_its_message_shows(tmp_path: Pat
         b={"q1": result(*(hit(f"b{rank}", rank, text=long, snippet=None) for rank in range(1, 13)))},
     )
     settings = Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)
-    evaluation = evaluate(settings)
-    shown = evaluation.evidence["q1"]
+    inputs = find_inputs(settings)
+    evaluation = evaluate(settings, inputs)
+    shown = failure_evidence(settings, inputs, evaluation)["q1"]
     assert shown.a is not None
     assert shown.b is not None
     assert [comparison.rank for comparison in shown.b.hits] == [
@@ -97,7 +99,7 @@ def test_of_a_failing_query_no_more_is_kept_than_its_message_shows(tmp_path: Pat
     assert len(msgspec.json.encode(shown)) < 3000
     (comparison,) = evaluation.report.per_query
     (query,) = load_golden_set(golden).queries
-    ((_, whole),) = read_evidence(settings, find_inputs(settings))
+    ((_, whole),) = read_evidence(settings, inputs, inputs.golden.queries)
     texts = [
         explain(query, evaluation.verdicts["q1"], comparison, evidence, "g.yaml:1")
         for evidence in (shown, whole)

@@ -21,7 +21,7 @@ from pytest_kebab_eval import (
     load_golden_set,
     store_aggregate,
 )
-from pytest_kebab_eval.evaluation import evaluate, store
+from pytest_kebab_eval.evaluate import evaluate, store
 from pytest_kebab_eval.settings import Settings
 from tests.builders import aggregate_of, deltas_of, dump, line, make_database, result, side_a, write_golden
 from tests.unit.evaluation.conftest import C1

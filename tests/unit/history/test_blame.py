@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pytest_kebab_eval import InputError
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history.blame import losses_between
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.first_bad import find_first_bad

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history.blame import Blame, blame_losses, losses_between, walk_between
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings

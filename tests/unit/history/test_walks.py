@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.evaluation import find_matcher
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.history.blame import Blame, Walk, walk_suite, watched_queries
 from pytest_kebab_eval.history.traces import Sighting, State, Trace
 from pytest_kebab_eval.matching.locations import OpenRun, Passages
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Unreadable
+from pytest_kebab_eval.reading import find_matcher
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Address

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kebab_eval import AggregateMetrics, CompareReport, QueryComparison, compute_aggregate
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, line, make_database, result, write_golden
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, deltas_of, hit, line, make_database, result, side_a, write_golden
 from tests.unit.matching.conftest import (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_kebab_eval import CompareReport
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, deltas_of, hit, line, make_database, render_report_json, result, write_golden
@@ -210,7 +210,7 @@ ENTRIES = [{**C1, "id": f"q{number}"} for number in range(len(CASES))]
 
 
 def shown(evaluation: Evaluation) -> tuple[Any, ...]:
-    return render_report_json(evaluation.report), evaluation.verdicts, evaluation.evidence
+    return render_report_json(evaluation.report), evaluation.verdicts
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -222,7 +222,7 @@ def test_workers_find_the_same(tmp_path: Path, workers: int) -> None:
 def test_a_page_shows_the_hits_as_they_were_matched_in_the_end(tmp_path: Path) -> None:
     settings = settings_for(tmp_path, TEXT_ALONE, {"q1": result(*WITH_TEXT)}, {"q1": result(*WITH_NOTHING)})
     briefs = Briefs()
-    evaluate(settings, briefs=briefs)
+    evaluate(settings, observer=briefs)
     assert briefs.a.of("q1") == briefs.b.of("q1")
     assert bytes(briefs.a.of("q1") or b"").startswith(b'[["n1","n2"],[1,2]')
     assert len(briefs.a.times) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval import ChunkerError, compute_aggregate
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, deltas_of, line, result, side_a
 from tests.unit.matching.conftest import (

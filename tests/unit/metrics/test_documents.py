@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import CompareReport, compute_aggregate
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, make_database, result, write_golden

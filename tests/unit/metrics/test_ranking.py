@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, make_database, result, write_golden
 from tests.unit.metrics.conftest import C1, scored, scored_one

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import WorkerError
-from pytest_kebab_eval.evaluation import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.parallel.golden import LoadedGolden, load_golden
 from pytest_kebab_eval.parallel.scoring import PartScorer
@@ -38,7 +38,7 @@ GATES = (*random_runs.GATES, "hit@7 >= 0.2", "overlap@4{difficulty=hard} >= 0.1"
 def outcome(evaluation: Evaluation) -> tuple[Any, ...]:
     """All that a user sees of an evaluation."""
     verdicts = [*evaluation.verdicts.items()]
-    return render_report_json(evaluation.report), verdicts, evaluation.report.warnings, evaluation.evidence
+    return render_report_json(evaluation.report), verdicts, evaluation.report.warnings
 
 
 def in_one(given: Settings) -> Evaluation:
@@ -56,7 +56,7 @@ def in_parts(given: Settings, workers: int, part_queries: int = 50_000, part_byt
         assert scored is not None, "the parts are not the whole"
         return scored
 
-    return evaluate(given, inputs, score_elsewhere=checked)
+    return evaluate(given, inputs, score_parts=checked)
 
 
 def settings_for(directory: Path, golden: str = "golden.json", **more: Any) -> Settings:
@@ -222,7 +222,7 @@ def test_rows_against_the_schema_are_scored_in_one_process(tmp_path: Path, row: 
         answers.append(scorer.score(*asked))
         return answers[-1]
 
-    assert outcome(evaluate(given, inputs, score_elsewhere=score)) == outcome(in_one(given))
+    assert outcome(evaluate(given, inputs, score_parts=score)) == outcome(in_one(given))
     assert answers == [None]
 
 
@@ -248,7 +248,7 @@ def test_what_comes_back_is_small(tmp_path: Path) -> None:
     helpers = Watched(1)
     loaded = load_golden(given.golden, helpers)
     inputs = find_inputs(given, golden=loaded.golden)
-    evaluate(given, inputs, score_elsewhere=scoring.PartScorer(helpers, given, loaded).score)
+    evaluate(given, inputs, score_parts=scoring.PartScorer(helpers, given, loaded).score)
     assert len(sizes) == 1
     assert sizes[0] < 50 * 1_000
 
@@ -277,4 +277,4 @@ def test_a_worker_that_cannot_see_the_database_is_one_sentence(tmp_path: Path) -
     with pytest.raises(
         WorkerError, match=r"^a worker cannot see the database .*kebab\.sqlite; keep it where"
     ):
-        evaluate(given, inputs, score_elsewhere=score)
+        evaluate(given, inputs, score_parts=score)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kebab_eval import CompareReport, render_report_md
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.context import report_context
@@ -159,7 +159,7 @@ def rendered(
     settings = Settings("a" if a is not None else None, "b", database, database, golden, gates=gates)
     inputs = find_inputs(settings)
     briefs = Briefs()
-    report = evaluate(settings, inputs, briefs=briefs).report
+    report = evaluate(settings, inputs, observer=briefs).report
     context = report_context(report)
     if section:
         context["sections"].append(section)

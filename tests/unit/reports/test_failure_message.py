@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.evaluation import evaluate, read_evidence
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, make_database, result, write_golden
@@ -21,7 +22,7 @@ def message(directory: Path, b: Json) -> str:
     settings = Settings("a", "b", db, db, write_golden(directory / "golden.yaml", [ENTRY]))
     inputs = find_inputs(settings)
     evaluation = evaluate(settings, inputs)
-    ((query, evidence),) = read_evidence(settings, inputs)
+    ((query, evidence),) = read_evidence(settings, inputs, inputs.golden.queries)
     comparison = evaluation.report.per_query[0]
     shown = evidence.for_message(comparison)
     return explain(query, evaluation.verdicts[query.id], comparison, shown, "golden.yaml:1")

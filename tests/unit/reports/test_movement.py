@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from pytest_kebab_eval import CompareReport, render_report_md
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_json import snapshot_of
 from pytest_kebab_eval.reports.as_text import summary

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.evaluation import Evaluation, evaluate, store
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence, store
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.plugin.evaluation_source import WorkerPayload
@@ -77,10 +77,11 @@ def shown(inputs: Inputs, asked: Settings, evaluation: Evaluation, briefs: Brief
     yield format_json(snapshot_of(report))
     yield from (row.text for row in summary(report))
     comparisons = {comparison.query_id: comparison for comparison in report.per_query}
+    failures = failure_evidence(asked, inputs, evaluation)
     for query, evidence in ShownEvidence(asked, inputs, report).read(inputs.golden.queries):
         comparison = comparisons.get(query.id)
         verdict = evaluation.verdicts[query.id]
-        yield explain(query, verdict, comparison, evaluation.evidence.get(query.id), "golden.yaml:1")
+        yield explain(query, verdict, comparison, failures.get(query.id), "golden.yaml:1")
         yield explain(query, verdict, comparison, evidence, "golden.yaml:1")
         yield from (row.text for row in query_lines(comparison, evidence) if comparison) if comparison else ()
         yield from (str(value) for _, value in query_properties(comparison))
@@ -121,12 +122,14 @@ def check(
     asked = Settings("a" if a is not None else None, "b", database, database, golden, gates=gates)
     inputs = find_inputs(asked)
     briefs = Briefs()
-    evaluation = evaluate(asked, inputs, briefs=briefs)
+    evaluation = evaluate(asked, inputs, observer=briefs)
 
     def show() -> bytes:
         for text in shown(inputs, asked, evaluation, briefs):
             text.encode()  # a lone surrogate would end the session where it is written
-        return msgspec.json.encode(WorkerPayload(tuple(inputs.golden.queries), evaluation))
+        return msgspec.json.encode(
+            WorkerPayload(tuple(inputs.golden.queries), evaluation._replace(matcher=None), {})
+        )
 
     payload = further_down(100, show)
     assert msgspec.json.decode(payload, type=WorkerPayload).evaluation.verdicts == evaluation.verdicts

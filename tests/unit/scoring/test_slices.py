@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import CompareReport, render_report_md
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, make_database, result, write_golden

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_kebab_eval import CompareReport, render_report_md
-from pytest_kebab_eval.evaluation import evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import IndexCoverage
 from tests.builders import line, make_database, result, write_golden

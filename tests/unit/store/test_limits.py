@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kebab_eval.api import compare_runs
 from pytest_kebab_eval.errors import NoSuchRun
-from pytest_kebab_eval.evaluation import compare_runs
 from pytest_kebab_eval.store import find_run, open_database
 from tests.builders import Json, answer, dump, hit, line, make_database, result, write_golden
 

@@ -98,7 +98,9 @@ def changed_queries(count: int) -> PageQueries:
     numbers = random.Random(7)
     golden = [query(f"q-{n:05}", query=words(numbers, 8), expected_chunk_ids=["c1"]) for n in range(count)]
     briefs = Briefs()
-    briefs.keep_targets(golden, Matcher(MatchMode.EXACT))
+    for letter in "ab":
+        briefs.watch(letter)
+    briefs.finish(golden, Matcher(MatchMode.EXACT), {})
     for shown in golden:
         for side in (briefs.a, briefs.b):
             ids = [f"{numbers.getrandbits(128):x}" for _ in range(10)]

@@ -16,41 +16,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeVar
 
-from pytest_kebab_eval.comparing.beta_binomial import BetaBinomial, fit
+from pytest_kebab_eval.comparing.checks import Tallies, Tally
+from pytest_kebab_eval.comparing.noise.beta_binomial import BetaBinomial, fit
 
 _POWERS = ((1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1))  # j and l of the bounds; a side needs j + l runs
 _GRID = 64
-
-
-class Tally(NamedTuple):
-    """How often a query passed a check: in `a` of `n_a` runs of A, and in `b` of `n_b` of B."""
-
-    a: int
-    n_a: int
-    b: int
-    n_b: int
-    jitters: bool = False  # runs of one side disagree in what is counted as one
-
-    @property
-    def drop(self) -> int:
-        """How much the rate fell, in units of 1 / (n_a · n_b)."""
-        return self.a * self.n_b - self.b * self.n_a
-
-    @property
-    def flips(self) -> bool:
-        """Whether runs of one side disagree."""
-        return self.jitters or 0 < self.a < self.n_a or 0 < self.b < self.n_b
-
-    def reversed(self) -> Tally:
-        """The same with failing for passing, so that a gain is a drop."""
-        return Tally(self.n_a - self.a, self.n_a, self.n_b - self.b, self.n_b, self.jitters)
-
-
-Tallies = Counter[Tally]  # how many queries have it
 
 
 class CheckNoise:
@@ -213,16 +187,6 @@ class RankNoise:
         """Once in as many times as there are choices of A's runs."""
         worse = [tally for tally in self.tallies if tally.drop == tally.n_a * tally.n_b]
         return {tally: 1 / math.comb(tally.n_a + tally.n_b, tally.n_a) for tally in worse}
-
-
-def rank_tally(a: Sequence[int], b: Sequence[int]) -> Tally:
-    """All runs of A and none of B where every rank of A is better; the reverse; all where ranks overlap."""
-    jitters = len({*a}) > 1 or len({*b}) > 1
-    if max(a) < min(b):
-        return Tally(len(a), len(a), 0, len(b), jitters)
-    if max(b) < min(a):
-        return Tally(0, len(a), len(b), len(b), jitters)
-    return Tally(len(a), len(a), len(b), len(b), jitters)
 
 
 # -- all queries together ------------------------------------------------------------------------

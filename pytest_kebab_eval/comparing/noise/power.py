@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.beta_binomial import BetaBinomial
-from pytest_kebab_eval.comparing.judging import check_rates
-from pytest_kebab_eval.comparing.noise import CheckNoise, Noise, Tallies, Tally, control
-from pytest_kebab_eval.comparing.outcomes import PARTS, Part
-from pytest_kebab_eval.comparing.rates import CheckRates, deviation
+from pytest_kebab_eval.comparing.checks import CHECKS, Check, Tallies, Tally
+from pytest_kebab_eval.comparing.noise.beta_binomial import BetaBinomial
+from pytest_kebab_eval.comparing.noise.control import CheckNoise, Noise, control
+from pytest_kebab_eval.comparing.rates import CheckRates, check_rates, deviation
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.aggregates import exact_values, rounded
@@ -71,23 +70,23 @@ def find_power(
 ) -> Power:
     """What runs of one configuration tell."""
     golden = [query_id for query_id in query_ids if any(query_id in card for card in cards)]
-    tallies = {part: _side_tallies(part, cards, golden, compare_k) for part in PARTS}
-    noises = {part: CheckNoise(found) for part, found in tallies.items() if any(tally.a for tally in found)}
+    tallies = {check: _side_tallies(check, cards, golden, compare_k) for check in CHECKS}
+    noises = {check: CheckNoise(found) for check, found in tallies.items() if any(tally.a for tally in found)}
     return Power(
         tuple(card.run.run_id for card in cards),
         len(golden),
         drop,
         alpha,
-        tuple(check_power(part, noises, len(cards), drop, alpha) for part in noises),
+        tuple(check_power(check, noises, len(cards), drop, alpha) for check in noises),
         tuple(_metric_powers(cards, golden, drop)),
     )
 
 
-def _side_tallies(part: Part, cards: Sequence[Scorecard], query_ids: Sequence[str], k: int) -> Tallies:
+def _side_tallies(check: Check, cards: Sequence[Scorecard], query_ids: Sequence[str], k: int) -> Tallies:
     found: Tallies = Counter()
     for query_id in query_ids:
         scores = [score for card in cards if (score := card.score(query_id)) is not None]
-        outcomes = [outcome for score in scores if (outcome := part.outcome(score, k)) is not None]
+        outcomes = [outcome for score in scores if (outcome := check.passes(score, k)) is not None]
         if outcomes:
             found[Tally(sum(outcomes), len(outcomes), 0, 0)] += 1
     return found
@@ -97,18 +96,18 @@ def _side_tallies(part: Part, cards: Sequence[Scorecard], query_ids: Sequence[st
 
 
 def check_power(
-    part: Part, noises: Mapping[Part, CheckNoise], runs: int, drop: float, alpha: float
+    check: Check, noises: Mapping[Check, CheckNoise], runs: int, drop: float, alpha: float
 ) -> CheckPower:
     """What would show a drop of one check, beside those that flip, seen in so many runs."""
-    noise = noises[part]
+    noise = noises[check]
     population = Population(noise)
-    others = sum(other.queries for name, other in noises.items() if name != part and not other.is_steady)
+    others = sum(other.queries for name, other in noises.items() if name != check and not other.is_steady)
 
     def is_enough(runs: int, scale: float) -> bool:
         return is_found(population, Session(runs, scale, drop, alpha, round(scale * others)))
 
     return CheckPower(
-        check_rates(part, noise),
+        check_rates(check, noise),
         next((number for number in _RUNS if is_enough(number, 1.0)), None),
         next((number for number in _QUERIES if is_enough(runs, number / noise.queries)), None),
     )

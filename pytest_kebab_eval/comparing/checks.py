@@ -1,0 +1,187 @@
+"""What can be lost: every check, written once, and how often the runs of two sides pass it.
+
+To add a check, add a row to `CHECKS`; `decide` says whether it was lost, from the tallies of both sides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_kebab_eval.text import brief
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.model import QueryComparison
+    from pytest_kebab_eval.scoring.scorecard import QueryScore
+
+    Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
+
+COMPARE_K = 10
+
+
+class LostCheck(NamedTuple):
+    """A check that a query lost, for the sentence that says so."""
+
+    comparison: QueryComparison
+    b: QueryScore  # of the run that is shown
+    error: str
+
+
+@dataclass(frozen=True, eq=False)  # rows are told apart by identity, which makes them fast keys
+class Check:
+    """Something that a query passes or fails in a run; several rows may be parts of one check.
+
+    `passes` gives None where it does not apply. A check is lost if runs of A pass it and runs of B fail it.
+    """
+
+    name: str  # as `--kebab-fail-on` and reports have it
+    words: str  # that stand before "in 5 of 5 runs of A"
+    passes: Callable[[QueryScore, int], bool | None]  # in a run, looking at its top k
+    sentence: Callable[[LostCheck], str]  # why a query fails that lost it
+    needs_a: bool = True  # False: it is also judged where there is no run A
+
+
+def rank_within(score: QueryScore | None, k: int) -> int | None:
+    """The rank of the first correct hit, if it is within the top k."""
+    rank = score.first if score else None
+    return rank if rank is not None and rank <= k else None
+
+
+def _is_found(score: QueryScore, k: int) -> bool | None:
+    return rank_within(score, k) is not None if score.facts.targets.gains else None
+
+
+def _keeps_rules(score: QueryScore, k: int) -> bool | None:
+    return score.facts.keeps_rules
+
+
+def _has_claim(score: QueryScore, k: int) -> bool | None:
+    return score.facts.has_claim if score.facts.answer else None
+
+
+def _is_answered(score: QueryScore, k: int) -> bool | None:
+    """Whether there is an answer that could be lost; one that is there and fails its rules is neither."""
+    facts = score.facts
+    if facts.errored:
+        return None
+    if facts.answered is None:
+        return False
+    return (
+        bool(facts.keeps_rules or facts.has_claim or (facts.answered and facts.keeps_rules is None)) or None
+    )
+
+
+def _refuses_as_it_should(score: QueryScore, k: int) -> bool | None:
+    facts = score.facts
+    return None if facts.answered is None or facts.answerable is None else facts.answered is facts.answerable
+
+
+def _yes_no(metric: str) -> Callable[[QueryScore, int], bool | None]:
+    return lambda score, k: {1.0: True, 0.0: False, None: None}.get(score.value(metric))
+
+
+def _lost_targets(lost: LostCheck) -> str:
+    targets = lost.comparison.lost
+    more = f" and {len(targets) - 2} more" if len(targets) > 2 else ""
+    named = ", ".join(brief(target, 50) for target in targets[:2])
+    return f"lost {named}{more}, at rank {lost.comparison.a_hit_rank} in A"
+
+
+def _lost_answer(lost: LostCheck) -> str:
+    if lost.b.facts.answered is None:
+        return "it was answered in A and has no answer in B"
+    if lost.comparison.cause == "claim_missing":
+        return "the answer contained a claim in A and contains none in B"
+    if lost.b.facts.answered is False:
+        return "it was answered in A and refused in B"
+    return "the answer kept its rules in A and does not in B"
+
+
+def _lost_refusal(lost: LostCheck) -> str:
+    return "it was refused in B" if lost.b.facts.answered is False else "it was not refused in B"
+
+
+def _errored(lost: LostCheck) -> str:
+    return f"it errored{' in B' if lost.comparison.kind else ''}: {lost.error}"
+
+
+RETRIEVAL = Check("retrieval", "found", _is_found, _lost_targets)
+CHECKS = (
+    RETRIEVAL,
+    Check("answer", "kept its rules", _keeps_rules, _lost_answer),
+    Check("answer", "contained a claim", _has_claim, _lost_answer),
+    Check("answer", "answered", _is_answered, _lost_answer),
+    Check("refusal", "answered or refused as it should", _refuses_as_it_should, _lost_refusal),
+    Check(
+        "citation",
+        "citations resolved",
+        _yes_no("citation_coverage"),
+        lambda lost: "the citations resolved in A and do not in B",
+    ),
+    Check(
+        "attribution",
+        "cited a target",
+        _yes_no("attribution_hit_rate"),
+        lambda lost: "the answer cited a target in A and cites none in B",
+    ),
+    Check("error", "without an error", lambda score, k: not score.facts.errored, _errored, needs_a=False),
+)
+# Ranks are not yes or no: they are compared where every run found something.
+LOSS = Check(
+    "loss",
+    "ranked as high",
+    lambda score, k: None,
+    lambda lost: f"it ranks worse, {lost.comparison.a_hit_rank}→{lost.comparison.b_hit_rank}",
+)
+SENTENCES = {check.name: check.sentence for check in (*CHECKS, LOSS)}
+
+
+def passed_checks(score: QueryScore, k: int) -> set[str]:
+    """What a query could lose: the checks that it passes in a run, other than having no error."""
+    return {check.name for check in CHECKS if check.needs_a and check.passes(score, k)}
+
+
+# -- counting ------------------------------------------------------------------------------------
+
+
+class Tally(NamedTuple):
+    """How often a query passed a check: in `a` of `n_a` runs of A, and in `b` of `n_b` of B."""
+
+    a: int
+    n_a: int
+    b: int
+    n_b: int
+    jitters: bool = False  # runs of one side disagree in what is counted as one
+
+    @property
+    def drop(self) -> int:
+        """How much the rate fell, in units of 1 / (n_a · n_b)."""
+        return self.a * self.n_b - self.b * self.n_a
+
+    @property
+    def flips(self) -> bool:
+        """Whether runs of one side disagree."""
+        return self.jitters or 0 < self.a < self.n_a or 0 < self.b < self.n_b
+
+    def reversed(self) -> Tally:
+        """The same with failing for passing, so that a gain is a drop."""
+        return Tally(self.n_a - self.a, self.n_a, self.n_b - self.b, self.n_b, self.jitters)
+
+
+Tallies = Counter[Tally]  # how many queries have it
+
+
+def rank_tally(a: Sequence[int], b: Sequence[int]) -> Tally:
+    """A passes in all runs and B in none where every rank of A is better; the reverse; else both do."""
+    jitters = len({*a}) > 1 or len({*b}) > 1
+    passes_a = 0 if max(b) < min(a) else len(a)
+    passes_b = 0 if max(a) < min(b) else len(b)
+    return Tally(passes_a, len(a), passes_b, len(b), jitters)
+
+
+def ranks_within(scores: Scores, k: int) -> Sequence[int]:
+    """The ranks in the runs of one side; none if some run did not find it, which is no matter of rank."""
+    ranks = [rank_within(score, k) for score in scores if score is not None]
+    return [] if None in ranks else [rank for rank in ranks if rank is not None]

@@ -1,0 +1,106 @@
+"""The whole program on one screen: find, score, decide, compare, total, judge, report. Start reading here."""
+
+from __future__ import annotations
+
+import datetime
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_kebab_eval.comparing.counts import count_comparison
+from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
+from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.gates import judge_gates
+from pytest_kebab_eval.comparing.problems import find_problems
+from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
+from pytest_kebab_eval.comparing.rates import RunAggregate
+from pytest_kebab_eval.comparing.replicates import run_aggregates, shown_runs
+from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
+from pytest_kebab_eval.comparing.verdicts import Outcome, QueryJudge, Verdict, judge_queries
+from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.reading import ScoreParts, open_stores, read_evidence
+from pytest_kebab_eval.scoring.scorer import Observer
+from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings
+from pytest_kebab_eval.store import write_aggregates
+
+
+class Evaluation(NamedTuple):
+    """The outcome of one comparison: the report, and a verdict on each golden query."""
+
+    run_a: Run | None
+    run_b: Run
+    report: CompareReport
+    verdicts: dict[str, Verdict]
+    aggregates: tuple[RunAggregate, ...] = ()  # of every run
+    matcher: Matcher | None = None  # with which stored results are read again
+
+
+def evaluate(
+    settings: Settings,
+    inputs: Inputs | None = None,
+    today: datetime.date | None = None,
+    observer: Observer | None = None,
+    score_parts: ScoreParts | None = None,
+) -> Evaluation:
+    """Compare the two runs that the settings name, or judge run B alone.
+
+    An observer is shown every result while it is scored. `score_parts` scores in other processes.
+    """
+    inputs = inputs or find_inputs(settings)
+    golden, k = inputs.golden, settings.compare_k
+    rules = Rules(settings.fail_on, k, settings.alpha)
+    with open_stores(settings, inputs) as stores:
+        cards_a, cards_b, movement = stores.score(observer, score_parts)
+        decided = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
+        decisions = decided.of_groups
+        sides = stores.sides(cards_a, cards_b, decisions)
+        a, b = sides.card_a, sides.b.card
+        if observer:
+            observer.finish(golden.queries, stores.matcher, shown_runs(decisions))
+        per_query = compare_queries(decisions, sides, stores.targets, movement, k)
+        checks = settings.fail_on | DEFAULT_CHECKS  # every check counts that can fail a query
+        counts = count_comparison(per_query, b, movement, checks) if movement else None
+        del movement  # a large part of the memory that a million queries take
+        totals = compare_totals(a, b, count_matched(decisions), counts)
+        gates = judge_gates(inputs.gates, totals, partial(significance_in, a, b))
+        verdicts = judge_queries(golden, per_query, QueryJudge(a, b, decisions, rules, today))
+        problems = find_problems(golden, sides, decisions, stores.matcher)
+        found = Findings(sides, decided, per_query, totals, gates, verdicts, problems)
+        report = make_report(found, golden, rules, stores.indexes(), inputs.warnings)
+    return Evaluation(
+        inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher
+    )
+
+
+_EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail
+
+
+def failure_evidence(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> dict[str, QueryEvidence]:
+    """What messages show of the queries that fail, expected or not, by query id."""
+    report, golden = evaluation.report, inputs.golden.by_id()
+    failed = [
+        golden[query_id] for query_id, verdict in evaluation.verdicts.items() if verdict.outcome in _EXPLAINED
+    ]
+    if not failed:
+        return {}
+    compared = {comparison.query_id: comparison for comparison in report.per_query}
+    shown = report.replicates.shown if report.replicates else {}
+    found = read_evidence(settings, inputs, failed, evaluation.matcher, shown)
+    return {query.id: evidence.for_message(compared.get(query.id)) for query, evidence in found}
+
+
+def store(settings: Settings, evaluation: Evaluation) -> None:
+    """Write the aggregate of every run, in one transaction, but not that of one with unreadable results."""
+    broken = {(result.side, result.run_id) for result in evaluation.report.unreadable}
+    databases = {"a": settings.db_a, "b": settings.db_b}
+    write_aggregates(
+        {
+            (databases[run.side], run.run_id): msgspec.json.encode(run.aggregate)
+            for run in evaluation.aggregates
+            if not broken & {(run.side, run.run_id), (run.side, None)}
+        }
+    )

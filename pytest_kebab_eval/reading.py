@@ -1,0 +1,196 @@
+"""The open stores of both sides: runs read and scored, and single results read again, to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import NamedTuple
+
+from pytest_kebab_eval.comparing.decide import Decision
+from pytest_kebab_eval.comparing.evidence import EvidenceReader, QueryEvidence, readable
+from pytest_kebab_eval.comparing.movement import Movement, measure_movement
+from pytest_kebab_eval.comparing.rates import ShownRuns
+from pytest_kebab_eval.comparing.replicates import shown_runs
+from pytest_kebab_eval.comparing.sides import Side, Sides
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
+from pytest_kebab_eval.matching.targets import Matcher, Targets
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable
+from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
+from pytest_kebab_eval.scoring.combining import combine
+from pytest_kebab_eval.scoring.facts import QueryJudge
+from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.scoring.scorer import Observer, Scorer
+from pytest_kebab_eval.scoring.together import score_together
+from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.store import Database, IndexCoverage, open_database
+
+Cards = tuple[Scorecard, ...]
+Scored = tuple[
+    Cards, Cards, "Movement | None"
+]  # the runs of A and of B, and how far their rankings are apart
+ScoreParts = Callable[[Inputs, Matcher], "Scored | None"]  # scores in other processes; None: not possible
+
+
+@contextmanager
+def open_stores(settings: Settings, inputs: Inputs, matcher: Matcher | None = None) -> Iterator[OpenStores]:
+    """The databases of both sides; without a matcher, how results are matched is found out."""
+    with ExitStack() as stack:
+        a, b = _open_both(stack, settings, alone=not inputs.runs_a)
+        yield OpenStores(settings, inputs, (a, b), matcher)
+
+
+def _open_both(stack: ExitStack, settings: Settings, *, alone: bool) -> tuple[Database, Database]:
+    """The databases of A and B, which may be one; B's for both, where B is alone."""
+    b = stack.enter_context(open_database(settings.db_b))
+    if alone or settings.db_a == settings.db_b:
+        return b, b
+    return stack.enter_context(open_database(settings.db_a)), b
+
+
+class OpenStores:
+    """The databases of a comparison while they are open."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        inputs: Inputs,
+        databases: tuple[Database, Database],
+        matcher: Matcher | None = None,
+    ) -> None:
+        self.a, self.b = databases
+        self._settings, self._inputs = settings, inputs
+        self._queries = inputs.golden.by_id()
+        first = [*self._stored_runs("a")[:1], *self._stored_runs("b")[:1]]
+        self.matcher = matcher or find_matcher(settings, inputs.golden, inputs.mode, first)
+
+    def _stored_runs(self, letter: str) -> list[OpenRun]:
+        a, b, inputs = self.a, self.b, self._inputs
+        return [(a, run) for run in inputs.runs_a] if letter == "a" else [(b, run) for run in inputs.runs_b]
+
+    def targets(self, query_id: str) -> Targets:
+        """The targets of a golden query."""
+        return self.matcher.targets(self._queries[query_id])
+
+    def indexes(self) -> tuple[IndexCoverage | None, IndexCoverage | None]:
+        """How much of each side's index there is; None where there is no run A."""
+        return self.a.corpus.coverage() if self._inputs.runs_a else None, self.b.corpus.coverage()
+
+    # -- scoring ---------------------------------------------------------------------------------
+
+    def score(self, observer: Observer | None = None, score_parts: ScoreParts | None = None) -> Scored:
+        """Read and score every run of both sides, here or in parts elsewhere."""
+        inputs, settings = self._inputs, self._settings
+        if score_parts is not None and not inputs.has_several:
+            scored = score_parts(inputs, self.matcher)
+            if scored is not None:
+                return scored
+        runs = {letter: self._stored_runs(letter) for letter in "ab"}
+        watching = [observer.watch(letter) for letter in "ab" for _ in runs[letter]] if observer else ()
+        scorer = Scorer(inputs.golden, self.matcher, settings.k, inputs.metrics)
+        cards = score_together(scorer, [*runs["a"], *runs["b"]], watching)
+        a, b = tuple(cards[: len(runs["a"])]), tuple(cards[len(runs["a"]) :])
+        return a, b, measure_movement(a, b, settings.compare_k, inputs.overlaps) if a else None
+
+    def sides(self, a: Cards, b: Cards, decisions: Iterable[Decision]) -> Sides:
+        """Both sides, with the mean of the runs of each; where there are several, one is shown of a query."""
+        shown = shown_runs(decisions)
+        return Sides(self._side("a", a, shown) if a else None, self._side("b", b, shown))
+
+    def _side(self, letter: str, cards: Cards, shown: ShownRuns) -> Side:
+        number_of = partial(_number, "ab".index(letter), cards, shown)
+        return Side(letter, cards, combine(cards, number_of), partial(self.stored, letter, shown))
+
+    # -- single results, read again --------------------------------------------------------------
+
+    def stored(self, letter: str, shown: ShownRuns, query_id: str) -> QueryResult | Unreadable | None:
+        """What the run that is shown of a query stored for it."""
+        runs = self._stored_runs(letter)
+        if not runs:
+            return None
+        database, run = runs[shown.get(query_id, (0, 0))["ab".index(letter)]]
+        return database.result(run.run_id, query_id)
+
+    def evidence(self, queries: Iterable[GoldenQuery], shown: ShownRuns) -> Iterator[QueryEvidence]:
+        """Queries with their stored results, judged again."""
+        inputs = self._inputs
+        version_a = inputs.run_a.chunker_version if inputs.run_a else None
+        reader = EvidenceReader(
+            QueryJudge(self.matcher, self._settings.k),
+            Passages(self.a.corpus, version_a),
+            Passages(self.b.corpus, inputs.run_b.chunker_version),
+        )
+        for query in queries:
+            a, b = (self.stored(letter, shown, query.id) for letter in "ab")
+            yield reader.evidence(query, a, b)
+
+
+def _number(position: int, cards: Cards, shown: ShownRuns, query_id: str) -> int:
+    """The run that is shown of a query: of one that is not golden, the first that has it."""
+    number = shown.get(query_id, (0, 0))[position]
+    if query_id in cards[number]:
+        return number
+    return next((number for number, card in enumerate(cards) if query_id in card), 0)
+
+
+def read_evidence(
+    settings: Settings,
+    inputs: Inputs,
+    queries: Sequence[GoldenQuery],
+    matcher: Matcher | None = None,
+    shown: ShownRuns | None = None,
+) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
+    """Golden queries with their stored results, one at a time.
+
+    Without the matcher of the evaluation, where chunks are is found out again.
+    """
+    with open_stores(settings, inputs, matcher) as stores:
+        yield from zip(queries, stores.evidence(queries, shown or {}), strict=True)
+
+
+class StoredResults(NamedTuple):
+    """The results of both runs by query id; None for one that is absent or unreadable."""
+
+    a: Callable[[str], QueryResult | None]
+    b: Callable[[str], QueryResult | None]
+
+
+def stored_results(stack: ExitStack, settings: Settings, run_a: Run | None, run_b: Run) -> StoredResults:
+    """Read single results for as long as the stack is open."""
+    a, b = _open_both(stack, settings, alone=run_a is None)
+    return StoredResults(
+        a=lambda query_id: readable(a.read_result(run_a.run_id, query_id)) if run_a else None,
+        b=lambda query_id: readable(b.read_result(run_b.run_id, query_id)),
+    )
+
+
+# -- one run -------------------------------------------------------------------------------------
+
+
+def find_matcher(settings: Settings, golden: GoldenSet, mode: MatchMode, runs: Sequence[OpenRun]) -> Matcher:
+    """A matcher in that mode; where the expected chunks are, the runs know, run A first."""
+    return Matcher(mode, _locations(golden, mode, runs), settings.span_overlap)
+
+
+def _locations(golden: GoldenSet, mode: MatchMode, runs: Sequence[OpenRun]) -> Locations:
+    """Where the expected chunks are; only the fallback needs to know."""
+    return Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
+
+
+def aggregate_run(database: Database, run: Run, golden: GoldenSet) -> AggregateMetrics:
+    """The metrics of a run of an open database."""
+    return aggregate(score_run(database, run, golden))
+
+
+def score_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:
+    """Read and score a run of an open database."""
+    return score_runs(database, [run], golden)[0]
+
+
+def score_runs(database: Database, runs: Sequence[Run], golden: GoldenSet) -> list[Scorecard]:
+    """Read and score runs of one configuration, each matched as the first would be alone."""
+    mode = match_mode([(database, runs[0])], golden)
+    scorer = Scorer(golden, Matcher(mode, _locations(golden, mode, [(database, runs[0])])))
+    return score_together(scorer, [(database, run) for run in runs])
