@@ -110,18 +110,13 @@ def open_beside(path: Path, like: Path | None = None) -> IO[bytes]:
     mode = stat.S_IMODE(old.st_mode) if old else 0o600 if like is None else 0o666
     try:
         descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+        if old:
+            _copy_access(old, descriptor)
     except FileExistsError:
-        return _open_regular(path, flags)
-    if old:
-        _copy_access(old, descriptor)
-    return os.fdopen(descriptor, "r+b", buffering=0)
-
-
-def _open_regular(path: Path, flags: int) -> IO[bytes]:
-    descriptor = os.open(path, flags | _NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file")
+        descriptor = os.open(path, flags | _NONBLOCK)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "it is not a regular file") from None
     return os.fdopen(descriptor, "r+b", buffering=0)
 
 
@@ -138,8 +133,8 @@ def lock_file(descriptor: int) -> bool:
             os.lseek(descriptor, 0, os.SEEK_SET)
     except (BlockingIOError, PermissionError):
         return False
-    except OSError:  # the file system has no locks
-        return True
+    except OSError:
+        pass  # the file system has no locks
     return True
 
 
@@ -276,7 +271,7 @@ def _is_alive(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        return True
+        pass  # it is another user's
     return True
 
 

@@ -4,7 +4,8 @@ The server is one that is installed, in a temporary directory, once for all work
 first starts it, and leaves its address in a directory that all workers know; the process that began the
 session takes it away. It listens on a socket there, where everybody is trusted, and on a free port of
 127.0.0.1, where a password is asked for. PostgreSQL does not run as root, so root starts it as another user.
-`KEBAB_TEST_POSTGRES` may have the address of another server, for a role that may make databases and roles.
+`KEBAB_TEST_POSTGRES` may have the address of another server, for a role that may make databases and roles, or
+`none`.
 """
 
 from __future__ import annotations
@@ -298,6 +299,8 @@ def shared_server() -> dict[str, Any]:
 
 def _start() -> dict[str, Any]:
     given = os.environ.get("KEBAB_TEST_POSTGRES")
+    if given == "none":
+        return {"skip": "KEBAB_TEST_POSTGRES is none"}
     if given:
         return {"address": given} | _with_template(given)
     programs = find_programs()

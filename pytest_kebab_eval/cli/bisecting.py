@@ -13,9 +13,14 @@ from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, run_arguments, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.history.bisecting import Bisection, Suspect
+from pytest_kebab_eval.history.bisecting import (
+    Bisection,
+    Repository,
+    Suspect,
+    run_in_shell,
+    without_git_locations,
+)
 from pytest_kebab_eval.history.blame import losses_between, watched_queries
-from pytest_kebab_eval.history.commits import Repository, run_in_shell, without_git_locations
 from pytest_kebab_eval.history.judging import Watched
 from pytest_kebab_eval.history.traces import Sighting
 from pytest_kebab_eval.inputs import Inputs

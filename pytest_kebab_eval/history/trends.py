@@ -5,7 +5,6 @@ An aggregate that was stored for another golden file says nothing about this one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden import GoldenSet
@@ -46,13 +45,16 @@ def history(
     budget = most_results
     points = []
     with open_database(address) as database:
-        for run in _chosen(database, suite, last):
-            stored = _Stored.read(database, run)
-            size = 0 if stored.stands_for(golden) else stored.results
-            if budget is not None and size > budget:
-                continue
-            budget = None if budget is None else budget - size
-            points.append(_point(database, run, golden, stored))
+        runs = [run for run in in_order(database.runs()) if suite is None or run.suite == suite]
+        for run in runs[:last]:
+            point = _stored_point(database, run, golden)
+            if point is None:
+                size = database.result_count(run.run_id)
+                if budget is not None and size > budget:
+                    continue
+                budget = None if budget is None else budget - size
+                point = _scored_point(database, run, golden)
+            points.append(point)
     return points[::-1]
 
 
@@ -60,40 +62,25 @@ def history_point(
     database: Database, run: Run, golden: GoldenSet, card: Scorecard | None = None
 ) -> HistoryPoint:
     """One run of an open database, as `history` has it; with its scorecard, nothing is scored again."""
-    return _point(database, run, golden, _Stored.read(database, run), card)
+    return _stored_point(database, run, golden) or _scored_point(database, run, golden, card)
 
 
-class _Stored(NamedTuple):
-    """What is stored of a run: an aggregate, the golden file that it is of, and how many results."""
-
-    values: dict[str, float]
-    golden_sha256: str | None
-    results: int
-
-    @classmethod
-    def read(cls, database: Database, run: Run) -> _Stored:
-        found = database.stored_aggregate(run.run_id)
-        sha = found.get("golden_sha256")
-        return cls(stored_values(found), sha, database.result_count(run.run_id))
-
-    def is_of(self, golden: GoldenSet) -> bool:
-        """Whether the aggregate is of that golden file; kebab's own do not say, and count as it."""
-        return self.golden_sha256 in (None, golden.fingerprint)
-
-    def stands_for(self, golden: GoldenSet) -> bool:
-        return bool(self.values) and (self.is_of(golden) or not self.results)
+def _stored_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoint | None:
+    """The stored aggregate; None if there is none, or it is of another golden file and can be computed."""
+    found = database.stored_aggregate(run.run_id)
+    values = stored_values(found)
+    if not values:
+        return None
+    # kebab's own aggregates do not say of which golden file they are, and count as of this one.
+    of_other_golden = found.get("golden_sha256") not in (None, golden.fingerprint)
+    if of_other_golden and database.result_count(run.run_id):
+        return None
+    return HistoryPoint(run.run_id, run.created_at, values, of_other_golden)
 
 
-def _point(
-    database: Database, run: Run, golden: GoldenSet, stored: _Stored, card: Scorecard | None = None
+def _scored_point(
+    database: Database, run: Run, golden: GoldenSet, card: Scorecard | None = None
 ) -> HistoryPoint:
-    if stored.stands_for(golden):
-        return HistoryPoint(run.run_id, run.created_at, stored.values, not stored.is_of(golden))
     scored = aggregate(card or score_run(database, database.with_config(run), golden)).by_name()
     values = {name: value for name, value in scored.items() if value is not None}
     return HistoryPoint(run.run_id, run.created_at, values)
-
-
-def _chosen(database: Database, suite: str | None, last: int | None) -> Sequence[Run]:
-    runs = [run for run in in_order(database.runs()) if suite is None or run.suite == suite]
-    return runs[:last]

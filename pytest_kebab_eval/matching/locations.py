@@ -82,35 +82,24 @@ class _WithoutTexts(Passages):
         return None
 
 
-class Locations:
+class Locations(NamedTuple):
     """Where the expected chunks are, from the first source that knows."""
 
-    def __init__(
-        self,
-        lock: Lock | None = None,
-        corpora: Sequence[Corpus] = (),
-        stored: Mapping[str, Location] | None = None,
-        version: str | None = None,
-    ) -> None:
-        self._version = version  # of run A
-        self._lock = lock
-        self._corpora = corpora
-        self._stored = stored or {}
-
-    def with_corpora(self, corpora: Sequence[Corpus]) -> Locations:
-        """The same, and what these corpora know."""
-        return Locations(self._lock, corpora, self._stored, self._version)
+    lock: Lock | None = None
+    corpora: Sequence[Corpus] = ()
+    stored: Mapping[str, Location] = {}  # what hits say
+    version: str | None = None  # of run A
 
     def only(self, queries: Iterable[GoldenQuery]) -> Locations:
         """What is known of the chunks of these queries, but for the corpora: it can be sent to a process."""
-        if self._lock is None and not self._stored:
-            return Locations(version=self._version)
+        if self.lock is None and not self.stored:
+            return Locations(version=self.version)
         ids = {chunk_id for query in queries for chunk_id in gains_of(query)}
-        chunks = self._lock.chunks if self._lock else {}
+        chunks = self.lock.chunks if self.lock else {}
         locked = {name: chunks[name] for name in ids if name in chunks}
-        lock = msgspec.structs.replace(self._lock, chunks=locked) if self._lock else None
-        stored = {name: self._stored[name] for name in ids if name in self._stored}
-        return Locations(lock, (), stored, self._version)
+        lock = msgspec.structs.replace(self.lock, chunks=locked) if self.lock else None
+        stored = {name: self.stored[name] for name in ids if name in self.stored}
+        return Locations(lock, (), stored, self.version)
 
     def locate(self, query: GoldenQuery, chunk_id: str) -> Location:
         """Where the chunk is; without extents, only its document is known, if that."""
@@ -125,24 +114,24 @@ class Locations:
         given = [expected for expected in query.expected_spans if expected.chunk_id == chunk_id]
         if given:
             yield Location(given[0].doc_id, extents(expected.span for expected in given))
-        if self._lock and chunk_id in self._lock.chunks:
-            locked = self._lock.chunks[chunk_id]
+        if self.lock and chunk_id in self.lock.chunks:
+            locked = self.lock.chunks[chunk_id]
             yield Location(locked.doc_id, extents(locked.spans))
             if self.is_left(chunk_id):
                 return
-        chunks = [chunk for corpus in self._corpora if (chunk := corpus.chunk(chunk_id))]
+        chunks = [chunk for corpus in self.corpora if (chunk := corpus.chunk(chunk_id))]
         # After re-indexing, an id may be that of another chunk; a hit of run A then knows better.
         chunks.sort(key=self._is_of_another_version)
-        if chunk_id in self._stored and chunks and self._is_of_another_version(chunks[0]):
-            yield self._stored[chunk_id]
+        if chunk_id in self.stored and chunks and self._is_of_another_version(chunks[0]):
+            yield self.stored[chunk_id]
         for chunk in chunks:
             yield Location(chunk.doc_id, chunk.extents)
-        if chunk_id in self._stored:
-            yield self._stored[chunk_id]
+        if chunk_id in self.stored:
+            yield self.stored[chunk_id]
 
     def text_of(self, query: GoldenQuery, chunk_id: str) -> str | HashedText | None:
         """The chunk's text, or hashes of it, from the first source that knows."""
-        locked = self._lock.chunks.get(chunk_id) if self._lock else None
+        locked = self.lock.chunks.get(chunk_id) if self.lock else None
         said = query.expected_texts.get(chunk_id) or (locked and (locked.text or locked.shingles))
         if isinstance(said, HashedText):
             text = self._found_text(chunk_id)
@@ -153,29 +142,29 @@ class Locations:
 
     def _found_text(self, chunk_id: str) -> str | None:
         """The text of the index, unless the id is that of another chunk by now, or of a stored hit."""
-        for corpus in self._corpora:
+        for corpus in self.corpora:
             chunk = corpus.chunk(chunk_id)
             if chunk and not self._is_of_another_version(chunk) and (text := corpus.text(chunk_id)):
                 return text
-        stored = self._stored.get(chunk_id)
+        stored = self.stored.get(chunk_id)
         return (stored.text if stored else None) or None
 
     def _is_of_another_version(self, chunk: Chunk) -> bool:
-        versions = (self._version, chunk.chunker_version)
+        versions = (self.version, chunk.chunker_version)
         return None not in versions and versions[0] != versions[1]
 
     def is_left(self, chunk_id: str) -> bool:
         """Whether a re-anchoring left the chunk: in the index and in hits its id may be another's by now."""
-        locked = self._lock.chunks.get(chunk_id) if self._lock else None
+        locked = self.lock.chunks.get(chunk_id) if self.lock else None
         return locked is not None and locked.chunker_version is not None
 
     def is_certain(self, query: GoldenQuery, chunk_id: str) -> bool:
         """Whether the chunk is located without asking stored hits."""
         if any(expected.chunk_id == chunk_id for expected in query.expected_spans):
             return True
-        if self._lock and chunk_id in self._lock.chunks:
-            return bool(self._lock.chunks[chunk_id].spans) or self.is_left(chunk_id)
-        found = (corpus.chunk(chunk_id) for corpus in self._corpora)
+        if self.lock and chunk_id in self.lock.chunks:
+            return bool(self.lock.chunks[chunk_id].spans) or self.is_left(chunk_id)
+        found = (corpus.chunk(chunk_id) for corpus in self.corpora)
         return any(chunk and chunk.extents and not self._is_of_another_version(chunk) for chunk in found)
 
 
@@ -194,8 +183,7 @@ OpenRun = tuple[Database, Run]
 def find_locations(golden: GoldenSet, runs: Sequence[OpenRun]) -> Locations:
     """Where the expected chunks are; the stored hits are read only where nothing better knows."""
     corpora = [database.corpus for database in dict.fromkeys(database for database, _ in runs)]
-    version = runs[0][1].chunker_version
-    known = Locations(golden.lock, corpora, version=version)
+    known = Locations(golden.lock, corpora, version=runs[0][1].chunker_version)
     unlocated = {
         chunk_id
         for query in golden.queries
@@ -203,9 +191,7 @@ def find_locations(golden: GoldenSet, runs: Sequence[OpenRun]) -> Locations:
         for chunk_id in gains_of(query)
         if not known.is_certain(query, chunk_id)
     }
-    if not unlocated:
-        return known
-    return Locations(golden.lock, corpora, _locations_in_hits(unlocated, runs), version=version)
+    return known._replace(stored=_locations_in_hits(unlocated, runs)) if unlocated else known
 
 
 def _locations_in_hits(wanted: set[str], runs: Sequence[OpenRun]) -> dict[str, Location]:

@@ -110,7 +110,7 @@ def _scorer(task: PartTask, databases: Sequence[Database]) -> Scorer:
     job = task.job
     queries = PackedQueries.of(zip(task.golden_ids, task.fields, strict=True), ())
     corpora = [database.corpus for database in dict.fromkeys(databases)]
-    matcher = Matcher(job.mode, task.locations.with_corpora(corpora), job.span_overlap)
+    matcher = Matcher(job.mode, task.locations._replace(corpora=corpora), job.span_overlap)
     metrics = map(Metric.parse, job.metrics)
     survey = Survey(
         dict.fromkeys(task.golden_ids, ()), job.needs_met, ""

@@ -42,12 +42,10 @@ def _is_unsafe(char: str) -> bool:
 
 def safe_lines(text: str) -> str:
     """Text, perhaps of several lines, as it may leave the program: printable, and no line a command to CI."""
-    return "\n".join(map(_safe_line, text.split("\n")))
-
-
-def _safe_line(line: str) -> str:
-    shown = printable(line)
-    return _LINE_COMMAND.sub(r"\1: ", shown, count=1) if _LINE_COMMAND.match(shown) else shown
+    lines = map(printable, text.split("\n"))
+    return "\n".join(
+        _LINE_COMMAND.sub(r"\1: ", line, count=1) if _LINE_COMMAND.match(line) else line for line in lines
+    )
 
 
 def safe_json(text: str) -> str:
