@@ -19,16 +19,16 @@ from pytest_kebab_eval.store import (
     Address,
     Database,
     Made,
+    backend_of,
     check_suite,
     find_run,
     in_order,
-    make_tables,
     open_database,
     shown_address,
     to_address,
 )
 from pytest_kebab_eval.store.exports.writing import MOST_PARTS, export_run
-from pytest_kebab_eval.store.moving import copy_runs, find_prunable, remove_runs, remove_tag, set_tag
+from pytest_kebab_eval.store.moving import copy_runs, find_prunable, set_tag
 from pytest_kebab_eval.text import printable, shown_path
 
 # -- copy ----------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def tag(run: str | None, name: str | None, delete: str | None, as_json: bool, **
     elif delete is not None:
         if delete not in tags:
             raise InputError(f"there is no tag '{printable(delete)}' in {shown_address(db)}")
-        remove_tag(db, delete)
+        backend_of(db).tag(delete, None)
         said = f"tag {printable(delete)}: removed; it was {printable(tags[delete])}"
         _tell_tag(delete, None, said, as_json=as_json)
     else:
@@ -192,7 +192,7 @@ def prune(keep: int, dry_run: bool, as_json: bool, **given: Any) -> None:
     db = database_of(sources)
     found = find_prunable(db, keep, sources.read("suite"))
     if found.to_remove and not dry_run:
-        remove_runs(db, [run.run_id for run in found.to_remove])
+        backend_of(db).remove_runs([run.run_id for run in found.to_remove])
     if as_json:
         removed, tagged = ([run.run_id for run in runs] for runs in (found.to_remove, found.tagged))
         print_json({"removed": removed, "tagged": tagged, "dry_run": dry_run})
@@ -228,4 +228,4 @@ def init(**given: Any) -> None:
     so are those of a newer version.
     """
     address = database_of(sources_from(**given))
-    tell(_SAID[make_tables(address)].format(shown_address(address)))
+    tell(_SAID[backend_of(address).make_tables()].format(shown_address(address)))
