@@ -86,10 +86,10 @@ def init(directory: Path, ci: str | None, yes: bool) -> None:
         raise InputError(f"there is no terminal to ask at; say --yes to write {names}")
     for file in files:
         path = directory / file.target
-        question = safe_lines(f"write {shown_path(path)} ({file.purpose})?")
+        question = f"write {shown_path(path)} ({file.purpose})?"
         if file not in missing:
             _leave_alone(path)
-        elif yes or click.confirm(question, default=True, err=True):
+        elif yes or click.confirm(safe_lines(question), default=True, err=True):
             _write(path, file)
     if missing:
         _tell_if_not_read(directory, files)
