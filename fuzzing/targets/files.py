@@ -17,7 +17,7 @@ from pytest_kebab_eval.golden.editing import rename_chunks
 from pytest_kebab_eval.golden.lock import read_lock, render_lock
 from pytest_kebab_eval.golden.parts import join_parts, read_part, split_file
 from pytest_kebab_eval.golden.reading import read_text
-from pytest_kebab_eval.importers.exported import Named, import_export
+from pytest_kebab_eval.importers.kebab import Named, import_export
 from pytest_kebab_eval.metrics import all_names
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.plugin.snapshot import _explain

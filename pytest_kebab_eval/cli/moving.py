@@ -17,6 +17,7 @@ from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import (
     Address,
     Database,
+    backend_of,
     check_suite,
     find_run,
     in_order,
@@ -24,7 +25,7 @@ from pytest_kebab_eval.store import (
     shown_address,
     to_address,
 )
-from pytest_kebab_eval.store.moving import copy_runs, find_prunable, remove_runs, remove_tag, set_tag
+from pytest_kebab_eval.store.moving import copy_runs, find_prunable, set_tag
 from pytest_kebab_eval.text import printable
 
 # -- copy ----------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def tag(run: str | None, name: str | None, delete: str | None, as_json: bool, **
     elif delete is not None:
         if delete not in tags:
             raise InputError(f"there is no tag '{printable(delete)}' in {shown_address(db)}")
-        remove_tag(db, delete)
+        backend_of(db).tag(delete, None)
         said = f"tag {printable(delete)}: removed; it was {printable(tags[delete])}"
         _tell_tag(delete, None, said, as_json=as_json)
     else:
@@ -159,7 +160,7 @@ def prune(keep: int, dry_run: bool, as_json: bool, **given: Any) -> None:
     db = database_of(sources)
     found = find_prunable(db, keep, sources.read("suite"))
     if found.to_remove and not dry_run:
-        remove_runs(db, [run.run_id for run in found.to_remove])
+        backend_of(db).remove_runs([run.run_id for run in found.to_remove])
     if as_json:
         print_json({"removed": _ids(found.to_remove), "tagged": _ids(found.tagged), "dry_run": dry_run})
         return

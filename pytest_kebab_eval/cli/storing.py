@@ -10,7 +10,7 @@ from pytest_kebab_eval.cli.group import Subcommand
 from pytest_kebab_eval.cli.options import options, sources_from
 from pytest_kebab_eval.cli.output import tell
 from pytest_kebab_eval.settings import database_of
-from pytest_kebab_eval.store import Made, make_tables, shown_address
+from pytest_kebab_eval.store import Made, backend_of, shown_address
 
 _SAID = {
     Made.NEW: "the tables are made in {}",
@@ -34,4 +34,4 @@ def init(**given: Any) -> None:
     so are those of a newer version.
     """
     address = database_of(sources_from(**given))
-    tell(_SAID[make_tables(address)].format(shown_address(address)))
+    tell(_SAID[backend_of(address).make_tables()].format(shown_address(address)))

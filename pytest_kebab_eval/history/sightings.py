@@ -22,7 +22,7 @@ from pytest_kebab_eval.scoring.together import coarsen
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row
-from pytest_kebab_eval.store.repeated import Ranked, RepeatedHits
+from pytest_kebab_eval.store.repeated import FirstRank, RepeatedHits
 
 RETRIEVAL, ERROR = "retrieval", "error"
 _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
@@ -189,7 +189,7 @@ class RunJudge:
             return Sighting(position, State.UNREADABLE, reason=result.reason)
         if result.error is not None:
             return Sighting(position, State.ERROR, reason=result.error)
-        if isinstance(result, Ranked):
+        if isinstance(result, FirstRank):
             return self._by_rank.get(result.rank) or self._of_rank(position, result.rank)
         return Sighting(position, State.FOUND if check == ERROR else self._tools.state(opened, check, result))
 

@@ -12,7 +12,7 @@ import pytest
 from pytest_kebab_eval.api import store_aggregate
 from pytest_kebab_eval.cli import comparing, runs
 from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.store.sqlite import aggregates, reading
+from pytest_kebab_eval.store import sqlite
 from tests.builders import aggregate_of
 from tests.integration.conftest import Project, call, held
 
@@ -78,8 +78,8 @@ def test_a_page_is_there_without_what_needs_the_database(project: Project, more:
 def test_aggregates_that_were_stored_before_an_error_are_named(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "AGGREGATES_TIMEOUT_S", 0.05)
 
     def lock_second(run_id: str, *more: Any, **named: Any) -> None:
         begin = "BEGIN IMMEDIATE" if run_id == "A2" else "SELECT 1"
