@@ -21,8 +21,7 @@ from pytest_kebab_eval.history.bisecting import (
     without_git_locations,
 )
 from pytest_kebab_eval.history.blame import losses_between, watched_queries
-from pytest_kebab_eval.history.judging import Watched
-from pytest_kebab_eval.history.traces import Sighting
+from pytest_kebab_eval.history.sightings import Sighting, Watched
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
 from pytest_kebab_eval.reports.wording import counted
