@@ -317,12 +317,12 @@ def _start() -> dict[str, Any]:
 
 
 def _with_template(address: str) -> dict[str, Any]:
-    from pytest_kebab_eval.store import make_tables, to_address
+    from pytest_kebab_eval.store import backend_of, to_address
 
     server = PostgresStore(address)
     server.execute(f"DROP DATABASE IF EXISTS {_TEMPLATE}")
     server.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'")
-    make_tables(to_address(address_of(address, _TEMPLATE)))
+    backend_of(to_address(address_of(address, _TEMPLATE))).make_tables()
     return {}
 
 
