@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.history.blame import Blame, Walk, walk_suite, watched_queries
-from pytest_kebab_eval.history.traces import Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import Sighting, State, Trace
 from pytest_kebab_eval.matching.locations import OpenRun, Passages
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Unreadable
 from pytest_kebab_eval.reading import find_matcher
