@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.history.blame import walk_between
-from pytest_kebab_eval.history.judging import RunJudge, Watched
-from pytest_kebab_eval.history.traces import BAD, Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import BAD, RunJudge, Sighting, State, Trace, Watched
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import OpenRun
 from pytest_kebab_eval.model import Run

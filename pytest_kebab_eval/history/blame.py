@@ -11,8 +11,18 @@ from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_chan
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.history.judging import ERROR, RETRIEVAL, RunJudge, Watched, Yardstick, expects_a_hit
-from pytest_kebab_eval.history.traces import BAD, Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import (
+    BAD,
+    ERROR,
+    RETRIEVAL,
+    RunJudge,
+    Sighting,
+    State,
+    Trace,
+    Watched,
+    Yardstick,
+    expects_a_hit,
+)
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.matching.locations import OpenRun

@@ -21,12 +21,10 @@ from pytest_kebab_eval.importers.tables import read_table
 from pytest_kebab_eval.store import (
     Address,
     RunRecorder,
-    check_recordable,
+    backend_of,
     files_of,
     is_database,
-    is_there,
     open_database,
-    remove_run,
     shown_address,
 )
 from pytest_kebab_eval.text import printable, shown_path
@@ -133,13 +131,13 @@ def _new_golden(path: Path | None, recorder: RunRecorder) -> Iterator[TextIO | N
     if path is None:
         yield None
         return
-    is_new = not is_there(recorder.db)
+    is_new = not backend_of(recorder.db).is_there()
     try:
         with new_golden_file(path) as file:
             yield file
     except BaseException:
         if recorder.is_stored:
-            remove_run(recorder.db, recorder.run_id, with_file=is_new)
+            backend_of(recorder.db).remove_run(recorder.run_id, with_file=is_new)
         raise
 
 
@@ -157,7 +155,7 @@ def _finish(
     imported = importer.read(sources)
     with open_database(db) as database:
         if imported.golden is None or not database.holds(run_id, imported.results):
-            check_recordable(db, run_id)  # which says that the run is there
+            backend_of(db).check_recordable(run_id)  # which says that the run is there
         queries = database.result_count(run_id)
     missing = _missing_ids(imported)
     with new_golden_file(golden_out) as file:

@@ -19,12 +19,10 @@ from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOptio
 from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import STDIN, Source, UniqueIds, decode
 from pytest_kebab_eval.model import Unreadable
-from pytest_kebab_eval.store import Address, check_recordable, shown_address
+from pytest_kebab_eval.store import Address, backend_of, open_database
 from pytest_kebab_eval.store.address import is_export
-from pytest_kebab_eval.store.backend import backend_of
 from pytest_kebab_eval.store.exports.files import parts_of
 from pytest_kebab_eval.store.exports.lines import is_header
-from pytest_kebab_eval.store.moving import read_stored
 from pytest_kebab_eval.store.new_run_names import check_names
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.text.progress import Progress
@@ -93,15 +91,14 @@ class Named(NamedTuple):
 
 def import_export(path: Path, db: Address, named: Named) -> tuple[str, int]:
     """Store an exported run, all of it or nothing; its id, and how many results it has."""
-    with backend_of(path).read() as tables:
-        ((exported_id, *_),) = tables.runs()
-        count = tables.result_count(str(exported_id))
+    with open_database(path) as database:
+        (exported,) = database.runs()
+        count = database.result_count(exported.run_id)
         with Progress("importing", count) as progress:
-            stored = read_stored(tables, str(exported_id), shown_address(path), progress)
             given = {name: value for name, value in named._asdict().items() if value is not None}
-            run = stored._replace(**given)
+            run = database.raw_run(exported.run_id, progress)._replace(**given)
             check_names(run.run_id, run.suite)
-            check_recordable(db, run.run_id)
+            backend_of(db).check_recordable(run.run_id)
             backend_of(db).write_runs([run])
     return run.run_id, count
 

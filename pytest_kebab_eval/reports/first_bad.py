@@ -17,7 +17,7 @@ from pytest_kebab_eval.history.blame import (
     runs_between,
     walk_between,
 )
-from pytest_kebab_eval.history.traces import Sighting, State
+from pytest_kebab_eval.history.sightings import Sighting, State
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import MatchMode
 from pytest_kebab_eval.reports.context import Context

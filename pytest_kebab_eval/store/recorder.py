@@ -18,13 +18,11 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
-from pytest_kebab_eval.store.backend import backend_of
-from pytest_kebab_eval.store.database import open_database
+from pytest_kebab_eval.store.backend import backend_of, open_database
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.journal import ANEW, Head, Journal, config_change, journal_path, open_journal
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.new_run_names import check_names, current_commit, new_run_id
-from pytest_kebab_eval.store.new_runs import check_recordable, write_run
 from pytest_kebab_eval.store.plain import id_text
 from pytest_kebab_eval.store.results import decode_result, encode_json, error_text, in_words, to_stored
 from pytest_kebab_eval.store.row_file import RowFile, file_errors
@@ -170,7 +168,7 @@ class RunRecorder(Recording):
         if self._resume and journal_path(self.db, self.run_id).exists() and self._has_run():
             self._rows = self._open_stored()
         else:
-            check_recordable(self.db, self.run_id, with_chunks=self._chunks is not None)
+            backend_of(self.db).check_recordable(self.run_id, with_chunks=self._chunks is not None)
             self._rows = self._open_journal() if self.keeps_unfinished else _open_temporary()
         if self._shows_progress is not False:
             total = len(self._golden.queries) if self._golden else None
@@ -184,7 +182,7 @@ class RunRecorder(Recording):
         try:
             self._check_recorded()
             if not self.is_stored:
-                write_run(self.db, self._run(), rows, self._chunks)
+                backend_of(self.db).write_run(self._run(), rows, self._chunks)
             self.is_stored = True
         except KebabEvalError as error:
             raise type(error)(f"{error}; {self.kept}" if self.kept else str(error)) from None
@@ -300,7 +298,7 @@ class RunRecorder(Recording):
             )
         if not self.is_stored:
             journal.close()
-            check_recordable(self.db, self.run_id)  # which says that the run is there
+            backend_of(self.db).check_recordable(self.run_id)  # which says that the run is there
         return journal
 
     # -- storing -----------------------------------------------------------------------------------

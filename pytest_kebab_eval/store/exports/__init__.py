@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, ResultRow
+from pytest_kebab_eval.store.backend import Backend
+from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.exports.files import Part, find_parts, parts_of
 from pytest_kebab_eval.text import shown_path
 
 
-class ExportedRun:
+class ExportedRun(Backend):
     """A run that `kebab-eval export` wrote; nothing can be written to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @contextmanager
-    def read(self) -> Iterator[ExportTables]:
+    def read(self, mask: Sequence[str] = ()) -> Iterator[ExportDatabase]:
         """Open it."""
         parts = find_parts(self._path)
         try:
-            yield ExportTables(parts)
+            yield ExportDatabase(self._path, parts, mask)
         finally:
             for part in parts:
                 part.close()
@@ -39,40 +40,44 @@ class ExportedRun:
             " kebab-eval import kebab brings it"
         )
 
-    make_tables = check_text = check_recordable = write_run = write_runs = _refuse
-    remove_runs = tag = remove_run = _refuse
+    make_tables = check_text = check_recordable = write_runs = _refuse
+    remove_runs = remove_run = tag = _refuse
 
 
-class ExportTables:
-    """What an open export has of the eval tables: one run."""
+class ExportDatabase(Database):
+    """What an open export has of the tables: one run and its results, neither tags nor documents."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, path: Path, parts: Sequence[Part], mask: Sequence[str] = ()) -> None:
+        super().__init__(path, mask)
         self._parts = parts
         self._run = parts[0].header.run
-        self._firsts = [part.header.first for part in parts]
-
-    @property
-    def corpus(self) -> NoCorpus:
-        """There are neither documents nor chunks."""
-        return NoCorpus()
+        self._count = sum(part.header.results for part in parts)
 
     def errors(self) -> AbstractContextManager[None]:
         """The parts say themselves what is wrong."""
         return nullcontext()
 
-    def runs(self) -> list[tuple[object, object, object, object]]:
-        """`run_id`, `suite`, `commit_hash` and `created_at` of the run."""
-        run = self._run
-        return [(run.run_id, run.suite, run.commit_hash, run.created_at)]
+    def columns(self, table: str) -> set[str]:  # noqa: ARG002  as tables of tags and documents have it
+        """None: there is no such table."""
+        return set()
 
-    def run_value(self, run_id: str, column: str) -> tuple[object] | None:
-        """One column of the run, text as bytes."""
-        if run_id != self._run.run_id:
-            return None
-        value = getattr(self._run, column)
-        return (None if value is None else value.encode(),)
+    def query(self, sql: str) -> tuple[()]:  # noqa: ARG002
+        """Nothing: there is no SQL."""
+        return ()
 
-    def results(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[ResultRow]:
+    def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
+        """Columns of the run, or of its results."""
+        if equal.get("run_id", self._run.run_id) != self._run.run_id:
+            return ()
+        if table == "eval_runs":
+            values = (getattr(self._run, column) for column in columns)
+            return [tuple(None if value is None else value.encode() for value in values)]
+        if columns == ("count(*)",):
+            return [(self._count,)]
+        found = self.result_rows_of(self._run.run_id, [equal["query_id"]]) if "query_id" in equal else ()
+        return ((result_json,) for _, result_json in found)
+
+    def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
         """The results of the run for these queries, in the order of their ids."""
         for part in self._parts_with(ids) if run_id == self._run.run_id else ():
             for row in part.rows():
@@ -83,82 +88,17 @@ class ExportTables:
 
     def _parts_with(self, ids: IdRange) -> Iterator[Part]:
         """The parts that may have such ids: each goes on to where the next one begins."""
-        ends = [*self._firsts[1:], None]
-        for part, first, end in zip(self._parts, self._firsts, ends, strict=True):
+        firsts = [part.header.first for part in self._parts]
+        for part, first, end in zip(self._parts, firsts, [*firsts[1:], None], strict=True):
             if (end is None or ids.first < end) and (ids.before is None or first < ids.before):
                 yield part
 
-    def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[ResultRow]:
+    def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
         """The results of the run for a few queries, by their keys."""
-        for query_id in query_ids:
-            row = self.result(run_id, query_id)
-            if row is not None:
-                yield query_id, row[0]
+        for query_id in query_ids if run_id == self._run.run_id else ():
+            found = [part.find(query_id) for part in self._parts_with(IdRange(query_id, f"{query_id}\0"))]
+            yield from (row for row in found if row)
 
-    def result(self, run_id: str, query_id: str) -> tuple[object] | None:
-        """The `result_json` of one query."""
-        if run_id != self._run.run_id:
-            return None
-        found = [part.find(query_id) for part in self._parts_with(IdRange(query_id, f"{query_id}\0"))]
-        return next(((row.result_json,) for row in found if row), None)
-
-    def result_count(self, run_id: str) -> int:
-        """How many results the run has."""
-        return sum(part.header.results for part in self._parts) if run_id == self._run.run_id else 0
-
-    def result_counts(self) -> list[tuple[object, int]]:
+    def result_counts(self) -> dict[str, int]:
         """How many results the run has, by its id."""
-        return [(self._run.run_id, self.result_count(self._run.run_id))]
-
-    def tags(self) -> tuple[()]:
-        """There are none."""
-        return ()
-
-
-class NoCorpus:
-    """The tables of a store that has neither documents nor chunks."""
-
-    def columns(self, *_: object) -> set[str]:
-        """None: there is no such table."""
-        return set()
-
-    def has_rows(self, *_: object) -> bool:
-        """No."""
-        return False
-
-    def chunk(self, *_: object) -> None:
-        """There is none."""
-
-    def text(self, *_: object) -> None:
-        """There is none."""
-
-    def path(self, *_: object) -> None:
-        """There is none."""
-
-    def documents(self) -> tuple[()]:
-        """There are none."""
-        return ()
-
-    def spans(self) -> tuple[()]:
-        """There are none."""
-        return ()
-
-    def spans_of(self, *_: object) -> tuple[()]:
-        """There are none."""
-        return ()
-
-    def is_indexed_by_document(self) -> bool:
-        """There is nothing to look for."""
-        return True
-
-    def chunk_ids(self) -> tuple[()]:
-        """There are none."""
-        return ()
-
-    def tokens(self) -> tuple[()]:
-        """There are none."""
-        return ()
-
-    def counts(self) -> tuple[int, int, int]:
-        """None of each."""
-        return 0, 0, 0
+        return {self._run.run_id: self._count}

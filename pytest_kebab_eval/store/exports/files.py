@@ -16,7 +16,7 @@ from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.limits import STORED_VALUE_BYTES, UNPACKED_FREELY, UNPACKED_RATIO
 from pytest_kebab_eval.store.address import EXPORT_ENDINGS
-from pytest_kebab_eval.store.exports.lines import Header, Row, damaged, read_header, read_row
+from pytest_kebab_eval.store.exports.lines import ExportedResult, Header, damaged, read_header, read_row
 from pytest_kebab_eval.store.exports.parquet import ENDING as PARQUET_ENDING
 from pytest_kebab_eval.store.exports.parquet import ParquetPart
 from pytest_kebab_eval.text import shown_path
@@ -63,7 +63,7 @@ class PartFile:
         except ValueError as error:
             raise damaged(self.name, 1, error) from None
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[ExportedResult]:
         """The results, in the order of their ids; an error if there are fewer than there should be."""
         with self._open() as file:
             header = self._header(file)
@@ -78,7 +78,7 @@ class PartFile:
             if number - 1 != header.results:
                 raise damaged(self.name, number, f"it has {number - 1} of {header.results} results")
 
-    def _row(self, number: int, line: bytes) -> Row:
+    def _row(self, number: int, line: bytes) -> ExportedResult:
         try:
             return read_row(line)
         except ValueError as error:
@@ -107,7 +107,7 @@ class PartFile:
 
     # -- one result ------------------------------------------------------------------------------
 
-    def find(self, query_id: str) -> Row | None:
+    def find(self, query_id: str) -> ExportedResult | None:
         """One result, by halving a file that is in order; packed data is unpacked once for that."""
         file = self._seekable
         low, high = self._ends
