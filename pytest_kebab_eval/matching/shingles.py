@@ -136,7 +136,7 @@ def _stretches(shorter: str, longer: str) -> list[Stretch]:
 
 
 def _may_share(shorter: str, longer: str, size: int) -> bool:
-    """A first look at a few places, evenly spread: enough to see that nothing near to half is shared."""
+    """A first look at a few shingles, evenly spread: enough to see that nothing near to half is shared."""
     last = len(shorter) - size
     step = max(size // 2, last // _FIRST_LOOKS, 1)
     for at in range(0, last + 1, step):

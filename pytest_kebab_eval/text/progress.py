@@ -104,7 +104,7 @@ def megabytes(count: int) -> str:
 
 
 def _terminal() -> TextIO | None:
-    """Standard error, if somebody watches it; a terminal that a CI service made is a log."""
+    """Standard error, if it is a terminal; one that a CI service made is a log."""
     stream: TextIO | None = sys.stderr
     try:
         is_watched = stream is not None and stream.isatty()

@@ -168,9 +168,9 @@ class _Anchors:
         ids = {name: tuple(hit.chunk_id or "" for hit, _ in sure) for name, (sure, _) in found.items()}
         by_text = any(ranking.by_text for sure, _ in found.values() for _, ranking in sure)
         changed = {name: new for name, new in ids.items() if new != (name,)}
-        untrue = next((said for name in changed if (said := self._untrue(query, name, changed[name]))), None)
-        if untrue:
-            return Undecided(query.id, query.line, untrue)
+        for name, new in changed.items():
+            if reason := self._untrue(query, name, new):
+                return Undecided(query.id, query.line, reason)
         return NewChunks(query.id, query.line, changed, by_text) if wanted else None
 
     def _why_not(self, name: str, *, only_document: bool) -> str:
@@ -368,5 +368,4 @@ def _locked(hit: Hit, chunks: _Chunks) -> LockedChunk:
     corpus, text = chunks.database.corpus, chunks.passages.text(hit)
     if chunks.passages.has_chunk(hit.chunk_id or ""):
         return LockedChunk(hit.doc_id, corpus.spans(hit.chunk_id or ""), text)
-    said = as_locked(hit) or LockedChunk(hit.doc_id)
-    return msgspec.structs.replace(said, text=text)
+    return msgspec.structs.replace(as_locked(hit) or LockedChunk(hit.doc_id), text=text)
