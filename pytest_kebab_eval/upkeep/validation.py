@@ -51,7 +51,9 @@ Said = tuple[FindingKind, str]
 def validate(golden: GoldenSet, database: Database) -> list[Finding]:
     """Everything that is off: first what is off with the whole file, then each query in its order."""
     corpus = database.corpus
-    version = _usual_version(golden, corpus)
+    chunks = (corpus.chunk(chunk_id) for query in golden.queries for chunk_id in gains_of(query))
+    versions = Counter(chunk.chunker_version for chunk in chunks if chunk is not None)
+    version = versions.most_common(1)[0][0] if versions else None
     seen = None if corpus.has_chunks else _ids_of_hits(golden, database)
     findings = [
         Finding(query.id, query.line, text, kind)
@@ -198,13 +200,3 @@ def _chunk_findings(
             yield FindingKind.ONLY_IN_LOCK, f"{name}, which only the lock file still knows"
         else:
             yield FindingKind.NO_CHUNK, f"{name}, which the database does not have"
-
-
-def _usual_version(golden: GoldenSet, corpus: Corpus) -> str | None:
-    counts = Counter(
-        chunk.chunker_version
-        for query in golden.queries
-        for chunk_id in gains_of(query)
-        if (chunk := corpus.chunk(chunk_id)) is not None
-    )
-    return counts.most_common(1)[0][0] if counts else None
