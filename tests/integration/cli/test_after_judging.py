@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.api import store_aggregate
-from pytest_kebab_eval.cli import comparing, runs
+from pytest_kebab_eval.cli import evaluating, runs
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.store import sqlite
 from tests.builders import aggregate_of
@@ -32,15 +32,25 @@ def _event(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest
         EVENTS[request.param](project.database)
         return made
 
-    monkeypatch.setattr(comparing, "evaluate", then_break)
+    monkeypatch.setattr(evaluating, "evaluate", then_break)
 
 
 @pytest.mark.usefixtures("_event")
-@pytest.mark.parametrize("more", [[], ["-v"], ["--json"]], ids=" ".join)
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=" ".join)
 def test_compare_needs_the_database_no_more(project: Project, more: list[str]) -> None:
     called = call("compare", "A", "B", *more)
     assert (called.code, called.stderr) == (1, "")
     assert "c2" in called.stdout
+
+
+@pytest.mark.usefixtures("_event")
+def test_what_fails_is_named_without_the_hits_that_explain_it(project: Project) -> None:
+    called = call("compare", "A", "B", "-v")
+    assert called.code == 1
+    assert "FAILED q-002" in called.stdout
+    assert "top hits" not in called.stdout
+    (said,) = called.stderr.splitlines()
+    assert said.startswith("kebab-eval: ")
 
 
 @pytest.mark.usefixtures("_event")
