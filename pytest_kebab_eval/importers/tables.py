@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.golden.json_values import JsonReader
-from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8
+from pytest_kebab_eval.golden.parsing import JsonReader, ParseError, decode_utf8
 from pytest_kebab_eval.golden.yaml_events import (
     MappingEndEvent,
     MappingStartEvent,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden.editing import NewIds, rename_chunks
-from pytest_kebab_eval.golden.yaml_loaders import PythonLoader
+from pytest_kebab_eval.golden.yaml_events import PythonLoader
 
 PAGE = "{doc_id: d, kind: page, page: 1"
 ONE: NewIds = {"c1": ["n1"]}

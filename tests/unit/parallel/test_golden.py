@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.golden.parts import split_file
 from pytest_kebab_eval.metrics import all_metrics
-from pytest_kebab_eval.parallel.golden import load_golden
+from pytest_kebab_eval.parallel.golden import load_golden, split_file
 from pytest_kebab_eval.scoring.survey import survey_of
 from tests.unit.parallel.conftest import InlineWorkers
 
