@@ -144,7 +144,7 @@ def _new_golden(path: Path | None, recorder: RunRecorder) -> Iterator[TextIO | N
 def _has_run(db: Address, run_id: str) -> bool:
     """Whether the run is there; of a database that cannot be read, the recorder says why."""
     with suppress(DatabaseError), open_database(db) as database:
-        return any(run.run_id == run_id for run in database.runs())
+        return database.has_run(run_id)
     return False
 
 

@@ -21,10 +21,10 @@ from pytest_kebab_eval.importers.sources import STDIN, Source, UniqueIds, decode
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.store import Address, backend_of, open_database
 from pytest_kebab_eval.store.address import is_export
-from pytest_kebab_eval.store.exports.files import parts_of
+from pytest_kebab_eval.store.exports import parts_of
 from pytest_kebab_eval.store.exports.lines import is_header
-from pytest_kebab_eval.store.new_run_names import check_names
 from pytest_kebab_eval.store.results import decode_result
+from pytest_kebab_eval.store.run_names import check_names
 from pytest_kebab_eval.text.progress import Progress
 
 

@@ -26,7 +26,7 @@ from pytest_kebab_eval.importers.sources import (
     required_id,
     unique_records,
 )
-from pytest_kebab_eval.store.citations import chunk_citation
+from pytest_kebab_eval.store.answers import chunk_citation
 from pytest_kebab_eval.store.hits import id_hit
 
 REFUSAL = "not in context"

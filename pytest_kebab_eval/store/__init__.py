@@ -26,7 +26,6 @@ from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, in_order
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.store.new_run_names import new_run_id
     from pytest_kebab_eval.store.recorder import Recording, RunRecorder
 
 __all__ = [
@@ -50,7 +49,6 @@ __all__ = [
     "in_order",
     "is_database",
     "is_export",
-    "new_run_id",
     "open_database",
     "placed",
     "same_database",
@@ -62,7 +60,6 @@ __all__ = [
 _HOME_OF = {
     "Recording": "recorder",
     "RunRecorder": "recorder",
-    "new_run_id": "new_run_names",
 }
 
 

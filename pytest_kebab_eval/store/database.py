@@ -121,6 +121,10 @@ class Database(ABC):
             if run_id is not None
         ]
 
+    def has_run(self, run_id: str) -> bool:
+        """Whether there is a run of that id."""
+        return first_row(self.select("eval_runs", "run_id", run_id=run_id)) is not None
+
     def with_config(self, run: Run) -> Run:
         """The run with its configuration; a snapshot that does not parse counts as empty, with a warning."""
         config = self._json_of(run.run_id, "config_snapshot_json")

@@ -17,8 +17,7 @@ from pytest_kebab_eval.files import is_stream, replacing
 from pytest_kebab_eval.store.address import Address, is_export, missing_directory
 from pytest_kebab_eval.store.backend import open_database
 from pytest_kebab_eval.store.database import RawRun
-from pytest_kebab_eval.store.exports import parquet
-from pytest_kebab_eval.store.exports.files import part_path, parts_of
+from pytest_kebab_eval.store.exports import parquet, part_path, parts_of
 from pytest_kebab_eval.store.exports.lines import (
     VERSION,
     ExportedResult,
