@@ -191,7 +191,7 @@ def _aggregate_again(run_id: str, address: Address, golden: GoldenSet) -> Change
         return None
     values = aggregate_card(card)
     store_aggregate(run_id, values, db=address)
-    return _changes(before, values.by_name())
+    return _changes(before, values.values)
 
 
 def _changes(before: Mapping[str, float], after: Mapping[str, float | None]) -> Changes:
