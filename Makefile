@@ -10,8 +10,10 @@ SECONDS ?= 60
 KILLS ?= 300
 FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Where it is set, every process that a test starts compiles all modules anew, which takes twice the time.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lowest newest lint types templates coverage check reference bench fuzz faults resume crowd docs site sdist compat tools clean
+.PHONY: help demo test quick lowest newest lint types templates coverage check reference bench fuzz faults resume crowd docs site sdist compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -29,8 +31,13 @@ $(VENV)/.installed: $(VENV)/.package
 demo: $(VENV)/.package ## catch a regression in the bundled example
 	@$(BIN)/python examples/quickstart/demo.py --numbered build/demo
 
-test: $(VENV)/.installed ## run the tests
-	$(BIN)/python -m pytest -n 2
+TESTS ?=
+test: $(VENV)/.installed ## run the tests, in four minutes on two cores; some of them with TESTS='tests/unit -k gates'
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+
+QUICK := tests/unit tests/test_architecture.py tests/test_output.py $(addprefix tests/integration/plugin/,test_regressions_fail.py test_gates.py)
+quick: $(VENV)/.installed ## run the tests for between two edits, in a minute: no server, no browser, few programs
+	KEBAB_TEST_POSTGRES=none $(BIN)/python -m pytest -n 2 -q $(QUICK)
 
 lowest: ## run the tests with the lowest declared version of every dependency
 	PIP_CONSTRAINT='$(CURDIR)/.ci/lowest.txt' $(MAKE) test VENV=build/lowest
@@ -56,7 +63,7 @@ templates: $(TEMPLATES_VENV)/.installed $(VENV)/.installed ## hold the action, t
 
 coverage: $(VENV)/.installed ## the tests with branch coverage, at least 95 %
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2
+	HYPOTHESIS_PROFILE=thorough $(BIN)/coverage run -m pytest -n 2
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -13,8 +13,7 @@ import click
 import yaml
 
 from pytest_kebab_eval import limits
-from pytest_kebab_eval.cli import main
-from pytest_kebab_eval.cli.group import Deferred
+from pytest_kebab_eval.cli import Deferred, main
 from pytest_kebab_eval.metrics import Family, all_metrics
 from pytest_kebab_eval.settings import OPTIONS, Option
 

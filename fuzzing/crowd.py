@@ -24,7 +24,7 @@ import msgspec
 from pytest_kebab_eval import InputError, RunRecorder, compute_aggregate
 from pytest_kebab_eval.evaluate import evaluate, store
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import make_tables, open_database, to_address
+from pytest_kebab_eval.store import backend_of, open_database, to_address
 from tests.builders import write_golden
 
 QUERIES = 20
@@ -136,7 +136,7 @@ def crowd(
     db: str, directory: Path, *, seconds: float, gates: int, recorders: int
 ) -> tuple[list[Done], list[str]]:
     """Let them run, and say what they did and what is wrong."""
-    make_tables(to_address(db))
+    backend_of(to_address(db)).make_tables()
     golden = write_golden(
         directory / "golden.yaml",
         [{"id": f"q{n:03}", "query": "?", "expected_chunk_ids": [f"c{n}"]} for n in range(QUERIES)],

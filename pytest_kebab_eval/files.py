@@ -240,7 +240,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def _is_abandoned(entry: os.DirEntry[str], process: int) -> bool:
-    """Whether nobody has the file open any more. Process ids alone do not tell: containers have their own."""
+    """Whether no process has the file open. Process ids alone do not tell: containers have their own."""
     try:
         locked = _is_locked(entry.path)
         age = time.time() - entry.stat(follow_symlinks=False).st_mtime

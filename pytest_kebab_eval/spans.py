@@ -52,7 +52,8 @@ def extent(span: Span) -> Box | None:
             box = _region(span)
         case _:
             box = None
-    return box if box and _is_valid(box) else None
+    is_valid = box and all(-_LARGEST <= number <= _LARGEST for number in box[1:]) and _area(box) > 0
+    return box if is_valid else None
 
 
 def extents(spans: Iterable[Span]) -> tuple[Box, ...]:
@@ -139,11 +140,6 @@ def _region(span: Span) -> Box | None:
     if span.x is None or span.y is None or span.w is None or span.h is None:
         return None
     return Box("region", span.x, span.x + span.w, span.y, span.y + span.h)
-
-
-def _is_valid(box: Box) -> bool:
-    numbers = box[1:]
-    return all(-_LARGEST <= number <= _LARGEST for number in numbers) and _area(box) > 0
 
 
 def _area(box: Box) -> float:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.stores import PostgresStore, SqliteStore, Store, begin_session, end_session, new_database
 
-settings.register_profile("kebab-eval", deadline=None)
-settings.load_profile("kebab-eval")
+# Between two edits, the same few examples each time; `make check` looks for new ones.
+settings.register_profile(
+    "everyday", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", settings.get_profile("everyday"), max_examples=200, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,7 +4,8 @@ The server is one that is installed, in a temporary directory, once for all work
 first starts it, and leaves its address in a directory that all workers know; the process that began the
 session takes it away. It listens on a socket there, where everybody is trusted, and on a free port of
 127.0.0.1, where a password is asked for. PostgreSQL does not run as root, so root starts it as another user.
-`KEBAB_TEST_POSTGRES` may have the address of another server, for a role that may make databases and roles.
+`KEBAB_TEST_POSTGRES` may have the address of another server, for a role that may make databases and roles, or
+`none`.
 """
 
 from __future__ import annotations
@@ -298,6 +299,8 @@ def shared_server() -> dict[str, Any]:
 
 def _start() -> dict[str, Any]:
     given = os.environ.get("KEBAB_TEST_POSTGRES")
+    if given == "none":
+        return {"skip": "KEBAB_TEST_POSTGRES is none"}
     if given:
         return {"address": given} | _with_template(given)
     programs = find_programs()
@@ -314,12 +317,12 @@ def _start() -> dict[str, Any]:
 
 
 def _with_template(address: str) -> dict[str, Any]:
-    from pytest_kebab_eval.store import make_tables, to_address
+    from pytest_kebab_eval.store import backend_of, to_address
 
     server = PostgresStore(address)
     server.execute(f"DROP DATABASE IF EXISTS {_TEMPLATE}")
     server.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0 ENCODING 'UTF8'")
-    make_tables(to_address(address_of(address, _TEMPLATE)))
+    backend_of(to_address(address_of(address, _TEMPLATE))).make_tables()
     return {}
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,8 +95,14 @@ def imports(source: str) -> set[str]:
     return found
 
 
-def stations_imported(source: str) -> set[str]:
-    return {station(name.removeprefix(f"{PACKAGE}.")) for name in imports(source) if name.startswith(PACKAGE)}
+@cache
+def imports_of(path: Path) -> set[str]:
+    """What a module imports."""
+    return imports(path.read_text(encoding="utf-8"))
+
+
+def stations_imported(names: set[str]) -> set[str]:
+    return {station(name.removeprefix(f"{PACKAGE}.")) for name in names if name.startswith(PACKAGE)}
 
 
 def run_python(code: str) -> str:
@@ -120,29 +127,29 @@ def test_every_module_has_its_place_in_the_house() -> None:
     assert {station(dotted(path)) for path in FILES} <= set(ORDER)
 
 
-@pytest.mark.parametrize("path", FILES, ids=dotted)
-def test_a_module_imports_only_from_those_above_it(path: Path) -> None:
-    here = station(dotted(path))
-    allowed = {*ORDER[: ORDER.index(here)], here}
-    assert stations_imported(path.read_text(encoding="utf-8")) - allowed == set()
+def test_a_module_imports_only_from_those_above_it() -> None:
+    below = {
+        dotted(path): stations_imported(imports_of(path))
+        - set(ORDER[: ORDER.index(station(dotted(path))) + 1])
+        for path in FILES
+    }
+    assert {module: imported for module, imported in below.items() if imported} == {}
 
 
 @pytest.mark.parametrize("library", sorted(ONLY_IN))
 def test_a_library_is_used_only_where_it_belongs(library: str) -> None:
     users = {
-        station(dotted(path))
-        for path in FILES
-        if library in {station(name) for name in imports(path.read_text(encoding="utf-8"))}
+        station(dotted(path)) for path in FILES if library in {station(name) for name in imports_of(path)}
     }
     assert users - ONLY_IN[library] == set()
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if station(dotted(path)) != "store"], ids=dotted)
-def test_only_the_store_knows_which_kind_of_database_it_is(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-    kinds = ("store.sqlite", "store.postgres", "store.address.PostgresAddress")
-    assert not [name for name in imports(source) if name.removeprefix(f"{PACKAGE}.").startswith(kinds)]
-    assert not re.search(r"isinstance\([^()]*, Path\)|\.conninfo\b", source), "ask the store instead"
+def test_only_the_store_knows_which_kind_of_database_it_is() -> None:
+    outside = [path for path in FILES if station(dotted(path)) != "store"]
+    kinds = tuple(f"{PACKAGE}.store.{name}" for name in ("sqlite", "postgres", "address.PostgresAddress"))
+    assert not [path for path in outside if any(name.startswith(kinds) for name in imports_of(path))]
+    asks = re.compile(r"isinstance\([^()]*, Path\)|\.conninfo\b")
+    assert not [path for path in outside if asks.search(path.read_text("utf-8"))], "ask the store instead"
 
 
 def test_the_check_sees_imports_put_off_but_not_those_for_types_alone() -> None:
@@ -156,7 +163,7 @@ def late():
     from pytest_kebab_eval import settings as renamed
     import pytest_kebab_eval.store.database
 """
-    assert stations_imported(source) == {"settings", "store"}
+    assert stations_imported(imports(source)) == {"settings", "store"}
     assert "pytest" in imports(source)
 
 
@@ -216,10 +223,10 @@ def test_the_public_names_are_sorted_and_each_is_there_once() -> None:
     assert names == sorted(set(names))
 
 
-@pytest.mark.parametrize("name", pytest_kebab_eval.__all__)
-def test_a_public_name_resolves_to_the_thing_of_that_name(name: str) -> None:
-    assert getattr(pytest_kebab_eval, name).__name__ == name
-    assert name in dir(pytest_kebab_eval)
+def test_a_public_name_resolves_to_the_thing_of_that_name() -> None:
+    names = pytest_kebab_eval.__all__
+    assert [getattr(pytest_kebab_eval, name).__name__ for name in names] == list(names)
+    assert set(names) <= set(dir(pytest_kebab_eval))
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from fuzzing.faults import children
 from fuzzing.faults.injecting import Fault
 from fuzzing.faults.scenarios import RECORDED, Scenario, record_into
-from pytest_kebab_eval.store import make_tables, to_address
+from pytest_kebab_eval.store import backend_of, to_address
 from tests.stores import PostgresServer, PostgresStore, Store, find_programs
 
 
@@ -58,7 +58,7 @@ def _server(db: str | None) -> Iterator[Store | None]:
     server = PostgresServer(programs)
     try:
         server.make()
-        make_tables(to_address(server.address))
+        backend_of(to_address(server.address)).make_tables()
         yield PostgresStore(server.address)
     finally:
         server.remove()

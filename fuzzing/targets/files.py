@@ -15,11 +15,11 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.golden.editing import rename_chunks
 from pytest_kebab_eval.golden.lock import read_lock, render_lock
-from pytest_kebab_eval.golden.parts import join_parts, read_part, split_file
 from pytest_kebab_eval.golden.reading import read_text
-from pytest_kebab_eval.importers.exported import Named, import_export
+from pytest_kebab_eval.importers.kebab import Named, import_export
 from pytest_kebab_eval.metrics import all_names
 from pytest_kebab_eval.model import Unreadable
+from pytest_kebab_eval.parallel.golden import join_parts, read_part, split_file
 from pytest_kebab_eval.plugin.snapshot import _explain
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.store import open_database
@@ -72,7 +72,8 @@ def golden_file(name: str) -> Callable[[Path], Execute]:
 
 def _read_in_parts(path: Path) -> GoldenSet | None:
     parts = [read_part(part) for part in split_file(path, 60)]
-    return join_parts(path, [part and part[0] for part in parts]) if parts else None
+    joined = join_parts(path, parts) if parts else None
+    return joined and joined.golden
 
 
 def exported(directory: Path) -> Execute:

@@ -5,86 +5,162 @@ To add a command: one function in a file of this package, and one line in `COMMA
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
 import click
 
-from pytest_kebab_eval.cli.group import Deferred, Group
+from pytest_kebab_eval.cli.options import refuse_empty, with_command_flags
+from pytest_kebab_eval.cli.output import REGRESSION, safe_messages, tell
+from pytest_kebab_eval.errors import KebabEvalError, StoreError
 from pytest_kebab_eval.gc_freeze import skip_final_collection
+from pytest_kebab_eval.text import shown_path
+
+WRONG_USE = 2
+STOPPED, PIPE_CLOSED = 130, 141  # as a shell says of a program that Ctrl-C, or `| head`, stopped
+
+
+class Deferred(click.Command):
+    """A command that is imported when it is called; until then, its name and summary are enough."""
+
+    def __init__(self, name: str, file: str, summary: str) -> None:
+        super().__init__(name, short_help=summary)
+        self._file = file
+
+    def load(self) -> click.Command:
+        """The command itself: the function of its name in that file; `import_` for `import`."""
+        module = import_module(f"pytest_kebab_eval.cli.{self._file}")
+        command: click.Command = getattr(module, "import_" if self.name == "import" else f"{self.name}")
+        return command
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of the command itself, which click then invokes."""
+        command = self.load()
+        refuse_empty(command, args, parent)
+        return command.make_context(info_name, args, parent, **extra)
+
+
+class Subcommand(click.Command):
+    """A command of a command, such as `import trec`."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Check the arguments before click does, as for a `Deferred` command."""
+        refuse_empty(self, args, parent)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+class CommandGroup(click.Group):
+    """Turns errors into one message and an exit code."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        """Read the options of `kebab-eval` itself."""
+        with safe_messages():
+            return super().make_context(info_name, args, *rest, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        _open_closed_streams()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # → and ↓ are not in every encoding
+        try:
+            with safe_messages():
+                return super().invoke(ctx)
+        except KebabEvalError as error:
+            tell(f"kebab-eval: {with_command_flags(str(error))}")
+            ctx.exit(REGRESSION if isinstance(error, StoreError) else WRONG_USE)
+        except KeyboardInterrupt:
+            tell("kebab-eval: stopped")
+            ctx.exit(STOPPED)
+        except BrokenPipeError:
+            _drop_output()
+            ctx.exit(PIPE_CLOSED)
+        except OSError as error:
+            _drop_output()
+            what = shown_path(Path(error.filename)) if error.filename else "cannot write the output"
+            tell(f"kebab-eval: {what}: {error.strerror or error}")
+            ctx.exit(REGRESSION)
+
+
+def _open_closed_streams() -> None:
+    """Open what was closed (`2>&-`) to nowhere, lest a file that is opened later takes its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  open to the end
+            os.set_inheritable(stream.fileno(), True)  # for `demo`, as the others are
+            setattr(sys, name, stream)
+
+
+def _drop_output() -> None:
+    """Send the rest to nowhere: at the end Python would try to write it again, and fail again."""
+    with contextlib.suppress(OSError, AttributeError):  # it has no file descriptor, or is closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# -- the commands --------------------------------------------------------------------------------
 
 COMMANDS = (
     Deferred(
-        "aggregate",
-        "runs:aggregate",
-        "Compute the aggregates of runs anew and store them; says which metrics changed.",
+        "aggregate", "runs", "Compute the aggregates of runs anew and store them; says which metrics changed."
     ),
     Deferred(
         "bisect",
-        "bisecting:bisect",
+        "bisecting",
         "Find the commit that lost what run B lost, between the commits of run A and run B.",
     ),
+    Deferred("blame", "blame", "Say in which run a query was last found, and in which it was first lost."),
     Deferred(
-        "blame", "blame:blame", "Say in which run a query was last found, and in which it was first lost."
+        "churn", "churn", "Rank queries by how much their results moved from run A to run B, labelled or not."
     ),
+    Deferred("compare", "comparing", "Compare run B, the candidate, with run A, the baseline."),
+    Deferred("copy", "moving", "Copy runs from one database to another, all of them or none."),
+    Deferred("demo", "init", "Build the bundled example in a directory and catch its regressions."),
     Deferred(
-        "churn",
-        "churn:churn",
-        "Rank queries by how much their results moved from run A to run B, labelled or not.",
+        "export", "moving", "Write a run to a text file, which can be committed, compared and imported."
     ),
-    Deferred("compare", "comparing:compare", "Compare run B, the candidate, with run A, the baseline."),
-    Deferred("copy", "moving:copy", "Copy runs from one database to another, all of them or none."),
-    Deferred("demo", "demo:demo", "Build the bundled example in a directory and catch its regressions."),
+    Deferred("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
     Deferred(
-        "export",
-        "exporting:export",
-        "Write a run to a text file, which can be committed, compared and imported.",
+        "import", "importing", "Bring a run from another system, all of it or, if a line is bad, nothing."
     ),
-    Deferred("history", "runs:history", "Show how metrics went over the stored runs, the oldest first."),
+    Deferred("init", "init", "Write a golden file, a recording test and a CI workflow that work at once."),
     Deferred(
-        "import",
-        "importing:import_group",
-        "Bring a run from another system, all of it or, if a line is bad, nothing.",
+        "lock", "golden", "Write the lock file: where the expected chunks are, by the chunker that made them."
     ),
+    Deferred("noise", "noise", "Tell from several runs of one configuration how much is noise."),
+    Deferred("propose", "proposing", "Turn a log of questions into golden queries, for a person to review."),
     Deferred(
-        "init",
-        "init:init",
-        "Write a golden file, a recording test and a CI workflow that work at once.",
-    ),
-    Deferred(
-        "lock",
-        "golden:lock",
-        "Write the lock file: where the expected chunks are, by the chunker that made them.",
-    ),
-    Deferred("noise", "noise:noise", "Tell from several runs of one configuration how much is noise."),
-    Deferred(
-        "propose", "proposing:propose", "Turn a log of questions into golden queries, for a person to review."
-    ),
-    Deferred(
-        "prune",
-        "moving:prune",
-        "Remove all but the newest runs of each suite, or of one; a tagged run stays.",
+        "prune", "moving", "Remove all but the newest runs of each suite, or of one; a tagged run stays."
     ),
     Deferred(
         "reanchor",
-        "reanchor:reanchor_command",
+        "golden",
         "Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.",
     ),
-    Deferred("report", "comparing:report", "Print the report of B against A; exits with 0 whatever it says."),
-    Deferred("runs", "runs:runs", "List the stored runs, the newest first."),
-    Deferred("site", "site:site", "Write a static site of all runs to a directory, for any file server."),
-    Deferred("store", "storing:store_group", "Prepare a PostgreSQL database to hold runs."),
+    Deferred("report", "comparing", "Print the report of B against A; exits with 0 whatever it says."),
+    Deferred("runs", "runs", "List the stored runs, the newest first."),
+    Deferred("site", "site", "Write a static site of all runs to a directory, for any file server."),
+    Deferred("store", "moving", "Prepare a PostgreSQL database to hold runs."),
     Deferred(
         "tag",
-        "moving:tag",
+        "moving",
         "Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.",
     ),
     Deferred(
-        "validate",
-        "golden:validate",
-        "Check the golden file against the database; exits with 1 if something is off.",
+        "validate", "golden", "Check the golden file against the database; exits with 1 if something is off."
     ),
 )
 
 
-@click.group(cls=Group, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pytest-kebab-eval")
 def main() -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
-from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
+from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
+from pytest_kebab_eval.cli.options import json_option, run_arguments, sources_from, walking_options
+from pytest_kebab_eval.cli.output import print_json, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history.bisecting import (
     Bisection,
     Repository,
@@ -21,9 +21,8 @@ from pytest_kebab_eval.history.bisecting import (
     without_git_locations,
 )
 from pytest_kebab_eval.history.blame import losses_between, watched_queries
-from pytest_kebab_eval.history.judging import Watched
-from pytest_kebab_eval.history.traces import Sighting
-from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.history.sightings import Sighting, Watched
+from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, resolve
@@ -34,8 +33,7 @@ SKIP = 125  # the exit code by which `git bisect run` skips a commit
 
 
 @click.command()
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@run_arguments
 @click.option(
     "--run",
     "command",
@@ -66,10 +64,12 @@ def bisect(
     file. It exits with 125 to skip a commit; any other failure stops the search.
     """
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
-    inputs = find_inputs(settings)
-    tell_size(inputs.golden)
+    inputs = read_inputs(settings)
     repository = Repository(repo)
-    line = _line(repository, inputs)
+    if inputs.run_a is None:
+        raise InputError("there is no run A to search from")
+    first, last = repository.commit_of(inputs.run_a, "A"), repository.commit_of(inputs.run_b, "B")
+    line = repository.first_parents(first, last)
     watched = _watched(settings, inputs, queries)
     if not watched:
         tell("B lost nothing that A had")
@@ -88,20 +88,10 @@ def bisect(
             _print_step(step, search, repository)
 
 
-def _line(repository: Repository, inputs: Inputs) -> list[str]:
-    if inputs.run_a is None:
-        raise InputError("there is no run A to search from")
-    return repository.first_parents(
-        repository.commit_of(inputs.run_a, "A"), repository.commit_of(inputs.run_b, "B")
-    )
-
-
 def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
     """What B lost, of these queries if any are named."""
     watched_queries(inputs.golden, queries)  # checks that they are there
-    report = evaluate(settings, inputs).report
-    tell_warnings(report.warnings)
-    lost = losses_between(inputs, report)
+    lost = losses_between(inputs, compare_and_warn(settings, inputs))
     for query_id in queries:
         if not any(watch.query_id == query_id for watch in lost):
             raise InputError(
@@ -156,15 +146,13 @@ class _Recorder:
     def _environment(self) -> dict[str, str]:
         """Where to record; without the runs to judge by, which would fail what loses something."""
         settings = self._search.settings
-        database = address_for_a_command(settings.db_b)
-        environment = without_git_locations(os.environ)
-        for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):
-            environment.pop(name, None)
-        return {
-            **environment,
-            "KEBAB_EVAL_DB": database,
+        environment = without_git_locations(os.environ) | {
+            "KEBAB_EVAL_DB": address_for_a_command(settings.db_b),
             "KEBAB_EVAL_GOLDEN": str(settings.golden.absolute()),
         }
+        for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):
+            environment.pop(name, None)
+        return environment
 
 
 def _named(commit: str, repository: Repository) -> str:
@@ -193,14 +181,10 @@ def _print_step(step: Sequence[Suspect], search: Bisection, repository: Reposito
     else:
         print_line(f"first bad commit: {_named(search.line[bad], repository)}", "red")
     for suspect in step:
-        watch, good = suspect.watch, suspect.good
-        check = "" if watch.check == "retrieval" else f" ({watch.check})"
-        states = f"{_words(good, watch)} → {_words(suspect.bad, watch)}"
-        print_line(f"  lost {printable(watch.query_id)}{check}: {states}")
-
-
-def _words(sighting: Sighting, watch: Watched) -> str:
-    return state_words(sighting, watch.check)
+        query_id, check = suspect.watch.query_id, suspect.watch.check
+        before, after = state_words(suspect.good, check), state_words(suspect.bad, check)
+        shown = "" if check == "retrieval" else f" ({check})"
+        print_line(f"  lost {printable(query_id)}{shown}: {before} → {after}")
 
 
 def _as_json(step: Sequence[Suspect], search: Bisection, repository: Repository) -> dict[str, Any]:

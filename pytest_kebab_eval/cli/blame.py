@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
+import msgspec
 
+from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.history.blame import (
     Blame,
@@ -22,7 +23,6 @@ from pytest_kebab_eval.history.blame import (
     walk_suite,
     watched_queries,
 )
-from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
 from pytest_kebab_eval.reports.html.markup import short_setting
 from pytest_kebab_eval.reports.wording import counted
@@ -60,39 +60,31 @@ def blame(
     else:
         _print_blames([found for found in blames if found.is_lost] if every else blames)
     if every:
-        tell(_sum_up(blames))
+        lost = sum(found.is_lost for found in blames)
+        never = sum(found.is_judged and found.last_good is None for found in blames)
+        tell(f"{counted(len(blames), 'query')}: {lost} lost, {never} never found")
 
 
 def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
     golden = load_golden_set(settings.golden)
     tell_size(golden)
     watched = watched_queries(golden, queries or [query.id for query in golden.queries])
-    with walk_suite(settings, golden) as walk:
-        _tell_walk(walk)
-        with _progress(walk) as progress:
-            return walk.blame(watched, after_run=progress.advance)
+    with walk_suite(settings, golden) as walk, _progress(walk) as progress:
+        return walk.blame(watched, after_run=progress.advance)
 
 
 def _blame_regressions(settings: Settings) -> list[Blame]:
-    inputs = find_inputs(settings)
-    tell_size(inputs.golden)
-    report = evaluate(settings, inputs).report
-    tell_warnings(report.warnings)
-    watched = losses_between(inputs, report)
+    inputs = read_inputs(settings)
+    watched = losses_between(inputs, compare_and_warn(settings, inputs))
     if not watched:
         tell("B lost nothing that A had")
         return []
-    with walk_between(settings, inputs) as walk:
-        _tell_walk(walk)
-        with _progress(walk) as progress:
-            return blame_losses(walk, watched, progress.advance)
+    with walk_between(settings, inputs) as walk, _progress(walk) as progress:
+        return blame_losses(walk, watched, progress.advance)
 
 
 def _progress(walk: Walk) -> Progress:
-    return Progress("reading runs", len(walk.runs), delay_s=0.5)
-
-
-def _tell_walk(walk: Walk) -> None:
+    """Say which runs are walked; the progress over them."""
     first, last = walk.runs[0][1], walk.runs[-1][1]
     suite = f" of the suite '{printable(last.suite)}'" if last.suite else ""
     ends = f"from {printable(first.run_id)} to {printable(last.run_id)}"
@@ -100,6 +92,7 @@ def _tell_walk(walk: Walk) -> None:
     if len({run.chunker_version for _, run in walk.runs}) > 1:
         tell("they are of several chunkers, so that places are compared where chunk ids cannot be")
     tell_warnings(walk.warnings)
+    return Progress("reading runs", len(walk.runs), delay_s=0.5)
 
 
 # -- what is printed -----------------------------------------------------------------------------
@@ -125,11 +118,8 @@ def _headline(found: Blame) -> str:
     times = f", lost {found.times_lost} times in all" if found.times_lost > 1 else ""
     if found.first_bad is not None:
         return f"lost{times}"
-    return f"found in {found.passed} of {counted(found.runs, 'run')}" + (times or _once(found))
-
-
-def _once(found: Blame) -> str:
-    return ", never lost" if not found.times_lost else ", lost once and found again"
+    once = ", lost once and found again" if found.times_lost else ", never lost"
+    return f"found in {found.passed} of {counted(found.runs, 'run')}{times or once}"
 
 
 def _details(found: Blame) -> Iterator[str]:
@@ -162,37 +152,7 @@ def _changed(found: Blame) -> str:
     return "; ".join([*shown, f"and {more} more"] if more else shown) or "nothing that the runs recorded"
 
 
-def _sum_up(blames: Sequence[Blame]) -> str:
-    lost = sum(found.is_lost for found in blames)
-    never = sum(found.is_judged and found.last_good is None for found in blames)
-    return f"{counted(len(blames), 'query')}: {lost} lost, {never} never found"
-
-
 def _as_json(found: Blame) -> dict[str, Any]:
-    return {
-        "query_id": found.query_id,
-        "check": found.check,
-        "status": found.status,
-        "runs": found.runs,
-        "passed": found.passed,
-        "times_lost": found.times_lost,
-        "last_good": _seen_as_json(found.last_good),
-        "first_bad": _seen_as_json(found.first_bad),
-        "unknown": [_seen_as_json(seen) for seen in found.unknown],
-        "config_changes": [
-            {"key": change.key, "a": change.a, "b": change.b} for change in found.config_changes
-        ],
-    }
-
-
-def _seen_as_json(seen: Seen | None) -> dict[str, Any] | None:
-    if seen is None:
-        return None
-    return {
-        "run_id": seen.run_id,
-        "created_at": seen.created_at,
-        "commit_hash": seen.commit,
-        "state": seen.state.value,
-        "rank": seen.rank,
-        "reason": seen.reason,
-    }
+    fields = msgspec.to_builtins(found)
+    del fields["is_judged"]
+    return {"query_id": found.query_id, "check": found.check, "status": found.status, **fields}

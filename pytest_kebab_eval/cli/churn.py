@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
+import msgspec
 
-from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
+from pytest_kebab_eval.cli.evaluating import compare_and_warn
+from pytest_kebab_eval.cli.options import json_option, options, run_arguments, sources_from
+from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell
 from pytest_kebab_eval.comparing.churn import Churn, Moved, measure_churn
-from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.files import exists
-from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.model import GoldenQuery, QueryResult
 from pytest_kebab_eval.reports.wording import counted, format_value
@@ -23,8 +23,7 @@ from pytest_kebab_eval.text import brief, printable
 
 
 @click.command()
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@run_arguments
 @click.option(
     "--top", type=click.IntRange(1), default=50, show_default=True, help="How many queries to show."
 )
@@ -39,67 +38,54 @@ def churn(a: str, b: str, top: int, as_json: bool, **given: Any) -> None:
     """
     sources = sources_from(run_a=a, run_b=b, **given)
     settings = resolve(sources)
-    labels = _labels(settings, sources)
+    queries, kinds = _labels(settings, sources)
     with ExitStack() as stack:
         database_b = stack.enter_context(open_database(settings.db_b))
         is_same = settings.db_a == settings.db_b
         database_a = database_b if is_same else stack.enter_context(open_database(settings.db_a))
-        measured = _measure(settings, database_a, database_b)
-        run_b = find_run(database_b, b, settings.suite)
-        texts = {
-            query.query_id: _text(labels, query.query_id, database_b, run_b.run_id)
-            for query in measured.moved[:top]
-        }
-    shown = measured.moved[:top]
+        run_a = find_run(database_a, settings.run_a or "", settings.suite)
+        run_b = find_run(database_b, settings.run_b, settings.suite)
+        by_document = run_a.chunker_version != run_b.chunker_version
+        if by_document:
+            tell("the runs are of different chunkers, so their documents are compared")
+        results = database_a.results(run_a.run_id), database_b.results(run_b.run_id)
+        measured = measure_churn(*results, settings.compare_k, by_document=by_document)
+        shown = [
+            ShownQuery(
+                moved,
+                query.query if query else _stored_text(database_b, run_b.run_id, moved.query_id),
+                kinds.get(moved.query_id),
+                in_golden=query is not None,
+            )
+            for moved in measured.moved[:top]
+            for query in [queries.get(moved.query_id)]
+        ]
     if as_json:
-        print_json([_as_json(query, texts, labels) for query in shown])
+        print_json([_as_json(query) for query in shown])
     else:
-        _print_moved(shown, texts, labels, settings.compare_k)
+        _print_moved(shown, settings.compare_k)
     tell(_sum_up(measured, len(shown)))
 
 
-def _measure(settings: Settings, database_a: Database, database_b: Database) -> Churn:
-    run_a = find_run(database_a, settings.run_a or "", settings.suite)
-    run_b = find_run(database_b, settings.run_b, settings.suite)
-    by_document = run_a.chunker_version != run_b.chunker_version
-    if by_document:
-        tell("the runs are of different chunkers, so their documents are compared")
-    return measure_churn(
-        database_a.results(run_a.run_id),
-        database_b.results(run_b.run_id),
-        settings.compare_k,
-        by_document=by_document,
-    )
+class ShownQuery(NamedTuple):
+    """A query that moved, its text, and what became of it, if the golden file has it."""
+
+    moved: Moved
+    text: str
+    kind: str | None
+    in_golden: bool
 
 
-class _Labels:
-    """What the golden file says of queries, and what the comparison made of them."""
-
-    def __init__(self, queries: Mapping[str, GoldenQuery], kinds: Mapping[str, str]) -> None:
-        self.queries = queries
-        self._kinds = kinds
-
-    def kind(self, query_id: str) -> str | None:
-        """What became of a query; None if it is not in the golden file."""
-        return self._kinds.get(query_id)
-
-
-def _labels(settings: Settings, sources: Sources) -> _Labels:
-    """Of the golden file that is named, or that is where it is looked for."""
+def _labels(settings: Settings, sources: Sources) -> tuple[Mapping[str, GoldenQuery], dict[str, str]]:
+    """The queries of the golden file that is named, or is where it is looked for, and what became of them."""
     if not is_given(sources, "golden") and not exists(settings.golden):
-        return _Labels({}, {})
-    golden = load_golden_set(settings.golden)
-    tell_size(golden)
-    report = evaluate(settings, find_inputs(settings, golden=golden)).report
-    tell_warnings(report.warnings)
-    return _Labels(golden.by_id(), {query.query_id: str(query.kind) for query in report.per_query})
+        return {}, {}
+    golden = read_golden(sources)
+    report = compare_and_warn(settings, find_inputs(settings, golden=golden))
+    return golden.by_id(), {query.query_id: str(query.kind) for query in report.per_query}
 
 
-def _text(labels: _Labels, query_id: str, database: Database, run_id: str) -> str:
-    """A query's text: that of the golden file, else the stored one."""
-    golden = labels.queries.get(query_id)
-    if golden is not None:
-        return golden.query
+def _stored_text(database: Database, run_id: str, query_id: str) -> str:
     result = database.result(run_id, query_id)
     return result.query if isinstance(result, QueryResult) else ""
 
@@ -107,16 +93,16 @@ def _text(labels: _Labels, query_id: str, database: Database, run_id: str) -> st
 # -- what is printed -----------------------------------------------------------------------------
 
 
-def _print_moved(shown: Sequence[Moved], texts: Mapping[str, str], labels: _Labels, k: int) -> None:
+def _print_moved(shown: Sequence[ShownQuery], k: int) -> None:
     if not shown:
         return
     overlap = f"overlap@{k}"
     print_line(f"{'rbo':>6}  {overlap:>10}  {'first hit':<9}  {'A → B':<10}  query")
-    for query in shown:
-        numbers = f"{format_value(query.rbo):>6}  {format_value(query.overlap):>10}"
-        first = "changed" if query.top_changed else "same"
-        kind = f"error in {query.errored}" if query.errored else labels.kind(query.query_id) or "–"
-        name = f"{printable(query.query_id)}  {brief(texts[query.query_id], 80)}".rstrip()
+    for moved, text, became, _ in shown:
+        numbers = f"{format_value(moved.rbo):>6}  {format_value(moved.overlap):>10}"
+        first = "changed" if moved.top_changed else "same"
+        kind = f"error in {moved.errored}" if moved.errored else became or "–"
+        name = f"{printable(moved.query_id)}  {brief(text, 80)}".rstrip()
         print_line(f"{numbers}  {first:<9}  {kind:<10}  {name}")
 
 
@@ -131,16 +117,7 @@ def _sum_up(measured: Churn, shown: int) -> str:
     return ", ".join([*parts, *(f"{number} {words}" for number, words in others if number)])
 
 
-def _as_json(query: Moved, texts: Mapping[str, str], labels: _Labels) -> dict[str, Any]:
-    return {
-        "query_id": query.query_id,
-        "query": texts[query.query_id],
-        "rbo": query.rbo,
-        "overlap": query.overlap,
-        "top_changed": query.top_changed,
-        "hits_a": query.hits_a,
-        "hits_b": query.hits_b,
-        "errored": query.errored,
-        "in_golden": query.query_id in labels.queries,
-        "kind": labels.kind(query.query_id),
-    }
+def _as_json(query: ShownQuery) -> dict[str, Any]:
+    fields = msgspec.to_builtins(query.moved)
+    first = {"query_id": query.moved.query_id, "query": query.text}
+    return {**first, **fields, "in_golden": query.in_golden, "kind": query.kind}

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.group import REGRESSION
-from pytest_kebab_eval.cli.helpers import Helpers, worker_options
-from pytest_kebab_eval.cli.options import comparing_options, json_option, sources_from, with_command_flags
+from pytest_kebab_eval.cli.evaluating import Helpers, compare_and_warn, read_inputs, worker_options
+from pytest_kebab_eval.cli.options import comparing_options, json_option, run_arguments, sources_from
 from pytest_kebab_eval.cli.output import (
+    REGRESSION,
     exit_with,
     print_line,
     print_report,
-    tell,
-    tell_size,
+    tell_errors,
     tell_warnings,
     write_file,
 )
-from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
+from pytest_kebab_eval.errors import InputError, KebabEvalError
+from pytest_kebab_eval.evaluate import Evaluation, failure_evidence
 from pytest_kebab_eval.files import is_stream, same_file
 from pytest_kebab_eval.golden.lock import lock_path
-from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
@@ -36,13 +33,8 @@ from pytest_kebab_eval.store import files_of
 from pytest_kebab_eval.text import printable, shown_path
 
 
-def _settings(a: str, b: str, **given: Any) -> Settings:
-    return resolve(sources_from(run_a=a, run_b=b, **given))
-
-
 @click.command()
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@run_arguments
 @comparing_options
 @json_option
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
@@ -52,70 +44,52 @@ def compare(a: str, b: str, as_json: bool, verbose: bool, helpers: Helpers, **gi
 
     Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
     """
-    settings = _settings(a, b, **given)
+    settings = resolve(sources_from(run_a=a, run_b=b, **given))
     inputs, evaluation = helpers.evaluate(settings)
-    failing = _failing(evaluation)
+    report, verdicts = evaluation.report, evaluation.verdicts
+    failing = [query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.FAILED]
     if as_json:
-        tell_warnings(evaluation.report.warnings)
-        print_report(report_json(evaluation.report), "json")
+        tell_warnings(report.warnings)
+        print_report(report_json(report), "json")
     else:
-        _print_failing(evaluation, failing, _explanations(settings, inputs, evaluation) if verbose else {})
-        _print_summary(evaluation.report)
-    if failing or _is_bad(evaluation.report):
+        explanations = _explanations(settings, inputs, evaluation) if verbose else {}
+        for query_id in failing:
+            print_line(f"FAILED {printable(query_id)}: {verdicts[query_id].reason}", "red")
+            if query_id in explanations:
+                print_line("\n".join(explanations[query_id].split("\n")[1:]))
+        for line in summary(report):
+            print_line(line.text, {1: "green", -1: "red"}.get(line.direction))
+    gate_failed = any(not gate.passed for gate in report.gates)
+    if failing or report.unreadable or report.problems or gate_failed:
         exit_with(REGRESSION)
 
 
-def _failing(evaluation: Evaluation) -> list[str]:
-    """The ids of the queries that fail."""
-    verdicts = evaluation.verdicts.items()
-    return [query_id for query_id, verdict in verdicts if verdict.outcome is Outcome.FAILED]
-
-
-def _is_bad(report: CompareReport) -> bool:
-    """Whether anything but a query fails the comparison."""
-    return bool(report.unreadable or report.problems) or any(not gate.passed for gate in report.gates)
-
-
-def _print_failing(evaluation: Evaluation, failing: list[str], explanations: dict[str, str]) -> None:
-    """The queries that fail, each with its explanation, if there is one."""
-    for query_id in failing:
-        print_line(f"FAILED {printable(query_id)}: {evaluation.verdicts[query_id].reason}", "red")
-        if query_id in explanations:
-            print_line("\n".join(explanations[query_id].split("\n")[1:]))
-
-
 def _explanations(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> dict[str, str]:
-    """Why each query fails, in full."""
+    """Why each query fails, in full; without a database that is gone meanwhile, none."""
     golden, queries = inputs.golden, inputs.golden.by_id()
+    try:
+        evidence = failure_evidence(settings, inputs, evaluation)
+    except KebabEvalError as error:
+        tell_errors([str(error)])
+        return {}
     compared = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
     return {
         query_id: explain(
             queries[query_id],
             evaluation.verdicts[query_id],
             compared.get(query_id),
-            evidence,
+            found,
             f"{shown_path(golden.path)}:{queries[query_id].line}",
         )
-        for query_id, evidence in failure_evidence(settings, inputs, evaluation).items()
+        for query_id, found in evidence.items()
     }
 
 
-def _print_summary(report: CompareReport) -> None:
-    for line in summary(report):
-        print_line(line.text, {1: "green", -1: "red"}.get(line.direction))
-
-
 @click.command()
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@run_arguments
 @comparing_options
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="md",
-    show_default=True,
-    help="The format.",
+    "--format", "form", type=click.Choice(FORMATS), default="md", show_default=True, help="The format."
 )
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
@@ -125,42 +99,28 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
 
     It exits with 1 where the database could not be read again, and a part of the report is missing.
     """
-    settings = _settings(a, b, **given)
-    if output is not None:
-        _check_output(output, settings)
-    inputs = find_inputs(settings)
-    tell_size(inputs.golden)
-    briefs = Briefs() if form == "html" else None
-    made = evaluate(settings, inputs, observer=briefs).report
-    tell_warnings(made.warnings)
-    parts, errors = _rendered(form, made, settings, inputs, briefs)
-    if output is not None:
-        write_file(output, parts)
-    else:
-        print_report(parts, form)
-    for error in errors:
-        tell(f"kebab-eval: {with_command_flags(error)}")
-    if errors:
-        exit_with(REGRESSION)
-
-
-def _rendered(
-    form: str,
-    made: CompareReport,
-    settings: Settings,
-    inputs: Inputs,
-    briefs: Briefs | None,
-) -> tuple[Iterable[str], list[str]]:
-    """The report in parts, and errors, which are known when all parts are."""
     from pytest_kebab_eval.reports.context import report_context
     from pytest_kebab_eval.reports.first_bad import add_first_bad
     from pytest_kebab_eval.reports.publishing import ReportSource, render
 
+    settings = resolve(sources_from(run_a=a, run_b=b, **given))
+    if output is not None:
+        _check_output(output, settings)
+    inputs = read_inputs(settings)
+    briefs = Briefs() if form == "html" else None
+    made = compare_and_warn(settings, inputs, briefs)
     context = report_context(made, inputs.golden.queries)
-    errors: list[str] = []
+    errors: list[str] = []  # which are known when all parts are made
     if form != "json":
         add_first_bad(context, settings, inputs, made, errors)
-    return render(form, ReportSource(settings, inputs, made, context, briefs), errors), errors
+    parts = render(form, ReportSource(settings, inputs, made, context, briefs), errors)
+    if output is not None:
+        write_file(output, parts)
+    else:
+        print_report(parts, form)
+    tell_errors(errors)
+    if errors:
+        exit_with(REGRESSION)
 
 
 def _check_output(output: Path, settings: Settings) -> None:

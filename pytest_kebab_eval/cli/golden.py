@@ -1,4 +1,4 @@
-"""`kebab-eval validate` and `lock`: the golden file and the database."""
+"""`kebab-eval validate`, `lock` and `reanchor`: the golden file and the database."""
 
 from __future__ import annotations
 
@@ -6,19 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
-from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import exit_with, print_json, print_line, tell, tell_size, write_file
-from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
+from pytest_kebab_eval.cli.output import (
+    REGRESSION,
+    exit_with,
+    print_json,
+    print_line,
+    read_golden,
+    tell,
+    write_file,
+)
+from pytest_kebab_eval.errors import InputError, StoreError
+from pytest_kebab_eval.golden import GoldenSet, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
+from pytest_kebab_eval.golden.reading import read_text
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.settings import Sources, database_of, golden_of
+from pytest_kebab_eval.settings import Sources, database_of
 from pytest_kebab_eval.store import find_run, open_database
-from pytest_kebab_eval.text import printable, shown_path
-from pytest_kebab_eval.upkeep import validation
+from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.upkeep import reanchoring, validation
 from pytest_kebab_eval.upkeep.locking import Locking, make_lock
+from pytest_kebab_eval.upkeep.reanchoring import NewChunks, Reanchoring, Undecided
+
+_IDS_SHOWN = 6
 
 
 @click.command()
@@ -28,13 +40,14 @@ from pytest_kebab_eval.upkeep.locking import Locking, make_lock
 def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
     """Check the golden file against the database; exits with 1 if something is off."""
     sources = sources_from(**given)
-    golden = load_golden_set(golden_of(sources))
-    tell_size(golden)
+    golden = read_golden(sources)
     findings = [] if golden_only else _find(golden, sources)
     if as_json:
-        print_json([_as_json(finding) for finding in findings])
+        print_json([msgspec.to_builtins(found) | {"kind": found.kind.name.lower()} for found in findings])
     else:
-        _print_findings(golden.path, findings)
+        name = shown_path(golden.path)
+        for finding, sentence in validation.summed_up(findings):
+            print_line(f"{name}:{finding.line}: {sentence}" if finding else sentence)
     tell(f"{counted(len(golden.queries), 'query')}, {counted(len(findings), 'finding')}")
     if findings:
         exit_with(REGRESSION)
@@ -45,21 +58,6 @@ def _find(golden: GoldenSet, sources: Sources) -> list[validation.Finding]:
         if not database.corpus.has_chunks:
             tell("the database has no chunks, so expected ids are looked for among the stored hits alone")
         return validation.validate(golden, database)
-
-
-def _print_findings(path: Path, findings: list[validation.Finding]) -> None:
-    name = shown_path(path)
-    for finding, sentence in validation.summed_up(findings):
-        print_line(f"{name}:{finding.line}: {sentence}" if finding else sentence)
-
-
-def _as_json(finding: validation.Finding) -> dict[str, Any]:
-    return {
-        "query_id": finding.query_id,
-        "line": finding.line,
-        "text": finding.text,
-        "kind": finding.kind.name.lower(),
-    }
 
 
 @click.command()
@@ -74,24 +72,20 @@ def lock(run: str | None, force: bool, no_texts: bool, **given: Any) -> None:
     has these chunks. Commit it beside the golden file, and lock again when the golden file changes.
     """
     sources = sources_from(**given)
-    golden = load_golden_set(golden_of(sources))
-    tell_size(golden)
+    golden = read_golden(sources)
     with open_database(database_of(sources)) as database:
         made = make_lock(golden, database, find_run(database, run) if run else None, texts=not no_texts)
     _check_lock(made, golden, run, force=force)
     path = lock_path(golden.path)
-    write_if_changed(path, render_lock(made.lock))
+    _write_if_changed(path, render_lock(made.lock))
     for chunk_id in made.unknown:
         name = printable(chunk_id)
         tell(f"warning: the chunk '{name}' is not {_where_looked(run)}, nor now in the lock file")
     version = printable(str(made.lock.chunker_version))
-    tell(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {version}, {_origins(made)}")
-
-
-def _origins(made: Locking) -> str:
+    origins = ", ".join(f"{count} from {origin}" for origin, count in made.origins.items())
     if len(made.origins) == 1:
-        return f"from {next(iter(made.origins))}"
-    return ", ".join(f"{count} from {origin}" for origin, count in made.origins.items())
+        origins = f"from {next(iter(made.origins))}"
+    tell(f"{shown_path(path)}: {len(made.lock.chunks)} chunks of chunker {version}, {origins}")
 
 
 def _where_looked(run: str | None) -> str:
@@ -114,22 +108,97 @@ def _check_lock(made: Locking, golden: GoldenSet, run: str | None, *, force: boo
             " say --force to lock the new places, and lose the old"
         )
     if not made.lock.chunks:
+        to_do = (
+            "name a run that found them and whose hits have texts, or citations with lines or pages"
+            if run
+            else "name the database that they were taken from, or, with --run RUN, a run whose hits have"
+            " citations or texts; without kebab, record with RunRecorder(…, chunks=…)"
+        )
         raise InputError(
-            f"none of the expected chunks has its place or its text {_where_looked(run)}; {_what_to_do(run)}"
+            f"none of the expected chunks has its place or its text {_where_looked(run)}; {to_do}"
         )
 
 
-def _what_to_do(run: str | None) -> str:
-    if run:
-        return "name a run that found them and whose hits have texts, or citations with lines or pages"
-    return (
-        "name the database that they were taken from, or, with --run RUN, a run whose hits have citations or"
-        " texts;"
-        " without kebab, record with RunRecorder(…, chunks=…)"
-    )
+@click.command()
+@click.option("--to", "to", required=True, metavar="RUN", help="A run of the newer chunker.")
+@options("db", "golden", "span_overlap")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if something is to be done.")
+@click.option("--no-texts", is_flag=True, help="Have hashes of the chunks' texts in the lock file.")
+@json_option
+def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) -> None:
+    """Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.
+
+    An expected chunk becomes the chunks of the run that the gate would take for it: by document and span, or
+    else by text. Only ids change in the golden file; its comments, order and quotes stay. A query that cannot
+    be decided is listed and left as it is; then the exit code is 1.
+    """
+    sources = sources_from(**given)
+    golden = read_golden(sources)
+    text = read_text(golden.path)
+    with open_database(database_of(sources)) as database:
+        run = find_run(database, to)
+        texts = not no_texts and not _has_hashes(golden)
+        overlap = sources.read("span_overlap")
+        made = reanchoring.reanchor(golden, text, (database, run), least_overlap=overlap, texts=texts)
+    if not check:
+        _write(golden, text, made)
+    name = shown_path(golden.path)
+    if as_json:
+        changed = [_change_json(query) for query in made.changed]
+        undecided = msgspec.to_builtins(made.undecided)
+        print_json({"written": not check, "changed": changed, "undecided": undecided})
+    else:
+        listed: list[NewChunks | Undecided] = [*made.changed, *made.undecided]
+        for query in sorted(listed, key=lambda query: query.line):
+            print_line(f"{name}:{query.line}: query '{printable(query.query_id)}'{_sentence(query)}")
+    if not made.in_index and made.changed:
+        tell("the index has no chunks of this chunker, so only those are known that a hit of the run is")
+    version = printable(str(made.locking.lock.chunker_version))
+    to_do = "to re-anchor" if check else "re-anchored"
+    count = counted(len(made.changed), "query")
+    tell(f"{name}: {count} {to_do} to chunker {version}, {len(made.undecided)} left as they are")
+    if made.undecided or (check and made.changed):
+        exit_with(REGRESSION)
 
 
-def write_if_changed(path: Path, text: str) -> None:
+def _has_hashes(golden: GoldenSet) -> bool:
+    """Whether the lock file was made without texts."""
+    chunks = golden.lock.chunks.values() if golden.lock else ()
+    return any(chunk.shingles for chunk in chunks) and not any(chunk.text for chunk in chunks)
+
+
+def _write(golden: GoldenSet, text: str, made: Reanchoring) -> None:
+    if made.changed:
+        if read_text(golden.path) != text:
+            raise StoreError(
+                f"{shown_path(golden.path)} was changed meanwhile, so it is left as it is; try again"
+            )
+        write_file(golden.path, [made.text])
+    if made.locking.lock.chunks and (made.changed or not made.undecided):
+        _write_if_changed(lock_path(golden.path), render_lock(made.locking.lock))
+
+
+def _change_json(query: NewChunks) -> dict[str, Any]:
+    return {
+        "query_id": query.query_id,
+        "line": query.line,
+        "ids": {old: list(new) for old, new in query.ids.items()},
+        "by": "text" if query.by_text else "span",
+    }
+
+
+def _sentence(query: NewChunks | Undecided) -> str:
+    if isinstance(query, Undecided):
+        return f" is left as it is: it {query.reason}"
+    changes = []
+    for old, new in query.ids.items():
+        shown = ", ".join(brief(name, 60) for name in new[:_IDS_SHOWN])
+        more = f", and {len(new) - _IDS_SHOWN} more" if len(new) > _IDS_SHOWN else ""
+        changes.append(f"{brief(old, 60)} -> {shown}{more}")
+    return f": {'; '.join(changes)}{' (by text)' if query.by_text else ''}"
+
+
+def _write_if_changed(path: Path, text: str) -> None:
     """Write a file that is not replaced through a link, unless it holds that text already."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_file(path, [text], follow_link=False)

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from pytest_kebab_eval.cli.group import Subcommand
+from pytest_kebab_eval.cli import Subcommand
+from pytest_kebab_eval.cli.options import decorated_with
 from pytest_kebab_eval.cli.output import print_line, tell, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import is_stream
@@ -49,7 +50,7 @@ class _Importers(click.Group):
 
 
 @click.group("import", cls=_Importers)
-def import_group() -> None:
+def import_() -> None:
     """Bring a run from another system, all of it or, if a line is bad, nothing.
 
     Files may be plain, gzip-compressed (.gz) or '-' for standard input.
@@ -62,10 +63,15 @@ def _tell_problem(sentence: str) -> None:
 
 def _command_of(importer: Importer) -> click.Command:
     @click.command(importer.name, cls=Subcommand, help=importer.help)
-    @_file_options(importer)
+    @decorated_with(
+        [
+            click.option(f"--{option.name}", required=option.required, metavar="FILE", help=option.help)
+            for option in importer.options
+        ]
+    )
     @_run_options(joins_files=importer.joins_files)
     def command(golden_out: Path | None, overwrite: bool, **given: Any) -> None:
-        for sentence in import_group.installed.left_out.get(importer.name, ()):
+        for sentence in import_.installed.left_out.get(importer.name, ()):
             _tell_problem(sentence)
         _check_free(golden_out, overwrite)
         _import(importer, golden_out, **given)
@@ -79,68 +85,49 @@ Files that could be of several formats are an error that names them."""
 
 
 def _add_auto() -> None:
-    @import_group.command("auto", cls=Subcommand, help=_AUTO_HELP)
+    @import_.command("auto", cls=Subcommand, help=_AUTO_HELP)
     @click.argument("files", nargs=-1, required=True, metavar="FILE...")
     @_run_options(joins_files=True)
     def command(files: tuple[str, ...], golden_out: Path | None, overwrite: bool, **given: Any) -> None:
         _check_free(golden_out, overwrite)
-        guess = guess_format(import_group.installed.load_all(_tell_problem), files, _tell_problem)
+        guess = guess_format(import_.installed.load_all(_tell_problem), files, _tell_problem)
         tell(f"taken for {guess}")
         _import(guess.importer, golden_out, **given | dict(guess.files))
 
 
 def _run_options(*, joins_files: bool) -> Callable[[F], F]:
-    options = [
-        click.option(
-            "--db",
-            required=True,
-            metavar="DB",
-            help="The database to import into: an SQLite file, made if it is not there, or postgresql://….",
-        ),
-        click.option("--run-id", metavar="ID", help="The id of the run (default: a new one)."),
-        click.option(
-            "--suite", metavar="NAME", help="The suite of the run (default: default, or that of the export)."
-        ),
-        click.option(
-            "--golden-out",
-            metavar="FILE",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="Write the golden queries there (.yaml, .json or .jsonl).",
-        ),
-        *([_allow_missing] if joins_files else []),
-        click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there."),
-    ]
-
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    allow_missing = click.option(
+        "--allow-missing", is_flag=True, help="No warning about ids that only one of the files has."
+    )
+    return decorated_with(
+        [
+            click.option(
+                "--db",
+                required=True,
+                metavar="DB",
+                help="The database to import into: an SQLite file, made if it is not there, or postgresql://….",
+            ),
+            click.option("--run-id", metavar="ID", help="The id of the run (default: a new one)."),
+            click.option(
+                "--suite",
+                metavar="NAME",
+                help="The suite of the run (default: default, or that of the export).",
+            ),
+            click.option(
+                "--golden-out",
+                metavar="FILE",
+                type=click.Path(dir_okay=False, path_type=Path),
+                help="Write the golden queries there (.yaml, .json or .jsonl).",
+            ),
+            *([allow_missing] if joins_files else []),
+            click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there."),
+        ]
+    )
 
 
 def _check_free(golden_out: Path | None, overwrite: bool) -> None:
-    if golden_out is not None and _is_taken(golden_out) and not overwrite:
+    if golden_out is not None and not overwrite and golden_out.exists() and not is_stream(golden_out):
         raise InputError(f"{shown_path(golden_out)} is there already; say --overwrite to replace it")
-
-
-def _is_taken(path: Path) -> bool:
-    return path.exists() and not is_stream(path)
-
-
-def _file_options(importer: Importer) -> Callable[[F], F]:
-    def decorate(command: F) -> F:
-        for option in reversed(importer.options):
-            flag = f"--{option.name}"
-            command = click.option(flag, required=option.required, metavar="FILE", help=option.help)(command)
-        return command
-
-    return decorate
-
-
-_allow_missing = click.option(
-    "--allow-missing", is_flag=True, help="No warning about ids that only one of the files has."
-)
 
 
 def _import(

@@ -1,8 +1,9 @@
-"""`kebab-eval init`: the files that a project needs to begin; none that is there is touched."""
+"""`kebab-eval demo` and `init`: the bundled example, and the files that a project needs to begin."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,8 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from pytest_kebab_eval.cli.bundled import bundled
-from pytest_kebab_eval.cli.output import print_line, tell
+from pytest_kebab_eval.cli.output import exit_with, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.files import creating, exists
 from pytest_kebab_eval.text import safe_lines, shown_path
@@ -30,6 +30,29 @@ _TEST = "tests/test_retrieval.py"
 _NEXT_WITHOUT_TEST = """\
   record a run with a test of your own or with RunRecorder (docs/getting-runs-in.md)
   pytest --kebab-run-b RUN --kebab-gate "hit@3 >= 0.9"      (judges it)"""
+
+
+@click.command()
+@click.argument(
+    "directory", metavar="[DIRECTORY]", default="kebab-demo", type=click.Path(file_okay=False, path_type=Path)
+)
+def demo(directory: Path) -> None:
+    """Build the bundled example in a directory and catch its regressions.
+
+    Nothing is replaced: if a file is there that it would write, it stops and writes none.
+    """
+    command = [sys.executable, str(_bundled("quickstart") / "demo.py"), str(directory)]
+    exit_with(subprocess.run(command, check=False).returncode)  # noqa: S603  our own script
+
+
+def _bundled(name: str) -> Path:
+    """A bundled example: in the package where it is installed, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / name
+    return inside if inside.exists() else package.parent / "examples" / name
+
+
+# -- init ----------------------------------------------------------------------------------------
 
 
 class StarterFile(NamedTuple):
@@ -55,22 +78,24 @@ def init(directory: Path, ci: str | None, yes: bool) -> None:
 
     It asks before each file. Nothing is replaced: a file that is there stays as it is, and is named.
     """
-    files = list(_starter_files(directory, ci or _guess_ci(directory)))
+    is_gitlab = os.path.lexists(directory / _GITLAB_CI) and not os.path.lexists(directory / ".github")
+    files = list(_starter_files(directory, ci or ("gitlab" if is_gitlab else "github")))
     missing = [file for file in files if not os.path.lexists(directory / file.target)]
-    _check_that_it_may_ask(missing, yes=yes)
+    if missing and not yes and not sys.stdin.isatty():
+        names = ", ".join(file.target for file in missing)
+        raise InputError(f"there is no terminal to ask at; say --yes to write {names}")
     for file in files:
+        path = directory / file.target
+        question = f"write {shown_path(path)} ({file.purpose})?"
         if file not in missing:
-            _leave_alone(directory / file.target)
-        elif yes or _is_wanted(directory / file.target, file.purpose):
-            _write(directory / file.target, file)
+            _leave_alone(path)
+        elif yes or click.confirm(safe_lines(question), default=True, err=True):
+            _write(path, file)
     if missing:
         _tell_if_not_read(directory, files)
-        _tell_what_is_next(directory)
-
-
-def _guess_ci(directory: Path) -> str:
-    is_gitlab = os.path.lexists(directory / _GITLAB_CI) and not os.path.lexists(directory / ".github")
-    return "gitlab" if is_gitlab else "github"
+        where = shown_path(directory)
+        tell("next:" if where == "." else f"next, in {where}:")
+        tell(_NEXT if exists(directory / _TEST) else _NEXT_WITHOUT_TEST)
 
 
 def _starter_files(directory: Path, ci: str) -> Iterator[StarterFile]:
@@ -92,22 +117,12 @@ def _is_free_or_ours(path: Path) -> bool:
     return not path.is_symlink()
 
 
-def _check_that_it_may_ask(missing: list[StarterFile], *, yes: bool) -> None:
-    if missing and not yes and not sys.stdin.isatty():
-        names = ", ".join(file.target for file in missing)
-        raise InputError(f"there is no terminal to ask at; say --yes to write {names}")
-
-
-def _is_wanted(path: Path, purpose: str) -> bool:
-    return click.confirm(safe_lines(f"write {shown_path(path)} ({purpose})?"), default=True, err=True)
-
-
 def _write(path: Path, file: StarterFile) -> None:
     """Write a copy, unless something took the name meanwhile."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with creating(path) as new:
-            new.write_bytes((bundled("starter") / file.source).read_bytes())
+            new.write_bytes((_bundled("starter") / file.source).read_bytes())
     except OSError as error:
         if isinstance(error, FileExistsError) and os.path.lexists(path):
             _leave_alone(path)
@@ -125,9 +140,3 @@ def _tell_if_not_read(directory: Path, files: list[StarterFile]) -> None:
     below = [parent for parent in directory.absolute().parents if exists(parent / ".git")]
     if below and not exists(directory / ".git") and files[-1].target.startswith(".git"):
         tell(f"warning: {files[-1].target} is read at the top of the repository only: {shown_path(below[0])}")
-
-
-def _tell_what_is_next(directory: Path) -> None:
-    where = shown_path(directory)
-    tell("next:" if where == "." else f"next, in {where}:")
-    tell(_NEXT if exists(directory / _TEST) else _NEXT_WITHOUT_TEST)

@@ -1,22 +1,25 @@
-"""`kebab-eval copy`, `tag` and `prune`: runs that move, get a name, or go."""
+"""`kebab-eval copy`, `export`, `tag`, `prune` and `store`: runs that move, get a name, or go."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
+from pytest_kebab_eval.cli import Subcommand
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, tell
 from pytest_kebab_eval.errors import InputError, NoDatabase, SettingsError
-from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import (
     Address,
     Database,
+    Made,
+    backend_of,
     check_suite,
     find_run,
     in_order,
@@ -24,8 +27,9 @@ from pytest_kebab_eval.store import (
     shown_address,
     to_address,
 )
-from pytest_kebab_eval.store.moving import copy_runs, find_prunable, remove_runs, remove_tag, set_tag
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.store.exports.writing import MOST_PARTS, export_run
+from pytest_kebab_eval.store.moving import copy_runs, find_prunable, set_tag
+from pytest_kebab_eval.text import printable, shown_path
 
 # -- copy ----------------------------------------------------------------------------------------
 
@@ -80,6 +84,37 @@ def _from_database(db: Address) -> Iterator[Database]:
         raise NoDatabase(str(error).replace("--kebab-db=FILE", "--from FILE")) from None
 
 
+# -- export --------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--partitions",
+    metavar="N",
+    type=click.IntRange(1, MOST_PARTS),
+    default=1,
+    help="Write N files, FILE-0001-of-000N, each with a range of the query ids.",
+)
+@options("db", "suite")
+def export(run: str, file: Path, partitions: int, **given: Any) -> None:
+    """Write a run to a text file, which can be committed, compared and imported.
+
+    FILE ends in .jsonl, .jsonl.gz or .parquet. The first line has the run's row, each other line a result as
+    it is stored, by query id. Import kebab brings it back byte for byte, and --db takes the file as it is. A
+    file that is no export is not replaced.
+    """
+    sources = sources_from(**given)
+    db = database_of(sources)
+    with open_database(db) as database:
+        found = find_run(database, run, sources.read("suite"))
+        results = database.result_count(found.run_id)
+    for path in export_run(db, found.run_id, file, partitions):
+        print_line(shown_path(path))
+    tell(f"exported {counted(results, 'query')} of run {printable(found.run_id)}")
+
+
 # -- tag -----------------------------------------------------------------------------------------
 
 
@@ -105,11 +140,14 @@ def tag(run: str | None, name: str | None, delete: str | None, as_json: bool, **
         found = find_run(database, run, sources.read("suite")) if run is not None else None
     if found is not None and name is not None:
         set_tag(db, name, found.run_id)
-        _tell_tag(name, found.run_id, _moved(name, tags.get(name), found.run_id), as_json=as_json)
+        before = tags.get(name)
+        was = f"; it was {printable(before)}" if before not in (None, found.run_id) else ""
+        said = f"tag {printable(name)}: {printable(found.run_id)}{was}"
+        _tell_tag(name, found.run_id, said, as_json=as_json)
     elif delete is not None:
         if delete not in tags:
             raise InputError(f"there is no tag '{printable(delete)}' in {shown_address(db)}")
-        remove_tag(db, delete)
+        backend_of(db).tag(delete, None)
         said = f"tag {printable(delete)}: removed; it was {printable(tags[delete])}"
         _tell_tag(delete, None, said, as_json=as_json)
     else:
@@ -122,11 +160,6 @@ def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> Non
         print_json({name: run_id})
     else:
         tell(said)
-
-
-def _moved(name: str, before: str | None, now: str) -> str:
-    was = f"; it was {printable(before)}" if before not in (None, now) else ""
-    return f"tag {printable(name)}: {printable(now)}{was}"
 
 
 def _print_tags(tags: dict[str, str], *, as_json: bool) -> None:
@@ -159,16 +192,40 @@ def prune(keep: int, dry_run: bool, as_json: bool, **given: Any) -> None:
     db = database_of(sources)
     found = find_prunable(db, keep, sources.read("suite"))
     if found.to_remove and not dry_run:
-        remove_runs(db, [run.run_id for run in found.to_remove])
+        backend_of(db).remove_runs([run.run_id for run in found.to_remove])
     if as_json:
-        print_json({"removed": _ids(found.to_remove), "tagged": _ids(found.tagged), "dry_run": dry_run})
+        removed, tagged = ([run.run_id for run in runs] for runs in (found.to_remove, found.tagged))
+        print_json({"removed": removed, "tagged": tagged, "dry_run": dry_run})
         return
     for run in found.to_remove:
         print_line(f"{printable(run.run_id)}  {printable(run.created_at)}  {printable(run.suite)}")
-    tagged = f"; kept, being tagged: {len(found.tagged)}" if found.tagged else ""
+    kept = f"; kept, being tagged: {len(found.tagged)}" if found.tagged else ""
     what = "would be removed" if dry_run else "removed"
-    tell(f"{counted(len(found.to_remove), 'run')} {what} from {shown_address(db)}{tagged}")
+    tell(f"{counted(len(found.to_remove), 'run')} {what} from {shown_address(db)}{kept}")
 
 
-def _ids(runs: list[Run]) -> list[str]:
-    return [run.run_id for run in runs]
+# -- store ---------------------------------------------------------------------------------------
+
+_SAID = {
+    Made.NEW: "the tables are made in {}",
+    Made.UPDATED: "the tables of {} are brought up to date",
+    Made.AS_THEY_WERE: "{} has its tables already; nothing was changed",
+    Made.NOT_NEEDED: "{} is an SQLite file, which gets its tables when a run is recorded; nothing was done",
+}
+
+
+@click.group("store")
+def store() -> None:
+    """Prepare a PostgreSQL database to hold runs."""
+
+
+@store.command("init", cls=Subcommand)
+@options("db")
+def init(**given: Any) -> None:
+    """Make the tables, or bring those of an older version up to date.
+
+    May be called again: where nothing is to be done, nothing is. Tables that it did not make are refused, and
+    so are those of a newer version.
+    """
+    address = database_of(sources_from(**given))
+    tell(_SAID[backend_of(address).make_tables()].format(shown_address(address)))

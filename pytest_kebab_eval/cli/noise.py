@@ -9,13 +9,12 @@ import click
 import msgspec
 
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import print_json, print_line, tell_size, tell_warnings
+from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell_warnings
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.inputs import check_alike
 from pytest_kebab_eval.reading import score_runs
 from pytest_kebab_eval.reports.wording import counted, format_value
-from pytest_kebab_eval.settings import database_of, golden_of
+from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import find_runs, open_database
 from pytest_kebab_eval.text import brief, printable
 
@@ -52,8 +51,7 @@ def noise(names: tuple[str, ...], drop: float, as_json: bool, **given: Any) -> N
     from pytest_kebab_eval.comparing.noise.power import find_power
 
     sources = sources_from(**given)
-    golden = load_golden_set(golden_of(sources))
-    tell_size(golden)
+    golden = read_golden(sources)
     with open_database(database_of(sources)) as database:
         runs = find_runs(database, ",".join(names), sources.read("suite"))
         if len(runs) < 2:

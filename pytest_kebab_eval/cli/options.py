@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -21,16 +21,21 @@ _COMMAND_FLAGS = {option.flag: option.command_flag for option in _IN_COMMAND}
 
 def options(*names: str) -> Callable[[F], F]:
     """The options of those names; a command takes their values as `**given`."""
+    return decorated_with([_click_option(BY_NAME[name]) for name in names])
+
+
+def decorated_with(decorators: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
+    """All of these in one, the first outermost, so that help lists options in this order."""
 
     def decorate(command: F) -> F:
-        for name in reversed(names):
-            command = _click_option(BY_NAME[name])(command)
+        for decorator in reversed(decorators):
+            command = decorator(command)
         return command
 
     return decorate
 
 
-def _click_option(option: Option) -> Callable[[F], F]:
+def _click_option(option: Option) -> Callable[[Any], Any]:
     shape: dict[str, Any] = {"metavar": option.metavar, "multiple": option.kind == "list"}
     if option.is_flag:
         shape = {"is_flag": True, "default": None}
@@ -46,18 +51,10 @@ def _sentence(option: Option) -> str:
 
 comparing_options = options(*(option.name for option in _IN_COMMAND))
 walking_options = options(  # of what looks for the run or the commit that lost a query
-    "db",
-    "db_a",
-    "db_b",
-    "golden",
-    "suite",
-    "fail_on",
-    "strict_chunker_version",
-    "k",
-    "compare_k",
-    "span_overlap",
-    "mask",
+    *("db", "db_a", "db_b", "golden", "suite", "fail_on", "strict_chunker_version"),
+    *("k", "compare_k", "span_overlap", "mask"),
 )
+run_arguments = decorated_with([click.argument("a", metavar="A"), click.argument("b", metavar="B")])
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -79,15 +76,14 @@ def refuse_empty(command: click.Command, args: list[str], parent: click.Context 
             value = values.get(parameter.name or "")
             texts = value if isinstance(value, list | tuple) else (value,)
             if any(isinstance(text, str) and not text.strip() for text in texts):
-                raise SettingsError(_empty(parameter))
-
-
-def _empty(parameter: click.Parameter) -> str:
-    if isinstance(parameter, click.Argument):
-        return f"{parameter.human_readable_name.strip('[].')} is empty; give a value"
-    option = BY_NAME.get(parameter.name or "")
-    remedy = "" if parameter.required else ", or leave the option out"
-    return f"{parameter.opts[-1]} is empty; {option.advice if option else 'give a value'}{remedy}"
+                if isinstance(parameter, click.Argument):
+                    raise SettingsError(
+                        f"{parameter.human_readable_name.strip('[].')} is empty; give a value"
+                    )
+                option = BY_NAME.get(parameter.name or "")
+                advice = option.advice if option else "give a value"
+                remedy = "" if parameter.required else ", or leave the option out"
+                raise SettingsError(f"{parameter.opts[-1]} is empty; {advice}{remedy}")
 
 
 def with_command_flags(text: str) -> str:

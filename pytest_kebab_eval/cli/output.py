@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from pytest_kebab_eval.cli.options import with_command_flags
 from pytest_kebab_eval.errors import StoreError
 from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.limits import YAML_QUERIES
@@ -18,6 +19,9 @@ from pytest_kebab_eval.text import safe_json, safe_lines, shown_path, without_pa
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.golden import GoldenSet
+    from pytest_kebab_eval.settings import Sources
+
+REGRESSION = 1  # the exit code of a regression, a failed gate or findings
 
 
 def print_line(text: str, colour: str | None = None) -> None:
@@ -53,6 +57,22 @@ def tell_size(golden: GoldenSet) -> None:
     if len(golden.queries) >= YAML_QUERIES and golden.path.suffix.lower() not in {".json", ".jsonl"}:
         name = shown_path(golden.path)
         tell(f"{name} would load faster as .jsonl; docs/golden-file.md says how to convert it")
+
+
+def read_golden(sources: Sources) -> GoldenSet:
+    """The golden file that the options name."""
+    from pytest_kebab_eval.golden import load_golden_set
+    from pytest_kebab_eval.settings import golden_of
+
+    golden = load_golden_set(golden_of(sources))
+    tell_size(golden)
+    return golden
+
+
+def tell_errors(errors: Iterable[str]) -> None:
+    """Print what had to be left out."""
+    for error in errors:
+        tell(f"kebab-eval: {with_command_flags(error)}")
 
 
 def exit_with(code: int) -> NoReturn:

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import print_json, print_report, tell, tell_size
+from pytest_kebab_eval.cli.output import print_json, print_report, read_golden, tell
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import exists
-from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.reports.wording import counted
@@ -60,20 +60,23 @@ def propose(
     with open_database(database_of(sources)) as database:
         found = find_run(database, run, sources.read("suite"))
         made = propose_entries(questions, database.results(found.run_id), golden, top)
-    is_written = out is not None and bool(made.entries)
-    if out is not None and is_written:
-        _write_file(made, out)
+    written = ""
+    if out is not None and made.entries:
+        with new_golden_file(out) as file:
+            write_golden(file, out, made.entries, made.comments)
+        written = f", written to {shown_path(out)}"
+    elif out is not None:
+        written = f"; {shown_path(out)} was not written"
     if as_json:
         print_json(_as_json(made))
     elif out is None and made.entries:
-        print_report([_as_yaml(made)], "md")
+        text = io.StringIO()
+        write_golden(text, _STDOUT, made.entries, made.comments)
+        print_report([text.getvalue()], "md")
     _tell_left_out("near-duplicates, left out", made.near_duplicates)
     _tell_left_out("without anything to expect", made.without_result)
     if made.without_result and not made.has_texts:
         tell("the run stored no texts of queries; record with query=…, or give questions the ids of results")
-    written = ""
-    if out is not None:
-        written = f", written to {shown_path(out)}" if is_written else f"; {shown_path(out)} was not written"
     tell(
         f"{counted(len(questions), 'question')}: {len(made.entries)} proposed,"
         f" {counted(len(made.near_duplicates), 'near-duplicate')},"
@@ -87,20 +90,7 @@ def _golden(sources: Sources) -> GoldenSet | None:
     if not is_given(sources, "golden") and not exists(path):
         tell(f"there is no golden file {shown_path(path)} yet, so that nothing is a duplicate of it")
         return None
-    golden = load_golden_set(path)
-    tell_size(golden)
-    return golden
-
-
-def _as_yaml(made: Proposal) -> str:
-    text = io.StringIO()
-    write_golden(text, _STDOUT, made.entries, made.comments)
-    return text.getvalue()
-
-
-def _write_file(made: Proposal, out: Path) -> None:
-    with new_golden_file(out) as file:
-        write_golden(file, out, made.entries, made.comments)
+    return read_golden(sources)
 
 
 def _tell_left_out(title: str, left_out: Sequence[NotProposed]) -> None:
@@ -111,13 +101,11 @@ def _tell_left_out(title: str, left_out: Sequence[NotProposed]) -> None:
 
 
 def _as_json(made: Proposal) -> dict[str, Any]:
-    return {
-        "proposed": made.entries,
-        "near_duplicates": [_left_out_as_json(left_out) for left_out in made.near_duplicates],
-        "without_result": [_left_out_as_json(left_out) for left_out in made.without_result],
+    left_out = {"near_duplicates": made.near_duplicates, "without_result": made.without_result}
+    return {"proposed": made.entries} | {
+        name: [
+            {"line": question.line, "question": question.text, "asked": question.asked, "reason": reason}
+            for question, reason in questions
+        ]
+        for name, questions in left_out.items()
     }
-
-
-def _left_out_as_json(left_out: NotProposed) -> dict[str, Any]:
-    question, reason = left_out
-    return {"line": question.line, "question": question.text, "asked": question.asked, "reason": reason}

@@ -9,11 +9,18 @@ from typing import Any
 import click
 
 from pytest_kebab_eval.api import store_aggregate
-from pytest_kebab_eval.cli.group import REGRESSION
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import exit_with, print_json, print_line, progress, tell, tell_size
+from pytest_kebab_eval.cli.output import (
+    REGRESSION,
+    exit_with,
+    print_json,
+    print_line,
+    progress,
+    read_golden,
+    tell,
+)
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.history import history as read_history
 from pytest_kebab_eval.metrics import Metric, all_names
@@ -22,7 +29,7 @@ from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
-from pytest_kebab_eval.settings import database_of, golden_of
+from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import Address, Database, check_suite, find_run, in_order, open_database
 from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
@@ -50,36 +57,33 @@ def runs(as_json: bool, **given: Any) -> None:
     for path in unfinished_files(address):
         tell(f"not finished: {shown_path(path)} has the results of a run that was begun and is not stored")
     if as_json:
-        print_json([_as_row(run, counts[run.run_id], tags.get(run.run_id, [])) for run in found])
+        print_json(
+            [
+                {
+                    "run_id": run.run_id,
+                    "suite": run.suite,
+                    "commit_hash": run.commit_hash,
+                    "created_at": run.created_at,
+                    "queries": counts[run.run_id],
+                    "tags": tags.get(run.run_id, []),
+                }
+                for run in found
+            ]
+        )
         return
-    _print_runs(found, counts, tags)
+    width = max((len(printable(run.run_id)) for run in found), default=0)
+    for run in found:
+        commit = f"  {printable(run.commit_hash[:12])}" if run.commit_hash else ""
+        count = counted(counts[run.run_id], "query")
+        when, of_suite = printable(run.created_at), printable(run.suite)
+        names = "".join(f"  tag:{printable(name)}" for name in tags.get(run.run_id, ()))
+        print_line(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {of_suite}{commit}{names}")
     if not found:
         tell("there are no runs" + (f" of the suite '{printable(suite)}'" if suite else " yet"))
 
 
 def _runs_of(database: Database, suite: str | None) -> list[Run]:
     return [run for run in in_order(database.runs()) if suite in (None, run.suite)]
-
-
-def _as_row(run: Run, count: int, tags: list[str]) -> dict[str, Any]:
-    return {
-        "run_id": run.run_id,
-        "suite": run.suite,
-        "commit_hash": run.commit_hash,
-        "created_at": run.created_at,
-        "queries": count,
-        "tags": tags,
-    }
-
-
-def _print_runs(found: Sequence[Run], counts: Mapping[str, int], tags: Mapping[str, list[str]]) -> None:
-    width = max((len(printable(run.run_id)) for run in found), default=0)
-    for run in found:
-        commit = f"  {printable(run.commit_hash[:12])}" if run.commit_hash else ""
-        count = counted(counts[run.run_id], "query")
-        when, suite = printable(run.created_at), printable(run.suite)
-        names = "".join(f"  tag:{printable(name)}" for name in tags.get(run.run_id, ()))
-        print_line(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {suite}{commit}{names}")
 
 
 # -- history -------------------------------------------------------------------------------------
@@ -97,8 +101,7 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
     stored. Where the results are gone, the run is marked with '*'.
     """
     sources = sources_from(**given)
-    golden = load_golden_set(golden_of(sources))
-    tell_size(golden)
+    golden = read_golden(sources)
     address, suite = database_of(sources), sources.read("suite")
     with open_database(address) as database:
         check_suite(database, suite)
@@ -164,8 +167,7 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
     with open_database(address) as database:
         check_suite(database, suite)
         found = _runs_of(database, suite) if every else [find_run(database, name, suite) for name in names]
-    golden = load_golden_set(golden_of(sources))
-    tell_size(golden)
+    golden = read_golden(sources)
     changes: dict[str, Changes | None] = {}
     try:
         with progress(list(dict.fromkeys(run.run_id for run in found)), "aggregating") as run_ids:
@@ -189,12 +191,9 @@ def _aggregate_again(run_id: str, address: Address, golden: GoldenSet) -> Change
             f" cannot be read: {reason}"
         )
         return None
-    values = aggregate_card(card)
-    store_aggregate(run_id, values, db=address)
-    return _changes(before, values.values)
-
-
-def _changes(before: Mapping[str, float], after: Mapping[str, float | None]) -> Changes:
+    made = aggregate_card(card)
+    store_aggregate(run_id, made, db=address)
+    after = made.values
     both = {name: (before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())}
     return {name: values for name, values in both.items() if values[0] != values[1]}
 

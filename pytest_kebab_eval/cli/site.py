@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.group import REGRESSION
-from pytest_kebab_eval.cli.options import options, sources_from, with_command_flags
-from pytest_kebab_eval.cli.output import exit_with, progress, tell
+from pytest_kebab_eval.cli.options import options, sources_from
+from pytest_kebab_eval.cli.output import REGRESSION, exit_with, progress, tell, tell_errors
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import resolve
 from pytest_kebab_eval.text import shown_path
@@ -19,17 +18,8 @@ from pytest_kebab_eval.text import shown_path
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @options(
-    "db",
-    "golden",
-    "suite",
-    "gates",
-    "fail_on",
-    "strict_chunker_version",
-    "k",
-    "cutoffs",
-    "compare_k",
-    "span_overlap",
-    "mask",
+    *("db", "golden", "suite", "gates", "fail_on", "strict_chunker_version"),
+    *("k", "cutoffs", "compare_k", "span_overlap", "mask"),
 )
 def site(directory: Path, **given: Any) -> None:
     """Write a static site of all runs to a directory, for any file server.
@@ -45,8 +35,7 @@ def site(directory: Path, **given: Any) -> None:
     if builder.why_anew:
         tell(f"{builder.why_anew}, so everything is made anew")
     built = builder.build(partial(progress, label="comparing"))
-    for error in built.errors:
-        tell(f"kebab-eval: {with_command_flags(error)}")
+    tell_errors(built.errors)
     runs = f"{counted(built.runs, 'run')} of {counted(built.suites, 'suite')}"
     work = f"{built.made} new or changed, {counted(built.files, 'file')} written"
     tell(f"{shown_path(directory / 'index.html')}: {runs}, {work}")

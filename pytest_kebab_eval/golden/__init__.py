@@ -31,16 +31,25 @@ def canonical(query: GoldenQuery) -> bytes:
     return _encode_sorted(msgspec.structs.replace(query, line=0, xfail=None))
 
 
-def hash_of(queries: Iterable[bytes]) -> str:
-    """The fingerprint of `canonical` queries in the order of their ids; some may be joined by commas."""
-    content = hashlib.sha256(b"[")
-    separator = b""
-    for query in queries:
-        content.update(separator)
-        content.update(query)
-        separator = b","
-    content.update(b"]")
-    return content.hexdigest()
+class Fingerprint:
+    """The hash of `canonical` queries, which come in the order of their ids; some may be joined by commas."""
+
+    def __init__(self, queries: Iterable[bytes] = ()) -> None:
+        self._content = hashlib.sha256(b"[")
+        self._separator = b""
+        for query in queries:
+            self.add(query)
+
+    def add(self, query: bytes) -> None:
+        """The next query."""
+        self._content.update(self._separator + query)
+        self._separator = b","
+
+    def hexdigest(self) -> str:
+        """The hash, when all have come."""
+        content = self._content.copy()
+        content.update(b"]")
+        return content.hexdigest()
 
 
 class GoldenSet(Value, frozen=True, dict=True, gc=True):
@@ -54,7 +63,7 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
     def fingerprint(self) -> str:
         """A hash of the queries' content; their order, the layout, comments and xfail do not change it."""
         by_id = self.by_id()
-        return hash_of(canonical(by_id[query_id]) for query_id in sorted(by_id))
+        return Fingerprint(canonical(by_id[query_id]) for query_id in sorted(by_id)).hexdigest()
 
     def unusual(self) -> Sequence[GoldenQuery]:
         """The queries that are in a group or have an xfail, in the file's order."""
@@ -64,6 +73,10 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
 
     def by_id(self) -> Mapping[str, GoldenQuery]:
         """The queries by their id."""
+        return self._by_id
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, GoldenQuery]:
         if isinstance(self.queries, PackedQueries):
             return self.queries.by_id()
         return {query.id: query for query in self.queries}

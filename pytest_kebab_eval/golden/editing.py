@@ -12,7 +12,7 @@ import yaml
 
 from pytest_kebab_eval.golden.nodes import Node, entry_nodes
 from pytest_kebab_eval.golden.reading import entries_of
-from pytest_kebab_eval.golden.yaml_loaders import LOADER
+from pytest_kebab_eval.golden.yaml_events import LOADER
 
 NewIds = Mapping[str, Sequence[str]]  # for each old id, what becomes of it: one id or several
 _MARK = "\ufeff"  # with which some editors start a file

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from pytest_kebab_eval.golden.yaml_loaders import LOADER
+from pytest_kebab_eval.golden.yaml_events import LOADER
 from pytest_kebab_eval.model import Value
 
 _JSON_SPACES = re.compile(r"[ \t\r\n]*")

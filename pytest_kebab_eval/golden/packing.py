@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from types import GenericAlias
 from typing import Any, overload
 
@@ -20,8 +20,14 @@ _unpack = msgspec.msgpack.Decoder(GenericAlias(tuple, _FIELDS)).decode
 def kept(queries: Iterable[GoldenQuery]) -> Sequence[GoldenQuery]:
     """The queries as they are kept in memory: as a tuple, or packed if there are many."""
     rest = iter(queries)
-    found = tuple(islice(rest, PACKED_QUERIES))
-    return found if len(found) < PACKED_QUERIES else PackedQueries(chain(found, rest))
+    first = list(islice(rest, PACKED_QUERIES))
+    if len(first) < PACKED_QUERIES:
+        return tuple(first)
+    packed = PackedQueries(first)
+    first.clear()
+    for query in rest:
+        packed.add(query)
+    return packed
 
 
 def is_unusual(query: GoldenQuery) -> bool:
@@ -48,21 +54,24 @@ def pack(query: GoldenQuery) -> bytes:
 class PackedQueries(Sequence[GoldenQuery]):
     """Queries that are unpacked when they are asked for, each time anew."""
 
-    def __init__(self, queries: Iterable[GoldenQuery]) -> None:
+    def __init__(self, queries: Iterable[GoldenQuery] = ()) -> None:
         self._packed: dict[str, _Packed] = {}
         self._unusual: list[str] = []
         for query in queries:
-            self._packed[query.id] = _Packed(query.id, pack(query))
-            if is_unusual(query):
-                self._unusual.append(query.id)
+            self.add(query)
 
-    @classmethod
-    def of(cls, packed: Iterable[tuple[str, bytes]], unusual: Iterable[str]) -> PackedQueries:
-        """Queries that are packed already: their ids, and what `pack` made of them."""
-        queries = cls(())
-        queries._packed = {query_id: _Packed(query_id, fields) for query_id, fields in packed}
-        queries._unusual = [*unusual]
-        return queries
+    def add(self, query: GoldenQuery) -> None:
+        """Pack one more query."""
+        self._packed[query.id] = _Packed(query.id, pack(query))
+        if is_unusual(query):
+            self._unusual.append(query.id)
+
+    def add_packed(self, ids: Iterable[str], fields: Iterable[bytes], unusual: Iterable[str] = ()) -> None:
+        """Add queries that are packed already: their ids, what `pack` made of them, and which are unusual."""
+        self._packed.update(
+            (query_id, _Packed(query_id, packed)) for query_id, packed in zip(ids, fields, strict=True)
+        )
+        self._unusual += unusual
 
     def unusual(self) -> list[GoldenQuery]:
         """The queries that are in a group or have an xfail."""

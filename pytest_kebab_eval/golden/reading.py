@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import GoldenError
-from pytest_kebab_eval.golden.json_values import JsonReader
-from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8, read_file
+from pytest_kebab_eval.golden.parsing import BYTE_ORDER_MARK, JsonReader, ParseError, decode_utf8, read_file
 from pytest_kebab_eval.golden.yaml_events import (
     SequenceEndEvent,
     SequenceStartEvent,
@@ -64,12 +64,10 @@ def read_text(path: Path) -> str:
 
 def entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[Entry]:
     """The entries that a file of that ending holds."""
-    if suffix == ".jsonl":
-        return _jsonl_entries(decode_utf8(data), problems)
+    text = decode_utf8(data)  # for JSONL and YAML only to say where it is not UTF-8
     if suffix == ".json":
-        return _json_entries(decode_utf8(data))
-    decode_utf8(data)  # only to say where it is not UTF-8
-    return _yaml_entries(data, problems)
+        return _json_entries(text)
+    return _jsonl_entries(data, problems) if suffix == ".jsonl" else _yaml_entries(data, problems)
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -87,9 +85,9 @@ def _read_bytes(path: Path) -> bytes:
 # -- JSON ----------------------------------------------------------------------------------------
 
 
-def _jsonl_entries(text: str, problems: list[Problem]) -> Iterator[Entry]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        stripped = line.strip()
+def _jsonl_entries(data: bytes, problems: list[Problem]) -> Iterator[Entry]:
+    for number, line in enumerate(io.BytesIO(data.removeprefix(BYTE_ORDER_MARK)), start=1):
+        stripped = line.decode().strip()
         if not stripped:
             continue
         reader = JsonReader(stripped, number)

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.history.blame import walk_between
-from pytest_kebab_eval.history.judging import RunJudge, Watched
-from pytest_kebab_eval.history.traces import BAD, Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import BAD, RunJudge, Sighting, State, Trace, Watched
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import OpenRun
 from pytest_kebab_eval.model import Run
@@ -63,12 +62,6 @@ class Suspect:
             self.bad = sighting
         else:
             self._passed_over.add(at)
-
-
-def next_commit(suspects: Sequence[Suspect]) -> int | None:
-    """The commit to try next: the middle of the longest stretch that is left; None if all is known."""
-    longest = max((suspect.untried for suspect in suspects), key=len, default=[])
-    return longest[len(longest) // 2] if longest else None
 
 
 class Bisection(NamedTuple):
@@ -122,8 +115,12 @@ class Bisection(NamedTuple):
     def search(
         self, suspects: Sequence[Suspect], try_commit: Callable[[int], Mapping[Watched, Sighting] | None]
     ) -> None:
-        """Try commits until each suspect has one left, or none that could be tried; None skips a commit."""
-        while (at := next_commit(suspects)) is not None:
+        """Try commits until each suspect has one left, or none that could be tried; None skips a commit.
+
+        The next one is the middle of the longest stretch that is left.
+        """
+        while longest := max((suspect.untried for suspect in suspects), key=len, default=[]):
+            at = longest[len(longest) // 2]
             found = try_commit(at)
             for suspect in suspects:
                 suspect.learn(at, found.get(suspect.watch) if found is not None else None)

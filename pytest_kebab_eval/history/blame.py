@@ -7,12 +7,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.history.judging import ERROR, RETRIEVAL, RunJudge, Watched, Yardstick, expects_a_hit
-from pytest_kebab_eval.history.traces import BAD, Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import (
+    BAD,
+    ERROR,
+    RETRIEVAL,
+    RunJudge,
+    Sighting,
+    State,
+    Trace,
+    Watched,
+    Yardstick,
+    expects_a_hit,
+)
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.matching.locations import OpenRun
@@ -27,7 +39,7 @@ class Seen(Value, frozen=True):
 
     run_id: str
     created_at: str
-    commit: str | None
+    commit: str | None = msgspec.field(name="commit_hash")
     state: State
     rank: int | None = None  # of the first correct hit, also below the cutoff
     reason: str | None = None  # of an error, or why the result cannot be read

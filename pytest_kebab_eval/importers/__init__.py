@@ -11,10 +11,9 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.exported import Named, find_export, import_export
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, golden_entry, result_json
 from pytest_kebab_eval.importers.installed import Guess, InstalledImporters, guess_format
-from pytest_kebab_eval.importers.kebab import KEBAB
+from pytest_kebab_eval.importers.kebab import KEBAB, Named, find_export, import_export
 from pytest_kebab_eval.importers.passages import passages
 from pytest_kebab_eval.importers.samples import has_keys, has_top
 from pytest_kebab_eval.importers.sources import STDIN, Source
@@ -22,12 +21,10 @@ from pytest_kebab_eval.importers.tables import read_table
 from pytest_kebab_eval.store import (
     Address,
     RunRecorder,
-    check_recordable,
+    backend_of,
     files_of,
     is_database,
-    is_there,
     open_database,
-    remove_run,
     shown_address,
 )
 from pytest_kebab_eval.text import printable, shown_path
@@ -134,20 +131,20 @@ def _new_golden(path: Path | None, recorder: RunRecorder) -> Iterator[TextIO | N
     if path is None:
         yield None
         return
-    is_new = not is_there(recorder.db)
+    is_new = not backend_of(recorder.db).is_there()
     try:
         with new_golden_file(path) as file:
             yield file
     except BaseException:
         if recorder.is_stored:
-            remove_run(recorder.db, recorder.run_id, with_file=is_new)
+            backend_of(recorder.db).remove_run(recorder.run_id, with_file=is_new)
         raise
 
 
 def _has_run(db: Address, run_id: str) -> bool:
     """Whether the run is there; of a database that cannot be read, the recorder says why."""
     with suppress(DatabaseError), open_database(db) as database:
-        return any(run.run_id == run_id for run in database.runs())
+        return database.has_run(run_id)
     return False
 
 
@@ -158,7 +155,7 @@ def _finish(
     imported = importer.read(sources)
     with open_database(db) as database:
         if imported.golden is None or not database.holds(run_id, imported.results):
-            check_recordable(db, run_id)  # which says that the run is there
+            backend_of(db).check_recordable(run_id)  # which says that the run is there
         queries = database.result_count(run_id)
     missing = _missing_ids(imported)
     with new_golden_file(golden_out) as file:

@@ -6,17 +6,17 @@ The corpus may be large: it is read once, line by line, for the texts of the fir
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.importers.columns import TabColumns
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
-from pytest_kebab_eval.importers.rankings import Rankings, read_any_run, read_columns
-from pytest_kebab_eval.importers.records import Id, json_lines, required_id
+from pytest_kebab_eval.importers.columns import TabColumns, read_columns
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, optional
+from pytest_kebab_eval.importers.rankings import import_rankings, read_any_run
 from pytest_kebab_eval.importers.samples import Sample, has_keys, is_run, is_scores
-from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.sources import Id, Source, json_lines, required_id
 from pytest_kebab_eval.text import printable, shown_path
 
 _QRELS = TabColumns(("query-id", "corpus-id", "score"), docno=1, value=2, has_header=True)
@@ -33,15 +33,8 @@ def _read(sources: Mapping[str, Source]) -> Imported:
     files = {**_files_of(sources["data"]), **sources} if "data" in sources else sources
     if "qrels" not in files:
         raise InputError(f"there is no qrels/*.tsv in {sources['data'].name}; name one with --qrels")
-    corpus = files.get("corpus")
-    return Rankings(
-        run=files["run"],
-        read_run=read_any_run,
-        qrels=files["qrels"],
-        read_qrels=read_columns(_QRELS),
-        topics=files.get("queries"),
-        passages=(lambda ids: _texts(corpus, ids)) if corpus else None,
-    ).imported()
+    passages = partial(_texts, files["corpus"]) if "corpus" in files else None
+    return import_rankings(files, read_any_run, read_columns(_QRELS), "queries", passages)
 
 
 def _files_of(data: Source) -> dict[str, Source]:
@@ -79,6 +72,10 @@ def _texts(corpus: Source, wanted: set[str]) -> dict[str, str]:
     return found
 
 
+def _is_run(sample: Sample) -> bool:
+    return is_run(sample) or is_scores(sample)
+
+
 def _is_directory(sample: Sample) -> bool:
     return sample.kind == "directory" and "qrels" in sample.keys
 
@@ -91,39 +88,17 @@ def _is_queries(sample: Sample) -> bool:
     return has_keys("_id", "text")(sample) and "title" not in sample.keys
 
 
+_is_corpus = has_keys("_id", "title", "text")
+
 BEIR = Importer(
     name="beir",
     help="A BEIR directory, and a run over it.",
     options=(
-        ImportOption(
-            "run",
-            "The run: TREC's columns, or .json: {query: {document: score}}.",
-            fits=lambda sample: is_run(sample) or is_scores(sample),
-        ),
-        ImportOption(
-            "data",
-            "The directory: queries.jsonl, qrels/test.tsv, corpus.jsonl.",
-            required=False,
-            fits=_is_directory,
-        ),
-        ImportOption(
-            "qrels",
-            "The judgments, if not qrels/test.tsv: query-id, corpus-id, score.",
-            required=False,
-            fits=_is_qrels,
-        ),
-        ImportOption(
-            "queries",
-            "The queries, if not those of the directory: _id, text.",
-            required=False,
-            fits=_is_queries,
-        ),
-        ImportOption(
-            "corpus",
-            "The documents, if not those of the directory: _id, title, text.",
-            required=False,
-            fits=has_keys("_id", "title", "text"),
-        ),
+        ImportOption("run", "The run: TREC's columns, or .json: {query: {document: score}}.", _is_run),
+        optional("data", "The directory: queries.jsonl, qrels/test.tsv, corpus.jsonl.", _is_directory),
+        optional("qrels", "The judgments, if not qrels/test.tsv: query-id, corpus-id, score.", _is_qrels),
+        optional("queries", "The queries, if not those of the directory: _id, text.", _is_queries),
+        optional("corpus", "The documents, if not those of the directory: _id, title, text.", _is_corpus),
     ),
     read=_read,
     needs_one_of=("data", "qrels"),

@@ -7,13 +7,13 @@ passages are expected by their texts, those that were retrieved are known by the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.importers.importer import Imported, Json, golden_entry, result_json
-from pytest_kebab_eval.importers.joining import Ids, Join
-from pytest_kebab_eval.importers.passages import Passage, distinct, hit, text_id
+from pytest_kebab_eval.importers.importer import Imported, Json, golden_entry, joined_files, result_json
+from pytest_kebab_eval.importers.passages import Passage, distinct, text_id
 from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.tables import TableRow, read_table
 from pytest_kebab_eval.text import printable
 
 
@@ -39,27 +39,41 @@ class Case(NamedTuple):
         return any(passage.is_known_by_text for passage in self.expected)
 
 
+MakeCase = Callable[[Source, TableRow], Case]
+
+
+def imported_tables(
+    results: Source, case: MakeCase, dataset: Source | None, expected: MakeCase, names: Collection[str] = ()
+) -> Imported:
+    """The run of all rows of a table, and what is expected by those of another, if there is one."""
+    cases = (case(results, row) for row in read_table(results, names))
+    return imported_cases(
+        results,
+        cases,
+        dataset,
+        (expected(dataset, row) for row in read_table(dataset, names)) if dataset else (),
+    )
+
+
 def imported_cases(
     results: Source, cases: Iterable[Case], dataset: Source | None = None, expected: Iterable[Case] = ()
 ) -> Imported:
     """The run of all cases; what is expected is that of the dataset, or of the cases if there is none."""
     golden: dict[str, Json] = {}
+    if dataset is None:
+        return Imported(_results(results, _with_ids(results, cases, {}), set(), golden), golden.values, {})
     known: dict[str, str] = {}
     by_text: set[str] = set()
-    if dataset:
-        for name, case in _with_ids(dataset, expected, {}):
-            golden[name] = _golden(dataset, name, case)
-            if case.expects_texts:
-                by_text.add(name)
-            if case.id:
-                known.setdefault(text_id(case.question, "q"), case.id)
-    if dataset and not golden:
+    for name, case in _with_ids(dataset, expected, {}):
+        golden[name] = _golden(dataset, name, case)
+        if case.expects_texts:
+            by_text.add(name)
+        if case.id:
+            known.setdefault(text_id(case.question, "q"), case.id)
+    if not golden:
         raise dataset.error(None, "there are no rows in this file")
-    found = Ids(results, "question")
-    named = _with_ids(results, cases, known)
-    read = found.adding(_results(results, named, by_text, None if dataset else golden))
-    join = Join(found, Ids(dataset, "question", golden)) if dataset else None
-    return Imported(read, golden.values, {}, join)
+    read = _results(results, _with_ids(results, cases, known), by_text, None)
+    return joined_files(results, read, dataset, golden, noun="question")
 
 
 def _results(
@@ -69,10 +83,9 @@ def _results(
     for name, case in cases:
         if golden is not None:
             golden[name] = _golden(source, name, case)
-        try:
-            yield name, _result(name, case, by_text=case.expects_texts or name in by_text)
-        except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
-            raise source.error(case.line, "this has a character that is not Unicode text") from None
+        with source.only_unicode(case.line):
+            result = _result(name, case, by_text=case.expects_texts or name in by_text)
+        yield name, result
 
 
 def _with_ids(source: Source, cases: Iterable[Case], known: Mapping[str, str]) -> Iterator[tuple[str, Case]]:
@@ -100,7 +113,7 @@ def _free_id(name: str, taken: Mapping[str, int]) -> str:
 
 def _result(name: str, case: Case, *, by_text: bool) -> bytes:
     retrieved = distinct(passage.by_text() for passage in case.retrieved) if by_text else case.retrieved
-    hits = [hit(rank, passage) for rank, passage in enumerate(retrieved, start=1)]
+    hits = [passage.as_hit(rank) for rank, passage in enumerate(retrieved, start=1)]
     answer = None if case.answer is None else {"answer": case.answer, "grounded": True, "citations": []}
     return result_json(name, case.question, hits, answer, **case.more)
 

@@ -1,4 +1,4 @@
-"""Lines in columns, of a run or of judgments -> the rows of each topic.
+"""The rows of each topic, in a run or in judgments: lines in columns, or `{query: {document: number}}`.
 
 The lines of a topic may be scattered, so all lines are read first, into a temporary file if there are many.
 """
@@ -6,27 +6,27 @@ The lines of a topic may be scattered, so all lines are read first, into a tempo
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from math import isfinite
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import temporary_file
-from pytest_kebab_eval.importers.records import decode
-from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.sources import Source, decode
+from pytest_kebab_eval.importers.tables import Member, read_json_members
 from pytest_kebab_eval.text import brief, printable
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 MAX_BYTES_IN_MEMORY = 32 << 20
 _MAX_TAGS = 10
 
+Row = tuple[float, bytes, bytes]  # the number, the docno, the line; a plain tuple, since there are millions
+ByTopic = Iterable[tuple[str, list[Row]]]
+ReadTopics = Callable[[Source], AbstractContextManager[ByTopic]]
 
-class Columns(NamedTuple):
+
+class SpacedColumns(NamedTuple):
     """The columns of a file, the topic first, and the numbers of others that matter; `tag` is a run's name.
 
     Columns are apart by any spaces. The last `optional` ones may be missing.
@@ -39,17 +39,12 @@ class Columns(NamedTuple):
     optional: int = 0
     has_header: bool = False  # perhaps
 
-    @property
-    def value_name(self) -> str:
-        """The name of the column that holds a number."""
-        return self.names[self.value]
-
     def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:  # noqa: ARG002
         """The fields of a line."""
         return line.split()
 
 
-class TabColumns(Columns):
+class TabColumns(SpacedColumns):
     """Columns that are apart by one tab each, and may be quoted as in CSV."""
 
     def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:
@@ -61,16 +56,22 @@ class TabColumns(Columns):
         return fields
 
 
-class JsonColumns(Columns):
+class JsonColumns(SpacedColumns):
     """A JSON object a line, whose keys are the columns; the values are ids and a number."""
 
     def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:
         """The values of these keys as text."""
         values = decode(source, number, line, _decoder, "JSON object")
+        found = []
         for name in self.names:
-            if not isinstance(value := values.get(name), (str, int, float)) or not str(value).strip():
+            value = values.get(name)
+            if not isinstance(value, (str, int, float)) or not str(value).strip():
                 raise source.error(number, f"'{name}' is missing, or is no text or number")
-        return [_encoded(source, number, str(values[name])) for name in self.names]
+            found.append(str(value))
+        for text in found:
+            if "\t" in text:  # which parts the fields of the temporary file
+                raise source.error(number, f"the id '{brief(text, 40)}' has a tab in it")
+        return [text.encode() for text in found]
 
 
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -83,66 +84,42 @@ def _unquoted(source: Source, number: int, text: bytes) -> list[bytes]:
         raise source.error(number, f"this is not TSV: {error}") from None
 
 
-def _encoded(source: Source, number: int, text: str) -> bytes:
-    if "\t" in text:  # which parts the fields of the temporary file
-        raise source.error(number, f"the id '{brief(text, 40)}' has a tab in it")
-    return text.encode()
+def read_columns(columns: SpacedColumns) -> ReadTopics:
+    """A reader of files with these columns."""
+
+    @contextmanager
+    def read(source: Source) -> Iterator[TopicRows]:
+        with temporary_file() as file:
+            topics = TopicRows(source, file)
+            _read_lines(source, columns, topics)
+            yield topics
+
+    return read
 
 
-Row = tuple[float, bytes, bytes]  # the number, the docno, the line; a plain tuple, since there are millions
-
-
-class Topics:
-    """The rows of each topic, in the order in which the topics appear; `tags` are those of the run."""
-
-    def __init__(self, source: Source, spool: Spool, tags: list[str]) -> None:
-        self._source = source
-        self._spool = spool
-        self.tags = tags
-
-    def __iter__(self) -> Iterator[tuple[str, list[Row]]]:
-        for topic, text in self._spool.topics():
-            words = text.split(b"\t")
-            rows = list(zip(map(float, words[:-1:3]), words[1:-1:3], words[2:-1:3], strict=True))
-            _check_unique(self._source, topic.decode(), rows)
-            yield topic.decode(), rows
-
-
-@contextmanager
-def read_topics_of(source: Source, columns: Columns) -> Iterator[Topics]:
-    """All lines of a file, by topic."""
-    with Spool() as spool:
-        tags: dict[bytes, None] = {}
-        _read_lines(source, columns, spool, tags)
-        if spool.is_empty:
-            raise source.error(None, "there are no lines in this file")
-        yield Topics(source, spool, [tag.decode() for tag in tags])
-
-
-def _read_lines(source: Source, columns: Columns, spool: Spool, tags: dict[bytes, None]) -> None:
-    value_at, docno_at, tag_at = columns.value, columns.docno, columns.tag
-    widths = range(len(columns.names) - columns.optional, len(columns.names) + 1)
-    add, split, tag = spool.add, columns.fields, None
+def _read_lines(source: Source, columns: SpacedColumns, topics: TopicRows) -> None:
+    names, value_at, docno_at, tag_at = columns.names, columns.value, columns.docno, columns.tag
+    widths = range(len(names) - columns.optional, len(names) + 1)
+    add, split, tag, tags = topics.add, columns.fields, None, topics.tags
     for number, line in source.lines():
         fields = split(source, number, line)
         if len(fields) not in widths:
-            raise _wrong_columns(source, number, len(fields), columns)
+            raise source.error(
+                number, f"there are {len(fields)} columns instead of {len(names)} ({' '.join(names)})"
+            )
         value = fields[value_at]
         if not _is_number(value):
             if columns.has_header and number == 1:
                 continue
             raise source.error(
-                number, f"the {columns.value_name} '{brief(value.decode(), 40)}' is not a finite number"
+                number, f"the {names[value_at]} '{brief(value.decode(), 40)}' is not a finite number"
             )
         add(fields[0], b"%b\t%b\t%d\t" % (value, fields[docno_at], number))
         if tag_at is not None and fields[tag_at] != tag and len(tags) < _MAX_TAGS:
             tag = fields[tag_at]
-            tags[tag] = None
-
-
-def _wrong_columns(source: Source, number: int, count: int, columns: Columns) -> InputError:
-    names = columns.names
-    return source.error(number, f"there are {count} columns instead of {len(names)} ({' '.join(names)})")
+            tags[tag.decode()] = None
+    if topics.is_empty:
+        raise source.error(None, "there are no lines in this file")
 
 
 def _is_number(text: bytes) -> bool:
@@ -152,35 +129,19 @@ def _is_number(text: bytes) -> bool:
         return False
 
 
-def _check_unique(source: Source, topic: str, rows: list[Row]) -> None:
-    if len({docno for _, docno, _ in rows}) == len(rows):
-        return
-    first: dict[bytes, bytes] = {}
-    for _, docno, line in rows:
-        if docno in first:
-            raise source.error(
-                int(line),
-                f"topic '{printable(topic)}' has the docno '{printable(docno.decode())}' already,"
-                f" at line {int(first[docno])}",
-            )
-        first[docno] = line
+class TopicRows:
+    """The rows of each topic, in the order in which the topics appear; `tags` are those of the run.
 
+    The lines are kept in memory up to a limit, and then in the file.
+    """
 
-class Spool:
-    """Lines by topic: in memory up to a limit, and then in a temporary file."""
-
-    def __init__(self) -> None:
+    def __init__(self, source: Source, file: IO[bytes]) -> None:
+        self._source = source
+        self._file = file
         self._held: dict[bytes, bytearray] = {}
         self._size = 0
         self._spilled: dict[bytes, list[tuple[int, int]]] = {}  # topic -> offsets and lengths in the file
-        self._file: IO[bytes]
-
-    def __enter__(self) -> Self:
-        self._file = temporary_file()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self.tags: dict[str, None] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -198,12 +159,6 @@ class Spool:
         if self._size > MAX_BYTES_IN_MEMORY:
             self._spill()
 
-    def topics(self) -> Iterator[tuple[bytes, bytes]]:
-        """The lines of each topic."""
-        for topic, parts_on_disk in self._spilled.items():
-            parts = [self._read(*part) for part in parts_on_disk]
-            yield topic, b"".join([*parts, self._held.get(topic, b"")])
-
     def _spill(self) -> None:
         for topic, lines in self._held.items():
             self._spilled[topic].append((self._file.tell(), len(lines)))
@@ -211,6 +166,74 @@ class Spool:
         self._held.clear()
         self._size = 0
 
+    def __iter__(self) -> Iterator[tuple[str, list[Row]]]:
+        for topic, parts_on_disk in self._spilled.items():
+            parts = [self._read(*part) for part in parts_on_disk]
+            words = b"".join([*parts, self._held.get(topic, b"")]).split(b"\t")
+            rows = list(zip(map(float, words[:-1:3]), words[1:-1:3], words[2:-1:3], strict=True))
+            self._check_unique(topic.decode(), rows)
+            yield topic.decode(), rows
+
     def _read(self, start: int, length: int) -> bytes:
         self._file.seek(start)
         return self._file.read(length)
+
+    def _check_unique(self, topic: str, rows: list[Row]) -> None:
+        if len({docno for _, docno, _ in rows}) == len(rows):
+            return
+        first: dict[bytes, bytes] = {}
+        for _, docno, line in rows:
+            if docno in first:
+                raise self._source.error(
+                    int(line),
+                    f"topic '{printable(topic)}' has the docno '{printable(docno.decode())}' already,"
+                    f" at line {int(first[docno])}",
+                )
+            first[docno] = line
+
+
+# -- `{query: {document: number}}` as JSON, which ranx, pytrec_eval and BEIR know runs and judgments as --
+
+
+@contextmanager
+def read_dictionaries(source: Source) -> Iterator[list[tuple[str, list[Row]]]]:
+    """The rows of each query; the line of all is the one that the query's own mapping starts on."""
+    members = read_json_members(source, source.read())
+    if not members:
+        raise source.error(None, "there are no queries in this file")
+    found: dict[str, list[Row]] = {}
+    for member in members:
+        query = member.key
+        if query is None or not isinstance(member.value, dict):
+            raise source.error(member.line, "the file must be {query: {document: number}}")
+        if not query.strip():
+            raise source.error(member.line, "the id of a query is empty")
+        with source.only_unicode(member.line):
+            query.encode()
+        if query in found:
+            raise source.error(member.line, f"the query '{printable(query)}' is there already")
+        with source.only_unicode(member.line):
+            found[query] = list(_dictionary_rows(source, member, query))
+    yield list(found.items())
+
+
+def _dictionary_rows(source: Source, member: Member, query: str) -> Iterator[Row]:
+    line = b"%d" % member.line
+    for docno, number in member.value.items():
+        if not docno.strip():
+            raise source.error(member.line, f"query '{printable(query)}' has a document without an id")
+        value = _float(number) if isinstance(number, (int, float)) and not isinstance(number, bool) else None
+        if value is None or not isfinite(value):
+            raise source.error(
+                member.line,
+                f"'{brief(docno, 40)}' of query '{brief(query, 40)}' has {brief(repr(number), 40)}"
+                " instead of a finite number",
+            )
+        yield value, docno.encode(), line
+
+
+def _float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")

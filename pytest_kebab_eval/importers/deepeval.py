@@ -9,13 +9,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.fields import first, measured, milliseconds, text_of
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
-from pytest_kebab_eval.importers.passages import Passage, passages
+from pytest_kebab_eval.importers.cases import Case, imported_tables
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, optional
+from pytest_kebab_eval.importers.passages import Passage, first, measured, milliseconds, passages, text_of
 from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow, read_table
+from pytest_kebab_eval.importers.tables import TableRow
 
 _NAMES = ("testRunData", "testCases", "test_cases", "test_results", "goldens")
 _SEPARATOR = "|"
@@ -23,10 +22,7 @@ _WITH_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOT
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
-    results, dataset = sources["results"], sources.get("dataset")
-    cases = (_case(results, row) for row in read_table(results, _NAMES))
-    expected = (_case(dataset, row) for row in read_table(dataset, _NAMES)) if dataset else ()
-    return imported_cases(results, cases, dataset, expected)
+    return imported_tables(sources["results"], _case, sources.get("dataset"), _case, _NAMES)
 
 
 def _case(source: Source, row: TableRow) -> Case:
@@ -84,14 +80,9 @@ DEEPEVAL = Importer(
         ImportOption(
             "results",
             "A test run (JSON), or a dataset (JSON, CSV, JSONL): input, retrieval_context, …",
-            fits=_is_results,
+            _is_results,
         ),
-        ImportOption(
-            "dataset",
-            "The dataset, if what is expected is in a file of its own.",
-            required=False,
-            fits=_is_dataset,
-        ),
+        optional("dataset", "The dataset, if what is expected is in a file of its own.", _is_dataset),
     ),
     read=_read,
 )

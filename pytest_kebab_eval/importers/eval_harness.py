@@ -6,19 +6,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_kebab_eval.importers.documents import Member, read_members
 from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
     ImportOption,
     Json,
     golden_entry,
+    joined_files,
     result_json,
 )
-from pytest_kebab_eval.importers.joining import Ids, Join
-from pytest_kebab_eval.importers.records import UniqueIds, parsed_json
 from pytest_kebab_eval.importers.samples import has_top
-from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.sources import Source, UniqueIds, parsed_json
+from pytest_kebab_eval.importers.tables import Member, read_members
 from pytest_kebab_eval.store.hits import id_hit
 from pytest_kebab_eval.text import brief, printable
 
@@ -26,17 +25,14 @@ _QUESTION_KEYS = ("question", "query", "input", "text", "prompt")
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
-    dataset = sources["dataset"]
-    golden = [_sample(dataset, member) for member in _members(dataset, "samples")]
-    queries = {entry["id"]: entry["query"] for entry in golden}
-    given = Ids(sources["outputs"], "id")
-    results = given.adding(_results(sources["outputs"], queries))
-    return Imported(results, lambda: golden, {}, Join(given, Ids(dataset, "id", queries)))
+    dataset, outputs = sources["dataset"], sources["outputs"]
+    golden = {member.key or "": _sample(dataset, member) for member in _members(dataset, "samples")}
+    return joined_files(outputs, _results(outputs, golden), dataset, golden)
 
 
 def _members(source: Source, name: str) -> Iterator[Member]:
     """The members under that name; the key of each is its id."""
-    members = read_members(source.read(), name, source.ending, source.error)
+    members = read_members(source, name)
     if not members:
         raise source.error(None, f"there are no {name} in this file")
     ids = UniqueIds(source, "id")
@@ -109,13 +105,14 @@ def _expected(source: Source, line: int, expected: Any) -> Json:
 # -- the outputs ---------------------------------------------------------------------------------
 
 
-def _results(source: Source, queries: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+def _results(source: Source, golden: Mapping[str, Json]) -> Iterator[tuple[str, bytes]]:
     for member in _members(source, "outputs"):
         query_id = member.key or ""
         value = member.value
         if isinstance(value, dict) and "actual_output" in value:
             value = value["actual_output"]
-        yield query_id, _result(source, member.line, query_id, queries.get(query_id, ""), value)
+        query = golden[query_id]["query"] if query_id in golden else ""
+        yield query_id, _result(source, member.line, query_id, query, value)
 
 
 def _result(source: Source, line: int, query_id: str, query: str, output: Any) -> bytes:
@@ -131,10 +128,8 @@ def _result(source: Source, line: int, query_id: str, query: str, output: Any) -
             line,
             f"the output of '{printable(query_id)}' must be a ranked list, {{\"retrieved\": […]}} or text",
         )
-    try:
+    with source.only_unicode(line):
         return result_json(query_id, query, hits, answer)
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
-        raise source.error(line, "this has a character that is not Unicode text") from None
 
 
 def _ranked_list(output: Any) -> list[Any] | None:
@@ -162,12 +157,10 @@ EVAL_HARNESS = Importer(
     help="Dataset and outputs of eval-harness, a Laravel package.",
     options=(
         ImportOption(
-            "dataset",
-            "The dataset: samples with id, input, expected_output, metadata.",
-            fits=has_top("samples"),
+            "dataset", "The dataset: samples with id, input, expected_output, metadata.", has_top("samples")
         ),
         ImportOption(
-            "outputs", "The outputs: a mapping, or a list of id and actual_output.", fits=has_top("outputs")
+            "outputs", "The outputs: a mapping, or a list of id and actual_output.", has_top("outputs")
         ),
     ),
     read=_read,

@@ -13,12 +13,12 @@ from pytest_kebab_eval.importers.importer import (
     ImportOption,
     Json,
     golden_entry,
+    joined_files,
+    optional,
     result_json,
 )
-from pytest_kebab_eval.importers.joining import Ids, Join
-from pytest_kebab_eval.importers.records import Id, decode, distinct_texts, unique_records
 from pytest_kebab_eval.importers.samples import has_keys, has_top
-from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.sources import Id, Source, decode, distinct_texts, unique_records
 
 Heading = str | tuple[str, ...]
 _STAGES = ("folder_selection", "retrieval", "generation", "judge")
@@ -61,7 +61,7 @@ class _Abstention(msgspec.Struct):
     abstained: bool | None = None
 
 
-class _Judged(msgspec.Struct):
+class _JudgeScore(msgspec.Struct):
     score: float | None = None
     unsupported_claims: tuple[str, ...] | None = None
 
@@ -90,8 +90,8 @@ class _Result(msgspec.Struct):
     references: tuple[_Reference | str, ...] | None = None
     retrieved_chunks: tuple[_Chunk, ...] | None = None
     abstention: _Abstention | None = None
-    groundedness: _Judged | None = None
-    correctness: _Judged | None = None
+    groundedness: _JudgeScore | None = None
+    correctness: _JudgeScore | None = None
     cost: _Cost | None = None
     latency: _Latency | None = None
     config: Json | None = None
@@ -100,13 +100,11 @@ class _Result(msgspec.Struct):
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
-    golden = {entry["id"]: entry for entry in _golden(sources["eval-set"])}
+    results, eval_set, config = sources["results"], sources["eval-set"], dict[str, Any]()
+    golden = {entry["id"]: entry for entry in _golden(eval_set)}
     given = _config(sources["config"]) if "config" in sources else None
-    config: Json = {}
-    found = Ids(sources["results"], "id")
-    results = found.adding(_results(sources["results"], golden, given, config))
-    join = Join(found, Ids(sources["eval-set"], "id", golden))
-    return Imported(results, golden.values, config, join)
+    read = _results(results, golden, given, config)
+    return joined_files(results, read, eval_set, golden, config=config)
 
 
 # -- the evaluation set --------------------------------------------------------------------------
@@ -114,31 +112,26 @@ def _read(sources: Mapping[str, Source]) -> Imported:
 
 def _golden(source: Source) -> Iterator[Json]:
     for line, query_id, case in unique_records(source, _Case, "test case", "id"):
-        yield golden_entry(
-            source,
-            line,
-            {
-                "id": query_id,
-                "query": case.question or query_id,
-                "answerable": case.answerable,
-                "claims": distinct_texts(case.expected_key_facts),
-                "gold_supports": [_support(support) for support in case.gold_supports or ()],
-                "required_support_groups": [list(group) for group in case.required_support_groups or ()],
-                "category": case.category,
-                "difficulty": case.difficulty,
-                "tags": distinct_texts(case.tags),
-            },
-        )
+        fields = {
+            "id": query_id,
+            "query": case.question or query_id,
+            "answerable": case.answerable,
+            "claims": distinct_texts(case.expected_key_facts),
+            "gold_supports": [_support(support) for support in case.gold_supports or ()],
+            "required_support_groups": [list(group) for group in case.required_support_groups or ()],
+            "category": case.category,
+            "difficulty": case.difficulty,
+            "tags": distinct_texts(case.tags),
+        }
+        yield golden_entry(source, line, fields)
 
 
 def _support(given: _Support) -> Json:
-    heading = " > ".join(_headings(given.heading_path))
-    snippets = distinct_texts(given.snippets)
-    return {
-        "path": given.rel_path,
-        **({"heading": heading} if heading else {}),
-        **({"snippets": snippets} if snippets else {}),
+    more = {
+        "heading": " > ".join(_headings(given.heading_path)),
+        "snippets": distinct_texts(given.snippets),
     }
+    return {"path": given.rel_path, **{name: value for name, value in more.items() if value}}
 
 
 def _headings(given: Heading | None) -> list[str]:
@@ -239,10 +232,7 @@ def _config(source: Source) -> Json:
     data = source.read()
     if not data.strip():
         raise source.error(None, "there is no configuration in this file")
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        raise source.error(None, "this is not UTF-8 text") from None
+    source.check_encoding(None, data)
     return decode(source, 1, data, _config_decoder, "configuration")
 
 
@@ -252,22 +242,22 @@ def _snapshot(config: Json, coverage: _Coverage) -> Json:
         "chunker_version": _text(config.get("chunker_version")) or coverage.chunker_version,
         "index_version": _text(config.get("index_version") or config.get("index_build_version"))
         or coverage.index_version,
-        "embedding": _model(config.get("embedding_model"), "model"),
-        "llm": _model(config.get("llm_model"), "model_id"),
+        "embedding": _named("model", config.get("embedding_model")),
+        "llm": _named("model_id", config.get("llm_model")),
         "prompt_template_version": _text(config.get("prompt_version")),
         "config": config or None,
     }
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _model(given: Any, field: str) -> Json | None:
+def _named(field: str, given: Any) -> Json | None:
     name = _text(given)
     return None if name is None else {field: name}
 
 
 def _judge(result: _Result, config: Json) -> Json:
     """The judge's scores, model, prompt and temperature; empty if there is no score."""
-    groundedness, correctness = result.groundedness or _Judged(), result.correctness or _Judged()
+    groundedness, correctness = result.groundedness or _JudgeScore(), result.correctness or _JudgeScore()
     if groundedness.score is None and correctness.score is None:
         return {}
     nested = config.get("judge")
@@ -291,11 +281,9 @@ HELLOWORLD = Importer(
     name="helloworld",
     help="A run of helloworld, question answering over notes.",
     options=(
-        ImportOption("eval-set", "The eval_set.jsonl.", fits=has_keys("id", "question", "gold_supports")),
-        ImportOption("results", "The results.jsonl of the run.", fits=has_keys("test_case_id")),
-        ImportOption(
-            "config", "The config.json of the run.", required=False, fits=has_top("chunker_version")
-        ),
+        ImportOption("eval-set", "The eval_set.jsonl.", has_keys("id", "question", "gold_supports")),
+        ImportOption("results", "The results.jsonl of the run.", has_keys("test_case_id")),
+        optional("config", "The config.json of the run.", has_top("chunker_version")),
     ),
     read=_read,
 )

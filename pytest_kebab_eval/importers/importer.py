@@ -1,18 +1,19 @@
-"""What an importer is, and what it makes: golden entries and results."""
+"""What an importer is, and what it makes: golden entries and results, and whether their ids agree."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
-from pytest_kebab_eval.importers.joining import Join
 from pytest_kebab_eval.importers.samples import Fits, never
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.store.results import result_fields
+from pytest_kebab_eval.text import brief
 
 Json = dict[str, Any]
 
@@ -25,8 +26,13 @@ class ImportOption(NamedTuple):
 
     name: str
     help: str
-    required: bool = True
     fits: Fits = never
+    required: bool = True
+
+
+def optional(name: str, help: str, fits: Fits = never) -> ImportOption:  # noqa: A002
+    """A file that may be left out."""
+    return ImportOption(name, help, fits, required=False)
 
 
 class Imported(NamedTuple):
@@ -91,3 +97,97 @@ def golden_entry(source: Source, line: int, fields: Json) -> Json:
 def result_json(query_id: str, query: str, hits: Iterable[Any], answer: Json | None, **more: Any) -> bytes:
     """A result as it is stored; hits are in the order of their ranks."""
     return msgspec.json.encode(result_fields(query_id, hits, answer, query=query, **more))
+
+
+def joined_files(
+    results: Source,
+    read: Iterable[tuple[str, bytes]],
+    expected: Source,
+    golden: Mapping[str, Json],
+    *,
+    noun: str = "id",
+    config: Json | None = None,
+) -> Imported:
+    """The results of one file, and the golden entries of another, by id."""
+    found = Ids(results, noun)
+    join = Join(found, Ids(expected, noun, golden))
+    return Imported(found.adding(read), golden.values, {} if config is None else config, join)
+
+
+# -- two files that belong together by the ids in them -----------------------------------------------
+
+
+class Ids:
+    """The ids in a file, in the order in which they appear."""
+
+    def __init__(self, source: Source, noun: str, ids: Iterable[str] = ()) -> None:
+        self.source = source
+        self._noun = noun
+        self._ids = dict.fromkeys(ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._ids
+
+    def __str__(self) -> str:
+        return f"{len(self)} {self._noun}{'' if len(self) == 1 else 's'}"
+
+    def add(self, query_id: str) -> None:
+        """Add an id, unless it is there."""
+        self._ids[query_id] = None
+
+    def adding(self, results: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+        """The results as they come; their ids are added."""
+        for query_id, result in results:
+            self.add(query_id)
+            yield query_id, result
+
+    def missing_in(self, other: Ids) -> list[str]:
+        """The ids that the other file does not have."""
+        return [query_id for query_id in self if query_id not in other]
+
+
+class Join:
+    """The ids that results are for, and those that something is expected for.
+
+    It can be checked when all results have been read.
+    """
+
+    def __init__(self, results: Ids, expected: Ids) -> None:
+        self._results = results
+        self._expected = expected
+
+    def check(self) -> str | None:
+        """A sentence if an id is in one file alone; an `InputError` if none is in both."""
+        results, expected = self._results, self._expected
+        alone = results.missing_in(expected), expected.missing_in(results)
+        if len(alone[0]) == len(results):
+            raise nothing_alike(results, expected)
+        if not any(alone):
+            return None
+        examples = [
+            f"'{brief(ids[0], 40)}' is in {file.source.name} alone"
+            for ids, file in zip(alone, (results, expected), strict=True)
+            if ids
+        ]
+        return (
+            f"{results.source.name} has {results} and {expected.source.name} has {expected},"
+            f" {len(results) - len(alone[0])} of them in both: {', '.join(examples)};"
+            " say --allow-missing if that is right"
+        )
+
+
+def nothing_alike(ids: Ids, expected: Ids) -> InputError:
+    """The error for two files that have no id in common, with an id of each."""
+    name, other = ids.source.name, expected.source.name
+    return ids.source.error(
+        None,
+        f"none of its {ids} is one of the {expected} in {other}:"
+        f" '{brief(next(iter(ids)), 40)}' is in {name}, '{brief(next(iter(expected)), 40)}' in {other};"
+        " write the ids alike, or name the files of the same queries",
+    )

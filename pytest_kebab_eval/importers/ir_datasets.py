@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 
-from pytest_kebab_eval.importers.columns import JsonColumns, TabColumns, read_topics_of
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
-from pytest_kebab_eval.importers.rankings import ByTopic, Rankings, read_any_run
+from pytest_kebab_eval.importers.columns import ByTopic, JsonColumns, TabColumns, read_columns
+from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
+from pytest_kebab_eval.importers.rankings import import_rankings, read_any_run
 from pytest_kebab_eval.importers.samples import Sample, has_keys, is_number_at, is_run, is_topics
 from pytest_kebab_eval.importers.sources import Source
 
@@ -17,24 +17,14 @@ _SCORED = TabColumns(("query_id", "doc_id", "score"), docno=1, value=2)
 _JSON_SCORED = JsonColumns(("query_id", "doc_id", "score"), docno=1, value=2)
 
 
-def _read(sources: Mapping[str, Source]) -> Imported:
-    return Rankings(
-        run=sources["run"],
-        read_run=_read_run,
-        qrels=sources["qrels"],
-        read_qrels=_read_qrels,
-        topics=sources.get("queries"),
-    ).imported()
-
-
 def _read_qrels(source: Source) -> AbstractContextManager[ByTopic]:
-    return read_topics_of(source, _JSON_QRELS if source.ending == ".jsonl" else _QRELS)
+    return read_columns(_JSON_QRELS if source.ending == ".jsonl" else _QRELS)(source)
 
 
 def _read_run(source: Source) -> AbstractContextManager[ByTopic]:
     if source.ending not in {".jsonl", ".tsv"}:
         return read_any_run(source)
-    return read_topics_of(source, _JSON_SCORED if source.ending == ".jsonl" else _SCORED)
+    return read_columns(_JSON_SCORED if source.ending == ".jsonl" else _SCORED)(source)
 
 
 def _is_qrels(sample: Sample) -> bool:
@@ -53,16 +43,14 @@ IR_DATASETS = Importer(
     help="Judgments that ir_datasets exported, and a run.",
     options=(
         ImportOption(
-            "run", "The run: TREC's columns, .json as of ranx, or scoreddocs as .tsv or .jsonl.", fits=_is_run
+            "run", "The run: TREC's columns, .json as of ranx, or scoreddocs as .tsv or .jsonl.", _is_run
         ),
         ImportOption(
             "qrels",
             "The judgments: query_id, doc_id, relevance, iteration, apart by tabs; or .jsonl.",
-            fits=_is_qrels,
+            _is_qrels,
         ),
-        ImportOption(
-            "queries", "The queries' texts: id, tab, text; or JSONL.", required=False, fits=is_topics
-        ),
+        optional("queries", "The queries' texts: id, tab, text; or JSONL.", is_topics),
     ),
-    read=_read,
+    read=partial(import_rankings, read_run=_read_run, read_qrels=_read_qrels, topics="queries"),
 )

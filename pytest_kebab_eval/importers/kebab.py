@@ -1,30 +1,43 @@
-"""kebab's own `per_query.jsonl`: one `result_json` a line, stored as it is."""
+"""kebab's own `per_query.jsonl`, one `result_json` a line, and what `kebab-eval export` wrote of a run.
+
+Both are stored as they are.
+"""
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping
-from typing import Any
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
-from pytest_kebab_eval.importers.records import UniqueIds, decode
 from pytest_kebab_eval.importers.samples import Sample, has_keys
-from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.sources import STDIN, Source, UniqueIds, decode
 from pytest_kebab_eval.model import Unreadable
+from pytest_kebab_eval.store import Address, backend_of, open_database
+from pytest_kebab_eval.store.address import is_export
+from pytest_kebab_eval.store.exports import parts_of
+from pytest_kebab_eval.store.exports.lines import is_header
 from pytest_kebab_eval.store.results import decode_result
+from pytest_kebab_eval.store.run_names import check_names
+from pytest_kebab_eval.text.progress import Progress
 
 
-class _Hit(msgspec.Struct):
+class _HitVersion(msgspec.Struct):
     chunker_version: Any = None
 
 
-class _Result(msgspec.Struct):
+class _ResultLine(msgspec.Struct):
     query_id: str | None = None
-    hits_top_k: tuple[_Hit, ...] = ()
+    hits_top_k: tuple[_HitVersion, ...] = ()
 
 
-_decoder = msgspec.json.Decoder(_Result)
+_decoder = msgspec.json.Decoder(_ResultLine)
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
@@ -60,8 +73,55 @@ def _fits(sample: Sample) -> bool:
 KEBAB = Importer(
     name="kebab",
     help="The results of kebab: one result_json a line.",
-    options=(
-        ImportOption("results", "The per_query.jsonl of the run, or what export wrote of one.", fits=_fits),
-    ),
+    options=(ImportOption("results", "The per_query.jsonl of the run, or what export wrote of one.", _fits),),
     read=_read,
 )
+
+
+# -- a run that `kebab-eval export` wrote --------------------------------------------------------------
+
+
+class Named(NamedTuple):
+    """What the run is to be called here; None: as in the export."""
+
+    run_id: str | None = None
+    suite: str | None = None
+    commit_hash: str | None = None
+
+
+def import_export(path: Path, db: Address, named: Named) -> tuple[str, int]:
+    """Store an exported run, all of it or nothing; its id, and how many results it has."""
+    with open_database(path) as database:
+        (exported,) = database.runs()
+        count = database.result_count(exported.run_id)
+        with Progress("importing", count) as progress:
+            given = {name: value for name, value in named._asdict().items() if value is not None}
+            run = database.raw_run(exported.run_id, progress)._replace(**given)
+            check_names(run.run_id, run.suite)
+            backend_of(db).check_recordable(run.run_id)
+            backend_of(db).write_runs([run])
+    return run.run_id, count
+
+
+@contextmanager
+def find_export(source: Source) -> Iterator[Path | None]:
+    """The export that a source is, if it is one; standard input is kept in a file until the block ends."""
+    if source.path != STDIN:
+        path = Path(source.path)
+        yield path if is_export(path) and _is_exported(path) else None
+    elif is_header(getattr(sys.stdin.buffer, "peek", bytes)()):
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, "standard-input.jsonl")
+            with path.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+            yield path
+    else:
+        yield None
+
+
+def _is_exported(path: Path) -> bool:
+    """Whether the file begins as an export does, or is there in parts."""
+    if not path.exists():
+        return bool(parts_of(path))
+    _, line = next(Source(str(path)).lines(), (0, b""))
+    return is_header(line)

@@ -11,9 +11,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.fields import (
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json, optional
+from pytest_kebab_eval.importers.passages import (
     EXPECTED_PASSAGES,
+    Passage,
     answer_in,
+    distinct,
     measured,
     milliseconds,
     opened,
@@ -22,8 +25,6 @@ from pytest_kebab_eval.importers.fields import (
     references_in,
     text_of,
 )
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
-from pytest_kebab_eval.importers.passages import Passage, distinct
 from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
@@ -165,33 +166,20 @@ def _is_traces(sample: Sample) -> bool:
     return has_keys("id", "input", "output")(sample) and (is_trace or is_observation)
 
 
+_is_items = has_keys("id", "input", "expectedOutput")
+_is_run_items = has_keys("traceId", "datasetItemId")
+_is_observed = has_keys("traceId", "type", "output")
+
 LANGFUSE = Importer(
     name="langfuse",
     help="Traces of Langfuse, and perhaps their dataset.",
     options=(
         ImportOption(
-            "traces",
-            "The traces, or all observations (CSV, JSONL or JSON): id, input, output.",
-            fits=_is_traces,
+            "traces", "The traces, or all observations (CSV, JSONL or JSON): id, input, output.", _is_traces
         ),
-        ImportOption(
-            "items",
-            "The items of the dataset: id, input, expectedOutput.",
-            required=False,
-            fits=has_keys("id", "input", "expectedOutput"),
-        ),
-        ImportOption(
-            "run-items",
-            "Which trace is of which item: traceId, datasetItemId.",
-            required=False,
-            fits=has_keys("traceId", "datasetItemId"),
-        ),
-        ImportOption(
-            "observations",
-            "The observations; those of type RETRIEVER have passages.",
-            required=False,
-            fits=has_keys("traceId", "type", "output"),
-        ),
+        optional("items", "The items of the dataset: id, input, expectedOutput.", _is_items),
+        optional("run-items", "Which trace is of which item: traceId, datasetItemId.", _is_run_items),
+        optional("observations", "The observations; those of type RETRIEVER have passages.", _is_observed),
     ),
     read=_read,
 )

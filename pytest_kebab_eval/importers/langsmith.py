@@ -7,9 +7,11 @@ own tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.fields import (
+from pytest_kebab_eval.importers.cases import Case, imported_tables
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, optional
+from pytest_kebab_eval.importers.passages import (
     EXPECTED_PASSAGES,
     answer_in,
     first,
@@ -21,10 +23,9 @@ from pytest_kebab_eval.importers.fields import (
     references_in,
     text_of,
 )
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
-from pytest_kebab_eval.importers.samples import TABLE, Sample, has_keys
+from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow, read_table
+from pytest_kebab_eval.importers.tables import TableRow
 
 _EXAMPLE_ID = ("example_id", "reference_example_id")
 _REFERENCE = ("reference_outputs", "reference", "expected_outputs")
@@ -32,16 +33,15 @@ _NAMES = ("results", "examples", "runs")
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
-    results, examples = sources["results"], sources.get("examples")
-    cases = (_case(results, row, has_examples=examples is not None) for row in read_table(results, _NAMES))
-    expected = (_example(examples, row) for row in read_table(examples, _NAMES)) if examples else ()
-    return imported_cases(results, cases, examples, expected)
+    examples = sources.get("examples")
+    case = partial(_case, names=() if examples else _REFERENCE)
+    return imported_tables(sources["results"], case, examples, _example, _NAMES)
 
 
-def _case(source: Source, row: TableRow, *, has_examples: bool) -> Case:
+def _case(source: Source, row: TableRow, names: tuple[str, ...]) -> Case:
+    """A run; what is expected of it is under `names`."""
     values = row.values
-    outputs = grouped(values, "outputs", "output")
-    reference = None if has_examples else grouped(values, *_REFERENCE)
+    outputs, reference = grouped(values, "outputs", "output"), grouped(values, *names)
     return Case(
         line=row.line,
         question=_question(source, row),
@@ -50,7 +50,10 @@ def _case(source: Source, row: TableRow, *, has_examples: bool) -> Case:
         answer=answer_in(outputs),
         expected=passages_in(reference, EXPECTED_PASSAGES),
         references=references_in(reference),
-        more={"error": text_of(values.get("error")) or None, **_times(values)},
+        more={
+            "error": text_of(values.get("error")) or None,
+            **measured(elapsed_ms=milliseconds(first(values, ("execution_time", "latency")))),  # in seconds
+        },
     )
 
 
@@ -73,15 +76,9 @@ def _question(source: Source, row: TableRow) -> str:
     return question_in(inputs)
 
 
-def _times(values: Json) -> Json:
-    """How long the run took: the SDK's tables have seconds."""
-    return measured(elapsed_ms=milliseconds(first(values, ("execution_time", "latency"))))
-
-
 def _is_results(sample: Sample) -> bool:
     """Inputs and outputs of runs, which know their example, or have its reference outputs beside them."""
-    prefixes = {key.partition(".")[0] for key in sample.keys if "." in key}
-    keys = (sample.keys | prefixes) if sample.kind in TABLE else frozenset()
+    keys = sample.columns | {column.partition(".")[0] for column in sample.columns}
     return {"inputs", "outputs"} <= keys and not keys.isdisjoint((*_EXAMPLE_ID, *_REFERENCE, "run_type"))
 
 
@@ -96,14 +93,9 @@ LANGSMITH = Importer(
         ImportOption(
             "results",
             "CSV, JSONL or JSON: inputs, outputs, reference, or columns like inputs.question.",
-            fits=_is_results,
+            _is_results,
         ),
-        ImportOption(
-            "examples",
-            "The dataset, if its reference outputs are not in the results.",
-            required=False,
-            fits=_is_examples,
-        ),
+        optional("examples", "The dataset, if its reference outputs are not in the results.", _is_examples),
     ),
     read=_read,
 )

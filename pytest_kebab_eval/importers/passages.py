@@ -1,4 +1,4 @@
-"""Passages as other tools export them -> passages with ids.
+"""Passages, questions and answers in what other tools stored as it came.
 
 A passage is text, or an object with a text and perhaps an id. One without an id gets one that is made of its
 text, so that the same text has the same id in every export, as what was retrieved and as what is expected.
@@ -8,18 +8,37 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from pytest_kebab_eval.importers.importer import Json
-from pytest_kebab_eval.importers.records import parsed_json
+from pytest_kebab_eval.importers.sources import parsed_json
 from pytest_kebab_eval.limits import PYTHON_CELL
+
+QUESTION = ("question", "query", "user_input", "input", "prompt", "q", "text")
+ANSWER = (
+    *("answer", "response", "output", "result", "actual_output", "generation", "completion"),
+    *("text", "content"),
+)
+REFERENCE = ("reference", "expected_output", "ground_truth", "expected_answer", "expected", *ANSWER)
+PASSAGES = (
+    *("retrieved_contexts", "retrieval_context", "contexts", "context", "documents", "docs"),
+    *("source_documents", "chunks", "retrieved_chunks", "retrieved_docs", "retrieved", "passages"),
+    *("sources", "hits"),
+)
+EXPECTED_PASSAGES = ("reference_contexts", "expected_contexts", "gold_contexts", *PASSAGES)
 
 _TEXT_KEYS = ("page_content", "pageContent", "text", "content", "context", "chunk", "body", "snippet")
 _ID_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "doc_id", "document_id")
 _DOCUMENT_KEYS = ("doc_id", "document_id", "source", "file_path", "url", "path")
 _NESTED_KEYS = ("metadata", "meta")
+_ROLES = ("role", "type")
+_USERS = ("user", "human")
+_MAX_AMOUNT = 1e12  # of milliseconds or dollars; a larger one is a mistake
 _PYTHON_TEXT = re.compile(r"""\s*,?\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|\n|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\n": "", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
@@ -40,6 +59,10 @@ class Passage(NamedTuple):
     def by_text(self) -> Passage:
         """The same passage with an id that is made of its text, if that is there."""
         return self._replace(id=text_id(self.text, "text")) if self.text and self.text.strip() else self
+
+    def as_hit(self, rank: int) -> Json:
+        """The passage as a stored hit."""
+        return {"rank": rank, "chunk_id": self.id, "doc_id": self.doc_id, "text": self.text}
 
 
 def text_id(text: str, prefix: str) -> str:
@@ -68,26 +91,22 @@ def distinct(given: Iterable[Passage]) -> tuple[Passage, ...]:
 
 
 def _passage(item: Any) -> Passage | None:
-    if isinstance(item, Mapping):
-        return _from_object(item)
-    text = "" if item is None else str(item)
-    return Passage(text_id(text, "text"), text) if text.strip() else None
-
-
-def _from_object(item: Mapping[str, Any]) -> Passage | None:
-    """A passage of LangChain (also as it serializes itself), LlamaIndex, Haystack, or like them."""
+    """A text, or a passage of LangChain (also as it serializes itself), LlamaIndex, Haystack or the like."""
+    if not isinstance(item, Mapping):
+        text = "" if item is None else str(item)
+        return Passage(text_id(text, "text"), text) if text.strip() else None
     inner = next(
         (item[key] for key in ("kwargs", "node", "document") if isinstance(item.get(key), Mapping)), item
     )
     nested = [inner[key] for key in _NESTED_KEYS if isinstance(inner.get(key), Mapping)]
-    text = _first([inner], _TEXT_KEYS)
-    name = _first([*nested, inner], _ID_KEYS[:2]) or _first([inner, *nested], _ID_KEYS)
-    if name is None and not text:
+    found = _first_text([inner], _TEXT_KEYS)
+    name = _first_text([*nested, inner], _ID_KEYS[:2]) or _first_text([inner, *nested], _ID_KEYS)
+    if name is None and not found:
         return None
-    return Passage(name or text_id(text or "", "text"), text, _first([*nested, inner], _DOCUMENT_KEYS))
+    return Passage(name or text_id(found or "", "text"), found, _first_text([*nested, inner], _DOCUMENT_KEYS))
 
 
-def _first(mappings: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> str | None:
+def _first_text(mappings: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> str | None:
     """The first value under any of these keys that is text or a whole number, and not blank."""
     for mapping in mappings:
         for key in keys:
@@ -97,10 +116,13 @@ def _first(mappings: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> str | 
     return None
 
 
+# -- lists in cells ----------------------------------------------------------------------------------
+
+
 def as_list(given: Any) -> list[Any]:
     """A list, also one that a cell spells as JSON, Python or NumPy do; another value is a list of one."""
     if isinstance(given, str):
-        given = parsed_list(given) or given
+        given = _parsed_list(given) or given
     if isinstance(given, Mapping):
         inner = next((given[key] for key in ("documents", "results", "chunks") if key in given), None)
         given = inner if isinstance(inner, list) else [given]
@@ -109,15 +131,13 @@ def as_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
-def parsed_list(cell: str) -> list[Any] | None:
+def _parsed_list(cell: str) -> list[Any] | None:
     """The list that a cell spells: `["a", "b"]`, `['a', 'b']`, or NumPy's `['a' 'b']`; None if none."""
     text = cell.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return None
     found = parsed_json(text)
-    if isinstance(found, list):
-        return found
-    return _python_texts(text[1:-1]) or _python_objects(text)
+    return found if isinstance(found, list) else _python_texts(text[1:-1]) or _python_objects(text)
 
 
 def _python_texts(inside: str) -> list[Any] | None:
@@ -126,6 +146,14 @@ def _python_texts(inside: str) -> list[Any] | None:
         found.append(_ESCAPE.sub(_unescaped, match[2] if match[1] is None else match[1]))
         at = match.end()
     return None if inside[at:].strip(" \t\r\n,") else found
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    if len(escape) > 1:
+        number = int(escape[1:], 16)
+        return chr(number) if number <= 0x10FFFF else match[0]
+    return _ESCAPED.get(escape, escape)
 
 
 def _python_objects(text: str) -> list[Any] | None:
@@ -139,14 +167,102 @@ def _python_objects(text: str) -> list[Any] | None:
     return found if isinstance(found, list) else None
 
 
-def _unescaped(match: re.Match[str]) -> str:
-    escape = match[1]
-    if len(escape) > 1:
-        number = int(escape[1:], 16)
-        return chr(number) if number <= 0x10FFFF else match[0]
-    return _ESCAPED.get(escape, escape)
+# -- inputs and outputs ------------------------------------------------------------------------------
 
 
-def hit(rank: int, passage: Passage) -> Json:
-    """A passage as a stored hit."""
-    return {"rank": rank, "chunk_id": passage.id, "doc_id": passage.doc_id, "text": passage.text}
+def first(values: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """The first value under these names that is there."""
+    return next((values[name] for name in names if values.get(name) is not None), None)
+
+
+def text_of(given: Any) -> str | None:
+    """Text as it is; None stays None, and another value is written as JSON."""
+    if given is None or isinstance(given, str):
+        return given
+    try:
+        return msgspec.json.encode(given).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which is written as its escape
+        return json.dumps(given)
+
+
+def opened(given: Any) -> Any:
+    """A value; a cell of CSV that spells a JSON object, list or text is what it spells."""
+    if isinstance(given, str) and given.lstrip()[:1] in {"{", "[", '"'}:
+        parsed = parsed_json(given)
+        return given if parsed is None else parsed
+    return given
+
+
+def grouped(values: Json, *names: str) -> Any:
+    """What is under one of these names, or what is spread over columns: `inputs.question`."""
+    whole = opened(first(values, names))
+    if whole is not None:
+        return whole
+    spread = {
+        column.partition(".")[2]: opened(value)
+        for column, value in values.items()
+        if column.partition(".")[0] in names and "." in column and value is not None
+    }
+    return spread or None
+
+
+def question_in(given: Any) -> str:
+    """The question in an input: text, an object with one, or the last message of the user."""
+    if isinstance(given, Mapping):
+        found = first(given, QUESTION)
+        if found is None and isinstance(given.get("messages"), list):
+            found = given["messages"]
+        if found is None and len(given) == 1:
+            found = next(iter(given.values()))
+        return question_in(found) if found is not None and found is not given else text_of(given) or ""
+    if isinstance(given, list):
+        asked = [
+            message
+            for message in given
+            if isinstance(message, Mapping) and any(message.get(key) in _USERS for key in _ROLES)
+        ]
+        given = asked[-1].get("content") if asked else given
+    return text_of(given) or ""
+
+
+def answer_in(given: Any, names: Iterable[str] = ANSWER) -> str | None:
+    """The answer in an output: text, or what an object has under one of these names."""
+    if isinstance(given, Mapping):
+        found = first(given, names)
+        return answer_in(found, names) if isinstance(found, Mapping) else text_of(found)
+    return None if isinstance(given, list) else text_of(given)
+
+
+def references_in(given: Any) -> tuple[str, ...]:
+    """The reference answers in an expected output."""
+    found = first(given, REFERENCE) if isinstance(given, Mapping) else given
+    return tuple(text for text in map(text_of, as_list(found)) if text)
+
+
+def passages_in(given: Any, names: Iterable[str] = PASSAGES) -> tuple[Passage, ...]:
+    """The passages in an output: a list is all passages, and an object has them under one of these names."""
+    if isinstance(given, list):
+        return passages(given)
+    return passages(opened(first(given, names))) if isinstance(given, Mapping) else ()
+
+
+def measured(**given: Any) -> Json:
+    """Times and costs as fields of a result, without those that are no sensible number."""
+    amounts = {name: _amount(value) for name, value in given.items()}
+    return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
+def milliseconds(seconds: Any) -> float | None:
+    """A time in seconds, in milliseconds; None if it is none."""
+    amount = _amount(seconds)
+    return None if amount is None else amount * 1000
+
+
+def _amount(given: Any) -> float | None:
+    if given is None or isinstance(given, bool):
+        return None
+    try:
+        amount = float(given)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return amount if 0 <= amount < _MAX_AMOUNT else None

@@ -11,17 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.fields import (
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
+from pytest_kebab_eval.importers.passages import (
     QUESTION,
+    Passage,
     answer_in,
     first,
     measured,
     opened,
     passages_in,
+    text_id,
     text_of,
 )
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
-from pytest_kebab_eval.importers.passages import Passage, text_id
 from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
@@ -191,19 +192,19 @@ def _mapping(given: Any) -> Json:
     return given if isinstance(given, dict) else {}
 
 
+_is_row = has_keys("promptIdx", "testIdx", "vars")
+_has_columns_of_csv = has_keys("Status", "Score", "Grader Reason")
+
+
 def _is_results(sample: Sample) -> bool:
+    """Also its own CSV, which is refused with a reason."""
     is_file = {"results", "config"} <= sample.top or {"evalId", "results"} <= sample.top
-    return is_file or has_keys("promptIdx", "testIdx", "vars")(sample) or _is_own_csv(sample)
-
-
-_is_own_csv = has_keys("Status", "Score", "Grader Reason", kinds=("csv",))  # which is refused with a reason
+    return is_file or _is_row(sample) or (sample.kind == "csv" and _has_columns_of_csv(sample))
 
 
 PROMPTFOO = Importer(
     name="promptfoo",
     help="The results of an evaluation by promptfoo.",
-    options=(
-        ImportOption("results", "What `promptfoo eval -o` wrote, as .json or .jsonl.", fits=_is_results),
-    ),
+    options=(ImportOption("results", "What `promptfoo eval -o` wrote, as .json or .jsonl.", _is_results),),
     read=_read,
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.fields import first, text_of
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
-from pytest_kebab_eval.importers.passages import as_list, passages
-from pytest_kebab_eval.importers.samples import TABLE, Sample
+from pytest_kebab_eval.importers.cases import Case, imported_tables
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json, optional
+from pytest_kebab_eval.importers.passages import as_list, first, passages, text_of
+from pytest_kebab_eval.importers.samples import Sample
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow, read_table
+from pytest_kebab_eval.importers.tables import TableRow
 
 _QUESTION = ("user_input", "question")
 _CONTEXTS = ("retrieved_contexts", "contexts")
@@ -20,10 +19,7 @@ _EXPECTED = ("reference_contexts",)
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
-    results, testset = sources["results"], sources.get("testset")
-    cases = (_case(results, row) for row in read_table(results))
-    expected = (_expected(testset, row) for row in read_table(testset)) if testset else ()
-    return imported_cases(results, cases, testset, expected)
+    return imported_tables(sources["results"], _case, sources.get("testset"), _expected)
 
 
 def _case(source: Source, row: TableRow) -> Case:
@@ -70,7 +66,7 @@ def _references(values: Json) -> tuple[str, ...]:
 
 def _is_results(sample: Sample) -> bool:
     """Columns of what was retrieved or answered; a test set of old has contexts, too, but no answer."""
-    keys = sample.keys if sample.kind in TABLE else frozenset()
+    keys = sample.columns
     if "user_input" in keys:
         return not keys.isdisjoint({"retrieved_contexts", "retrieved_context_ids", "response"})
     return {"question", "answer"} <= keys and not keys.isdisjoint(
@@ -79,9 +75,8 @@ def _is_results(sample: Sample) -> bool:
 
 
 def _is_testset(sample: Sample) -> bool:
-    keys = sample.keys if sample.kind in TABLE else frozenset()
     names = ({"user_input", "reference_contexts"}, {"question", "contexts", "ground_truth"})
-    return any(known <= keys for known in names) and not _is_results(sample)
+    return any(known <= sample.columns for known in names) and not _is_results(sample)
 
 
 RAGAS = Importer(
@@ -91,14 +86,9 @@ RAGAS = Importer(
         ImportOption(
             "results",
             "CSV, JSONL or JSON: user_input, retrieved_contexts, response, reference, …",
-            fits=_is_results,
+            _is_results,
         ),
-        ImportOption(
-            "testset",
-            "The test set, if what is expected is in a file of its own.",
-            required=False,
-            fits=_is_testset,
-        ),
+        optional("testset", "The test set, if what is expected is in a file of its own.", _is_testset),
     ),
     read=_read,
 )

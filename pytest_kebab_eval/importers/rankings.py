@@ -6,97 +6,96 @@ chunk and the document of a hit are the docno.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.importers.columns import Columns, Row, Topics, read_topics_of
-from pytest_kebab_eval.importers.dictionaries import read_dictionaries
-from pytest_kebab_eval.importers.importer import Imported, Json, golden_entry, result_json
-from pytest_kebab_eval.importers.joining import Ids, Join
-from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.topics import read_topics
+from pytest_kebab_eval.importers.columns import (
+    ByTopic,
+    ReadTopics,
+    Row,
+    SpacedColumns,
+    TopicRows,
+    read_columns,
+    read_dictionaries,
+)
+from pytest_kebab_eval.importers.importer import (
+    Ids,
+    Imported,
+    Join,
+    Json,
+    golden_entry,
+    nothing_alike,
+    result_json,
+)
+from pytest_kebab_eval.importers.sources import Id, Source, decode
+from pytest_kebab_eval.text import brief
 
-TREC_RUN = Columns(("topic", "Q0", "docno", "rank", "score", "tag"), docno=2, value=4, tag=5)
-TREC_QRELS = Columns(("topic", "0", "docno", "relevance"), docno=2, value=3)
+read_trec_run = read_columns(
+    SpacedColumns(("topic", "Q0", "docno", "rank", "score", "tag"), docno=2, value=4, tag=5)
+)
+read_trec_qrels = read_columns(SpacedColumns(("topic", "0", "docno", "relevance"), docno=2, value=3))
 TEXTS_SHOWN = 10  # hits of a query that get their text, where a corpus has it
 
-ByTopic = Iterable[tuple[str, list[Row]]]
-
-
-class _Score(msgspec.Struct, gc=False):
-    fusion_score: float
-
-
-class _Hit(msgspec.Struct, gc=False, omit_defaults=True):
-    rank: int
-    chunk_id: str
-    doc_id: str
-    retrieval: _Score
-    text: str | None = None
-
-
-class _Judged(NamedTuple):
-    line: int  # the first
-    relevant: dict[str, float]
-
-
-class Rankings(NamedTuple):
-    """A run and its judgments; `passages` gives the texts of the documents that it is asked for."""
-
-    run: Source
-    read_run: Callable[[Source], AbstractContextManager[ByTopic]]
-    qrels: Source
-    read_qrels: Callable[[Source], AbstractContextManager[ByTopic]]
-    topics: Source | None = None
-    passages: Callable[[set[str]], Mapping[str, str]] | None = None
-
-    def imported(self) -> Imported:
-        """The run and its golden queries; the judgments are read now, the run when it is asked for."""
-        with self.read_qrels(self.qrels) as rows_by_topic:
-            topics = {topic: _judged(rows) for topic, rows in rows_by_topic}
-        judged, found = Ids(self.qrels, "topic", topics), Ids(self.run, "topic")
-        texts, without_text = read_topics(self.topics, judged) if self.topics else ({}, None)
-        config: Json = {}
-        return Imported(
-            results=self._results(found, topics, texts, config),
-            golden=lambda: (_golden(self.qrels, topic, topics[topic], texts) for topic in topics),
-            config=config,
-            join=Join(found, judged),
-            warnings=(without_text,) if without_text else (),
-        )
-
-    def _results(
-        self, found: Ids, topics: Mapping[str, _Judged], texts: Mapping[str, str], config: Json
-    ) -> Iterator[tuple[str, bytes]]:
-        with self.read_run(self.run) as rows_by_topic:
-            passages = self.passages(_shown(rows_by_topic)) if self.passages else {}
-            for topic, rows in rows_by_topic:
-                found.add(topic)
-                rows.sort(reverse=True)
-                yield topic, _result(topic, texts.get(topic, topic), rows, passages)
-            for topic, judged in topics.items():
-                if judged.relevant and topic not in found:
-                    yield topic, _result(topic, texts.get(topic, topic), [], passages)
-            if isinstance(rows_by_topic, Topics) and rows_by_topic.tags:
-                tags = rows_by_topic.tags
-                config["config"] = {"tag": tags[0] if len(tags) == 1 else tags}
-
-
-def read_columns(columns: Columns) -> Callable[[Source], AbstractContextManager[ByTopic]]:
-    """A reader of files with these columns."""
-    return lambda source: read_topics_of(source, columns)
+Passages = Callable[[set[str]], Mapping[str, str]]  # the texts of the documents that it is asked for
 
 
 def read_any_run(source: Source) -> AbstractContextManager[ByTopic]:
     """A run in six columns, or as JSON if the file's ending says so."""
-    return read_dictionaries(source) if source.ending == ".json" else read_topics_of(source, TREC_RUN)
+    return read_dictionaries(source) if source.ending == ".json" else read_trec_run(source)
 
 
-def _judged(rows: list[Row]) -> _Judged:
-    return _Judged(
+class _JudgedTopic(NamedTuple):
+    line: int  # the first
+    relevant: dict[str, float]
+
+
+def import_rankings(
+    sources: Mapping[str, Source],
+    read_run: ReadTopics,
+    read_qrels: ReadTopics,
+    topics: str = "topics",
+    passages: Passages | None = None,
+) -> Imported:
+    """A run and its judgments, `run` and `qrels`; the file of `topics`, if it is there, has their texts.
+
+    The judgments are read now, the run when it is asked for.
+    """
+    run, qrels = sources["run"], sources["qrels"]
+    with read_qrels(qrels) as rows_by_topic:
+        judged = {topic: _judged(rows) for topic, rows in rows_by_topic}
+    found, expected = Ids(run, "topic"), Ids(qrels, "topic", judged)
+    texts, without_text = read_texts(sources[topics], expected) if topics in sources else ({}, None)
+    config: Json = {}
+
+    def results() -> Iterator[tuple[str, bytes]]:
+        with read_run(run) as rows_by_topic:
+            shown = passages(_shown(rows_by_topic)) if passages else {}
+            for topic, rows in rows_by_topic:
+                found.add(topic)
+                rows.sort(reverse=True)
+                yield topic, _result(topic, texts.get(topic, topic), rows, shown)
+            if isinstance(rows_by_topic, TopicRows) and rows_by_topic.tags:
+                tags = list(rows_by_topic.tags)
+                config["config"] = {"tag": tags[0] if len(tags) == 1 else tags}
+        for topic, judgment in judged.items():
+            if judgment.relevant and topic not in found:
+                yield topic, _result(topic, texts.get(topic, topic), [], {})
+
+    return Imported(
+        results=results(),
+        golden=lambda: (_golden(qrels, topic, judged[topic], texts) for topic in judged),
+        config=config,
+        join=Join(found, expected),
+        warnings=(without_text,) if without_text else (),
+    )
+
+
+def _judged(rows: list[Row]) -> _JudgedTopic:
+    return _JudgedTopic(
         line=min((int(line) for _, _, line in rows), default=1),
         relevant={docno.decode(): value for value, docno, _ in rows if value > 0},
     )
@@ -107,27 +106,125 @@ def _shown(rows_by_topic: ByTopic) -> set[str]:
     return {docno.decode() for _, rows in rows_by_topic for _, docno, _ in sorted(rows)[-TEXTS_SHOWN:]}
 
 
+class _Score(msgspec.Struct, gc=False):
+    fusion_score: float
+
+
+class _ScoredHit(msgspec.Struct, gc=False, omit_defaults=True):
+    rank: int
+    chunk_id: str
+    doc_id: str
+    retrieval: _Score
+    text: str | None = None
+
+
 def _result(topic: str, text: str, rows: list[Row], passages: Mapping[str, str]) -> bytes:
     hits = []
     for rank, (score, docno, _) in enumerate(rows, start=1):
         name = docno.decode()
         passage = passages.get(name) if passages and rank <= TEXTS_SHOWN else None
-        hits.append(_Hit(rank, name, name, _Score(score), passage))
+        hits.append(_ScoredHit(rank, name, name, _Score(score), passage))
     return result_json(topic, text, hits, None)
 
 
-def _golden(qrels: Source, topic: str, judged: _Judged, texts: Mapping[str, str]) -> Json:
+def _golden(qrels: Source, topic: str, judged: _JudgedTopic, texts: Mapping[str, str]) -> Json:
     """The golden entry of a topic; without relevant documents it expects nothing, so it is not judged."""
     gains = {docno: int(gain) if gain.is_integer() else gain for docno, gain in judged.relevant.items()}
-    graded = any(gain != 1 for gain in gains.values())
-    return golden_entry(
-        qrels,
-        judged.line,
-        {
-            "id": topic,
-            "query": texts.get(topic, topic),
-            "expected_doc_ids": list(gains),
-            "expected_chunk_ids": list(gains),
-            "relevance": gains if graded else None,
-        },
+    fields: Json = {
+        "id": topic,
+        "query": texts.get(topic, topic),
+        "expected_doc_ids": list(gains),
+        "expected_chunk_ids": list(gains),
+        "relevance": gains if any(gain != 1 for gain in gains.values()) else None,
+    }
+    return golden_entry(qrels, judged.line, fields)
+
+
+# -- the texts of topics: SGML (`<top> <num> … <title> …`), `id<TAB>text` a line, or JSONL ---------------
+
+_TOPIC = re.compile(r"<top>(.*?)(?=<top>|\Z)", re.DOTALL | re.IGNORECASE)
+_FIELD = r"<{0}>(?:\s*{1}:)?(.*?)(?=<|\Z)"
+_NUMBER = re.compile(_FIELD.format("num", "number"), re.DOTALL | re.IGNORECASE)
+_TITLE = re.compile(_FIELD.format("title", "topic"), re.DOTALL | re.IGNORECASE)
+
+_TopicText = tuple[int, str, str]  # the line that it starts in, its id and its text
+
+
+def read_texts(source: Source, judged: Ids) -> tuple[dict[str, str], str | None]:
+    """The texts by topic, and a sentence if a judged topic has none; an error if no topic is judged.
+
+    A number with leading zeros (`051`) is that of the judged topic without them, as in TREC's own files.
+    """
+    found: dict[str, str] = {}
+    for line, given_id, given_text in _topics(source):
+        topic, text = " ".join(given_id.split()), " ".join(given_text.split())
+        if not (topic and text):
+            raise source.error(line, f"this topic has no {'text' if topic else 'id'}")
+        if topic in found:
+            raise source.error(line, f"the topic '{brief(topic, 40)}' is there already")
+        found[topic] = text
+    if not found:
+        raise source.error(None, "there are no topics in this file")
+    named = {_judged_id(topic_id, judged): text for topic_id, text in found.items()}
+    without = judged.missing_in(Ids(source, "topic", named))
+    if len(without) == len(judged):
+        raise nothing_alike(Ids(source, "topic", found), judged)
+    return named, _without_text(source, judged, without) if without else None
+
+
+def _without_text(source: Source, judged: Ids, without: list[str]) -> str:
+    return (
+        f"{source.name} has the text of {len(judged) - len(without)} of the {judged} in {judged.source.name};"
+        f" that of '{brief(without[0], 40)}' is not there; say --allow-missing if that is right"
     )
+
+
+def _judged_id(topic_id: str, judged: Ids) -> str:
+    short = topic_id.lstrip("0")
+    return short if topic_id not in judged and short in judged else topic_id
+
+
+def _topics(source: Source) -> Iterator[_TopicText]:
+    text = source.text()
+    is_json = text.lstrip().startswith("{")
+    if not is_json and "<top>" in text.lower():
+        return _from_sgml(source, text)
+    make = _from_json if is_json else _from_line
+    rows = enumerate(text.split("\n"), start=1)
+    return (make(source, line, row) for line, row in rows if row.strip())
+
+
+class _JsonTopic(msgspec.Struct):
+    """A query as BEIR (`_id`) or ir_datasets (`query_id`) write it; TREC's own have a title."""
+
+    beir_id: Id | None = msgspec.field(default=None, name="_id")
+    query_id: Id | None = None
+    text: str | None = None
+    title: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_JsonTopic)
+
+
+def _from_json(source: Source, line: int, row: str) -> _TopicText:
+    topic = decode(source, line, row.encode(), _decoder, "topic")
+    topic_id = topic.query_id if topic.beir_id is None else topic.beir_id
+    return line, "" if topic_id is None else str(topic_id), topic.text or topic.title or ""
+
+
+def _from_line(source: Source, line: int, row: str) -> _TopicText:
+    topic_id, tab, text = row.partition("\t")
+    if not tab:
+        raise source.error(line, "there is no tab between a topic's id and its text")
+    return line, topic_id, text
+
+
+def _from_sgml(source: Source, text: str) -> Iterator[_TopicText]:
+    line, counted_to = 1, 0
+    for match in _TOPIC.finditer(text):
+        line += text.count("\n", counted_to, match.start())
+        counted_to = match.start()
+        number, title = _NUMBER.search(match[1]), _TITLE.search(match[1])
+        if number is None or title is None:
+            raise source.error(line, f"this topic has no {'<title>' if number else '<num>'}")
+        yield line, number[1], title[1]

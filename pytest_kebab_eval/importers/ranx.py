@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 
-from pytest_kebab_eval.importers.dictionaries import read_dictionaries
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
-from pytest_kebab_eval.importers.rankings import Rankings
-from pytest_kebab_eval.importers.samples import is_scores, is_topics
-from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.columns import read_dictionaries
+from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
+from pytest_kebab_eval.importers.rankings import import_rankings
+from pytest_kebab_eval.importers.samples import Sample, is_scores, is_topics
 
 
-def _read(sources: Mapping[str, Source]) -> Imported:
-    return Rankings(
-        run=sources["run"],
-        read_run=read_dictionaries,
-        qrels=sources["qrels"],
-        read_qrels=read_dictionaries,
-        topics=sources.get("topics"),
-    ).imported()
+def _is_qrels(sample: Sample) -> bool:
+    return is_scores(sample) and sample.is_whole
 
 
 RANX = Importer(
     name="ranx",
     help="The JSON of ranx and pytrec_eval: a run and its judgments.",
     options=(
-        ImportOption("run", "The run: {query: {document: score}}.", fits=is_scores),
-        ImportOption(
-            "qrels",
-            "The judgments: {query: {document: relevance}}.",
-            fits=lambda sample: is_scores(sample) and sample.is_whole,
-        ),
-        ImportOption(
-            "topics",
-            "The queries' texts: id, tab, text, or JSONL with an id and a text.",
-            required=False,
-            fits=is_topics,
-        ),
+        ImportOption("run", "The run: {query: {document: score}}.", is_scores),
+        ImportOption("qrels", "The judgments: {query: {document: relevance}}.", _is_qrels),
+        optional("topics", "The queries' texts: id, tab, text, or JSONL with an id and a text.", is_topics),
     ),
-    read=_read,
+    read=partial(import_rankings, read_run=read_dictionaries, read_qrels=read_dictionaries),
 )

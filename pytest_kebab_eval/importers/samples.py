@@ -9,8 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.importers.records import parsed_json
-from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.sources import Source, parsed_json
 from pytest_kebab_eval.text import brief
 
 _YAML_KEY = re.compile(rb"([A-Za-z_][\w-]*)\s*:")
@@ -33,6 +32,11 @@ class Sample(NamedTuple):
     fields: tuple[str, ...] = ()
     has_tabs: bool = False
     is_whole: bool = False  # of `{query: {document: number}}`: whether all numbers are whole
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of a table's columns; none of what is no table."""
+        return self.keys if self.kind in TABLE else frozenset()
 
     def describe(self) -> str:
         """What was seen, for an error."""
@@ -63,9 +67,9 @@ def never(_: Sample) -> bool:
     return False
 
 
-def has_keys(*names: str, kinds: tuple[str, ...] = TABLE) -> Fits:
-    """Rows with all of these names."""
-    return lambda sample: sample.kind in kinds and sample.keys.issuperset(names)
+def has_keys(*names: str) -> Fits:
+    """A table with all of these columns."""
+    return lambda sample: sample.columns.issuperset(names)
 
 
 def has_top(*names: str) -> Fits:
@@ -117,10 +121,6 @@ def take_sample(path: str) -> Sample:
         return Sample("csv", frozenset(next(csv.reader([line]))))
     if source.ending in {".yaml", ".yml"}:
         return _sample_of_yaml(path)
-    return _sample_of_text(line)
-
-
-def _sample_of_text(line: str) -> Sample:
     if line.lstrip().startswith("<"):
         return Sample("sgml")
     has_tabs = "\t" in line

@@ -1,24 +1,33 @@
-"""A file to import from -> its bytes or its lines."""
+"""A file to import from -> its bytes, its lines, or records of a given type with their ids."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
+import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from operator import attrgetter
 from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import IO, Any, TypeVar
+
+import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.limits import IMPORTED_FILE, IMPORTED_LINE, UNPACKED_FREELY, UNPACKED_RATIO
-from pytest_kebab_eval.text import brief, shown_path
+from pytest_kebab_eval.text import brief, printable, shown_path
 
 STDIN = "-"
 _BUFFER = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
+_CONTROL = re.compile(r"[\x00-\x1f]")
+
+T = TypeVar("T")
+Id = str | int
 
 
 class Source:
@@ -45,6 +54,14 @@ class Source:
     def error(self, line: int | None, what: str) -> InputError:
         """An error with the line, or for the whole file."""
         return InputError(f"{self.name}:{line}: {what}" if line else f"{self.name}: {what}")
+
+    @contextmanager
+    def only_unicode(self, line: int) -> Iterator[None]:
+        """Turn half of a surrogate pair, which JSON can spell, into an error with the line."""
+        try:
+            yield
+        except UnicodeEncodeError:
+            raise self.error(line, "this has a character that is not Unicode text") from None
 
     def read(self) -> bytes:
         """The whole content."""
@@ -78,9 +95,16 @@ class Source:
                 if number == 1:
                     line = self._checked_start(line)
                 if not line.isascii():
-                    self._check_encoding(number, line)
+                    self.check_encoding(number, line)
                 if with_blank or (line and not line.isspace()):
                     yield number, line
+
+    def check_encoding(self, number: int | None, line: bytes) -> None:
+        """An error if a line is not UTF-8."""
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            raise self.error(number, "this is not UTF-8 text") from None
 
     @contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:
@@ -121,12 +145,6 @@ class Source:
         if data.startswith(_GZIP_MAGIC):
             raise self.error(1, "this is gzip data; the file's name must end in .gz")
         return data.removeprefix(_BYTE_ORDER_MARK)
-
-    def _check_encoding(self, number: int, line: bytes) -> None:
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            raise self.error(number, "this is not UTF-8 text") from None
 
 
 class _Counted(io.RawIOBase):
@@ -177,3 +195,94 @@ class _Unpacked(io.RawIOBase):
 
 def _reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
+
+
+# -- records -----------------------------------------------------------------------------------------
+
+
+class UniqueIds:
+    """Checks the ids of a file: none may be missing, and none may be there twice."""
+
+    def __init__(self, source: Source, field: str) -> None:
+        self._source = source
+        self._field = field
+        self._lines: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, line: int, given: Id | None) -> str:
+        """The id as text; an error if it is missing or there already."""
+        query_id = required_id(self._source, line, given, self._field)
+        first = self._lines.get(query_id)
+        if first is not None:
+            where = f"taken already, at line {first}" if first != line else "there twice"
+            raise self._source.error(line, f"the id '{printable(query_id)}' is {where}")
+        self._lines[query_id] = line
+        return query_id
+
+
+def required_id(source: Source, line: int, given: Id | None, field: str) -> str:
+    """The id as text; an error if it is missing or blank."""
+    if given is None or not str(given).strip():
+        raise source.error(line, f"'{field}' is missing")
+    return str(given)
+
+
+def unique_records(
+    source: Source, kind: type[T], what: str, field: str, id_of: Callable[[T], Id | None] | None = None
+) -> Iterator[tuple[int, str, T]]:
+    """Each line's number, id and record; `id_of` gives the id if it is not in `field`."""
+    ids = UniqueIds(source, field)
+    id_of = id_of or attrgetter(field)
+    for line, record in json_lines(source, kind, what):
+        yield line, ids.add(line, id_of(record)), record
+
+
+def json_lines(source: Source, kind: type[T], what: str) -> Iterator[tuple[int, T]]:
+    """Each line's number and its record; an error if the file has no line."""
+    decoder = msgspec.json.Decoder(kind)
+    number = 0
+    for number, line in source.lines():
+        yield number, decode(source, number, line, decoder, what)
+    if not number:
+        raise source.error(None, f"there is no {what} in this file")
+
+
+def decode(source: Source, number: int, data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
+    """JSON as a record of the decoder's type; an error with the line if it is none."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise source.error(number, f"this is not a {what}: {brief(str(error), 120)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise source.error(number, f"this is not JSON: {brief(str(error), 120)}") from None
+    except RecursionError:
+        raise source.error(number, "this is nested too deeply") from None
+
+
+def parsed_json(text: str) -> Any:
+    """The JSON value that the text is; None if it is none.
+
+    Control characters in its texts may be bare: Langfuse fills in escapes (`\\u001b`) in what it exports.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return _with_control_characters(text) if _CONTROL.search(text) else None
+
+
+def _with_control_characters(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False, parse_constant=_no_json)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_json(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def distinct_texts(given: Iterable[Id] | None) -> list[str]:
+    """Ids or texts as text, each once, without blank ones."""
+    return list(dict.fromkeys(text for text in map(str, given or ()) if text.strip()))

@@ -1,24 +1,34 @@
-"""A table as CSV, JSONL or JSON -> its rows, each with the line it starts on.
+"""A table as CSV, JSONL or JSON -> its rows; a YAML or JSON document -> the members of a list in it.
 
-CSV and JSONL are read row by row. Other endings, and standard input, are told apart by the first character.
+Each has the line that it starts on. CSV and JSONL are read row by row. Other endings, and standard input, are
+told apart by the first character.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.importers.documents import read_json_members
+from pytest_kebab_eval.golden.parsing import JsonReader, ParseError, decode_utf8
+from pytest_kebab_eval.golden.yaml_events import (
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+    YamlReader,
+    line_of,
+)
 from pytest_kebab_eval.importers.importer import Json
-from pytest_kebab_eval.importers.records import decode
-from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.sources import Source, decode
 from pytest_kebab_eval.limits import IMPORTED_LINE
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, printable
 
 _Lines = Iterable[tuple[int, bytes]]
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -56,10 +66,7 @@ def _rows(source: Source, names: Collection[str]) -> Iterator[TableRow]:
 
 def _lines_of(source: Source, data: bytes) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(data.splitlines(keepends=True), start=1):
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            raise source.error(number, "this is not UTF-8 text") from None
+        source.check_encoding(number, line)
         yield number, line
 
 
@@ -72,12 +79,9 @@ def _is_json_lines(data: bytes) -> bool:
         return False
 
 
-# -- JSON ----------------------------------------------------------------------------------------
-
-
 def _from_json(source: Source, data: bytes, names: Collection[str]) -> Iterator[TableRow]:
     """The objects of a list; an object in which no such list is looked for is the only row."""
-    members = read_json_members(data, source.error, names)
+    members = read_json_members(source, data, names)
     if members and all(member.key is not None for member in members):
         yield TableRow(members[0].line, {member.key or "": member.value for member in members})
         return
@@ -102,7 +106,7 @@ def _with_nan(line: bytes) -> Json | None:
     return found if isinstance(found, dict) else None
 
 
-# -- CSV -----------------------------------------------------------------------------------------
+# -- CSV ---------------------------------------------------------------------------------------------
 
 
 def _from_csv(source: Source, lines: _Lines) -> Iterator[TableRow]:
@@ -145,3 +149,168 @@ def _long_cells() -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(before)
+
+
+# -- documents ---------------------------------------------------------------------------------------
+
+
+class Member(NamedTuple):
+    """A member of a list or mapping; of a mapping it has a key."""
+
+    value: Any
+    line: int
+    key: str | None = None
+
+
+class _Inner(list[Member]):
+    """The members of a list or mapping that has one of the names looked for."""
+
+
+_MAX_DEPTH = 8  # of lists and mappings under the names that are looked for
+
+
+def read_members(source: Source, name: str) -> list[Member]:
+    """The members of the list or mapping under `name`, or of the whole document if it has no such key.
+
+    The ending says the format, else the first character does.
+    """
+    data = source.read()
+    try:
+        text = decode_utf8(data)
+        is_json = source.ending == ".json" or (
+            source.ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["}
+        )
+        members = _JsonMembers(text).read_under(name) if is_json else _YamlMembers(data).read_under(name)
+    except ParseError as error:
+        raise source.error(error.line, str(error)) from None
+    return _innermost(members)
+
+
+def read_json_members(source: Source, data: bytes, names: Collection[str] = ()) -> list[Member]:
+    """The members of a JSON document, or of the innermost list or mapping in it that is under such names."""
+    try:
+        members = _JsonMembers(decode_utf8(data)).read_deep(names)
+    except ParseError as error:
+        raise source.error(error.line, str(error)) from None
+    return _innermost(members)
+
+
+def _innermost(members: list[Member]) -> list[Member]:
+    while inner := [member.value for member in members if isinstance(member.value, _Inner)]:
+        members = inner[0]
+    return members
+
+
+def _wrong_top_level(line: int, name: str) -> ParseError:
+    return ParseError(line, f"the top level must be a mapping with '{name}', or a list")
+
+
+def _no_collection(line: int, name: str) -> ParseError:
+    return ParseError(line, f"'{printable(name)}' must be a list or a mapping")
+
+
+def _empty() -> ParseError:
+    return ParseError(1, "there is nothing in this file")
+
+
+class _JsonMembers(JsonReader):
+    def read_under(self, name: str) -> list[Member]:
+        """The members of the document; the value under `name` is members itself."""
+        return self._read(self._members_under(name), lambda line: _wrong_top_level(line, name))
+
+    def read_deep(self, names: Collection[str]) -> list[Member]:
+        """The members of the document; values under these names are members themselves, at any level."""
+        return self._read(
+            self._deep_members(names, 0),
+            lambda line: ParseError(line, "the top level must be a list or a mapping"),
+        )
+
+    def _read(self, members: Iterator[Member], wrong: Callable[[int], ParseError]) -> list[Member]:
+        first = self.peek()
+        if not first:
+            raise _empty()
+        if first not in "[{":
+            raise wrong(self.line)
+        found = list(members)
+        if self.peek():
+            raise ParseError(self.line, "this is not JSON: there is something after its end")
+        return found
+
+    def _members_under(self, name: str) -> Iterator[Member]:
+        for key in self._keys():
+            if key != name:
+                yield self._member(key)
+            elif self.peek() in {"[", "{"}:
+                yield Member(_Inner(self._member(inner) for inner in self._keys()), self.line, key)
+            else:
+                raise _no_collection(self.line, name)
+
+    def _deep_members(self, names: Collection[str], depth: int) -> Iterator[Member]:
+        if depth > _MAX_DEPTH:
+            raise ParseError(self.line, "this is nested too deeply")
+        for key in self._keys():
+            if key in names and self.peek() in {"[", "{"}:
+                line = self.line
+                yield Member(_Inner(self._deep_members(names, depth + 1)), line, key)
+            else:
+                yield self._member(key)
+
+    def _member(self, key: str | None) -> Member:
+        value, line = self.value()
+        return Member(value, line, key)
+
+    def _keys(self) -> Iterator[str | None]:
+        """The keys of the mapping that starts here, None for those of a list; the caller reads the values."""
+        opening = self.take("[{")
+        closing = "]" if opening == "[" else "}"
+        if self.peek() == closing:
+            self.skip()
+            return
+        separator = ","
+        while separator == ",":
+            yield self._key() if opening == "{" else None
+            separator = self.take("," + closing)
+
+    def _key(self) -> str:
+        key, line = self.value()
+        if not isinstance(key, str):
+            raise ParseError(line, "this is not JSON: a key must be in quotes")
+        self.take(":")
+        return key
+
+
+class _YamlMembers(YamlReader):
+    def read_under(self, name: str) -> list[Member]:
+        """The members of the document; the value under `name` is members itself."""
+        with self.reading() as next_event:
+            next_event()  # the stream's start
+            if isinstance(next_event(), StreamEndEvent):
+                raise _empty()
+            event = next_event()
+            if not isinstance(event, (SequenceStartEvent, MappingStartEvent)):
+                raise _wrong_top_level(line_of(event), name)
+            members = list(self._members(event, 1, name))
+            next_event()  # the document's end
+            event = next_event()
+            if not isinstance(event, StreamEndEvent):
+                raise ParseError(line_of(event), "a second YAML document starts here; keep to one")
+            return members
+
+    def _members(self, start: Any, depth: int, name: str | None = None) -> Iterator[Member]:
+        next_event = self.loader.get_event
+        is_mapping = isinstance(start, MappingStartEvent)
+        end = MappingEndEvent if is_mapping else SequenceEndEvent
+        while not isinstance(event := next_event(), end):
+            if not is_mapping:
+                yield Member(self.value(event, depth + 1), line_of(event))
+                continue
+            if not isinstance(event, ScalarEvent):
+                raise ParseError(line_of(event), "a key must be plain text")
+            key, line = event.value, line_of(event)
+            event = next_event()
+            if key != name:
+                yield Member(self.value(event, depth + 1), line, key)
+            elif isinstance(event, (SequenceStartEvent, MappingStartEvent)):
+                yield Member(_Inner(self._members(event, depth + 1)), line, key)
+            else:
+                raise _no_collection(line, name)

@@ -8,18 +8,25 @@ from operator import attrgetter
 import msgspec
 
 from pytest_kebab_eval.importers.importer import (
+    Ids,
     Imported,
     Importer,
     ImportOption,
+    Join,
     Json,
     golden_entry,
     result_json,
 )
-from pytest_kebab_eval.importers.joining import Ids, Join
-from pytest_kebab_eval.importers.records import Id, distinct_texts, json_lines, required_id, unique_records
 from pytest_kebab_eval.importers.samples import has_keys
-from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.store.citations import chunk_citation
+from pytest_kebab_eval.importers.sources import (
+    Id,
+    Source,
+    distinct_texts,
+    json_lines,
+    required_id,
+    unique_records,
+)
+from pytest_kebab_eval.store.answers import chunk_citation
 from pytest_kebab_eval.store.hits import id_hit
 
 REFUSAL = "not in context"
@@ -47,7 +54,7 @@ class _Answer(msgspec.Struct):
     citations: tuple[Id, ...] | None = None
 
 
-class _Trace(_Identified):
+class _TraceLine(_Identified):
     q: str | None = None
     retrieved_ids: tuple[Id, ...] | None = None
     answer_json: _Answer | None = None
@@ -62,24 +69,21 @@ def _read(sources: Mapping[str, Source]) -> Imported:
 
 def _golden(source: Source) -> Iterator[Json]:
     for line, query_id, gold in unique_records(source, _Gold, "gold item", "qid", attrgetter("id")):
-        yield golden_entry(
-            source,
-            line,
-            {
-                "id": query_id,
-                "query": gold.question or query_id,
-                "answerable": gold.answerable,
-                "claims": distinct_texts(gold.gold_claim_substr),
-                "expected_chunk_ids": distinct_texts(gold.gold_citations),
-            },
-        )
+        fields = {
+            "id": query_id,
+            "query": gold.question or query_id,
+            "answerable": gold.answerable,
+            "claims": distinct_texts(gold.gold_claim_substr),
+            "expected_chunk_ids": distinct_texts(gold.gold_citations),
+        }
+        yield golden_entry(source, line, fields)
 
 
 def _results(traced: Ids, gold: Mapping[str, Json]) -> Iterator[tuple[str, bytes]]:
     """A result for each gold item, with or without a trace, and for other traces; an id's last trace wins."""
     results = {query_id: result_json(query_id, entry["query"], (), None) for query_id, entry in gold.items()}
     source = traced.source
-    for line, trace in json_lines(source, _Trace, "trace"):
+    for line, trace in json_lines(source, _TraceLine, "trace"):
         query_id = required_id(source, line, trace.id, "qid")
         traced.add(query_id)
         query = trace.q or gold.get(query_id, {}).get("query", "")
@@ -109,10 +113,10 @@ WFGY = Importer(
         ImportOption(
             "gold",
             "The gold.jsonl: qid, question, answerable, gold_claim_substr, gold_citations.",
-            fits=has_keys("gold_claim_substr"),
+            has_keys("gold_claim_substr"),
         ),
         ImportOption(
-            "trace", "The trace.jsonl: qid, q, retrieved_ids, answer_json.", fits=has_keys("retrieved_ids")
+            "trace", "The trace.jsonl: qid, q, retrieved_ids, answer_json.", has_keys("retrieved_ids")
         ),
     ),
     read=_read,

@@ -64,7 +64,10 @@ class _CitedHits:
     def of(self, cited: Cited) -> Sequence[Hit]:
         """The hits that a citation is of: by chunk id, else by path and overlapping span."""
         if cited.chunk_id:
-            return self._of_chunk(cited.chunk_id)
+            if not self._by_chunk:
+                for hit in self._hits:
+                    self._by_chunk.setdefault(hit.chunk_id, []).append(hit)
+            return self._by_chunk.get(cited.chunk_id, ())
         citation = cited.citation
         path = citation.path if citation else None
         if citation is None or not path:
@@ -83,19 +86,9 @@ class _CitedHits:
         box = extent(citation)
         if box is None and citation.section and not _in_section(hit, citation.section):
             return False
-        return touches(box, self._extents_of(hit))
-
-    def _of_chunk(self, chunk_id: str) -> Sequence[Hit]:
-        if not self._by_chunk:
-            for hit in self._hits:
-                self._by_chunk.setdefault(hit.chunk_id, []).append(hit)
-        return self._by_chunk.get(chunk_id, ())
-
-    def _extents_of(self, hit: Hit) -> tuple[Box, ...]:
-        found = self._extents.get(hit.rank)
-        if found is None:
-            found = self._extents[hit.rank] = self._passages.extents(hit)
-        return found
+        if hit.rank not in self._extents:
+            self._extents[hit.rank] = self._passages.extents(hit)
+        return touches(box, self._extents[hit.rank])
 
 
 def _in_section(hit: Hit, section: str) -> bool:

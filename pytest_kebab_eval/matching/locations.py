@@ -1,4 +1,4 @@
-"""Where hits and expected chunks are, and what they say; whether runs are matched by chunk id or by that."""
+"""Location and text of hits and expected chunks, and whether runs are matched by chunk id or by those."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_kebab_eval.store import Chunk, Corpus, Database
 
 
 class Location(NamedTuple):
-    """Where an expected chunk is, as far as anybody knows."""
+    """Where an expected chunk is, as far as it is known."""
 
     doc_id: str | None = None
     extents: tuple[Box, ...] = ()
@@ -25,7 +25,7 @@ class Location(NamedTuple):
 
 
 class Passages:
-    """Where a run's hits are from, and what they say: the run's own corpus knows, else the hit itself."""
+    """Location and text of a run's hits: from the run's own corpus, else from the hit itself."""
 
     def __init__(self, corpus: Corpus | None = None, version: str | None = None) -> None:
         self._corpus = corpus if corpus and corpus.has_chunks else None
@@ -44,7 +44,7 @@ class Passages:
         return (chunk.extents if chunk else ()) or citation_extents(hit)
 
     def text(self, hit: Hit) -> str | None:
-        """The hit's whole text, where it is at hand."""
+        """The hit's whole text; None if it is neither stored nor in the corpus."""
         if hit.text is not None or self._corpus is None or not hit.chunk_id:
             return hit.text
         return self._corpus.text(hit.chunk_id) if self._chunk(hit.chunk_id) else None
@@ -87,7 +87,7 @@ class Locations(NamedTuple):
 
     lock: Lock | None = None
     corpora: Sequence[Corpus] = ()
-    stored: Mapping[str, Location] = {}  # what hits say
+    stored: Mapping[str, Location] = {}  # from hits
     version: str | None = None  # of run A
 
     def only(self, queries: Iterable[GoldenQuery]) -> Locations:
@@ -132,12 +132,12 @@ class Locations(NamedTuple):
     def text_of(self, query: GoldenQuery, chunk_id: str) -> str | HashedText | None:
         """The chunk's text, or hashes of it, from the first source that knows."""
         locked = self.lock.chunks.get(chunk_id) if self.lock else None
-        said = query.expected_texts.get(chunk_id) or (locked and (locked.text or locked.shingles))
-        if isinstance(said, HashedText):
+        given = query.expected_texts.get(chunk_id) or (locked and (locked.text or locked.shingles))
+        if isinstance(given, HashedText):
             text = self._found_text(chunk_id)
-            return text if text and hashed_text(text) == said else said
-        if said or self.is_left(chunk_id):
-            return said or None
+            return text if text and hashed_text(text) == given else given
+        if given or self.is_left(chunk_id):
+            return given or None
         return self._found_text(chunk_id)
 
     def _found_text(self, chunk_id: str) -> str | None:
@@ -195,7 +195,7 @@ def find_locations(golden: GoldenSet, runs: Sequence[OpenRun]) -> Locations:
 
 
 def _locations_in_hits(wanted: set[str], runs: Sequence[OpenRun]) -> dict[str, Location]:
-    """Where the hits of either run say that chunks are: all that is left after re-indexing."""
+    """Where chunks are by the hits of the runs: all that is left after re-indexing."""
     found: dict[str, Location] = {}
     wanted = {*wanted}  # without those that are located
     for database, run in runs:

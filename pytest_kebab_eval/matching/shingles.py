@@ -26,7 +26,7 @@ _POSITIONS_TRIED = 4  # of a shingle that a text has several times
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 _NOT_A_LETTER = re.compile(r"[\W_]+")
-_LINK_TARGET = re.compile(r"\]\([^()\s]*\)")
+_LINK_TARGET = re.compile(r"\]\([^()\s]*\)")  # of Markdown
 # Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 _RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -54,7 +54,8 @@ def letters_of(text: str) -> str:
 
 
 def _letters(text: str) -> str:
-    text = _without_targets(text)
+    if "](" in text:
+        text = _LINK_TARGET.sub(" ", text)
     if text.isascii():
         return text.encode().translate(_LOWER, _NO_LETTERS).decode()
     letters = _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text).casefold())
@@ -62,11 +63,6 @@ def _letters(text: str) -> str:
 
 
 _kept_letters = lru_cache(maxsize=1024)(_letters)  # the queries of a document have hits in common
-
-
-def _without_targets(text: str) -> str:
-    """Without what Markdown links lead to."""
-    return _LINK_TARGET.sub(" ", text) if "](" in text else text
 
 
 def _shingle_size(letters: str) -> int:
@@ -136,7 +132,7 @@ def _stretches(shorter: str, longer: str) -> list[Stretch]:
 
 
 def _may_share(shorter: str, longer: str, size: int) -> bool:
-    """A first look at a few places, evenly spread: enough to see that nothing near to half is shared."""
+    """A first look at a few shingles, evenly spread: enough to see that nothing near to half is shared."""
     last = len(shorter) - size
     step = max(size // 2, last // _FIRST_LOOKS, 1)
     for at in range(0, last + 1, step):
@@ -150,7 +146,7 @@ def _longest(shorter: str, longer: str, shingle: tuple[int, int, int], position:
     at, end, size = shingle
     found: list[Stretch] = []
     while position >= 0 and len(found) < _POSITIONS_TRIED:
-        before = _shared_end(shorter[end:at], longer[max(0, position - (at - end)) : position])
+        before = _shared_start(shorter[end:at][::-1], longer[max(0, position - (at - end)) : position][::-1])
         after = _shared_start(shorter[at + size :], longer[position + size : position + len(shorter) - at])
         found.append(Stretch(at - before, at + size + after, position - at))
         position = longer.find(shorter[at : at + size], position + 1)
@@ -166,10 +162,6 @@ def _shared_start(one: str, other: str) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle)
     return low
-
-
-def _shared_end(one: str, other: str) -> int:
-    return _shared_start(one[::-1], other[::-1])
 
 
 # -- hashes of a text ------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Match(NamedTuple):
 
 
 Coarser = tuple[tuple[int, str], ...]
-"""Targets, by their number, that a hit could be held against only by their `text` or `document`."""
+"""Targets, by their number, that a hit could be compared with only by their `text` or `document`."""
 
 
 class Ranking(Value, frozen=True):
@@ -39,7 +39,7 @@ class Ranking(Value, frozen=True):
     correct: tuple[int, ...]  # the ranks of the correct hits, ascending
     by_document: bool = False  # a hit counted only for being in the right document
     by_text: bool = False  # a hit counted for its text
-    coarser: Coarser = ()  # what hits of the right documents lack, though the targets have it
+    coarser: Coarser = ()  # what hits of the right documents lack, although the golden file has it
 
     @property
     def first(self) -> int | None:
@@ -190,7 +190,7 @@ def _nothing_found(targets: int) -> Ranking:
 
 
 def _has_snippet(text: str | None, snippets: Sequence[str]) -> bool:
-    """Whether any snippet is in the text; where the text is not at hand, no snippet is asked for."""
+    """Whether any snippet is in the text; where the text is not known, no snippet is asked for."""
     if text is None:
         return True
     folded = text.casefold()

@@ -91,7 +91,12 @@ class Matcher:
             return Targets(ids, tuple(chunks.values()), "chunk", ByChunk(ids), query.expected_doc_ids or ())
         if chunks or own_spans:
             return self._located_targets(query, chunks, own_spans)
-        return _document_targets(query.expected_doc_ids) if query.expected_doc_ids else _NOTHING
+        doc_ids = query.expected_doc_ids
+        if not doc_ids:
+            return _NOTHING
+        gains = (1.0,) * len(doc_ids)
+        strategy = ByDocument(doc_ids)
+        return Targets(tuple(doc_ids), gains, "document", strategy, doc_ids, has_chunk_targets=False)
 
     def _located_targets(
         self, query: GoldenQuery, chunks: dict[str, float], own_spans: Sequence[ExpectedSpan]
@@ -136,17 +141,6 @@ def _location_of(expected: ExpectedSpan) -> ExpectedLocation:
 
 
 _NOTHING = Targets((), (), "nothing", ByChunk(()), has_chunk_targets=False)
-
-
-def _document_targets(doc_ids: Sequence[str]) -> Targets:
-    return Targets(
-        ids=tuple(doc_ids),
-        gains=(1.0,) * len(doc_ids),
-        matched_by="document",
-        strategy=ByDocument(doc_ids),
-        doc_ids=doc_ids,
-        has_chunk_targets=False,
-    )
 
 
 def _anchor_targets(supports: Sequence[Support]) -> Targets:

@@ -1,4 +1,4 @@
-"""Metrics of an answer, and of what a judge said of it."""
+"""Metrics of answers, and of stored judgments of them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Containment(Value, frozen=True):
     """Whether the hits of a query with an expected answer have its text."""
 
     rank: int | None  # of the first hit that does
-    has_texts: bool  # some hit's text is at hand
+    has_texts: bool  # some hit's text is stored or in the index
 
 
 class Facts(Value, frozen=True):

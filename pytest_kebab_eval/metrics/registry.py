@@ -179,12 +179,12 @@ def all_metrics() -> Iterable[Metric]:
 
 
 def all_names() -> list[str]:
-    """Every name that a metric goes by."""
+    """The names and aliases of all metrics."""
     return [*_BY_NAME, *_BY_ALIAS]
 
 
 def is_metric(name: str) -> bool:
-    """Whether a metric of ours goes by that name."""
+    """Whether one of our metrics has that name or alias."""
     try:
         Metric.parse(name)
     except KeyError:

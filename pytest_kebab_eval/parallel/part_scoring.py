@@ -108,7 +108,8 @@ def _open(stack: ExitStack, stored: AddressedRun) -> Database:
 
 def _scorer(task: PartTask, databases: Sequence[Database]) -> Scorer:
     job = task.job
-    queries = PackedQueries.of(zip(task.golden_ids, task.fields, strict=True), ())
+    queries = PackedQueries()
+    queries.add_packed(task.golden_ids, task.fields)
     corpora = [database.corpus for database in dict.fromkeys(databases)]
     matcher = Matcher(job.mode, task.locations._replace(corpora=corpora), job.span_overlap)
     metrics = map(Metric.parse, job.metrics)

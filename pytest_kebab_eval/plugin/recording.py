@@ -31,7 +31,7 @@ from pytest_kebab_eval.plugin.workers import WorkerQueries
 from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of
-from pytest_kebab_eval.store import Address, RunRecorder, check_recordable, shown_address
+from pytest_kebab_eval.store import Address, RunRecorder, backend_of, shown_address
 from pytest_kebab_eval.store.results import encode_json
 from pytest_kebab_eval.text import printable, safe_lines
 
@@ -104,7 +104,7 @@ class RecordingSession(RecordingTests):
         self._config.pluginmanager.register(self._progress, "kebab-eval-recording-progress")
         with usage_errors():
             if self._config.option.collectonly:
-                check_recordable(self._database, self.run_id)
+                backend_of(self._database).check_recordable(self.run_id)
             else:
                 self._open()
 

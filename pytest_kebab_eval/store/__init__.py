@@ -20,21 +20,12 @@ from pytest_kebab_eval.store.address import (
     shown_address,
     to_address,
 )
-from pytest_kebab_eval.store.aggregates import write_aggregates
-from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, Made
+from pytest_kebab_eval.store.backend import Made, backend_of, open_database, write_aggregates
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
-from pytest_kebab_eval.store.database import Database, open_database
+from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, in_order
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.store.new_run_names import new_run_id
-    from pytest_kebab_eval.store.new_runs import (
-        check_recordable,
-        is_there,
-        make_tables,
-        remove_run,
-        write_run,
-    )
     from pytest_kebab_eval.store.recorder import Recording, RunRecorder
 
 __all__ = [
@@ -50,7 +41,7 @@ __all__ = [
     "RunRecorder",
     "absolute",
     "address_for_a_command",
-    "check_recordable",
+    "backend_of",
     "check_suite",
     "files_of",
     "find_run",
@@ -58,28 +49,17 @@ __all__ = [
     "in_order",
     "is_database",
     "is_export",
-    "is_there",
-    "make_tables",
-    "new_run_id",
     "open_database",
     "placed",
-    "remove_run",
     "same_database",
     "shown_address",
     "to_address",
     "write_aggregates",
-    "write_run",
 ]
 
 _HOME_OF = {
     "Recording": "recorder",
     "RunRecorder": "recorder",
-    "check_recordable": "new_runs",
-    "is_there": "new_runs",
-    "make_tables": "new_runs",
-    "new_run_id": "new_run_names",
-    "remove_run": "new_runs",
-    "write_run": "new_runs",
 }
 
 

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extent, extents, touches
-from pytest_kebab_eval.store.backend import CorpusTables
-from pytest_kebab_eval.store.plain import text_of
+from pytest_kebab_eval.store.plain import first_row, text_of
 
+if TYPE_CHECKING:
+    from pytest_kebab_eval.store.database import Database
+
+_CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
+_COUNTS = (
+    "SELECT count(*) FROM documents",
+    "SELECT count(*) FROM (SELECT doc_id FROM documents EXCEPT SELECT doc_id FROM chunks) AS without_chunks",
+    "SELECT count(*) FROM chunks",
+)
 _span_lists = msgspec.json.Decoder(tuple[Span, ...])
 
 
@@ -42,63 +50,70 @@ class IndexCoverage(Value, frozen=True):
 class Corpus:
     """Looks up chunks and cited passages; reads only the rows it needs."""
 
-    def __init__(self, tables: CorpusTables) -> None:
-        self._tables = tables
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._chunks: dict[str, Chunk | None] = {}
         self._extents_of: dict[str, list[tuple[Box, ...]]] = {}
+        self._has_rows_in: dict[str, bool] = {}
+
+    @cached_property
+    def _chunk_columns(self) -> set[str]:
+        return self._database.columns("chunks")
 
     @cached_property
     def _has_tables(self) -> bool:
         """Whether both tables are there, with rows or without."""
-        chunks, documents = self._tables.columns("chunks"), self._tables.columns("documents")
-        return {"chunk_id", "doc_id", "source_spans_json"} <= chunks and {
-            "doc_id",
-            "workspace_path",
-        } <= documents
+        has_documents = {"doc_id", "workspace_path"} <= self._database.columns("documents")
+        return self._chunk_columns >= _CHUNK_COLUMNS and has_documents
 
     @cached_property
     def has_chunks(self) -> bool:
         """Whether there are chunks."""
-        columns = self._tables.columns("chunks")
-        return columns >= {"chunk_id", "doc_id", "source_spans_json"} and self._tables.has_rows("chunks")
+        return self._chunk_columns >= _CHUNK_COLUMNS and self._has_rows("chunks")
 
     @cached_property
     def has_documents(self) -> bool:
         """Whether the chunks of a cited path can be found."""
-        return (
-            self.has_chunks
-            and {"doc_id", "workspace_path"} <= self._tables.columns("documents")
-            and self._tables.has_rows("documents")
-        )
+        return self.has_chunks and self._has_tables and self._has_rows("documents")
+
+    def _has_rows(self, table: str) -> bool:
+        """Whether a table that is there has rows; an error if an index has lost some."""
+        if table not in self._has_rows_in:
+            self._database.check_indexes(table)
+            found = self._database.query(f"SELECT 1 FROM {table} LIMIT 1")
+            self._has_rows_in[table] = first_row(found) is not None
+        return self._has_rows_in[table]
 
     def chunk(self, chunk_id: str) -> Chunk | None:
         """The chunk with that id, if the index still has it."""
         if not self.has_chunks:
             return None
         if chunk_id not in self._chunks:
-            row = self._tables.chunk(chunk_id)
-            self._chunks[chunk_id] = row and Chunk(
-                doc_id=_text(row[0]),
-                extents=extents(_spans(row[1])),
-                chunker_version=_text(row[2]),
+            version = {"chunker_version"} & self._chunk_columns
+            columns = ("doc_id", "source_spans_json", *version)
+            row = first_row(self._database.select("chunks", *columns, chunk_id=chunk_id))
+            self._chunks[chunk_id] = (
+                None if row is None else Chunk(_text(row[0]), extents(_spans(row[1])), *map(_text, row[2:]))
             )
         return self._chunks[chunk_id]
 
     def spans(self, chunk_id: str) -> tuple[Span, ...]:
         """The source spans of the chunk with that id."""
-        row = self._tables.chunk(chunk_id) if self.has_chunks else None
-        return _spans(row[1]) if row else ()
+        if not self.has_chunks:
+            return ()
+        row = first_row(self._database.select("chunks", "source_spans_json", chunk_id=chunk_id))
+        return _spans(row[0]) if row else ()
 
     def text(self, chunk_id: str) -> str | None:
         """The text of the chunk with that id."""
-        if not (self.has_chunks and "text" in self._tables.columns("chunks")):
+        if not (self.has_chunks and "text" in self._chunk_columns):
             return None
-        row = self._tables.text(chunk_id)
+        row = first_row(self._database.select("chunks", "text", chunk_id=chunk_id))
         return _text(row[0]) if row else None
 
     def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
         """The ids of all chunks of these documents."""
-        rows = self._tables.chunk_ids() if self.has_chunks else ()
+        rows = self._database.select("chunks", "chunk_id", "doc_id") if self.has_chunks else ()
         return [_text(chunk_id) or "" for chunk_id, doc_id in rows if (_text(doc_id) or "") in doc_ids]
 
     def document_at(self, path: str) -> str | None:
@@ -110,17 +125,21 @@ class Corpus:
         """The path of that document."""
         if not self.has_documents:
             return None
-        row = self._tables.path(doc_id)
+        row = first_row(self._database.select("documents", "workspace_path", doc_id=doc_id))
         return _text(row[0]) if row else None
 
     def coverage(self) -> IndexCoverage | None:
         """The size of the index; None if there is no document."""
-        if not self._has_tables or not self._tables.has_rows("documents"):
+        if not self._has_tables or not self._has_rows("documents"):
             return None
-        documents, empty, chunks = self._tables.counts()
+        self._has_rows("chunks")  # an error if an index has lost some
+        documents, empty, chunks = (
+            int(count) for query in _COUNTS for (count,) in self._database.query(query)
+        )
+        has_tokens = "token_estimate" in self._chunk_columns
         tokens = sorted(
             float(tokens)
-            for (tokens,) in self._token_estimates()
+            for (tokens,) in (self._database.select("chunks", "token_estimate") if has_tokens else ())
             if isinstance(tokens, (int, float)) and abs(tokens) <= STORED_NUMBER
         )
         return IndexCoverage(
@@ -132,9 +151,6 @@ class Corpus:
             tokens_p95=tokens[math.ceil(0.95 * len(tokens)) - 1] if tokens else None,
             tokens_max=tokens[-1] if tokens else None,
         )
-
-    def _token_estimates(self) -> Iterable[tuple[object]]:
-        return self._tables.tokens() if "token_estimate" in self._tables.columns("chunks") else ()
 
     def resolves(self, citation: Span) -> bool:
         """Whether a document has the cited path, and one of its chunks overlaps the cited span.
@@ -151,30 +167,29 @@ class Corpus:
     @cached_property
     def _documents(self) -> dict[str, list[str]]:
         found = defaultdict(list)
-        for path, doc_id in self._tables.documents():
+        for path, doc_id in self._database.select("documents", "workspace_path", "doc_id"):
             found[_text(path) or ""].append(_text(doc_id) or "")
         return found
 
     def _chunks_of(self, doc_id: str) -> list[tuple[Box, ...]]:
         if doc_id not in self._extents_of:
             if self._is_indexed_by_document:
-                rows = self._tables.spans_of(doc_id)
-                self._extents_of[doc_id] = [extents(_spans(spans)) for (spans,) in rows]
+                rows = self._database.select("chunks", "source_spans_json", doc_id=doc_id)
+                found = [spans for (spans,) in rows]
             else:
-                self._extents_of[doc_id] = [
-                    extents(_spans(spans)) for spans in self._spans_by_document.get(doc_id, ())
-                ]
+                found = self._spans_by_document.get(doc_id, [])
+            self._extents_of[doc_id] = [extents(_spans(spans)) for spans in found]
         return self._extents_of[doc_id]
 
     @cached_property
     def _is_indexed_by_document(self) -> bool:
-        return self._tables.is_indexed_by_document()
+        return self._database.is_indexed("chunks", "doc_id")
 
     @cached_property
     def _spans_by_document(self) -> dict[str, list[object]]:
         """All spans, read in one pass: without an SQL index on doc_id, each lookup would be a pass."""
         found = defaultdict(list)
-        for doc_id, spans in self._tables.spans():
+        for doc_id, spans in self._database.select("chunks", "doc_id", "source_spans_json"):
             found[_text(doc_id) or ""].append(spans)
         return found
 

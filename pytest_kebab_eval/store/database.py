@@ -1,43 +1,100 @@
-"""A database, opened for reading: its runs, and a run's results one at a time."""
+"""A store that is open for reading: its runs, and a run's results one at a time."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.limits import CONFIG_DEPTH
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.address import Address, shown_address
-from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, RunTables, backend_of
 from pytest_kebab_eval.store.corpus import Corpus
-from pytest_kebab_eval.store.plain import check_depth, text_of
+from pytest_kebab_eval.store.plain import check_depth, first_row, text_of
 from pytest_kebab_eval.store.results import decode_result
+from pytest_kebab_eval.store.schema import TAGS_TABLE
 from pytest_kebab_eval.text import printable
 from pytest_kebab_eval.text.masking import mask_config, mask_text
 
+if TYPE_CHECKING:
+    from pytest_kebab_eval.text.progress import Progress
 
-@contextmanager
-def open_database(address: Address, mask: Sequence[str] = ()) -> Iterator[Database]:
-    """Open a database read-only; everything read in the block is of one state, even if others write.
-
-    What looks like a secret in a run's configuration is masked, and so is what the patterns `mask` match.
-    """
-    with backend_of(address).read() as tables:
-        yield Database(address, tables, mask)
+Rows = Iterable[tuple[str, bytes]]  # query id, result_json
 
 
-class Database:
-    """The runs of one open database."""
+class IdRange(NamedTuple):
+    """Query ids from the first on, and before another, in the order of their bytes."""
 
-    def __init__(self, address: Address, tables: RunTables, mask: Sequence[str] = ()) -> None:
+    first: str = ""
+    before: str | None = None
+
+
+ALL_IDS = IdRange()
+
+
+class RawRun(NamedTuple):
+    """A run as it is stored, byte for byte; its results may be read more than once."""
+
+    run_id: str
+    suite: str
+    config_json: str
+    commit_hash: str | None
+    created_at: str
+    rows: Rows
+    aggregate_json: str = "{}"
+
+
+class Database(ABC):
+    """The runs of one open store; each kind of store says how its rows are read."""
+
+    def __init__(self, address: Address, mask: Sequence[str] = ()) -> None:
         self.address = address
         self._mask = mask
-        self._tables = tables
         self.warnings: list[str] = []
+
+    # -- rows as they are stored: text is bytes, nothing is decoded or checked -------------------------
+
+    @abstractmethod
+    def errors(self) -> AbstractContextManager[None]:
+        """Within it, an error of the store is a `DatabaseError`."""
+
+    @abstractmethod
+    def columns(self, table: str) -> set[str]:
+        """The names of a table's columns; none if there is no such table."""
+
+    @abstractmethod
+    def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
+        """Columns of the rows of a table in which others have these values."""
+
+    @abstractmethod
+    def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
+        """The rows of a statement that SQLite and PostgreSQL both know."""
+
+    def check_indexes(self, table: str) -> None:  # noqa: B027  not every kind of store may lose rows
+        """An error if an index of the table has lost rows."""
+
+    def is_indexed(self, table: str, column: str) -> bool:  # noqa: ARG002  as far as a store has indexes
+        """Whether rows are found by the column without looking at all of them."""
+        return True
+
+    @abstractmethod
+    def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
+        """`query_id` and `result_json` of a run's results; an error if an index has lost some of them."""
+
+    @abstractmethod
+    def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+        """`query_id` and `result_json` for a few queries, by their keys, in no particular order."""
+
+    @abstractmethod
+    def result_counts(self) -> dict[str, int]:
+        """How many results each run has, by the table: a damaged index would not tell."""
+
+    # -- runs ------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -47,7 +104,7 @@ class Database:
     @cached_property
     def corpus(self) -> Corpus:
         """The documents and chunks, if the database has any."""
-        return Corpus(self._tables.corpus)
+        return Corpus(self)
 
     def runs(self) -> list[Run]:
         """All runs, without their configuration, in no particular order."""
@@ -58,9 +115,15 @@ class Database:
                 commit_hash=None if commit_hash is None else text_of(commit_hash),
                 created_at=text_of(created_at),
             )
-            for run_id, suite, commit_hash, created_at in self._tables.runs()
+            for run_id, suite, commit_hash, created_at in self.select(
+                "eval_runs", "run_id", "suite", "commit_hash", "created_at"
+            )
             if run_id is not None
         ]
+
+    def has_run(self, run_id: str) -> bool:
+        """Whether there is a run of that id."""
+        return first_row(self.select("eval_runs", "run_id", run_id=run_id)) is not None
 
     def with_config(self, run: Run) -> Run:
         """The run with its configuration; a snapshot that does not parse counts as empty, with a warning."""
@@ -82,15 +145,43 @@ class Database:
 
     def _json_of(self, run_id: str, column: str) -> dict[str, Any] | None:
         """An object that is stored with a run, empty if there is no such run; None if it does not parse."""
-        row: Any = self._tables.run_value(run_id, column)
+        row = first_row(self.select("eval_runs", column, run_id=run_id))
         try:
             return msgspec.json.decode(row[0] if row else b"{}", type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
             return None
 
+    def raw_run(self, run_id: str, progress: Progress | None = None) -> RawRun:
+        """A run as it is stored; its rows are read when they are asked for."""
+        columns = ("suite", "config_snapshot_json", "commit_hash", "created_at", "aggregate_json")
+        values = first_row(self.select("eval_runs", *columns, run_id=run_id)) or (None,) * len(columns)
+        suite, config, commit, created, aggregate = (
+            None if value is None else self.plain_text(value, run_id) for value in values
+        )
+        rows = _RawRows(self, run_id, progress)
+        return RawRun(run_id, suite or "", config or "", commit, created or "", rows, aggregate or "{}")
+
+    def plain_text(self, value: object, run_id: str) -> str:
+        """A value of a run as text; an `InputError` if it is none."""
+        try:
+            if isinstance(value, bytes | str):
+                return value.decode() if isinstance(value, bytes) else value
+        except UnicodeDecodeError:
+            pass
+        raise InputError(
+            f"run '{printable(run_id)}' in {self.name} has a value that is not text, so it cannot be copied"
+        )
+
+    def tags(self) -> dict[str, str]:
+        """Each tag, and the id of the run that it names, which may be gone."""
+        rows = self.select(TAGS_TABLE, "name", "run_id") if self.columns(TAGS_TABLE) else ()
+        return {text_of(name): text_of(run_id) for name, run_id in rows}
+
+    # -- results ---------------------------------------------------------------------------------------
+
     def results(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[QueryResult | Unreadable]:
         """The run's results, one at a time; an error if an index has lost some of them."""
-        for query_id, result_json in self._tables.results(run_id, ids):
+        for query_id, result_json in self.result_rows(run_id, ids):
             if query_id is None:
                 yield Unreadable("NULL", "the row has no query_id")
             else:
@@ -100,45 +191,50 @@ class Database:
 
     def rows(self, run_id: str, query_ids: Sequence[str] | None = None) -> Iterator[tuple[str, object]]:
         """The run's results as they are stored; with ids only theirs, by their keys, in no certain order."""
-        found = (
-            self._tables.results(run_id, ALL_IDS)
-            if query_ids is None
-            else self._tables.results_of(run_id, query_ids)
-        )
+        found = self.result_rows(run_id) if query_ids is None else self.result_rows_of(run_id, query_ids)
         return ((text_of(query_id), result_json) for query_id, result_json in found if query_id is not None)
-
-    def tags(self) -> dict[str, str]:
-        """Each tag, and the id of the run that it names, which may be gone."""
-        return {text_of(name): text_of(run_id) for name, run_id in self._tables.tags()}
 
     def result_count(self, run_id: str) -> int:
         """How many results the run has."""
-        return self._tables.result_count(run_id)
-
-    def result_counts(self) -> dict[str, int]:
-        """How many results each run has, by the table: a damaged index would not tell."""
-        rows = self._tables.result_counts()
-        return {text_of(run_id): count for run_id, count in rows if run_id is not None}
+        (count,) = first_row(self.select("eval_query_results", "count(*)", run_id=run_id)) or (0,)
+        return int(count)
 
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """One result of a run; None if the run has none for the query."""
-        row = self._tables.result(run_id, query_id)
+        row = self._result_row(run_id, query_id)
         return None if row is None else decode_row(query_id, row[0])
 
-    def holds(self, run_id: str, rows: Iterable[tuple[str, bytes]]) -> bool:
-        """Whether a run has these results (query id, `result_json`), byte for byte, and no others."""
+    def holds(self, run_id: str, rows: Rows) -> bool:
+        """Whether a run has these results, byte for byte, and no others."""
         count = 0
         for query_id, result_json in rows:
-            row = self._tables.result(run_id, query_id)
-            if row is None or row[0] != result_json:
+            if self._result_row(run_id, query_id) != (result_json,):
                 return False
             count += 1
         return count == self.result_count(run_id)
 
     def read_result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
-        with self._tables.errors():
+        with self.errors():
             return self.result(run_id, query_id)
+
+    def _result_row(self, run_id: str, query_id: str) -> tuple[Any, ...] | None:
+        return first_row(self.select("eval_query_results", "result_json", run_id=run_id, query_id=query_id))
+
+
+class _RawRows:
+    """The results of a run in an open store, read anew each time; one that is no text is an error."""
+
+    def __init__(self, database: Database, run_id: str, progress: Progress | None) -> None:
+        self._database, self._run_id, self._progress = database, run_id, progress
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        as_text = self._database.plain_text
+        for query_id, result_json in self._database.result_rows(self._run_id):
+            text = as_text(result_json, self._run_id)
+            yield as_text(query_id, self._run_id), text.encode()
+            if self._progress is not None:
+                self._progress.advance()
 
 
 def decode_row(query_id: str, result_json: object) -> QueryResult | Unreadable:

@@ -3,8 +3,13 @@
 "c1", 17, UUID(…), Path(…)      an id
 ("c1", 0.87), ("c1", "d1")      an id and its score, or its document
 {"chunk_id": "c1", …}, Hit(…)   a whole hit
-Document(…), (Document(…), 0.8) an object of another package, see `foreign_hits`
+Document(…), (Document(…), 0.8) an object of another package, known by its shape; none is imported
 {"c1": 0.87, "c2": 0.5}         instead of a list: scores by id
+
+LangChain                       Document: page_content, metadata, id
+LlamaIndex                      NodeWithScore: node, score; TextNode: node_id, text, metadata, ref_doc_id
+Haystack                        Document: id, content, meta, score
+Elasticsearch, OpenSearch       {"_id", "_source", "_score", "_index"}
 """
 
 from __future__ import annotations
@@ -16,8 +21,7 @@ import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Hit
-from pytest_kebab_eval.store.citations import checked_citation
-from pytest_kebab_eval.store.foreign_hits import from_foreign
+from pytest_kebab_eval.store.answers import checked_citation
 from pytest_kebab_eval.store.plain import ID_TYPES, check_keys, finite, id_text, is_number, unwrapped
 from pytest_kebab_eval.text import brief, printable
 
@@ -38,6 +42,10 @@ _HINTS = {
     "page_content": "text",
     "meta": "metadata",
 }
+_DOCUMENT_KEYS = ("doc_id", "document_id")
+_PARENT_KEYS = ("source_id", "source", "file_path", "url")
+_PATH_KEYS = ("doc_path", "path", "file_path", "source", "url")
+_SAME_NAME = ("heading_path", "snippet", "citation", "chunker_version")
 
 
 def to_stored_hits(
@@ -116,7 +124,7 @@ def _to_stored_hit(rank: int, hit: HitLike) -> StoredHit:
         return _from_mapping(rank, dict(msgspec.to_builtins(hit)))
     if isinstance(hit, tuple) and len(hit) == 2:
         return _from_pair(rank, *hit)
-    foreign = from_foreign(hit)
+    foreign = _as_mapping(hit)
     if foreign is not None:
         return _from_foreign(rank, foreign, hit)
     if isinstance(hit, Mapping):
@@ -173,7 +181,7 @@ def _with_score(rank: int, hit: StoredHit) -> StoredHit:
 
 def _from_pair(rank: int, first: Any, other: Any) -> StoredHit:
     """An id and its score, an id and its document, or an object of another package and its score."""
-    foreign = from_foreign(first)
+    foreign = _as_mapping(first)
     if foreign is not None:
         return _from_foreign(rank, foreign | {"score": other}, first)
     chunk_id = _id(rank, first)
@@ -181,3 +189,56 @@ def _from_pair(rank: int, first: Any, other: Any) -> StoredHit:
         score = finite(other, f"the score of hit {rank} ({brief(chunk_id, 40)})")
         return id_hit(rank, chunk_id, retrieval={"fusion_score": score})
     return {"rank": rank, "chunk_id": chunk_id, "doc_id": id_text(other, f"the document of hit {rank}")}
+
+
+# -- hits of other packages ------------------------------------------------------------------------
+
+
+def _as_mapping(hit: Any) -> dict[str, Any] | None:
+    """The hit of another package as a mapping of ours; None if it has no shape that is known here."""
+    if isinstance(hit, Mapping):
+        return _from_elastic(hit) if "_id" in hit else None
+    if _has(hit, "node", "score"):
+        return _scored(_as_mapping(hit.node), hit.score)
+    if _has(hit, "page_content", "metadata"):
+        return _to_hit(hit.metadata, getattr(hit, "id", None), hit.page_content)
+    if _has(hit, "node_id", "metadata"):
+        return _to_hit(
+            hit.metadata, hit.node_id, getattr(hit, "text", None), getattr(hit, "ref_doc_id", None)
+        )
+    if _has(hit, "id", "content", "meta"):
+        return _scored(_to_hit(hit.meta, hit.id, hit.content), getattr(hit, "score", None))
+    return None
+
+
+def _has(value: Any, *names: str) -> bool:
+    return all(hasattr(value, name) for name in names)
+
+
+def _scored(hit: dict[str, Any] | None, score: Any) -> dict[str, Any] | None:
+    return hit if hit is None or score is None else hit | {"score": score}
+
+
+def _from_elastic(hit: Mapping[str, Any]) -> dict[str, Any] | None:
+    source = hit.get("_source") or {}
+    found = _to_hit(source, hit["_id"], source.get("text", source.get("content")))
+    if hit.get("_index") is not None:
+        found["metadata"] = {"index": hit["_index"]}
+    return _scored(found, hit.get("_score"))
+
+
+def _to_hit(metadata: Mapping[str, Any] | None, own_id: Any, text: Any, parent: Any = None) -> dict[str, Any]:
+    """A hit; ids in the metadata, which someone put there, stand over those of the object."""
+    metadata = metadata or {}
+    found = {
+        "chunk_id": _first({"own": own_id, **metadata}, "chunk_id", "own"),
+        "doc_id": _first({"parent": parent, **metadata}, *_DOCUMENT_KEYS, "parent", *_PARENT_KEYS),
+        "doc_path": _first(metadata, *_PATH_KEYS),
+        "text": text,
+        **{key: metadata.get(key) for key in _SAME_NAME},
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _first(metadata: Mapping[str, Any], *keys: str) -> Any:
+    return next((metadata[key] for key in keys if metadata.get(key) is not None), None)

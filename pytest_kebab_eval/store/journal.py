@@ -2,15 +2,22 @@
 
 Each result is given to the operating system at once, so a process that is killed loses none. The file is made
 to reach the disk with the first result after five seconds; a power cut may lose what came since.
+
+A record is a line `KIND NAME_LENGTH LENGTH CRC`, a name and data: a result with its query id, the head of the
+file, the configuration, or a query id whose result does not count any more.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
-from contextlib import suppress
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from threading import Lock
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -19,15 +26,138 @@ from pytest_kebab_eval.files import lock_file, open_beside
 from pytest_kebab_eval.limits import JOURNAL_SYNC_S
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.store.address import Address
-from pytest_kebab_eval.store.row_file import ROW, RowFile, file_errors, read_records
 from pytest_kebab_eval.text import brief, file_name_in_any_case, marked_file_name, printable, shown_path
 
 _MAGIC = b"kebab-eval unfinished run, version 1\n"
-_HEAD, _AGAIN, _CONFIG = b"H", b"A", b"C"
+_ROW, _HEAD, _AGAIN, _CONFIG = b"R", b"H", b"A", b"C"
+_FRAME = re.compile(rb"([A-Z]) (\d{1,10}) (\d{1,12}) ([0-9a-f]{8})\n")
+_LONGEST_FRAME = 40  # bytes
 _RESUME = "resume=True (pytest: --kebab-resume) goes on with them"
-ANEW = "record it as it was begun, or delete the file to start anew"
+_ANEW = "record it as it was begun, or delete the file to start anew"
 _ENDING = ".unfinished"
 _LONGEST_NAME = 255  # bytes, on most file systems
+
+
+# -- records -----------------------------------------------------------------------------------------
+
+
+class Record(NamedTuple):
+    """One record, and where it begins."""
+
+    kind: bytes
+    name: str
+    data: bytes
+    at: int
+
+
+class RowFile:
+    """Results by query id, in an open file; only their positions are in memory."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._end = 0
+        self._starts: dict[str, int] = {}
+        self._process = os.getpid()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._starts
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        """The results, in the order in which they were added."""
+        with open(self._file.fileno(), "rb", closefd=False) as reading:
+            for at in tuple(self._starts.values()):
+                with file_errors():
+                    reading.seek(at)
+                    record = _read_record(reading, at, self._end)
+                if record is None:
+                    raise StoreError("the run was not recorded: what was recorded cannot be read again")
+                yield record.name, record.data
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the queries that have a result."""
+        return tuple(self._starts)
+
+    def add(self, query_id: str, result_json: bytes) -> None:
+        """Add a result; it is with the operating system when this returns."""
+        self._starts[query_id] = self._append(_ROW, query_id, result_json)
+
+    def drop(self, query_id: str) -> None:
+        """Let the result of a query count no more."""
+        self._starts.pop(query_id, None)
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):
+            self._file.close()
+
+    def remove(self) -> None:
+        """Close the file and remove it; one without a name is gone when it is closed."""
+        self.close()
+
+    def _append(self, kind: bytes, name: str = "", data: bytes = b"") -> int:
+        """Write a record whole or not at all, over what is left of one that failed; where it begins."""
+        encoded = name.encode("utf-8")
+        crc = zlib.crc32(data, zlib.crc32(encoded))
+        record = b"%s %d %d %08x\n%s%s" % (kind, len(encoded), len(data), crc, encoded, data)
+        self._check_process()
+        with self._lock, file_errors():
+            at = self._end
+            self._file.seek(at)
+            self._write(record)
+            self._end += len(record)
+        return at
+
+    def _check_process(self) -> None:
+        """A process that was forked shares the file, and would write where its parent does."""
+        if os.getpid() != self._process:
+            raise InputError(
+                "a result is recorded in the process that started the run; have this one return it there"
+            )
+
+    def _write(self, record: bytes) -> None:
+        written = self._file.write(record)
+        while written < len(record):  # a file without a buffer may take less than it is given
+            written += self._file.write(record[written:])
+
+
+def _read_records(file: IO[bytes], at: int, size: int) -> Iterator[Record]:
+    """The records from a position on, up to the first that is not whole."""
+    file.seek(at)
+    while record := _read_record(file, at, size):
+        yield record
+        at = file.tell()
+
+
+def _read_record(file: IO[bytes], at: int, size: int) -> Record | None:
+    frame = _FRAME.fullmatch(file.readline(_LONGEST_FRAME))
+    if frame is None:
+        return None
+    name_length, length = int(frame[2]), int(frame[3])
+    if at + len(frame[0]) + name_length + length > size:
+        return None
+    name, data = file.read(name_length), file.read(length)
+    if zlib.crc32(data, zlib.crc32(name)) != int(frame[4], 16):
+        return None
+    try:
+        return Record(frame[1], name.decode("utf-8"), data, at)
+    except UnicodeDecodeError:
+        return None
+
+
+@contextmanager
+def file_errors() -> Iterator[None]:
+    """An error of the file system as a `StoreError`."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"the run was not recorded: {error.strerror or error}") from None
+
+
+# -- an unfinished run -------------------------------------------------------------------------------
 
 
 class Head(Value, frozen=True):
@@ -79,12 +209,12 @@ def open_journal(path: Path, head: Head, *, resume: bool, like: tuple[Path, ...]
     """
     while True:
         try:
-            journal = Journal(path, open_beside(path, *like))
+            journal = Journal(path, open_beside(path, *like), head)
         except OSError as error:
             raise StoreError(f"cannot record into {shown_path(path)}: {error.strerror or error}") from None
         try:
-            if journal.lock(head.run_id):
-                journal.begin(head, resume=resume)
+            if journal.lock():
+                journal.begin(resume=resume)
                 return journal
         except BaseException:
             journal.close()
@@ -95,20 +225,19 @@ def open_journal(path: Path, head: Head, *, resume: bool, like: tuple[Path, ...]
 class Journal(RowFile):
     """The results of one unfinished run; made by `open_journal`."""
 
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
+    def __init__(self, path: Path, file: IO[bytes], head: Head) -> None:
         super().__init__(file)
         self.path = path
-        self.head: Head | None = None
-        self.config: dict[str, Any] = {}  # as of the process before
+        self.head = head
+        self.config: dict[str, Any] = {}  # what the process before found out
+        self.config_before: dict[str, Any] | None = None  # all of the process before; None: there was none
         self._synced = time.monotonic()
 
-    # -- starting --------------------------------------------------------------------------------
-
-    def lock(self, run_id: str) -> bool:
+    def lock(self) -> bool:
         """Keep other processes out; False if the file is no longer the one of that name."""
         if not lock_file(self._file.fileno()):
             raise InputError(
-                f"run '{printable(run_id)}' is being recorded by another process, which has"
+                f"run '{printable(self.head.run_id)}' is being recorded by another process, which has"
                 f" {shown_path(self.path)} open; wait for it to end"
             )
         try:
@@ -116,31 +245,37 @@ class Journal(RowFile):
         except OSError:
             return False
 
-    def begin(self, head: Head, *, resume: bool) -> None:
+    def begin(self, *, resume: bool) -> None:
         """Read what is there; start anew if there is no result."""
-        self._load()
-        if self.head is None or not len(self):
+        begun = self._load()
+        if begun is None or not len(self):
             try:
-                self._start(head)
+                self._start()
             except BaseException:
                 self.remove()
                 raise
-        elif not resume:
-            raise InputError(f"{self._description(head)}; {_RESUME}; delete the file to start anew")
-        else:
-            self._check_same(self.head, head)
+            return
+        results = "1 result" if len(self) == 1 else f"{len(self)} results"
+        name = f"run '{printable(self.head.run_id)}', which is unfinished"
+        there = f"{shown_path(self.path)} has {results} of {name}"
+        if not resume:
+            raise InputError(f"{there}; {_RESUME}; delete the file to start anew")
+        if changed := _changes(begun, self.head):
+            raise InputError(f"{there}, and {changed}; {_ANEW}")
+        self.head, self.config_before = begun, {**begun.config, **self.config}
 
-    def _start(self, head: Head) -> None:
+    def _start(self) -> None:
         with file_errors():
             self._file.seek(0)
             self._file.truncate(0)
             self._file.write(_MAGIC)
         self._end = len(_MAGIC)
-        self._append(_HEAD, data=msgspec.json.encode(head))
-        self.head, self.config = head, {}
+        self._append(_HEAD, data=msgspec.json.encode(self.head))
+        self.config = {}
 
-    def _load(self) -> None:
-        """Read the results; what is half written at the end is dropped."""
+    def _load(self) -> Head | None:
+        """Read the results, and the head; what is half written at the end is dropped."""
+        head: Head | None = None
         with file_errors():
             size = os.fstat(self._file.fileno()).st_size
             beginning = self._file.read(len(_MAGIC))
@@ -150,32 +285,19 @@ class Journal(RowFile):
                     " move it away, or give the run another id"
                 )
             with open(self._file.fileno(), "rb", closefd=False) as reading:
-                for record in read_records(reading, len(_MAGIC), size):
-                    self._take(record.kind, record.name, record.data, record.at)
+                for record in _read_records(reading, len(_MAGIC), size):
+                    if record.kind == _ROW:
+                        self._starts[record.name] = record.at
+                    elif record.kind == _AGAIN:
+                        self._starts.pop(record.name, None)
+                    elif record.kind == _CONFIG:
+                        self.config = _decode(self.path, record.data, dict[str, Any])
+                    elif record.kind == _HEAD:
+                        head = _decode(self.path, record.data, Head)
                     self._end = reading.tell()
             if len(self):
                 self._file.truncate(self._end)
-
-    def _take(self, kind: bytes, name: str, data: bytes, at: int) -> None:
-        if kind == ROW:
-            self._starts[name] = at
-        elif kind == _AGAIN:
-            self._starts.pop(name, None)
-        elif kind == _CONFIG:
-            self.config = _decode(self.path, data, dict[str, Any])
-        elif kind == _HEAD:
-            self.head = _decode(self.path, data, Head)
-
-    def _check_same(self, old: Head, new: Head) -> None:
-        changed = _changes(old, new)
-        if changed:
-            raise InputError(f"{self._description(new)}, and {changed}; {ANEW}")
-
-    def _description(self, head: Head) -> str:
-        results = "1 result" if len(self) == 1 else f"{len(self)} results"
-        return f"{shown_path(self.path)} has {results} of run '{printable(head.run_id)}', which is unfinished"
-
-    # -- recording -------------------------------------------------------------------------------
+        return head
 
     def add(self, query_id: str, result_json: bytes) -> None:
         """Add a result, and now and then have the disk keep it."""
@@ -186,9 +308,17 @@ class Journal(RowFile):
                 os.fsync(self._file.fileno())
             self._synced = now
 
-    def add_config(self, config: dict[str, Any]) -> None:
-        """Keep the configuration as it is known now."""
-        self._append(_CONFIG, data=msgspec.json.encode(config))
+    def update_config(self, config: dict[str, Any]) -> None:
+        """Keep the configuration as it is known now, unless results of the process before are there."""
+        self.check_goes_on(self.config, {key: config.get(key) for key in self.config})
+        if self.config_before is None:
+            self._append(_CONFIG, data=msgspec.json.encode({**self.config, **config}))
+
+    def check_goes_on(self, before: dict[str, Any], now: dict[str, Any]) -> None:
+        """Refuse to add results of another configuration to those of the process before."""
+        if changed := _config_change(before, now):
+            where = f"{changed}; {self._whereabouts}; {_ANEW}"
+            raise InputError(f"run '{printable(self.head.run_id)}' cannot go on: {where}")
 
     def mark_for_repeat(self, query_id: str) -> None:
         """Have the query recorded again, if the run is resumed."""
@@ -197,11 +327,10 @@ class Journal(RowFile):
     @property
     def kept(self) -> str:
         """What is to be said when a recording ends before its time; empty if nothing is kept."""
-        return f"{self.whereabouts}, and {_RESUME}" if len(self) else ""
+        return f"{self._whereabouts}, and {_RESUME}" if len(self) else ""
 
     @property
-    def whereabouts(self) -> str:
-        """How many results there are, and where."""
+    def _whereabouts(self) -> str:
         results = "the 1 result so far is" if len(self) == 1 else f"the {len(self)} results so far are"
         return f"{results} in {shown_path(self.path)}"
 
@@ -232,10 +361,10 @@ def _changes(old: Head, new: Head) -> str:
         return f"its suite is '{brief(old.suite)}', not '{brief(new.suite)}'"
     if None not in (old.golden, new.golden) and old.golden != new.golden:
         return "the golden file has changed since"
-    return config_change(old.config, new.config)
+    return _config_change(old.config, new.config)
 
 
-def config_change(old: dict[str, Any], new: dict[str, Any]) -> str:
+def _config_change(old: dict[str, Any], new: dict[str, Any]) -> str:
     """The first key of two configurations that differs, in words; empty if none does."""
     for key in sorted({*old, *new}):
         if key not in old or key not in new or old[key] != new[key]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +11,8 @@ from typing import NamedTuple
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import Address, missing_directory, same_database, shown_address
-from pytest_kebab_eval.store.backend import ALL_IDS, RunTables, StoredRun, backend_of
-from pytest_kebab_eval.store.database import open_database
+from pytest_kebab_eval.store.backend import backend_of, open_database
+from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.run_names import check_suite, in_order
 from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Progress
@@ -40,10 +40,10 @@ def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copie
     if missing := missing_directory(target) if isinstance(target, Path) else "":
         raise InputError(f"cannot copy to {shown_address(target)}: {missing}")
     with ExitStack() as stack:
-        tables = stack.enter_context(backend_of(source).read())
-        count = sum(tables.result_count(run_id) for run_id in run_ids)
+        database = stack.enter_context(open_database(source))
+        count = sum(database.result_count(run_id) for run_id in run_ids)
         progress = stack.enter_context(Progress("copying", count))
-        runs = [read_stored(tables, run_id, shown_address(source), progress) for run_id in run_ids]
+        runs = [database.raw_run(run_id, progress) for run_id in run_ids]
         known = _known_in(target, runs) if backend_of(target).is_there() else ()
         new = [run for run in runs if run.run_id not in known]
         if new:
@@ -51,44 +51,7 @@ def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copie
     return Copied(tuple(run.run_id for run in new), tuple(known))
 
 
-def read_stored(tables: RunTables, run_id: str, where: str, progress: Progress | None = None) -> StoredRun:
-    """A run of an open store as it is stored; its rows are read when they are asked for."""
-    columns = ("suite", "config_snapshot_json", "commit_hash", "created_at", "aggregate_json")
-    values = [tables.run_value(run_id, column) for column in columns]
-    suite, config, commit, created, aggregate = (
-        None if value is None or value[0] is None else _plain_text(value[0], run_id, where)
-        for value in values
-    )
-    rows = _Rows(tables, run_id, where, progress)
-    return StoredRun(run_id, suite or "", config or "", commit, created or "", rows, aggregate or "{}")
-
-
-class _Rows:
-    """The results of a run in an open store, read anew each time; one that is no text is an error."""
-
-    def __init__(self, tables: RunTables, run_id: str, where: str, progress: Progress | None) -> None:
-        self._tables, self._run_id, self._where, self._progress = tables, run_id, where, progress
-
-    def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        for query_id, result_json in self._tables.results(self._run_id, ALL_IDS):
-            text = _plain_text(result_json, self._run_id, self._where)
-            yield _plain_text(query_id, self._run_id, self._where), text.encode()
-            if self._progress is not None:
-                self._progress.advance()
-
-
-def _plain_text(value: object, run_id: str, where: str) -> str:
-    try:
-        if isinstance(value, bytes | str):
-            return value.decode() if isinstance(value, bytes) else value
-    except UnicodeDecodeError:
-        pass
-    raise InputError(
-        f"run '{printable(run_id)}' in {where} has a value that is not text, so it cannot be copied"
-    )
-
-
-def _known_in(target: Address, runs: Sequence[StoredRun]) -> list[str]:
+def _known_in(target: Address, runs: Sequence[RawRun]) -> list[str]:
     """The runs that the target has already; an `InputError` if one of them is not the same there."""
     known = []
     with open_database(target) as database:
@@ -113,11 +76,6 @@ def set_tag(db: Address, name: str, run_id: str) -> None:
             " with a letter or a digit"
         )
     backend_of(db).tag(name, run_id)
-
-
-def remove_tag(db: Address, name: str) -> None:
-    """Forget a tag; the run that it names stays."""
-    backend_of(db).tag(name, None)
 
 
 # -- old runs ------------------------------------------------------------------------------------
@@ -149,11 +107,6 @@ def _older(newest_first: Sequence[Run], keep: int, suite: str | None) -> list[Ru
         if seen[run.suite] > keep and suite in (None, run.suite):
             old.append(run)
     return old
-
-
-def remove_runs(db: Address, run_ids: Sequence[str]) -> None:
-    """Remove runs, all of them or none; an `InputError` if one of them was tagged meanwhile."""
-    backend_of(db).remove_runs(run_ids)
 
 
 def tags_by_run(tags: dict[str, str]) -> dict[str, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
@@ -145,3 +145,8 @@ def check_keys(given: Mapping[str, Any], known: Collection[str], hints: Mapping[
 def text_of(value: object) -> str:
     """A value of a row as text, however the connection gives it."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def first_row(rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...] | None:
+    """The first row; None if there is none."""
+    return next(iter(rows), None)

@@ -18,16 +18,20 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
-from pytest_kebab_eval.store.backend import backend_of
-from pytest_kebab_eval.store.database import open_database
+from pytest_kebab_eval.store.backend import backend_of, open_database
 from pytest_kebab_eval.store.hits import HitLike
-from pytest_kebab_eval.store.journal import ANEW, Head, Journal, config_change, journal_path, open_journal
+from pytest_kebab_eval.store.journal import (
+    Head,
+    Journal,
+    RowFile,
+    file_errors,
+    journal_path,
+    open_journal,
+)
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
-from pytest_kebab_eval.store.new_run_names import check_names, current_commit, new_run_id
-from pytest_kebab_eval.store.new_runs import check_recordable, write_run
 from pytest_kebab_eval.store.plain import id_text
 from pytest_kebab_eval.store.results import decode_result, encode_json, error_text, in_words, to_stored
-from pytest_kebab_eval.store.row_file import RowFile, file_errors
+from pytest_kebab_eval.store.run_names import check_names, current_commit, new_run_id
 from pytest_kebab_eval.text import brief, printable, safe_lines
 from pytest_kebab_eval.text.masking import mask_config, mask_text
 from pytest_kebab_eval.text.progress import Progress
@@ -101,11 +105,10 @@ class RunRecorder(Recording):
     match; with `mask=False` it is stored as it is.
 
     Until the run is stored, its results are kept in a file beside the database (for PostgreSQL, in the
-    working directory). If the process is killed, or
-    the block raises, `resume=True` goes on with them, and `run.has(query_id)` says which queries are there;
-    it refuses if suite, configuration or golden file have changed. `golden`, a file or what was loaded of it,
-    also says how many queries there will be. `progress` is shown on a terminal: from the start (True), if the
-    recording takes a while (None), or never (False).
+    working directory). If the process is killed, or the block raises, `resume=True` goes on with them, and
+    `run.has(query_id)` says which queries are there; it refuses if suite, configuration or golden file have
+    changed. `golden`, a file or what was loaded of it, also says how many queries there will be. `progress`
+    is shown on a terminal: from the start (True), if recording takes a while (None), or never (False).
     """
 
     keeps_unfinished = True  # False: nothing is left of a run that is not stored
@@ -145,7 +148,6 @@ class RunRecorder(Recording):
         self.is_stored = False
         self._rows: RowFile | None = None
         self._updated_config = b"{}"
-        self._config_before: dict[str, Any] | None = None  # of the process that began it; None: this one did
         self._progress: Progress | None = None
 
     def __enter__(self) -> Self:
@@ -170,7 +172,7 @@ class RunRecorder(Recording):
         if self._resume and journal_path(self.db, self.run_id).exists() and self._has_run():
             self._rows = self._open_stored()
         else:
-            check_recordable(self.db, self.run_id, with_chunks=self._chunks is not None)
+            backend_of(self.db).check_recordable(self.run_id, with_chunks=self._chunks is not None)
             self._rows = self._open_journal() if self.keeps_unfinished else _open_temporary()
         if self._shows_progress is not False:
             total = len(self._golden.queries) if self._golden else None
@@ -182,9 +184,13 @@ class RunRecorder(Recording):
         """Store the run, and remove what was kept of it; an error keeps it."""
         rows = self._opened()
         try:
-            self._check_recorded()
+            if not len(rows):  # which would pass for a run in which there was nothing to lose
+                raise InputError(f"run {printable(self.run_id)} is not stored: nothing was recorded in it")
             if not self.is_stored:
-                write_run(self.db, self._run(), rows, self._chunks)
+                now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+                config = self._as_stored(self.config)
+                run = Run(self.run_id, self.suite, config, self.commit_hash, created_at=now)
+                backend_of(self.db).write_run(run, rows, self._chunks)
             self.is_stored = True
         except KebabEvalError as error:
             raise type(error)(f"{error}; {self.kept}" if self.kept else str(error)) from None
@@ -224,26 +230,15 @@ class RunRecorder(Recording):
         An `InputError` if it says otherwise than the recording that is resumed. Where results were recorded
         with it, it must have the same keys, too; before that, some may still be to come.
         """
-        encoded = encode_json("config", config)
-        if has_results and self._config_before is not None:
-            self._check_goes_on(self._config_before, self._as_stored(config))
+        encoded, rows = encode_json("config", config), self._rows
+        if has_results and isinstance(rows, Journal) and rows.config_before is not None:
+            rows.check_goes_on(rows.config_before, self._as_stored(config))
         if encoded == self._updated_config:
             return
         self.config = {**self.config, **config}
-        rows = self._opened()
-        if isinstance(rows, Journal):
-            stored = self._stored_config()
-            self._check_goes_on(rows.config, {key: stored.get(key) for key in rows.config})
-            if self._config_before is None:  # else the journal has it, or it is not that of the results there
-                rows.add_config({**rows.config, **stored})
+        if isinstance(rows := self._opened(), Journal):
+            rows.update_config(self._as_stored(self.config))
         self._updated_config = encoded
-
-    def _check_goes_on(self, before: dict[str, Any], now: dict[str, Any]) -> None:
-        """Refuse to add results of another configuration to those of the process before."""
-        changed, rows = config_change(before, now), self._opened()
-        if changed and isinstance(rows, Journal):
-            where = f"{changed}; {rows.whereabouts}; {ANEW}"
-            raise InputError(f"run '{printable(self.run_id)}' cannot go on: {where}")
 
     def mark_for_repeat(self, query_id: str) -> None:
         """Have the query recorded again, should the run be resumed; stored now, it has its result."""
@@ -256,42 +251,33 @@ class RunRecorder(Recording):
         self._opened().drop(query_id)
 
     def _open_journal(self) -> Journal:
-        path = journal_path(self.db, self.run_id)
-        journal = open_journal(path, self._head(), resume=self._resume, like=files_of(self.db))
-        if journal.head and len(journal):
-            try:
-                self._take_commit(journal.head)
-            except InputError:
-                journal.close()
-                raise
-            self._config_before = {**journal.head.config, **journal.config}
-            self.config = {**journal.config, **self.config}
-        return journal
-
-    def _head(self) -> Head:
+        """The journal; a run that goes on has the commit with which it was begun."""
         golden = self._golden.fingerprint if self._golden else None
         store = "" if files_of(self.db) else shown_address(self.db)
-        return Head(self.run_id, self.suite, store, self._stored_config(), golden, self.commit_hash)
-
-    def _take_commit(self, head: Head) -> None:
-        """The run has the commit with which it was begun; one that was given must be the same."""
-        if self._given_commit is not None and self._given_commit != head.commit_hash:
-            raise InputError(
-                f"run '{printable(self.run_id)}' was begun with commit {printable(str(head.commit_hash))},"
-                f" and cannot go on with {printable(self._given_commit)}"
-            )
-        self.commit_hash = head.commit_hash
-
-    # -- a process that was killed after the run was stored ----------------------------------------
+        config = self._as_stored(self.config)
+        head = Head(self.run_id, self.suite, store, config, golden, self.commit_hash)
+        path = journal_path(self.db, self.run_id)
+        journal = open_journal(path, head, resume=self._resume, like=files_of(self.db))
+        if journal.config_before is not None:
+            begun_with = journal.head.commit_hash
+            if self._given_commit not in (None, begun_with):
+                journal.close()
+                raise InputError(
+                    f"run '{printable(self.run_id)}' was begun with commit {printable(str(begun_with))},"
+                    f" and cannot go on with {printable(self._given_commit)}"
+                )
+            self.commit_hash = begun_with
+            self.config = {**journal.config, **self.config}
+        return journal
 
     def _has_run(self) -> bool:
         """Whether the run is there; of a database that cannot be read, `check_recordable` says why."""
         with suppress(DatabaseError), open_database(self.db) as database:
-            return any(run.run_id == self.run_id for run in database.runs())
+            return database.has_run(self.run_id)
         return False
 
     def _open_stored(self) -> Journal:
-        """What was kept of a run that is stored; an `InputError` if it is another run."""
+        """What is kept of a run that a process stored before it was killed; an error if it is another run."""
         journal = self._open_journal()
         with open_database(self.db) as database:
             self.is_stored = all(
@@ -300,28 +286,8 @@ class RunRecorder(Recording):
             )
         if not self.is_stored:
             journal.close()
-            check_recordable(self.db, self.run_id)  # which says that the run is there
+            backend_of(self.db).check_recordable(self.run_id)  # which says that the run is there
         return journal
-
-    # -- storing -----------------------------------------------------------------------------------
-
-    def _check_recorded(self) -> None:
-        """A run without results would pass for one in which there was nothing to lose."""
-        if not len(self._opened()):
-            raise InputError(f"run {printable(self.run_id)} is not stored: nothing was recorded in it")
-
-    def _run(self) -> Run:
-        now = datetime.datetime.now(datetime.timezone.utc)
-        return Run(
-            run_id=self.run_id,
-            suite=self.suite,
-            config=self._stored_config(),
-            commit_hash=self.commit_hash,
-            created_at=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        )
-
-    def _stored_config(self) -> dict[str, Any]:
-        return self._as_stored(self.config)
 
     def _as_stored(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """A configuration as JSON holds it, without its secrets."""

@@ -20,7 +20,7 @@ _JSON_SPACE = b" \t\r\n"
 _PATIENCE = 3  # results that may be remembered in vain for each that repeats, and for each query
 
 
-class Ranked(Value, frozen=True):
+class FirstRank(Value, frozen=True):
     """What is known of a stored result: the first correct rank among its hits, and its error."""
 
     rank: int | None
@@ -41,7 +41,7 @@ class RepeatedHits:
         self._known.clear()
         self._bytes = 0
 
-    def rank(self, query_id: str, result_json: object) -> Ranked | Unreadable:
+    def rank(self, query_id: str, result_json: object) -> FirstRank | Unreadable:
         """The next result of a query."""
         known, found = self._known.get(query_id), None
         if known is not None and type(result_json) is bytes and result_json.startswith(known.head):
@@ -51,14 +51,14 @@ class RepeatedHits:
             found = self._ranked_anew(query_id, result_json)
         return self._ranked_whole(query_id, result_json) if found is None else found
 
-    def _ranked_whole(self, query_id: str, result_json: object) -> Ranked | Unreadable:
+    def _ranked_whole(self, query_id: str, result_json: object) -> FirstRank | Unreadable:
         result = decode_result(query_id, result_json)
         if isinstance(result, Unreadable):
             return result
         error = None if result.error is None else mask_text(result.error)
-        return Ranked(self._judge(query_id, result.hits), error)
+        return FirstRank(self._judge(query_id, result.hits), error)
 
-    def _ranked_anew(self, query_id: str, result_json: bytes) -> Ranked | None:
+    def _ranked_anew(self, query_id: str, result_json: bytes) -> FirstRank | None:
         """Decode the hits, and remember them if there is room; None if they cannot be told from the rest."""
         self._patience -= 1
         if self._patience == 0:
@@ -68,7 +68,7 @@ class RepeatedHits:
         beginning = _Beginning.of(query_id, result_json)
         if beginning is None:
             return None
-        known = _Known(beginning.head, len(beginning.hits), Ranked(self._judge(query_id, beginning.hits)))
+        known = _Known(beginning.head, len(beginning.hits), FirstRank(self._judge(query_id, beginning.hits)))
         if self._bytes + len(known.head) <= REMEMBERED_BYTES:
             self._bytes += len(known.head)
             self._known[query_id] = known
@@ -101,9 +101,9 @@ class _Known(NamedTuple):
 
     head: bytes
     hits: int
-    found: Ranked
+    found: FirstRank
 
-    def ranked(self, result_json: bytes) -> Ranked | None:
+    def ranked(self, result_json: bytes) -> FirstRank | None:
         """A result that begins like that; None where all of it must be decoded to know."""
         try:
             rest = _decoder.decode(b"{" + result_json[len(self.head) :])
@@ -111,10 +111,10 @@ class _Known(NamedTuple):
             return None
         if rest.answer is not None and self.hits * len(rest.answer.citations) > CITED_PAIRS:
             return None
-        return self.found if rest.error is None else Ranked(self.found.rank, mask_text(rest.error))
+        return self.found if rest.error is None else FirstRank(self.found.rank, mask_text(rest.error))
 
 
-_NOTHING = _Known(b"", 0, Ranked(None))
+_NOTHING = _Known(b"", 0, FirstRank(None))
 
 
 class _Rest(QueryResult, frozen=True, kw_only=True):

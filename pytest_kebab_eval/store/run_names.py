@@ -1,17 +1,20 @@
 """The name of a run -> the run: its id, a unique prefix of it, `latest~1`, `commit:<hash>`, `tag:<name>`.
 
-Several, separated by commas, or `commit:<hash>*` for all of a commit, are replicates.
+Several, separated by commas, or `commit:<hash>*` for all of a commit, are replicates. The end says how
+a new run is called.
 """
 
 from __future__ import annotations
 
 import datetime
 import difflib
+import os
 import re
+import time
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-from pytest_kebab_eval.errors import NoSuchRun, RunNameError
+from pytest_kebab_eval.errors import InputError, NoSuchRun, RunNameError
 from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
@@ -19,6 +22,7 @@ from pytest_kebab_eval.text import brief, printable
 
 MAX_CANDIDATES_SHOWN = 10
 TAG = "tag:"
+_WAY_TO_NAME_RUNS = re.compile(r"latest(~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
 _LATEST = re.compile(r"latest(?:~(\d{1,6}))?")
 _RFC_3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):?(\d\d))?"
@@ -198,3 +202,49 @@ def _moment(run: Run) -> tuple[datetime.datetime, int, str]:
     except (ValueError, OverflowError):
         return never, 0, run.run_id
     return moment, int((fraction or "0").ljust(9, "0")[:9]), run.run_id
+
+
+# -- a new run -------------------------------------------------------------------------------------
+
+
+def new_run_id() -> str:
+    """`run_` and a UUID of version 7, so that ids sort by time."""
+    milliseconds = time.time_ns() // 1_000_000
+    noise = int.from_bytes(os.urandom(10), "big")
+    high = (milliseconds << 16) | 0x7000 | (noise >> 68)  # the time, the version, 12 bits of noise
+    low = (0b10 << 62) | (noise & ((1 << 62) - 1))  # the variant, 62 bits of noise
+    return f"run_{high:016x}{low:016x}"
+
+
+def check_names(run_id: str, suite: str) -> None:
+    """Raise an `InputError` for a run id or a suite that cannot be stored."""
+    for name, text in (("run id", run_id), ("suite", suite)):
+        if not isinstance(text, str) or not text.strip() or not _is_unicode(text):
+            raise InputError(f"{brief(repr(text), 60)} is no {name}")
+    if _WAY_TO_NAME_RUNS.fullmatch(run_id):
+        raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def current_commit() -> str | None:
+    """The commit of the working directory, if it is in a git repository."""
+    import subprocess
+
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"],  # noqa: S607
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None

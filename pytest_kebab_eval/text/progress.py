@@ -77,13 +77,11 @@ class Progress:
         if self._total:
             left = max(0, self._total - self._done)
             share = min(100, 100 * self._done // self._total)
-            parts = [f"{share} %, {parts[0]}, {self._shown(left)} left", self._time_to_go(seconds, left)]
+            done_here = self._done - self._done_before
+            to_go = f"{_clock(seconds / done_here * left)} to go" if done_here > 0 else "starting"
+            parts = [f"{share} %, {parts[0]}, {self._shown(left)} left", to_go]
         failed = f", {self._errors:,} {'error' if self._errors == 1 else 'errors'}" if self._errors else ""
         return f"{self._label}: {parts[0]}{failed}, {parts[1]}"
-
-    def _time_to_go(self, seconds: float, left: int) -> str:
-        done_here = self._done - self._done_before
-        return f"{_clock(seconds / done_here * left)} to go" if done_here > 0 else "starting"
 
     def _draw(self, line: str) -> None:
         """Write the line over the one before; a terminal that takes nothing any more is left alone."""
@@ -104,7 +102,7 @@ def megabytes(count: int) -> str:
 
 
 def _terminal() -> TextIO | None:
-    """Standard error, if somebody watches it; a terminal that a CI service made is a log."""
+    """Standard error, if it is a terminal; one that a CI service made is a log."""
     stream: TextIO | None = sys.stderr
     try:
         is_watched = stream is not None and stream.isatty()

@@ -18,7 +18,7 @@ from pytest_kebab_eval.text import printable
 
 
 class Locking(Value, frozen=True):
-    """A new lock, how many chunks come from where, and the expected chunks that nobody knows."""
+    """A new lock, how many chunks come from where, and the expected chunks that were not found."""
 
     lock: Lock
     unknown: tuple[str, ...]
@@ -70,13 +70,11 @@ def with_text(sources: list[FoundChunk], *, texts: bool) -> FoundChunk:
     """The chunk of the first source, with the text or hashes of the first source of its chunker with any."""
     first = sources[0]
     same = [source.chunk for source in sources if source.version == first.version]
-    said = next((chunk for chunk in same if chunk.text or chunk.shingles), first.chunk)
-    text = said.text or None
-    if text is None or texts:
-        chunk = msgspec.structs.replace(first.chunk, text=text, shingles=said.shingles)
-    else:
-        chunk = msgspec.structs.replace(first.chunk, text=None, shingles=hashed_text(text))
-    return first._replace(chunk=chunk)
+    with_words = next((chunk for chunk in same if chunk.text or chunk.shingles), first.chunk)
+    text, shingles = with_words.text or None, with_words.shingles
+    if text is not None and not texts:
+        shingles, text = hashed_text(text), None
+    return first._replace(chunk=msgspec.structs.replace(first.chunk, text=text, shingles=shingles))
 
 
 def found_in_index(chunk_id: str, corpus: Corpus) -> FoundChunk | None:
@@ -93,8 +91,8 @@ def found_in_lock(chunk_id: str, lock: Lock) -> FoundChunk | None:
     chunk = lock.chunks.get(chunk_id)
     if chunk is None:
         return None
-    said = msgspec.structs.replace(chunk, chunker_version=None)
-    return FoundChunk(said, lock.version_of(chunk_id), "the old lock file")
+    unmarked = msgspec.structs.replace(chunk, chunker_version=None)
+    return FoundChunk(unmarked, lock.version_of(chunk_id), "the old lock file")
 
 
 def found_in_hits(wanted: set[str], database: Database, run: Run) -> dict[str, FoundChunk]:

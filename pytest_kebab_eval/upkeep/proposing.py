@@ -11,8 +11,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.importers.fields import QUESTION, first, opened, question_in
-from pytest_kebab_eval.importers.passages import text_id
+from pytest_kebab_eval.importers.passages import QUESTION, first, opened, question_in, text_id
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
 from pytest_kebab_eval.model import Hit, QueryResult, Unreadable

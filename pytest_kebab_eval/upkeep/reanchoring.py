@@ -168,9 +168,9 @@ class _Anchors:
         ids = {name: tuple(hit.chunk_id or "" for hit, _ in sure) for name, (sure, _) in found.items()}
         by_text = any(ranking.by_text for sure, _ in found.values() for _, ranking in sure)
         changed = {name: new for name, new in ids.items() if new != (name,)}
-        untrue = next((said for name in changed if (said := self._untrue(query, name, changed[name]))), None)
-        if untrue:
-            return Undecided(query.id, query.line, untrue)
+        for name, new in changed.items():
+            if reason := self._untrue(query, name, new):
+                return Undecided(query.id, query.line, reason)
         return NewChunks(query.id, query.line, changed, by_text) if wanted else None
 
     def _why_not(self, name: str, *, only_document: bool) -> str:
@@ -207,7 +207,9 @@ class _Anchors:
         """What the golden file says of a chunk and would not be true of the new one; empty if all would."""
         spans = [expected for expected in query.expected_spans if expected.chunk_id == name]
         hit = self._chunks.all[new[0]] if len(new) == 1 else None
-        if hit is not None and self._has_same_letters(query, name, hit):
+        old, text = self._locations.text_of(query, name), self._chunks.passages.text(hit) if hit else None
+        letters = letters_of(old) if isinstance(old, str) else ""
+        if letters and letters == letters_of(text or ""):
             return ""
         if name in query.expected_texts:
             return f"has expected_texts of '{brief(name, 60)}', which only a person can rewrite"
@@ -215,10 +217,6 @@ class _Anchors:
         if spans and (hit is None or self._chunks.passages.extents(hit) != expected_extents):
             return f"has expected_spans of '{brief(name, 60)}', which only a person can rewrite"
         return ""
-
-    def _has_same_letters(self, query: GoldenQuery, name: str, hit: Hit) -> bool:
-        old, new = self._locations.text_of(query, name), self._chunks.passages.text(hit)
-        return isinstance(old, str) and bool(letters_of(old)) and letters_of(old) == letters_of(new or "")
 
     def _find(self, query: GoldenQuery, name: str) -> tuple[list[_JudgedHit], list[_JudgedHit]]:
         """The chunks that are correct for an expected one, and those that are so by their document alone."""
@@ -351,16 +349,15 @@ class _ChunksToLock:
         hit = self._chunks.all.get(name) if name not in self._left else None
         if hit is not None:
             return FoundChunk(_locked(hit, self._chunks), self._chunks.run.chunker_version, "new")
-        old = found_in_lock(name, self._lock) or self._indexed(name) or self._in_hits.get(name)
+        indexed = found_in_index(name, self._chunks.database.corpus)
+        if indexed and indexed.version != self._old_version:
+            indexed = None
+        old = found_in_lock(name, self._lock) or indexed or self._in_hits.get(name)
         old = old or FoundChunk(LockedChunk(), self._old_version, "nowhere")
         if old.version == self._chunks.run.chunker_version:
             return old
         chunk = msgspec.structs.replace(old.chunk, chunker_version=old.version or "")
         return old._replace(chunk=chunk)
-
-    def _indexed(self, name: str) -> FoundChunk | None:
-        found = found_in_index(name, self._chunks.database.corpus)
-        return found if found and found.version == self._old_version else None
 
 
 def _locked(hit: Hit, chunks: _Chunks) -> LockedChunk:
@@ -368,5 +365,4 @@ def _locked(hit: Hit, chunks: _Chunks) -> LockedChunk:
     corpus, text = chunks.database.corpus, chunks.passages.text(hit)
     if chunks.passages.has_chunk(hit.chunk_id or ""):
         return LockedChunk(hit.doc_id, corpus.spans(hit.chunk_id or ""), text)
-    said = as_locked(hit) or LockedChunk(hit.doc_id)
-    return msgspec.structs.replace(said, text=text)
+    return msgspec.structs.replace(as_locked(hit) or LockedChunk(hit.doc_id), text=text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.problems import FEW_QUERIES
@@ -51,7 +51,9 @@ Said = tuple[FindingKind, str]
 def validate(golden: GoldenSet, database: Database) -> list[Finding]:
     """Everything that is off: first what is off with the whole file, then each query in its order."""
     corpus = database.corpus
-    version = _usual_version(golden, corpus)
+    chunks = (corpus.chunk(chunk_id) for query in golden.queries for chunk_id in gains_of(query))
+    versions = Counter(chunk.chunker_version for chunk in chunks if chunk is not None)
+    version = versions.most_common(1)[0][0] if versions else None
     seen = None if corpus.has_chunks else _ids_of_hits(golden, database)
     findings = [
         Finding(query.id, query.line, text, kind)
@@ -95,7 +97,7 @@ def _ids_of(hit: Hit) -> Iterator[_Id]:
 
 
 def _ids_of_hits(golden: GoldenSet, database: Database) -> set[_Id]:
-    """The expected ids that a hit of any stored run has: without an index, all that can be said."""
+    """The expected ids that a hit of any stored run has: without an index, they are all there is to ask."""
     unseen = {expected for query in golden.queries for expected in _expected_ids(query)}
     seen: set[_Id] = set()
     for run in database.runs():
@@ -147,17 +149,13 @@ def _nothing_there(golden: GoldenSet, database: Database, seen: set[_Id] | None)
 
 
 def _is_found_without_ids(query: GoldenQuery, lock: Lock | None) -> bool:
-    """Whether its targets can be found without their ids: by where they are, or what they say."""
+    """Whether its targets can be found without their ids: by their location or text."""
     locked = lock is not None and any(chunk_id in lock.chunks for chunk_id in gains_of(query))
     return bool(locked or query.expected_spans or query.expected_texts)
 
 
 def _is_indexed(expected: _Id, corpus: Corpus) -> bool:
-    look_up: dict[str, Callable[[str], object]] = {
-        "chunk": corpus.chunk,
-        "document": corpus.path_of,
-        "path": corpus.document_at,
-    }
+    look_up = {"chunk": corpus.chunk, "document": corpus.path_of, "path": corpus.document_at}
     return look_up[expected.what](expected.name) is not None
 
 
@@ -179,15 +177,13 @@ def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: st
         yield FindingKind.NOT_JUDGED, "expects nothing, so nothing of it is judged"
     if corpus.has_chunks:
         yield from _chunk_findings(query, corpus, lock, version)
-    if corpus.has_documents:
-        for doc_id in query.expected_doc_ids or ():
-            if corpus.path_of(doc_id) is None:
-                said = f"expects the document '{brief(doc_id)}', which the database does not have"
-                yield FindingKind.NO_DOCUMENT, said
-        for support in query.gold_supports:
-            if corpus.document_at(support.path) is None:
-                said = f"has a support in '{brief(support.path)}', which no document has as its path"
-                yield FindingKind.NO_PATH, said
+    for what, name in _expected_ids(query) if corpus.has_documents else ():
+        if what == "document" and corpus.path_of(name) is None:
+            said = f"expects the document '{brief(name)}', which the database does not have"
+            yield FindingKind.NO_DOCUMENT, said
+        elif what == "path" and corpus.document_at(name) is None:
+            said = f"has a support in '{brief(name)}', which no document has as its path"
+            yield FindingKind.NO_PATH, said
 
 
 def _chunk_findings(
@@ -204,13 +200,3 @@ def _chunk_findings(
             yield FindingKind.ONLY_IN_LOCK, f"{name}, which only the lock file still knows"
         else:
             yield FindingKind.NO_CHUNK, f"{name}, which the database does not have"
-
-
-def _usual_version(golden: GoldenSet, corpus: Corpus) -> str | None:
-    counts = Counter(
-        chunk.chunker_version
-        for query in golden.queries
-        for chunk_id in gains_of(query)
-        if (chunk := corpus.chunk(chunk_id)) is not None
-    )
-    return counts.most_common(1)[0][0] if counts else None

@@ -179,13 +179,13 @@ class Reader:
         return True
 
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        environment = {**_environment(), "PYTHONPATH": self._installed}
+        environment = {**reader_environment(), "PYTHONPATH": self._installed}
         return subprocess.run(
             command, cwd=self._directory, env=environment, capture_output=True, text=True, check=False
         )
 
 
-def _environment() -> dict[str, str]:
+def reader_environment() -> dict[str, str]:
     """That of someone who has installed this package and nothing else."""
     ours = ("PYTEST", "KEBAB", "COV", "GITHUB", "XDG")
     return {

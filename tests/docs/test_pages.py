@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import PAGES, ROOT, Block, Reader, Step, assert_shows, blocks_of, name_of, steps_of
+from tests.docs.test_readme import IN_A_CLONE
 
 NOT_RUN = {
-    ("README.md", "pip install pytest-kebab-eval"): "it would install the published package",
+    **{("README.md", command): "tests/docs/test_readme.py runs it" for command in IN_A_CLONE},
     ("docs/index.md", "pip install pytest-kebab-eval"): "it would install the published package",
     ("docs/scale.md", "pip install 'pytest-kebab-eval[dask]'"): "it would install the published package",
     ("docs/scale.md", "dask scheduler"): "it runs until it is stopped",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.metadata
 import json
 import os
 import shutil
@@ -78,6 +80,46 @@ class Project:
         """What `--collect-only -q` lists."""
         outcome = self.pytest("--collect-only", "-q", *args, **runs)
         return [line for line in outcome.outlines if "::" in line]
+
+
+class _ReadOnce(importlib.metadata.PathDistribution):
+    """What is installed, read once: every inner pytest asks for all of it, which was 60 % of its time."""
+
+    @functools.cached_property
+    def entry_points(self) -> importlib.metadata.EntryPoints:
+        return super().entry_points
+
+    @functools.cached_property
+    def files(self) -> list[importlib.metadata.PackagePath] | None:
+        return super().files
+
+    @functools.cached_property
+    def metadata(self) -> Any:
+        return super().metadata
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _installed_distributions_are_read_once() -> Iterator[None]:
+    find = importlib.metadata.distributions
+    installed: dict[str, list[importlib.metadata.Distribution]] = {}
+
+    def distributions(**given: Any) -> Iterator[importlib.metadata.Distribution]:
+        if given:
+            yield from find(**given)
+            return
+        for entry in sys.path:
+            if not entry.startswith(sys.prefix):
+                yield from find(path=[entry])
+                continue
+            if entry not in installed:
+                installed[entry] = list(find(path=[entry]))
+                for found in installed[entry]:
+                    found.__class__ = _ReadOnce
+            yield from installed[entry]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(importlib.metadata, "distributions", distributions)
+        yield
 
 
 @pytest.fixture(autouse=True)

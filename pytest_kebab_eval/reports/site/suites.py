@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.history.traces import Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import Sighting, State, Trace
 from pytest_kebab_eval.reports.site.records import FOLLOWED, ComparisonRecord, RunRecord
 
 

@@ -1,30 +1,46 @@
-"""Exported runs as a store that is only read: a run in a text file, or in several, which can be committed."""
+"""Exported runs as a store that is only read: a run in a text file, or in several, which can be committed.
+
+Each of several parts has a range of the run's query ids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, Any, NoReturn
 
-from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, ResultRow
-from pytest_kebab_eval.store.exports.files import Part, find_parts, parts_of
+from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
+from pytest_kebab_eval.files import temporary_file
+from pytest_kebab_eval.limits import STORED_VALUE_BYTES, UNPACKED_FREELY, UNPACKED_RATIO
+from pytest_kebab_eval.store.address import EXPORT_ENDINGS
+from pytest_kebab_eval.store.backend import Backend
+from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
+from pytest_kebab_eval.store.exports.lines import ExportedResult, Header, damaged, read_header, read_row
+from pytest_kebab_eval.store.exports.parquet import ENDING as PARQUET_ENDING
+from pytest_kebab_eval.store.exports.parquet import ParquetPart
 from pytest_kebab_eval.text import shown_path
 
+_LONGEST = 2 * STORED_VALUE_BYTES  # bytes of a line; a result that is wrapped takes more than it is
 
-class ExportedRun:
+
+class ExportedRun(Backend):
     """A run that `kebab-eval export` wrote; nothing can be written to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @contextmanager
-    def read(self) -> Iterator[ExportTables]:
+    def read(self, mask: Sequence[str] = ()) -> Iterator[ExportDatabase]:
         """Open it."""
         parts = find_parts(self._path)
         try:
-            yield ExportTables(parts)
+            yield ExportDatabase(self._path, parts, mask)
         finally:
             for part in parts:
                 part.close()
@@ -39,40 +55,44 @@ class ExportedRun:
             " kebab-eval import kebab brings it"
         )
 
-    make_tables = check_text = check_recordable = write_run = write_runs = _refuse
-    remove_runs = tag = remove_run = _refuse
+    make_tables = check_text = check_recordable = write_runs = _refuse
+    remove_runs = remove_run = tag = _refuse
 
 
-class ExportTables:
-    """What an open export has of the eval tables: one run."""
+class ExportDatabase(Database):
+    """What an open export has of the tables: one run and its results, neither tags nor documents."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, path: Path, parts: Sequence[Part], mask: Sequence[str] = ()) -> None:
+        super().__init__(path, mask)
         self._parts = parts
         self._run = parts[0].header.run
-        self._firsts = [part.header.first for part in parts]
-
-    @property
-    def corpus(self) -> NoCorpus:
-        """There are neither documents nor chunks."""
-        return NoCorpus()
+        self._count = sum(part.header.results for part in parts)
 
     def errors(self) -> AbstractContextManager[None]:
         """The parts say themselves what is wrong."""
         return nullcontext()
 
-    def runs(self) -> list[tuple[object, object, object, object]]:
-        """`run_id`, `suite`, `commit_hash` and `created_at` of the run."""
-        run = self._run
-        return [(run.run_id, run.suite, run.commit_hash, run.created_at)]
+    def columns(self, table: str) -> set[str]:  # noqa: ARG002  as tables of tags and documents have it
+        """None: there is no such table."""
+        return set()
 
-    def run_value(self, run_id: str, column: str) -> tuple[object] | None:
-        """One column of the run, text as bytes."""
-        if run_id != self._run.run_id:
-            return None
-        value = getattr(self._run, column)
-        return (None if value is None else value.encode(),)
+    def query(self, sql: str) -> tuple[()]:  # noqa: ARG002
+        """Nothing: there is no SQL."""
+        return ()
 
-    def results(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[ResultRow]:
+    def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
+        """Columns of the run, or of its results."""
+        if equal.get("run_id", self._run.run_id) != self._run.run_id:
+            return ()
+        if table == "eval_runs":
+            values = (getattr(self._run, column) for column in columns)
+            return [tuple(None if value is None else value.encode() for value in values)]
+        if columns == ("count(*)",):
+            return [(self._count,)]
+        found = self.result_rows_of(self._run.run_id, [equal["query_id"]]) if "query_id" in equal else ()
+        return ((result_json,) for _, result_json in found)
+
+    def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
         """The results of the run for these queries, in the order of their ids."""
         for part in self._parts_with(ids) if run_id == self._run.run_id else ():
             for row in part.rows():
@@ -83,82 +103,185 @@ class ExportTables:
 
     def _parts_with(self, ids: IdRange) -> Iterator[Part]:
         """The parts that may have such ids: each goes on to where the next one begins."""
-        ends = [*self._firsts[1:], None]
-        for part, first, end in zip(self._parts, self._firsts, ends, strict=True):
+        firsts = [part.header.first for part in self._parts]
+        for part, first, end in zip(self._parts, firsts, [*firsts[1:], None], strict=True):
             if (end is None or ids.first < end) and (ids.before is None or first < ids.before):
                 yield part
 
-    def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[ResultRow]:
+    def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
         """The results of the run for a few queries, by their keys."""
-        for query_id in query_ids:
-            row = self.result(run_id, query_id)
-            if row is not None:
-                yield query_id, row[0]
+        for query_id in query_ids if run_id == self._run.run_id else ():
+            found = [part.find(query_id) for part in self._parts_with(IdRange(query_id, f"{query_id}\0"))]
+            yield from (row for row in found if row)
 
-    def result(self, run_id: str, query_id: str) -> tuple[object] | None:
-        """The `result_json` of one query."""
-        if run_id != self._run.run_id:
-            return None
-        found = [part.find(query_id) for part in self._parts_with(IdRange(query_id, f"{query_id}\0"))]
-        return next(((row.result_json,) for row in found if row), None)
-
-    def result_count(self, run_id: str) -> int:
-        """How many results the run has."""
-        return sum(part.header.results for part in self._parts) if run_id == self._run.run_id else 0
-
-    def result_counts(self) -> list[tuple[object, int]]:
+    def result_counts(self) -> dict[str, int]:
         """How many results the run has, by its id."""
-        return [(self._run.run_id, self.result_count(self._run.run_id))]
-
-    def tags(self) -> tuple[()]:
-        """There are none."""
-        return ()
+        return {self._run.run_id: self._count}
 
 
-class NoCorpus:
-    """The tables of a store that has neither documents nor chunks."""
+# -- files -------------------------------------------------------------------------------------------
 
-    def columns(self, *_: object) -> set[str]:
-        """None: there is no such table."""
-        return set()
 
-    def has_rows(self, *_: object) -> bool:
-        """No."""
-        return False
+def part_path(path: Path, part: int, parts: int) -> Path:
+    """`base.jsonl.gz` -> `base-0002-of-0008.jsonl.gz`, if there are several."""
+    stem, ending = _split(path)
+    return path if parts == 1 else path.with_name(f"{stem}-{part:04}-of-{parts:04}{ending}")
 
-    def chunk(self, *_: object) -> None:
-        """There is none."""
 
-    def text(self, *_: object) -> None:
-        """There is none."""
+def parts_of(path: Path) -> list[Path]:
+    """The parts that are beside the path, of whatever number, in the order of their names."""
+    stem, ending = _split(path)
+    pattern = re.compile(rf"{re.escape(stem)}-\d{{4,}}-of-\d{{4,}}{re.escape(ending)}")
+    if not path.parent.is_dir():
+        return []
+    return sorted(found for found in path.parent.iterdir() if pattern.fullmatch(found.name))
 
-    def path(self, *_: object) -> None:
-        """There is none."""
 
-    def documents(self) -> tuple[()]:
-        """There are none."""
-        return ()
+def _split(path: Path) -> tuple[str, str]:
+    ending = next(ending for ending in EXPORT_ENDINGS if path.name.lower().endswith(ending))
+    return path.name[: -len(ending)], path.name[-len(ending) :]
 
-    def spans(self) -> tuple[()]:
-        """There are none."""
-        return ()
 
-    def spans_of(self, *_: object) -> tuple[()]:
-        """There are none."""
-        return ()
+class PartFile:
+    """One file of an exported run."""
 
-    def is_indexed_by_document(self) -> bool:
-        """There is nothing to look for."""
-        return True
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = shown_path(path)
 
-    def chunk_ids(self) -> tuple[()]:
-        """There are none."""
-        return ()
+    @cached_property
+    def header(self) -> Header:
+        """What the first line says."""
+        with self._open() as file:
+            return self._header(file)
 
-    def tokens(self) -> tuple[()]:
-        """There are none."""
-        return ()
+    def _header(self, file: IO[bytes]) -> Header:
+        try:
+            return read_header(file.readline(_LONGEST))
+        except ValueError as error:
+            raise damaged(self.name, 1, error) from None
 
-    def counts(self) -> tuple[int, int, int]:
-        """None of each."""
-        return 0, 0, 0
+    def rows(self) -> Iterator[ExportedResult]:
+        """The results, in the order of their ids; an error if there are fewer than there should be."""
+        with self._open() as file:
+            header = self._header(file)
+            number, last = 1, ""
+            while line := file.readline(_LONGEST):
+                number += 1
+                row = self._row(number, line)
+                if number > 2 and row.query_id <= last:
+                    raise damaged(self.name, number, "its query ids are not in order")
+                last = row.query_id
+                yield row
+            if number - 1 != header.results:
+                raise damaged(self.name, number, f"it has {number - 1} of {header.results} results")
+
+    def _row(self, number: int, line: bytes) -> ExportedResult:
+        try:
+            return read_row(line)
+        except ValueError as error:
+            raise damaged(self.name, number, error) from None
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        with self.errors(), self.path.open("rb") as raw:
+            if self.path.name.lower().endswith(".gz"):
+                with gzip.GzipFile(fileobj=raw) as unpacked:
+                    yield _buffered(unpacked)
+            else:
+                yield raw
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Within it, an error of the file is a `DatabaseError`."""
+        try:
+            yield
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise DatabaseError(
+                f"{self.name} is damaged gzip data, or was cut off; export it again"
+            ) from None
+        except OSError as error:
+            raise DatabaseError(f"cannot read {self.name}: {error.strerror or error}") from None
+
+    # -- one result ------------------------------------------------------------------------------
+
+    def find(self, query_id: str) -> ExportedResult | None:
+        """One result, by halving a file that is in order; packed data is unpacked once for that."""
+        file = self._seekable
+        low, high = self._ends
+        while low < high:
+            middle = (low + high) // 2
+            file.seek(max(middle - 1, low))
+            if middle > low:
+                file.readline()  # the rest of the line before
+            at = file.tell()
+            if at >= high:
+                high = middle
+                continue
+            line = file.readline()
+            row = self._row(0, line)
+            if row.query_id == query_id:
+                return row
+            if row.query_id < query_id:
+                low = at + len(line)
+            else:
+                high = middle
+        return None
+
+    @cached_property
+    def _seekable(self) -> IO[bytes]:
+        with self.errors():
+            if not self.path.name.lower().endswith(".gz"):
+                return self.path.open("rb")
+            unpacked = temporary_file()
+            most = UNPACKED_FREELY + UNPACKED_RATIO * self.path.stat().st_size
+            with self._open() as packed:
+                while piece := packed.read(1 << 20):
+                    if unpacked.tell() > most:
+                        raise DatabaseError(
+                            f"{self.name} unpacks to more than {UNPACKED_RATIO} times its size; if that is"
+                            " right, unpack it first"
+                        )
+                    unpacked.write(piece)
+            return unpacked
+
+    @cached_property
+    def _ends(self) -> tuple[int, int]:
+        """Where the results begin and end."""
+        self._seekable.seek(0)
+        begin = len(self._seekable.readline())
+        return begin, self._seekable.seek(0, 2)
+
+    def close(self) -> None:
+        """Close what was opened for single results."""
+        if "_seekable" in vars(self):
+            self._seekable.close()
+
+
+def _buffered(file: Any) -> Any:
+    """A stream whose lines are found faster than those of `gzip`."""
+    return io.BufferedReader(file, 1 << 20)
+
+
+Part = PartFile | ParquetPart
+
+
+def find_parts(path: Path) -> list[Part]:
+    """The files of an exported run, all of them; a `DatabaseError` if one is missing or of another run."""
+    found = [path] if path.exists() else parts_of(path)
+    if not found:
+        raise NoDatabase(
+            f"there is no exported run {shown_path(path)}; name a database with --kebab-db=FILE, or make it"
+            " with kebab-eval export"
+        )
+    kind = ParquetPart if path.name.lower().endswith(PARQUET_ENDING) else PartFile
+    parts = [kind(part) for part in found]
+    first = parts[0].header
+    for number, part in enumerate(parts, start=1):
+        header = part.header
+        if (header.run, header.part, header.parts) != (first.run, number, len(parts)):
+            raise DatabaseError(
+                f"{part.name} is part {header.part} of {header.parts} of an export, and not part {number} of"
+                f" the {len(parts)} that are there; keep all parts of one export, and no others"
+            )
+    return parts

@@ -12,7 +12,7 @@ import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.model import Unreadable
-from pytest_kebab_eval.store.backend import StoredRun
+from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.text import brief
 
@@ -62,14 +62,14 @@ _wrapped_rows = msgspec.json.Decoder(_Wrapped)
 _names = msgspec.json.Decoder(_Named)
 
 
-class Row(NamedTuple):
+class ExportedResult(NamedTuple):
     """A stored result."""
 
     query_id: str
     result_json: bytes
 
 
-def row_of(run: StoredRun) -> RunRow:
+def row_of(run: RawRun) -> RunRow:
     """The row of a run that is to be written."""
     return RunRow(run.run_id, run.suite, run.config_json, run.commit_hash, run.created_at, run.aggregate_json)
 
@@ -120,14 +120,14 @@ def _comes_back(query_id: str, result_json: bytes) -> bool:
     return not isinstance(decode_result(query_id, result_json), Unreadable)
 
 
-def read_row(line: bytes) -> Row:
+def read_row(line: bytes) -> ExportedResult:
     """The result that a line holds; a `ValueError` says why it is none."""
     line = line.strip()
     try:
         if line.startswith(_WRAPS):
             row = _wrapped_rows.decode(line).kebab_eval_row
-            return Row(row.query_id, row.result_json.encode())
-        return Row(_names.decode(line).query_id, line)
+            return ExportedResult(row.query_id, row.result_json.encode())
+        return ExportedResult(_names.decode(line).query_id, line)
     except (msgspec.DecodeError, UnicodeDecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ValueError(brief(str(error), 100)) from None
 

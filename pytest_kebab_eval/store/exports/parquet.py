@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pytest_kebab_eval.errors import DatabaseError, InputError
-from pytest_kebab_eval.store.exports.lines import Header, Row, damaged, read_header, write_header
+from pytest_kebab_eval.store.exports.lines import ExportedResult, Header, damaged, read_header, write_header
 from pytest_kebab_eval.text import brief, shown_path
 
 ENDING = ".parquet"
@@ -30,7 +30,7 @@ def pyarrow() -> Any:
     return found
 
 
-def write_part(out: IO[bytes], header: Header, rows: Iterable[Row]) -> int:
+def write_part(out: IO[bytes], header: Header, rows: Iterable[ExportedResult]) -> int:
     """Write a part: its results in two columns, and the header beside the schema; how many there are."""
     arrow = pyarrow()
     columns = [arrow.field("query_id", arrow.string()), arrow.field("result_json", arrow.string())]
@@ -67,7 +67,7 @@ class ParquetPart:
         except ValueError as error:
             raise damaged(self.name, 1, error) from None
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[ExportedResult]:
         """The results, in the order of their ids."""
         if self._file.metadata.num_rows != self.header.results:
             raise damaged(
@@ -76,16 +76,16 @@ class ParquetPart:
         for group in range(self._file.num_row_groups):
             yield from self._group(group)
 
-    def _group(self, number: int) -> Iterator[Row]:
+    def _group(self, number: int) -> Iterator[ExportedResult]:
         arrow = pyarrow()
         try:
             table = self._file.read_row_group(number, columns=["query_id", "result_json"])
         except (arrow.ArrowException, OSError, KeyError) as error:
             raise DatabaseError(f"cannot read {self.name}: {brief(str(error), 100)}") from None
         for query_id, result_json in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            yield Row(query_id, result_json.encode())
+            yield ExportedResult(query_id, result_json.encode())
 
-    def find(self, query_id: str) -> Row | None:
+    def find(self, query_id: str) -> ExportedResult | None:
         """One result: of the last group that begins at its id or before."""
         found = [number for number, first in enumerate(self._firsts) if first <= query_id]
         if not found:

@@ -14,20 +14,19 @@ import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import is_stream, replacing
-from pytest_kebab_eval.store.address import Address, is_export, missing_directory, shown_address
-from pytest_kebab_eval.store.backend import StoredRun, backend_of
-from pytest_kebab_eval.store.exports import parquet
-from pytest_kebab_eval.store.exports.files import part_path, parts_of
+from pytest_kebab_eval.store.address import Address, is_export, missing_directory
+from pytest_kebab_eval.store.backend import open_database
+from pytest_kebab_eval.store.database import RawRun
+from pytest_kebab_eval.store.exports import parquet, part_path, parts_of
 from pytest_kebab_eval.store.exports.lines import (
     VERSION,
+    ExportedResult,
     Header,
-    Row,
     is_header,
     row_of,
     write_header,
     write_row,
 )
-from pytest_kebab_eval.store.moving import read_stored
 from pytest_kebab_eval.text import printable, shown_path
 from pytest_kebab_eval.text.masking import mask_config
 
@@ -47,15 +46,15 @@ def export_run(db: Address, run_id: str, path: Path, parts: int = 1) -> list[Pat
         raise InputError(f"cannot write {shown_path(path)}: {missing}")
     files = [part_path(path, number, parts) for number in range(1, parts + 1)]
     _check_free(path, files)
-    with backend_of(db).read() as tables:
-        count = tables.result_count(run_id)
+    with open_database(db) as database:
+        count = database.result_count(run_id)
         if parts > max(count, 1):
             raise InputError(f"run '{printable(run_id)}' has {count} results, too few for {parts} parts")
-        _write(_without_secrets(read_stored(tables, run_id, shown_address(db))), files, count)
+        _write(_without_secrets(database.raw_run(run_id)), files, count)
     return files
 
 
-def _without_secrets(run: StoredRun) -> StoredRun:
+def _without_secrets(run: RawRun) -> RawRun:
     """The run; its configuration byte for byte, unless something in it has to be masked."""
     try:
         config = msgspec.json.decode(run.config_json, type=dict[str, Any])
@@ -93,7 +92,7 @@ def _begins_as_export(file: Path) -> bool:
         return False
 
 
-def _write(run: StoredRun, files: list[Path], count: int) -> None:
+def _write(run: RawRun, files: list[Path], count: int) -> None:
     rows = _in_order(run, run.rows)
     least, more = divmod(count, len(files))
     with ExitStack() as stack:
@@ -106,7 +105,7 @@ def _write(run: StoredRun, files: list[Path], count: int) -> None:
             _write_part(file, out, header, islice(chain([first] if first else (), rows), size))
 
 
-def _write_lines(out: IO[bytes], header: Header, rows: Iterable[Row]) -> int:
+def _write_lines(out: IO[bytes], header: Header, rows: Iterable[ExportedResult]) -> int:
     out.write(write_header(header))
     written = 0
     for written, (query_id, result_json) in enumerate(rows, start=1):  # noqa: B007
@@ -114,14 +113,14 @@ def _write_lines(out: IO[bytes], header: Header, rows: Iterable[Row]) -> int:
     return written
 
 
-def _write_part(file: Path, out: IO[bytes], header: Header, rows: Iterable[Row]) -> None:
+def _write_part(file: Path, out: IO[bytes], header: Header, rows: Iterable[ExportedResult]) -> None:
     write = parquet.write_part if _is_parquet(file) else _write_lines
     written = write(out, header, rows)
     if written != header.results:
         raise DatabaseError(f"{written} of {header.results} results could be read; the run has changed")
 
 
-def _in_order(run: StoredRun, rows: Iterable[tuple[str, bytes]]) -> Iterator[Row]:
+def _in_order(run: RawRun, rows: Iterable[tuple[str, bytes]]) -> Iterator[ExportedResult]:
     """The rows, which a store gives by the bytes of their ids, unless its table has no primary key."""
     last: str | None = None
     for query_id, result_json in rows:
@@ -131,7 +130,7 @@ def _in_order(run: StoredRun, rows: Iterable[tuple[str, bytes]]) -> Iterator[Row
                 " its table has no primary key (run_id, query_id)"
             )
         last = query_id
-        yield Row(query_id, result_json)
+        yield ExportedResult(query_id, result_json)
 
 
 @contextmanager

@@ -5,62 +5,273 @@ A database of a server is named and made by people; its tables are made by `keba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.backend import Made, Rows, StoredRun
-from pytest_kebab_eval.store.new_chunks import ChunkRow
-from pytest_kebab_eval.store.postgres.changing import remove_runs, set_tag
-from pytest_kebab_eval.store.postgres.new_runs import check_recordable, remove_run, write_run, write_runs
-from pytest_kebab_eval.store.postgres.reading import PostgresTables, open_tables
-from pytest_kebab_eval.store.postgres.schema import make_tables
-from pytest_kebab_eval.store.postgres.texts import check_text
+from pytest_kebab_eval.store.backend import Backend, Made, NewIndex
+from pytest_kebab_eval.store.database import RawRun
+from pytest_kebab_eval.store.plain import text_of
+from pytest_kebab_eval.store.postgres.connections import (
+    POSTGRES_ERRORS,
+    READ,
+    WRITE,
+    can_hold,
+    check_text,
+    database_errors,
+    is_lost,
+    is_taken,
+    reason,
+    reason_or_lock,
+    transaction,
+)
+from pytest_kebab_eval.store.postgres.reading import PostgresDatabase
+from pytest_kebab_eval.store.postgres.tables import (
+    CHECK_PRIVILEGES,
+    bring_up_to_date,
+    check_tables,
+    version_of,
+)
+from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, TAGS_TABLE
+from pytest_kebab_eval.text import printable
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.store.postgres.connections import Connection
+
+READ_TIMEOUT_S = 5.0
+AGGREGATES_TIMEOUT_S = 10.0
+WRITE_TIMEOUT_S = 60.0
+_INSERT_RUN = (
+    "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at)"
+    " VALUES (%s, %s, %s, %s, %s, %s)"
+)
+_COPY_RESULTS = "COPY eval_query_results (run_id, query_id, result_json) FROM STDIN (FORMAT BINARY)"
+_UPDATE_AGGREGATE = "UPDATE eval_runs SET aggregate_json = %s WHERE run_id = %s"
+_SET_TAG = (
+    f"INSERT INTO {TAGS_TABLE} (name, run_id) VALUES (%s, %s)"
+    " ON CONFLICT (name) DO UPDATE SET run_id = excluded.run_id"
+)
 
 
-class PostgresDatabase:
+class PostgresStore(Backend):
     """A database of a server."""
 
     def __init__(self, address: PostgresAddress) -> None:
         self._address = address
-
-    def make_tables(self) -> Made:
-        """Make the tables, or bring those of an older version up to date."""
-        return make_tables(self._address)
+        self._name = address.shown
 
     def is_there(self) -> bool:
         """It is: nothing here makes or removes a database of a server."""
         return True
 
-    def read(self) -> AbstractContextManager[PostgresTables]:
-        """Open it in one repeatable-read, read-only transaction."""
-        return open_tables(self._address)
+    def make_tables(self) -> Made:
+        """Make the tables, or bring those of an older version up to date."""
+        try:
+            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
+                made = bring_up_to_date(connection, self._address)
+                connection.execute("COMMIT")
+        except POSTGRES_ERRORS as error:
+            raise StoreError(f"no tables were made in {self._name}: {reason(error)}") from None
+        return made
 
     def check_text(self, text: str, what: str) -> None:
-        """Raise an `InputError` that begins with `what` if the text has a NUL."""
+        """Raise an `InputError` that begins with `what` if the text has a NUL, or is no Unicode."""
         check_text(text, what)
 
-    def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
-        """Raise an `InputError` if a run of that id cannot be recorded there."""
-        check_recordable(self._address, run_id, with_chunks=with_chunks)
+    @contextmanager
+    def read(self, mask: Sequence[str] = ()) -> Iterator[PostgresDatabase]:
+        """Open it in a transaction that only reads and sees one state, if it has the tables."""
+        with (
+            database_errors(self._address),
+            transaction(self._address, READ, READ_TIMEOUT_S) as connection,
+        ):
+            check_tables(connection, self._address)
+            yield PostgresDatabase(self._address, connection, mask)
 
-    def write_run(self, run: Run, rows: Rows, chunks: list[ChunkRow] | None) -> None:
-        """Store a run, its results and the chunks of its index, all of it or nothing."""
-        write_run(self._address, run, rows, chunks)
+    # -- recording -----------------------------------------------------------------------------------
 
-    def write_runs(self, runs: Sequence[StoredRun]) -> None:
-        """Store runs as they are elsewhere, all of them or none."""
-        write_runs(self._address, runs)
+    def check_recordable(self, run_id: str, *, with_chunks: bool = False) -> None:
+        """Raise an `InputError` early if a run of that id cannot be recorded there."""
+        check_text(run_id, "the run id")
+        with (
+            database_errors(self._address),
+            transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection,
+        ):
+            self._check_new(connection, run_id)
+            self._check_writable(connection, (*EVAL_TABLES, *CORPUS_TABLES) if with_chunks else EVAL_TABLES)
+            if with_chunks:
+                self._check_own(connection)
 
-    def remove_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove runs, all of them or none."""
-        remove_runs(self._address, run_ids)
+    def write_runs(self, runs: Sequence[RawRun], index: NewIndex | None = None) -> None:
+        """Store runs in one transaction."""
+        for run in runs:
+            for text, what in ((run.run_id, "run id"), (run.suite, "suite"), (run.commit_hash, "commit")):
+                check_text(text, f"the {what}")
+        names = ", ".join(run.run_id for run in runs)
+        try:
+            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
+                for run in runs:
+                    self._check_new(connection, run.run_id)
+                    _insert(connection, run)
+                if index is not None:
+                    self._check_own(connection)
+                    _write_chunks(connection, index)
+                self._commit(connection, names)
+        except DatabaseError as error:
+            raise StoreError(f"the run was not recorded: {error}") from None
+        except POSTGRES_ERRORS as error:
+            if is_taken(error, "eval_runs"):
+                raise self._taken(names) from None
+            raise StoreError(f"the run was not recorded in {self._name}: {reason_or_lock(error)}") from None
 
-    def tag(self, name: str, run_id: str | None) -> None:
-        """Have a tag name this run, or no run any more."""
-        set_tag(self._address, name, run_id)
+    def _commit(self, connection: Connection, run_id: str) -> None:
+        """Make it last; where the connection is lost meanwhile, nobody can tell whether it does."""
+        try:
+            connection.execute("COMMIT")
+        except POSTGRES_ERRORS as error:
+            if not is_lost(error):
+                raise
+            raise StoreError(
+                f"the connection to {self._name} was lost while run '{printable(run_id)}' was committed; see"
+                " with kebab-eval runs whether it is there, whole, or record it again"
+            ) from None
+
+    def _check_new(self, connection: Connection, run_id: str) -> None:
+        """Refuse a database without the eval tables, and a run id that is already there."""
+        check_tables(connection, self._address, written=(*EVAL_TABLES, *CORPUS_TABLES))
+        if connection.execute("SELECT 1 FROM eval_runs WHERE run_id = %s", (run_id,)).fetchone():
+            raise self._taken(run_id)
+
+    def _taken(self, run_id: str) -> InputError:
+        return InputError(
+            f"{self._name} has a run '{printable(run_id)}' already; name the new one differently"
+        )
+
+    def _check_writable(self, connection: Connection, tables: Sequence[str]) -> None:
+        """Refuse a role that may not write, and a server that does not, before the work is done."""
+        (is_standby,) = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
+        if is_standby:
+            raise DatabaseError(f"cannot record into {self._name}: the server is read-only, as a standby is")
+        denied = [text_of(name) for (name,) in connection.execute(CHECK_PRIVILEGES, (list(tables),))]
+        if denied:
+            raise DatabaseError(
+                f"cannot record into {self._name}: the role may not insert into {' and '.join(denied)};"
+                " see docs/postgres.md for what a role must be granted"
+            )
+
+    def _check_own(self, connection: Connection) -> None:
+        """Refuse to write chunks into a database whose tables `store init` did not make."""
+        if version_of(connection) is None:
+            raise InputError(
+                f"the tables of {self._name} were not made by kebab-eval store init, so chunks are not"
+                " written there; leave out chunks=, or record into another database"
+            )
+
+    # -- changing ------------------------------------------------------------------------------------
 
     def remove_run(self, run_id: str, *, with_file: bool) -> None:  # noqa: ARG002  there is no file
         """Remove a run that was just stored."""
-        remove_run(self._address, run_id)
+        try:
+            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
+                _delete(connection, [run_id])
+                connection.execute("COMMIT")
+        except (DatabaseError, *POSTGRES_ERRORS) as error:
+            where = f"run '{printable(run_id)}' is in {self._name}"
+            raise StoreError(f"{where} and could not be removed again: {reason(error)}") from None
+
+    def remove_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove runs, all of them or none; an `InputError` if a tag names one of them."""
+        with self._changing() as connection:
+            connection.execute(f"LOCK TABLE {TAGS_TABLE} IN SHARE MODE")  # so that none is tagged meanwhile
+            tagged = f"SELECT name::text, run_id::text FROM {TAGS_TABLE} WHERE run_id = ANY(%s) ORDER BY name"
+            found = connection.execute(tagged, (list(run_ids),)).fetchone()
+            if found:
+                name, run_id = map(text_of, found)
+                raise InputError(
+                    f"run '{printable(run_id)}' of {self._name} is tagged '{printable(name)}'; nothing was"
+                    " removed"
+                )
+            _delete(connection, run_ids)
+
+    def tag(self, name: str, run_id: str | None) -> None:
+        """Have a tag name this run, or no run any more."""
+        check_text(name, "the tag")
+        with self._changing() as connection:
+            if run_id is None:
+                connection.execute(f"DELETE FROM {TAGS_TABLE} WHERE name = %s", (name,))
+            else:
+                connection.execute(_SET_TAG, (name, run_id))
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        """A transaction, which is committed at the end of the block."""
+        try:
+            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
+                check_tables(connection, self._address, written=(*EVAL_TABLES, TAGS_TABLE))
+                yield connection
+                connection.execute("COMMIT")
+        except POSTGRES_ERRORS as error:
+            raise StoreError(f"nothing was changed in {self._name}: {reason_or_lock(error)}") from None
+
+    @contextmanager
+    def storing_aggregates(self, aggregates: Mapping[str, str]) -> Iterator[None]:
+        """Write `aggregate_json` of runs by their ids; the end of the block commits it."""
+        locked = "another program is writing to it; try again when it is done"
+        try:
+            with transaction(self._address, WRITE, AGGREGATES_TIMEOUT_S) as connection:
+                check_tables(connection, self._address)
+                for run_id, aggregate in aggregates.items():
+                    values = (aggregate, run_id)
+                    if not can_hold(run_id) or connection.execute(_UPDATE_AGGREGATE, values).rowcount != 1:
+                        name = f"'{printable(run_id)}' in {self._name}"
+                        raise StoreError(f"nothing was stored: there is no run {name}")
+                yield
+                connection.execute("COMMIT")
+        except DatabaseError as error:
+            raise StoreError(f"the aggregates were not stored: {error}") from None
+        except POSTGRES_ERRORS as error:
+            raise StoreError(
+                f"the aggregates were not stored in {self._name}: {reason_or_lock(error, locked)}"
+            ) from None
+
+
+def _insert(connection: Connection, run: RawRun) -> None:
+    values = run.config_json, run.aggregate_json, run.commit_hash, run.created_at
+    connection.execute(_INSERT_RUN, (run.run_id, run.suite, *values))
+    with connection.cursor().copy(_COPY_RESULTS) as copy:
+        copy.set_types(("text", "text", "text"))
+        for query_id, result_json in run.rows:
+            check_text(query_id, "the query id")
+            copy.write_row((run.run_id, query_id, result_json.decode()))
+
+
+def _delete(connection: Connection, run_ids: Sequence[str]) -> None:
+    for table in reversed(EVAL_TABLES):
+        connection.execute(f"DELETE FROM {table} WHERE run_id = ANY(%s)", (list(run_ids),))
+
+
+def _write_chunks(connection: Connection, index: NewIndex) -> None:
+    """Make these the chunks of that chunker version; those of other versions stay, unless an id is reused."""
+    for row in index.chunks:
+        for text in (row.chunk_id, row.doc_id, row.text, row.path):
+            check_text(text, "of a chunk, the text")
+    version = index.chunker_version
+    connection.execute("LOCK TABLE chunks IN SHARE ROW EXCLUSIVE MODE")  # one that writes; all may read
+    connection.execute("DELETE FROM chunks WHERE chunker_version IS NOT DISTINCT FROM %s", (version,))
+    cursor = connection.cursor()
+    cursor.executemany(
+        "INSERT INTO documents (doc_id, workspace_path) VALUES (%s, %s)"
+        " ON CONFLICT (doc_id) DO UPDATE SET workspace_path = excluded.workspace_path",
+        list({row.doc_id: row.path for row in index.chunks}.items()),
+    )
+    cursor.executemany(
+        "INSERT INTO chunks (chunk_id, doc_id, text, heading_path_json, source_spans_json, token_estimate,"
+        " chunker_version) VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (chunk_id) DO UPDATE SET"
+        " doc_id = excluded.doc_id, text = excluded.text, heading_path_json = excluded.heading_path_json,"
+        " source_spans_json = excluded.source_spans_json, token_estimate = excluded.token_estimate,"
+        " chunker_version = excluded.chunker_version",
+        [(*row[:6], version) for row in index.chunks],
+    )
+    connection.execute("DELETE FROM documents WHERE doc_id NOT IN (SELECT doc_id FROM chunks)")

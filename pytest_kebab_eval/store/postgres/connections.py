@@ -11,15 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pytest_kebab_eval.errors import DatabaseError
-from pytest_kebab_eval.limits import STORED_VALUE_BYTES
+from pytest_kebab_eval.errors import DatabaseError, InputError
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.text import brief
 from pytest_kebab_eval.text.masking import mask_text
 
-if TYPE_CHECKING:
+try:
     import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+except ImportError:
+    psycopg = None  # type: ignore[assignment]
 
+if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_TIMEOUT_S = 10
@@ -47,9 +50,11 @@ def transaction(address: PostgresAddress, mode: str, lock_timeout_s: float) -> I
 @contextmanager
 def _connect(address: PostgresAddress) -> Iterator[Connection]:
     """Connect; text is given as its bytes, since it may be anything."""
-    check_installed(address)
-    import psycopg
-
+    if psycopg is None:
+        raise DatabaseError(
+            f"{address.shown} is read with psycopg 3, which is not installed here;"
+            " install it with: pip install 'pytest-kebab-eval[postgres]'"
+        )
     settings = _settings(address)
     try:
         connection = psycopg.connect(
@@ -69,21 +74,8 @@ def _connect(address: PostgresAddress) -> Iterator[Connection]:
         connection.close()
 
 
-def check_installed(address: PostgresAddress) -> None:
-    """A `DatabaseError` if psycopg is not there."""
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
-        raise DatabaseError(
-            f"{address.shown} is read with psycopg 3, which is not installed here;"
-            " install it with: pip install 'pytest-kebab-eval[postgres]'"
-        ) from None
-
-
 def _settings(address: PostgresAddress) -> dict[str, Any]:
     """What libpq is told beside the address, where neither that nor the environment says it."""
-    from psycopg.conninfo import conninfo_to_dict
-
     try:
         given = conninfo_to_dict(address.conninfo)
     except Exception:  # noqa: BLE001  what libpq says quotes parts of the address
@@ -99,32 +91,30 @@ def _settings(address: PostgresAddress) -> dict[str, Any]:
 
 # -- errors --------------------------------------------------------------------------------------
 
+# What psycopg raises; the last for what PostgreSQL's text cannot hold.
+POSTGRES_ERRORS = (UnicodeError,) if psycopg is None else (psycopg.Error, UnicodeError)
 _LOCKED, _NO_COLUMN, _NO_TABLE, _DENIED, _READ_ONLY = "55P03", "42703", "42P01", "42501", "25006"
-TAKEN = "23505"
-
-
-def postgres_errors() -> tuple[type[Exception], ...]:
-    """What psycopg raises; the second for what PostgreSQL's text cannot hold."""
-    import psycopg
-
-    return (psycopg.Error, UnicodeError)
-
-
-def is_locked(error: Exception) -> bool:
-    """Whether another program holds what is needed."""
-    return _state(error) == _LOCKED
+_TAKEN = "23505"
 
 
 def _state(error: Exception) -> str | None:
     return getattr(error, "sqlstate", None)
 
 
+def is_taken(error: Exception, table: str) -> bool:
+    """Whether the table has a row of that key already."""
+    return _state(error) == _TAKEN and table in str(error)
+
+
 def is_lost(error: Exception) -> bool:
     """Whether the connection is gone, and not only the statement refused."""
-    import psycopg
-
     state = _state(error)
     return isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(("08", "57P")))
+
+
+def reason_or_lock(error: Exception, locked: str = "it is locked by another program") -> str:
+    """Why PostgreSQL gave up; `locked` if another program holds what is needed."""
+    return locked if _state(error) == _LOCKED else reason(error)
 
 
 def reason(error: Exception) -> str:
@@ -163,17 +153,32 @@ def _text(error: Exception) -> str:
 @contextmanager
 def database_errors(address: PostgresAddress) -> Iterator[None]:
     """Turn errors of PostgreSQL into a `DatabaseError`."""
-    check_installed(address)
     try:
         yield
-    except postgres_errors() as error:
-        if is_locked(error):
+    except POSTGRES_ERRORS as error:
+        if _state(error) == _LOCKED:
             raise DatabaseError(
                 f"{address.shown} is locked by another program, also for reading; try again when it is done"
             ) from None
         raise DatabaseError(f"cannot read the database {address.shown}: {reason(error)}") from None
 
 
-def too_long() -> str:
-    """What is said of a value above the limit."""
-    return f"it has a value longer than {STORED_VALUE_BYTES // 1_000_000} MB"
+# -- text --------------------------------------------------------------------------------------------
+
+
+def can_hold(text: str) -> bool:
+    """Whether a text can be stored: it has no NUL, and no lone surrogate; one that cannot is in no table."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def check_text(text: str | None, what: str) -> None:
+    """An `InputError` if the text cannot be stored."""
+    if text is not None and not can_hold(text):
+        raise InputError(
+            f"{what} '{brief(text, 60)}' cannot be recorded in PostgreSQL, whose text holds no NUL character"
+            " and nothing that is not valid Unicode; give another"
+        )

@@ -3,84 +3,103 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.limits import FETCHED_BYTES, FETCHED_ROWS, STORED_VALUE_BYTES
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, ResultRow
-from pytest_kebab_eval.store.postgres.connections import READ, database_errors, too_long, transaction
-from pytest_kebab_eval.store.postgres.corpus import PostgresCorpus
-from pytest_kebab_eval.store.postgres.tables import check_tables
-from pytest_kebab_eval.store.postgres.texts import can_hold
-from pytest_kebab_eval.store.schema import TAGS_TABLE
+from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
+from pytest_kebab_eval.store.plain import first_row, text_of
+from pytest_kebab_eval.store.postgres.connections import can_hold, database_errors
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.postgres.connections import Connection
 
-READ_TIMEOUT_S = 5.0
 _KEYS_AT_A_TIME = 20  # whose results are in memory together
+_NUMBERS = ("count(*)", "token_estimate")  # all else is read as text, whatever its type
+_KEY_OF = {"documents": "doc_id", "chunks": "chunk_id"}  # tables with more rows than are kept in memory
 
 
-@contextmanager
-def open_tables(address: PostgresAddress) -> Iterator[PostgresTables]:
-    """Open a database in a transaction that only reads and sees one state, if it has the tables."""
-    with database_errors(address), transaction(address, READ, READ_TIMEOUT_S) as connection:
-        check_tables(connection, address)
-        yield PostgresTables(address, connection)
+class PostgresDatabase(Database):
+    """The tables of an open database."""
 
-
-class PostgresTables:
-    """The eval tables of an open database."""
-
-    def __init__(self, address: PostgresAddress, connection: Connection) -> None:
+    def __init__(self, address: PostgresAddress, connection: Connection, mask: Sequence[str] = ()) -> None:
+        super().__init__(address, mask)
         self._address = address
         self._connection = connection
-
-    @cached_property
-    def corpus(self) -> PostgresCorpus:
-        """The other two tables."""
-        return PostgresCorpus(self._connection)
 
     def errors(self) -> AbstractContextManager[None]:
         """Within it, an error of PostgreSQL is a `DatabaseError`."""
         return database_errors(self._address)
 
-    def runs(self) -> Iterable[tuple[Any, ...]]:
-        """`run_id`, `suite`, `commit_hash` and `created_at` of all runs."""
-        return self._connection.execute(
-            "SELECT run_id::text, suite::text, commit_hash::text, created_at::text FROM eval_runs"
+    def columns(self, table: str) -> set[str]:
+        """The names of a table's columns; none if there is no such table."""
+        rows = self._connection.execute(
+            "SELECT attname::text FROM pg_catalog.pg_attribute"
+            " WHERE attrelid = pg_catalog.to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
+            (table,),
         )
+        return {text_of(name) for (name,) in rows}
 
-    def run_value(self, run_id: str, column: str) -> tuple[Any, ...] | None:
-        """One column of a run."""
-        return self._row(f"SELECT {column}::text FROM eval_runs WHERE run_id = %s", run_id)
+    def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
+        """Columns of the rows of a table in which others have these values."""
+        if not all(map(can_hold, equal.values())):
+            return ()
+        values = ", ".join(column if column in _NUMBERS else f"{column}::text" for column in columns)
+        query = f"SELECT {values} FROM {table}"
+        if equal:
+            query += f" WHERE {' AND '.join(f'{column} = %s' for column in equal)}"
+            return self._connection.execute(query, tuple(equal.values()))
+        key = _KEY_OF.get(table)
+        if key is None:
+            return self._connection.execute(query)
+        return self._stream("kebab_corpus", f'{query} ORDER BY {key} COLLATE "C"', (), FETCHED_ROWS)
 
-    def results(self, run_id: str, ids: IdRange) -> Iterator[ResultRow]:
+    def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
+        """The rows of a statement."""
+        return self._connection.execute(sql)
+
+    def is_indexed(self, table: str, column: str) -> bool:
+        """Whether an index of all rows begins with the column."""
+        rows = self._connection.execute(
+            "SELECT 1 FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_attribute AS a"
+            " ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]"
+            " WHERE i.indrelid = pg_catalog.to_regclass(%s) AND a.attname = %s"
+            " AND i.indisvalid AND i.indpred IS NULL LIMIT 1",
+            (table, column),
+        )
+        return first_row(rows) is not None
+
+    def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
         """The results of a run for these queries, streamed in the order of the bytes of their ids."""
-        where, values = _where(run_id, ids)
-        with self._connection.cursor("kebab_results", binary=True) as rows:
-            rows.itersize = self._rows_at_a_time(where, values)
-            rows.execute(
-                f"SELECT query_id::text, result_json::text FROM eval_query_results WHERE {where}"
-                ' ORDER BY query_id COLLATE "C"',
-                values,
-            )
+        where, values = "run_id = %s", [run_id]
+        if ids != ALL_IDS:
+            where, values = f'{where} AND query_id COLLATE "C" >= %s', [*values, ids.first]
+        if ids.before is not None:
+            where, values = f'{where} AND query_id COLLATE "C" < %s', [*values, ids.before]
+        query = f"SELECT query_id::text, result_json::text FROM eval_query_results WHERE {where}"
+        size = self._rows_at_a_time(where, values)
+        yield from self._stream("kebab_results", f'{query} ORDER BY query_id COLLATE "C"', values, size)
+
+    def _rows_at_a_time(self, where: str, values: Sequence[str]) -> int:
+        """As many as fit into memory, by the longest of them; an error if that one is too long."""
+        query = f"SELECT max(octet_length(result_json::text)) FROM eval_query_results WHERE {where}"
+        can_be_there = all(map(can_hold, values))
+        (longest,) = first_row(self._connection.execute(query, values) if can_be_there else ()) or (None,)
+        if (longest or 0) > STORED_VALUE_BYTES:
+            what = f"it has a value longer than {STORED_VALUE_BYTES // 1_000_000} MB"
+            raise DatabaseError(f"cannot read the database {self.name}: {what}")
+        return max(1, min(FETCHED_ROWS, FETCHED_BYTES // (longest or 1)))
+
+    def _stream(self, name: str, query: str, values: Sequence[str], size: int) -> Iterator[Any]:
+        """All rows, a few of them at a time."""
+        with self._connection.cursor(name, binary=True) as rows:
+            rows.itersize = size
+            rows.execute(query, values or None)
             yield from rows
 
-    def _rows_at_a_time(self, where: str, values: tuple[str, ...]) -> int:
-        """As many as fit into memory, by the longest of them; an error if that one is too long."""
-        longest = self._row(
-            f"SELECT max(octet_length(result_json::text)) FROM eval_query_results WHERE {where}", *values
-        )
-        size = (longest[0] if longest else None) or 1
-        if size > STORED_VALUE_BYTES:
-            raise DatabaseError(f"cannot read the database {self._address.shown}: {too_long()}")
-        return max(1, min(FETCHED_ROWS, FETCHED_BYTES // size))
-
-    def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[ResultRow]:
+    def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
         """The results of a run for a few queries, by their keys, in no particular order."""
         keys = [*filter(can_hold, query_ids)]
         for first in range(0, len(keys), _KEYS_AT_A_TIME):
@@ -91,42 +110,7 @@ class PostgresTables:
                 binary=True,
             )
 
-    def result(self, run_id: str, query_id: str) -> tuple[Any, ...] | None:
-        """The `result_json` of one query."""
-        query = "SELECT result_json::text FROM eval_query_results WHERE run_id = %s AND query_id = %s"
-        return self._row(query, run_id, query_id)
-
-    def result_count(self, run_id: str) -> int:
-        """How many results the run has."""
-        row = self._row("SELECT count(*) FROM eval_query_results WHERE run_id = %s", run_id)
-        return int(row[0]) if row else 0
-
-    def result_counts(self) -> Iterable[tuple[Any, ...]]:
+    def result_counts(self) -> dict[str, int]:
         """How many results each run has."""
-        return self._connection.execute(
-            "SELECT run_id::text, count(*) FROM eval_query_results GROUP BY run_id"
-        )
-
-    def tags(self) -> Iterable[tuple[Any, ...]]:
-        """Each tag, and the id of the run that it names."""
-        if self._row("SELECT to_regclass(%s)", TAGS_TABLE) == (None,):
-            return ()
-        return self._connection.execute(f"SELECT name::text, run_id::text FROM {TAGS_TABLE}")
-
-    def _row(self, query: str, *values: str) -> tuple[Any, ...] | None:
-        if not all(map(can_hold, values)):
-            return None
-        return self._connection.execute(query, values).fetchone()
-
-
-def _where(run_id: str, ids: IdRange) -> tuple[str, tuple[str, ...]]:
-    """The condition on the rows of a run, and its parameters."""
-    if ids == ALL_IDS:
-        return "run_id = %s", (run_id,)
-    if ids.before is None:
-        return 'run_id = %s AND query_id COLLATE "C" >= %s', (run_id, ids.first)
-    return 'run_id = %s AND query_id COLLATE "C" >= %s AND query_id COLLATE "C" < %s', (
-        run_id,
-        ids.first,
-        ids.before,
-    )
+        rows = self.query("SELECT run_id::text, count(*) FROM eval_query_results GROUP BY run_id")
+        return {text_of(run_id): count for run_id, count in rows if run_id is not None}

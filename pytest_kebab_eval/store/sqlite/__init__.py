@@ -2,72 +2,350 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.backend import Made, Rows, StoredRun
-from pytest_kebab_eval.store.sqlite.reading import SqliteTables, open_tables
+from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase, StoreError
+from pytest_kebab_eval.files import creating, remove_leftovers
+from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
+from pytest_kebab_eval.store.address import missing_directory
+from pytest_kebab_eval.store.backend import Backend, Made, NewIndex
+from pytest_kebab_eval.store.database import RawRun
+from pytest_kebab_eval.store.plain import text_of
+from pytest_kebab_eval.store.schema import (
+    CORPUS_SCHEMA,
+    CORPUS_TABLES,
+    EVAL_TABLES,
+    SCHEMA,
+    TAGS_SCHEMA,
+    TAGS_TABLE,
+)
+from pytest_kebab_eval.store.sqlite.connections import (
+    SQLITE_ERRORS,
+    connect,
+    database_uri,
+    is_locked,
+    load_schema,
+    reason,
+)
+from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase, connect_to_read, database_errors
+from pytest_kebab_eval.store.sqlite.tables import (
+    check_no_triggers,
+    check_statement,
+    check_tables,
+    table_kinds,
+)
+from pytest_kebab_eval.text import printable, shown_path
 
-if TYPE_CHECKING:
-    from pytest_kebab_eval.store.new_chunks import ChunkRow
+READ_TIMEOUT_S = 5.0
+AGGREGATES_TIMEOUT_S = 10.0
+WRITE_TIMEOUT_S = 60.0
+_INSERT_RUN = (
+    "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
+_INSERT_RESULT = "INSERT INTO eval_query_results (run_id, query_id, result_json) VALUES (?, ?, ?)"
+_SET_TAG = f"INSERT OR REPLACE INTO {TAGS_TABLE} (name, run_id) VALUES (?, ?)"
 
 
-class SqliteFile:
+class SqliteStore(Backend):
     """A database file, which may not be there yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-
-    def make_tables(self) -> Made:
-        """The recorder makes the tables with the file."""
-        return Made.NOT_NEEDED
+        self._name = shown_path(path)
 
     def is_there(self) -> bool:
         """Whether there is a file, or anything else, of that name."""
         return self._path.exists()
 
-    def read(self) -> AbstractContextManager[SqliteTables]:
-        """Open it read-only; everything read in the block is of one state, even if others write."""
-        return open_tables(self._path)
+    def make_tables(self) -> Made:
+        """The recorder makes the tables with the file."""
+        return Made.NOT_NEEDED
 
     def check_text(self, text: str, what: str) -> None:
         """Any text can be stored."""
 
-    def check_recordable(self, run_id: str, *, with_chunks: bool) -> None:
-        """Raise an `InputError` if a run of that id cannot be recorded there."""
-        from pytest_kebab_eval.store.sqlite import new_runs
+    @contextmanager
+    def read(self, mask: Sequence[str] = ()) -> Iterator[SqliteDatabase]:
+        """Open it in a transaction that only reads, if it has the tables."""
+        with (
+            database_errors(self._path),
+            closing(connect_to_read(self._path, READ_TIMEOUT_S)) as connection,
+        ):
+            rows = connection.execute("SELECT name FROM sqlite_master")
+            names = {text_of(name).lower() for (name,) in rows}
+            missing = [name for name in EVAL_TABLES if name not in names]
+            if missing:
+                raise DatabaseError(
+                    f"{self._name} has no table {' and no table '.join(missing)};"
+                    " is it the database that the evaluation runs were stored in?"
+                )
+            check_tables(connection, self._path)
+            yield SqliteDatabase(self._path, connection, mask)
 
-        new_runs.check_recordable(self._path, run_id, with_chunks=with_chunks)
+    # -- recording -----------------------------------------------------------------------------------
 
-    def write_run(self, run: Run, rows: Rows, chunks: list[ChunkRow] | None) -> None:
-        """Store a run, its results and the chunks of its index, all of it or nothing."""
-        from pytest_kebab_eval.store.sqlite import new_runs
+    def check_recordable(self, run_id: str, *, with_chunks: bool = False) -> None:
+        """Raise an `InputError` early if a run of that id cannot be recorded there."""
+        try:
+            self._check_writable()
+            if self._path.exists():
+                with closing(connect(self._path, "mode=rw", WRITE_TIMEOUT_S)) as connection:
+                    self._check_new(connection, run_id)
+                    if with_chunks:
+                        self._check_own(connection)
+        except (*SQLITE_ERRORS, OSError) as error:
+            raise DatabaseError(f"cannot record into {self._name}: {reason(error)}") from None
 
-        new_runs.write_run(self._path, run, rows, chunks)
+    def _check_writable(self) -> None:
+        """Refuse a directory that is not there or takes no file, and a file that is read-only."""
+        import tempfile
 
-    def write_runs(self, runs: Sequence[StoredRun]) -> None:
-        """Store runs as they are elsewhere, all of them or none."""
-        from pytest_kebab_eval.store.sqlite import new_runs
+        problem, directory = missing_directory(self._path), self._path.parent
+        if not problem and self._path.exists() and not os.access(self._path, os.W_OK):
+            problem = "the file is read-only"
+        if not problem:
+            try:
+                tempfile.NamedTemporaryFile(dir=directory).close()  # access rights alone do not tell
+            except OSError as error:
+                problem = f"no file can be written in {shown_path(directory)} ({error.strerror})"
+        if problem:
+            raise DatabaseError(f"cannot record into {self._name}: {problem}")
 
-        new_runs.write_runs(self._path, runs)
+    def write_runs(self, runs: Sequence[RawRun], index: NewIndex | None = None) -> None:
+        """Store runs in one transaction.
 
-    def remove_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove runs, all of them or none."""
-        from pytest_kebab_eval.store.sqlite import changing
+        A new database is made beside its path and gets its name when the runs are in it. If another process
+        made one meanwhile, the rows are read again, for that.
+        """
+        with self._store_errors("the run was not recorded"):
+            remove_leftovers(self._path)
+            if not self._path.exists():
+                with suppress(FileExistsError), creating(self._path) as new:
+                    self._write_runs(new, runs, index, journal="MEMORY")  # removed if this fails
+                    return
+            self._write_runs(self._path, runs, index)
 
-        changing.remove_runs(self._path, run_ids)
+    def _write_runs(
+        self, path: Path, runs: Sequence[RawRun], index: NewIndex | None, journal: str | None = None
+    ) -> None:
+        with closing(connect_to_record(path)) as connection:
+            if journal:
+                connection.execute(f"PRAGMA journal_mode = {journal}")
+            connection.execute("BEGIN IMMEDIATE")
+            if not _tables(connection):
+                for statement in SCHEMA:
+                    connection.execute(statement)
+            for run in runs:
+                self._check_new(connection, run.run_id)
+                values = run.config_json, run.aggregate_json, run.commit_hash, run.created_at
+                connection.execute(_INSERT_RUN, (run.run_id, run.suite, *values))
+                rows = ((run.run_id, query_id, result.decode()) for query_id, result in run.rows)
+                connection.executemany(_INSERT_RESULT, rows)
+            if index is not None:
+                self._check_own(connection)
+                _write_chunks(connection, index)
+            connection.execute("COMMIT")
 
-    def tag(self, name: str, run_id: str | None) -> None:
-        """Have a tag name this run, or no run any more."""
-        from pytest_kebab_eval.store.sqlite import changing
+    def _check_new(self, connection: sqlite3.Connection, run_id: str) -> None:
+        """Refuse a database without the eval tables, and a run id that is already there."""
+        tables = _tables(connection)
+        if not tables:
+            return
+        if not set(EVAL_TABLES) <= tables:
+            raise InputError(
+                f"{self._name} is a database of something else: it has no {' and '.join(EVAL_TABLES)}"
+                " tables; name another file to record into"
+            )
+        check_tables(connection, self._path)
+        for statement, parameters in ((_INSERT_RUN, 6), (_INSERT_RESULT, 3)):
+            check_statement(connection, self._path, statement, parameters)
+        if connection.execute("SELECT 1 FROM eval_runs NOT INDEXED WHERE run_id = ?", (run_id,)).fetchone():
+            raise InputError(
+                f"{self._name} has a run '{printable(run_id)}' already; name the new one differently"
+            )
 
-        changing.set_tag(self._path, name, run_id)
+    def _check_own(self, connection: sqlite3.Connection) -> None:
+        """Refuse to write chunks into a database whose tables the recorder did not make."""
+        tables, statements = (*EVAL_TABLES, *CORPUS_TABLES), (*SCHEMA, *CORPUS_SCHEMA)
+        for table, statement in zip(tables, statements, strict=True):
+            row = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+            if row and str(row[0]).split() != statement.split():
+                raise InputError(
+                    f"the table {table} of {self._name} was not made by the recorder, so chunks are not"
+                    " written there; leave out chunks=, or record into another file"
+                )
+        check_no_triggers(connection, self._path, CORPUS_TABLES)
+
+    # -- changing ------------------------------------------------------------------------------------
 
     def remove_run(self, run_id: str, *, with_file: bool) -> None:
-        """Remove a run that was just stored; and the file, if it was made for this run alone."""
-        from pytest_kebab_eval.store.sqlite import new_runs
+        """Remove a run that was just stored; and the file, if it was made for this run and has no other."""
+        try:
+            with closing(connect_to_record(self._path)) as connection:
+                connection.execute("BEGIN EXCLUSIVE")
+                _delete(connection, run_id)
+                if with_file and not connection.execute("SELECT 1 FROM eval_runs").fetchone():
+                    with suppress(PermissionError):  # Windows removes no open file
+                        self._path.unlink()
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"run '{printable(run_id)}' is in {self._name} and could not be removed again: {error}"
+            ) from None
 
-        new_runs.remove_run(self._path, run_id, with_file=with_file)
+    def remove_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove runs, all of them or none; an `InputError` if a tag names one of them."""
+        with self._changing() as connection:
+            for name, run_id in _tags(connection):
+                if run_id in run_ids:
+                    raise InputError(
+                        f"run '{printable(run_id)}' of {self._name} is tagged '{printable(name)}'; nothing"
+                        " was removed"
+                    )
+            for run_id in run_ids:
+                _delete(connection, run_id)
+
+    def tag(self, name: str, run_id: str | None) -> None:
+        """Have a tag name this run, or no run any more; the table of tags is made when it is first needed."""
+        with self._changing() as connection:
+            has_tags = TAGS_TABLE in table_kinds(connection)
+            if run_id is not None:
+                if not has_tags:
+                    connection.execute(TAGS_SCHEMA)
+                check_statement(connection, self._path, _SET_TAG, parameters=2)
+                connection.execute(_SET_TAG, (name, run_id))
+            elif has_tags:
+                connection.execute(f"DELETE FROM {TAGS_TABLE} WHERE name = ?", (name,))
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction, which is committed at the end of the block."""
+        if not self._path.exists():
+            raise NoDatabase(f"there is no database {self._name}; name yours with --kebab-db=FILE")
+        with (
+            self._store_errors("nothing was changed"),
+            closing(connect(self._path, "mode=rw", WRITE_TIMEOUT_S)) as connection,
+        ):
+            connection.execute("BEGIN IMMEDIATE")
+            check_tables(connection, self._path)
+            check_no_triggers(connection, self._path, [TAGS_TABLE])
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _store_errors(self, failed: str) -> Iterator[None]:
+        """Turn errors of SQLite and of the file system into a `StoreError`."""
+        try:
+            yield
+        except (*SQLITE_ERRORS, OSError) as error:
+            why = "it is locked by another program" if is_locked(error) else reason(error)
+            raise StoreError(f"{failed} in {self._name}: {why}") from None
+
+
+def connect_to_record(path: Path) -> sqlite3.Connection:
+    """Open a file to write to; it is made if it is not there."""
+    return connect(path, "mode=rwc", WRITE_TIMEOUT_S, RECORDING_SQL_STEPS)
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    return {str(name).lower() for (name,) in rows}
+
+
+def _tags(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    if TAGS_TABLE not in table_kinds(connection):
+        return []
+    rows = connection.execute(f"SELECT name, run_id FROM {TAGS_TABLE} NOT INDEXED")
+    return [(text_of(name), text_of(run_id)) for name, run_id in rows]
+
+
+def _delete(connection: sqlite3.Connection, run_id: str) -> None:
+    for table in reversed(EVAL_TABLES):
+        connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+
+
+def _write_chunks(connection: sqlite3.Connection, index: NewIndex) -> None:
+    """Make these the chunks of that chunker version; those of other versions stay, unless an id is reused."""
+    for statement in CORPUS_SCHEMA:
+        connection.execute(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+    connection.execute("DELETE FROM chunks WHERE chunker_version IS ?", (index.chunker_version,))
+    connection.executemany(
+        "INSERT OR REPLACE INTO documents (doc_id, workspace_path) VALUES (?, ?)",
+        {row.doc_id: row.path for row in index.chunks}.items(),
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO chunks (chunk_id, doc_id, text, heading_path_json, source_spans_json,"
+        " token_estimate, chunker_version) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        ((*row[:6], index.chunker_version) for row in index.chunks),
+    )
+    connection.execute("DELETE FROM documents WHERE doc_id NOT IN (SELECT doc_id FROM chunks)")
+
+
+# -- aggregates --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def storing_aggregates(aggregates: Mapping[Path, Mapping[str, str]]) -> Iterator[None]:
+    """Write `aggregate_json` of runs by their ids, in all these files or in none; the end commits it.
+
+    One file may have several names. It is updated by its table, and not an index, which may be damaged and
+    not know the run.
+    """
+    schemas: dict[Path, str] = {}  # by the first name of each file
+    for path in aggregates:
+        if not any(_is_same(path, known) for known in schemas):
+            schemas[path.resolve()] = f"db{len(schemas)}" if schemas else "main"
+    try:
+        with closing(_connect_to_all(schemas)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for path, schema in schemas.items():
+                check_tables(connection, path, schema)
+                check_statement(connection, path, _update(schema), parameters=2)
+            for path, found in aggregates.items():
+                update = next(_update(schema) for known, schema in schemas.items() if _is_same(path, known))
+                for run_id, aggregate in found.items():
+                    if connection.execute(update, (aggregate, run_id)).rowcount != 1:
+                        name = f"'{printable(run_id)}' in {shown_path(path)}"
+                        raise StoreError(f"nothing was stored: there is no run {name}")
+            yield
+            connection.execute("COMMIT")
+    except DatabaseError as error:
+        raise StoreError(f"the aggregates were not stored: {error}") from None
+    except SQLITE_ERRORS as error:
+        locked = "another program is writing to it; try again when it is done"
+        names = " and ".join(map(shown_path, schemas))
+        why = locked if is_locked(error) else reason(error)
+        raise StoreError(f"the aggregates were not stored in {names}: {why}") from None
+
+
+def _update(schema: str) -> str:
+    return f"UPDATE {schema}.eval_runs NOT INDEXED SET aggregate_json = ? WHERE run_id = ?"
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:  # one is gone, which is found out when it is opened
+        return path.resolve() == other
+
+
+def _connect_to_all(schemas: Mapping[Path, str]) -> sqlite3.Connection:
+    """One connection with every database attached, so that one transaction covers them all.
+
+    The main database is a file and not in memory: only then does a transaction over several files survive
+    a crash whole (in WAL mode not even then).
+    """
+    main, *others = schemas
+    connection = connect(main, "mode=rw", AGGREGATES_TIMEOUT_S)
+    try:
+        for path in others:
+            load_schema(connection, f"ATTACH ? AS {schemas[path]}", (database_uri(path, "mode=rw"),))
+    except BaseException:
+        connection.close()
+        raise
+    return connection

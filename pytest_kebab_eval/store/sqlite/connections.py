@@ -64,6 +64,11 @@ def _without_server(uri: str) -> str:
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 
+def is_locked(error: Exception) -> bool:
+    """Whether another program holds what is needed."""
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+
+
 def reason(error: Exception) -> str:
     """Why SQLite or the file system gave up, in words where its own do not tell."""
     if isinstance(error, UnicodeDecodeError) or not str(error):

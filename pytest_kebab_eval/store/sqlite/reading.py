@@ -3,72 +3,64 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
-from pytest_kebab_eval.store.backend import ALL_IDS, IdRange, ResultRow
-from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_TABLE
-from pytest_kebab_eval.store.sqlite.connections import SQLITE_ERRORS, connect, reason
-from pytest_kebab_eval.store.sqlite.corpus import SqliteCorpus
-from pytest_kebab_eval.store.sqlite.indexes import DamagedIndex, check_results, results_index
-from pytest_kebab_eval.store.sqlite.tables import check_tables, has_table
+from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
+from pytest_kebab_eval.store.plain import first_row, text_of
+from pytest_kebab_eval.store.schema import TAGS_TABLE
+from pytest_kebab_eval.store.sqlite.connections import SQLITE_ERRORS, connect, is_locked, reason
+from pytest_kebab_eval.store.sqlite.tables import DamagedIndex, check_results, check_table, results_index
 from pytest_kebab_eval.text import printable, shown_path
 
-READ_TIMEOUT_S = 5.0
 _KEYS_AT_A_TIME = 500  # SQLite before 3.32 takes 999 parameters
+_READ_BY_TABLE = ("eval_runs", TAGS_TABLE)  # which have few rows; a damaged index would not tell
 
 
-@contextmanager
-def open_tables(path: Path) -> Iterator[SqliteTables]:
-    """Open a database read-only, if it has the tables."""
-    with _database_errors(path):
-        connection = _connect(path)
-        try:
-            missing = _missing_tables(connection)
-            if missing:
-                raise DatabaseError(
-                    f"{shown_path(path)} has no table {' and no table '.join(missing)};"
-                    " is it the database that the evaluation runs were stored in?"
-                )
-            check_tables(connection, path)
-            yield SqliteTables(path, connection)
-        finally:
-            connection.close()
+class SqliteDatabase(Database):
+    """The tables of an open file."""
 
-
-class SqliteTables:
-    """The eval tables of an open file; read by the table where a damaged index would not tell."""
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, mask: Sequence[str] = ()) -> None:
+        super().__init__(path, mask)
         self._path = path
         self._connection = connection
 
-    @cached_property
-    def corpus(self) -> SqliteCorpus:
-        """The other two tables."""
-        return SqliteCorpus(self._connection)
-
     def errors(self) -> AbstractContextManager[None]:
         """Within it, an error of SQLite is a `DatabaseError`."""
-        return _database_errors(self._path)
+        return database_errors(self._path)
 
-    def runs(self) -> Iterable[tuple[object, object, object, object]]:
-        """`run_id`, `suite`, `commit_hash` and `created_at` of all runs."""
-        return self._connection.execute(
-            "SELECT run_id, suite, commit_hash, created_at FROM eval_runs NOT INDEXED"
-        )
+    def columns(self, table: str) -> set[str]:
+        """The names of a table's columns; none if there is no such table."""
+        return {text_of(row[1]) for row in self.query(f"PRAGMA table_info({table})")}
 
-    def run_value(self, run_id: str, column: str) -> tuple[object] | None:
-        """One column of a run."""
-        query = f"SELECT {column} FROM eval_runs NOT INDEXED WHERE run_id = ?"
-        row: tuple[object] | None = self._connection.execute(query, (run_id,)).fetchone()
-        return row
+    def select(self, table: str, *columns: str, **equal: str) -> Iterator[tuple[Any, ...]]:
+        """Columns of the rows of a table in which others have these values."""
+        by = "NOT INDEXED" if table in _READ_BY_TABLE else ""
+        where = f"WHERE {' AND '.join(f'{column} = ?' for column in equal)}" if equal else ""
+        query = f"SELECT {', '.join(columns)} FROM {table} {by} {where}"
+        return self._connection.execute(query, tuple(equal.values()))
 
-    def results(self, run_id: str, ids: IdRange) -> Iterator[ResultRow]:
+    def query(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a statement."""
+        return self._connection.execute(sql)
+
+    def check_indexes(self, table: str) -> None:
+        """An error if an index of the table has lost rows."""
+        check_table(self._connection, table)
+
+    def is_indexed(self, table: str, column: str) -> bool:
+        """Whether an index begins with the column."""
+        for _, index, *_ in self.query(f"PRAGMA index_list({table})"):
+            name = text_of(index).replace('"', '""')
+            first = first_row(self.query(f'PRAGMA index_info("{name}")'))
+            if first and text_of(first[2]) == column:
+                return True
+        return False
+
+    def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
         """The results of a run for these queries; an error if an index has lost some of the run's.
 
         That takes all of the run, so it is looked at only where the range begins with the first id.
@@ -77,13 +69,16 @@ class SqliteTables:
         if index and not ids.first:
             check_results(self._connection, index, run_id)
         by = index.clause if index else "NOT INDEXED"
-        within, bounds = _within(ids)
+        within, bounds = "", [run_id]
+        if ids != ALL_IDS:  # which may have a NULL
+            within, bounds = " AND query_id >= ?", [run_id, ids.first]
+        if ids.before is not None:
+            within, bounds = f"{within} AND query_id < ?", [*bounds, ids.before]
         return self._connection.execute(
-            f"SELECT query_id, result_json FROM eval_query_results {by} WHERE run_id = ?{within}",
-            (run_id, *bounds),
+            f"SELECT query_id, result_json FROM eval_query_results {by} WHERE run_id = ?{within}", bounds
         )
 
-    def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[ResultRow]:
+    def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
         """The results of a run for a few queries, by their keys, in no particular order."""
         for first in range(0, len(query_ids), _KEYS_AT_A_TIME):
             keys = query_ids[first : first + _KEYS_AT_A_TIME]
@@ -93,43 +88,17 @@ class SqliteTables:
                 (run_id, *keys),
             )
 
-    def result(self, run_id: str, query_id: str) -> tuple[object] | None:
-        """The `result_json` of one query."""
-        query = "SELECT result_json FROM eval_query_results WHERE run_id = ? AND query_id = ?"
-        row: tuple[object] | None = self._connection.execute(query, (run_id, query_id)).fetchone()
-        return row
-
-    def result_count(self, run_id: str) -> int:
-        """How many results the run has."""
-        query = "SELECT count(*) FROM eval_query_results WHERE run_id = ?"
-        return int(self._connection.execute(query, (run_id,)).fetchone()[0])
-
-    def result_counts(self) -> Iterable[tuple[object, int]]:
-        """How many results each run has."""
-        return self._connection.execute(
-            "SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id"
-        )
-
-    def tags(self) -> Iterable[tuple[object, object]]:
-        """Each tag, and the id of the run that it names."""
-        if not has_table(self._connection, TAGS_TABLE):
-            return ()
-        return self._connection.execute(f"SELECT name, run_id FROM {TAGS_TABLE} NOT INDEXED")
-
-
-def _within(ids: IdRange) -> tuple[str, tuple[str, ...]]:
-    """The condition on `query_id`, and its parameters; none for all, since one may be NULL."""
-    if ids == ALL_IDS:
-        return "", ()
-    if ids.before is None:
-        return " AND query_id >= ?", (ids.first,)
-    return " AND query_id >= ? AND query_id < ?", (ids.first, ids.before)
+    def result_counts(self) -> dict[str, int]:
+        """How many results each run has, by the table."""
+        rows = self.query("SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id")
+        return {text_of(run_id): count for run_id, count in rows if run_id is not None}
 
 
 # -- opening -------------------------------------------------------------------------------------
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
+    """Open a file in a transaction that only reads."""
     if not path.exists():
         raise NoDatabase(f"there is no database {shown_path(path)}; name yours with --kebab-db=FILE")
     if not path.is_file():
@@ -137,15 +106,16 @@ def _connect(path: Path) -> sqlite3.Connection:
         raise DatabaseError(f"{shown_path(path)} is a {kind}, not a database file")
     path = path.resolve()  # SQLite keeps its log beside the file, not beside a link to it
     try:
-        return _connect_with(path, "mode=ro")
+        return _connect(path, "mode=ro", timeout)
     except sqlite3.OperationalError as error:
         # SQLite reads a WAL database only where it can create its -shm file, or if told that nobody
         # writes (immutable). In a read-only directory nobody does; and no log may be left to be read.
-        if "locked" in str(error):
+        if is_locked(error):
             raise
         if "readonly" in str(error) and path.with_name(f"{path.name}-journal").exists():
-            _roll_back(path)
-            return _connect_with(path, "mode=ro")
+            # Undo the unfinished transaction of a killed program, as SQLite does on opening for writing.
+            _connect(path, "mode=rw", timeout).close()
+            return _connect(path, "mode=ro", timeout)
         if not _uses_wal(path):
             raise
         log = path.with_name(f"{path.name}-wal")
@@ -154,11 +124,11 @@ def _connect(path: Path) -> sqlite3.Connection:
                 f"{shown_path(path)} has changes in {log.name} that can only be read where its directory"
                 " can be written to; copy the files somewhere else, or close the program that wrote them"
             ) from None
-        return _connect_with(path, "mode=ro&immutable=1")
+        return _connect(path, "mode=ro&immutable=1", timeout)
 
 
-def _connect_with(path: Path, parameters: str) -> sqlite3.Connection:
-    connection = connect(path, parameters, READ_TIMEOUT_S)
+def _connect(path: Path, parameters: str, timeout: float) -> sqlite3.Connection:
+    connection = connect(path, parameters, timeout)
     try:
         connection.text_factory = bytes
         connection.execute("BEGIN")
@@ -169,31 +139,20 @@ def _connect_with(path: Path, parameters: str) -> sqlite3.Connection:
     return connection
 
 
-def _roll_back(path: Path) -> None:
-    """Undo the unfinished transaction of a killed program, as SQLite does on opening for writing."""
-    with closing(_connect_with(path, "mode=rw")):
-        pass
-
-
 def _uses_wal(path: Path) -> bool:
     """Whether the file's header names WAL (bytes 18 and 19: write and read version)."""
     with path.open("rb") as file:
         return file.read(20)[18:20] == b"\x02\x02"
 
 
-def _missing_tables(connection: sqlite3.Connection) -> list[str]:
-    names = {text_of(name).lower() for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    return [name for name in EVAL_TABLES if name not in names]
-
-
 @contextmanager
-def _database_errors(path: Path) -> Iterator[None]:
+def database_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the file system into a `DatabaseError`."""
     name = shown_path(path)
     try:
         yield
     except sqlite3.OperationalError as error:
-        if "locked" in str(error):
+        if is_locked(error):
             raise DatabaseError(
                 f"{name} is locked by another program, also for reading; try again when it is done"
             ) from None

@@ -1,11 +1,12 @@
-"""Whether the tables of a database are plain tables, in which nothing runs when they are read or written."""
+"""Whether tables are plain ones, in which nothing runs, and whether their indexes lead to every row."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.plain import text_of
@@ -16,39 +17,25 @@ _GENERATED = (2, 3)  # `hidden` in SQLite's table_xinfo: computed when read, com
 _CALL = re.compile(r"(?:Function|PureFunc)\w*")
 _PLAIN_FUNCTIONS = frozenset(  # which take no longer than their argument is long
     (
-        *(
-            "abs",
-            "coalesce",
-            "glob",
-            "ifnull",
-            "length",
-            "like",
-            "lower",
-            "ltrim",
-            "round",
-            "rtrim",
-            "substr",
-        ),
-        *("date", "datetime", "julianday", "strftime", "time", "trim", "typeof", "unixepoch", "upper"),
+        *("abs", "coalesce", "glob", "ifnull", "length", "like", "lower", "ltrim", "round", "rtrim"),
+        *("substr", "trim", "typeof", "upper"),
+        *("date", "datetime", "julianday", "strftime", "time", "unixepoch"),
         *("json_array_length", "json_extract", "json_type", "json_valid", "->", "->>"),
     )
 )
+_FIRST_ROW, _LAST_ROW = -(2**63), 2**63 - 1
+_AROUND = 1_000  # rows that are looked at before and after those of a run
 
 
 def check_tables(connection: sqlite3.Connection, path: Path, schema: str = "main") -> None:
     """Refuse a view, a virtual table, a generated column or a trigger where a plain table is expected."""
-    kinds = _kinds(connection, schema)
+    kinds = table_kinds(connection, schema)
     for table in (*EVAL_TABLES, *CORPUS_TABLES, TAGS_TABLE):
         kind = kinds.get(table, "table")
         if kind != "table":
             raise _refusal(path, f"{table} is a {kind}, not a table", "make it a table")
         _check_columns(connection, path, f"{schema}.", table)
     check_no_triggers(connection, path, EVAL_TABLES, schema)
-
-
-def has_table(connection: sqlite3.Connection, table: str) -> bool:
-    """Whether there is a table of that name, which is in lower case."""
-    return table in _kinds(connection, "main")
 
 
 def check_no_triggers(
@@ -71,7 +58,7 @@ def check_statement(connection: sqlite3.Connection, path: Path, statement: str, 
             raise _refusal(path, what, "remove that")
 
 
-def _kinds(connection: sqlite3.Connection, schema: str) -> dict[str, str]:
+def table_kinds(connection: sqlite3.Connection, schema: str = "main") -> dict[str, str]:
     """What each table is, by its name in lower case, as SQLite compares them.
 
     SQLite itself sees to it that these rows are true. Its `PRAGMA table_list` would say the same, but it
@@ -95,3 +82,91 @@ def _check_columns(connection: sqlite3.Connection, path: Path, schema: str, tabl
 
 def _refusal(path: Path, what: str, advice: str) -> DatabaseError:
     return DatabaseError(f"{shown_path(path)} is refused: {what}; {advice}, or name another database")
+
+
+# -- indexes: SQLite skips rows without a word where a damaged one lost them -----------------------
+
+
+class DamagedIndex(sqlite3.DatabaseError):
+    """An index does not lead to the rows that its table has; the text says which."""
+
+
+class Index(NamedTuple):
+    """An index of a table, without a condition and without expressions."""
+
+    name: str
+    columns: tuple[str, ...]
+
+    @property
+    def clause(self) -> str:
+        """What makes SQLite read by it, and by no other."""
+        quoted = self.name.replace('"', '""')
+        return f'INDEXED BY "{quoted}"'
+
+
+def plain_indexes(connection: sqlite3.Connection, table: str) -> Iterator[Index]:
+    """The indexes of a table that hold all its rows, compared byte by byte."""
+    for _, name, _, _, partial, *_ in connection.execute(f"PRAGMA index_list({table})").fetchall():
+        quoted = text_of(name).replace('"', '""')
+        keys = [row for row in connection.execute(f'PRAGMA index_xinfo("{quoted}")') if row[5]]
+        if not partial and all(row[1] >= 0 and text_of(row[4]) == "BINARY" for row in keys):
+            yield Index(text_of(name), tuple(text_of(row[2]).lower() for row in keys))
+
+
+def results_index(connection: sqlite3.Connection) -> Index | None:
+    """The index that a run's results are read by; None where the table itself has their order, or none."""
+    if not _has_rowid(connection, "eval_query_results"):
+        return None
+    found = plain_indexes(connection, "eval_query_results")
+    return next((index for index in found if index.columns == ("run_id", "query_id")), None)
+
+
+def check_results(connection: sqlite3.Connection, index: Index, run_id: str) -> None:
+    """Raise `DamagedIndex` unless the index leads to the rows that the table has of a run, and to no others.
+
+    A run's rows are stored together, so that it is enough to look at those from its first to its last and a
+    few around them: the cost is that of the run, not of all that were ever stored.
+    """
+    entries = f"{index.clause} WHERE run_id = ?"
+    same = "count(*), total(rowid)"
+    first, last, *led_to = _results(connection, f"min(rowid), max(rowid), {same}", entries, run_id)
+    low, high = (_FIRST_ROW, _LAST_ROW) if first is None else (first - _AROUND, last + _AROUND)
+    stored = (
+        f"NOT INDEXED WHERE run_id = ? AND rowid BETWEEN {max(low, _FIRST_ROW)} AND {min(high, _LAST_ROW)}"
+    )
+    if led_to != [*_results(connection, same, stored, run_id)]:
+        found = led_to[0]
+        (rows,) = _results(connection, "count(*)", "NOT INDEXED WHERE run_id = ?", run_id)
+        what = f"{found} of the {rows} results" if found != rows else "other rows than the results"
+        raise DamagedIndex(f"{index.name} leads to {what} of run '{run_id}'")
+
+
+def _results(connection: sqlite3.Connection, values: str, rows: str, run_id: str) -> tuple[Any, ...]:
+    query = f"SELECT {values} FROM eval_query_results {rows}"
+    row: tuple[Any, ...] = connection.execute(query, (run_id,)).fetchone()
+    return row
+
+
+def check_table(connection: sqlite3.Connection, table: str) -> None:
+    """Raise `DamagedIndex` unless each index of the table has as many entries as it has rows."""
+    if not _has_rowid(connection, table):
+        return
+    rows = _count(connection, f"{table} NOT INDEXED WHERE rowid >= {_FIRST_ROW}")
+    for index in plain_indexes(connection, table):
+        entries = _count(connection, f"{table} {index.clause} WHERE rowid IS NOT NULL")
+        if entries != rows:
+            raise DamagedIndex(f"{index.name} has {entries} entries for the {rows} rows of {table}")
+
+
+def _count(connection: sqlite3.Connection, rows: str) -> int:
+    """With a condition, so that SQLite counts row by row and can be stopped."""
+    return int(connection.execute(f"SELECT count(*) FROM {rows}").fetchone()[0])
+
+
+def _has_rowid(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether rows are stored beside the indexes, and not in that of the primary key."""
+    try:
+        connection.execute(f"SELECT rowid FROM {table} LIMIT 0")
+    except sqlite3.OperationalError:
+        return False
+    return True

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.api import store_aggregate
-from pytest_kebab_eval.cli import comparing, runs
+from pytest_kebab_eval.cli import evaluating, runs
 from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.store.sqlite import aggregates, reading
+from pytest_kebab_eval.store import sqlite
 from tests.builders import aggregate_of
 from tests.integration.conftest import Project, call, held
 
@@ -32,15 +32,25 @@ def _event(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest
         EVENTS[request.param](project.database)
         return made
 
-    monkeypatch.setattr(comparing, "evaluate", then_break)
+    monkeypatch.setattr(evaluating, "evaluate", then_break)
 
 
 @pytest.mark.usefixtures("_event")
-@pytest.mark.parametrize("more", [[], ["-v"], ["--json"]], ids=" ".join)
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=" ".join)
 def test_compare_needs_the_database_no_more(project: Project, more: list[str]) -> None:
     called = call("compare", "A", "B", *more)
     assert (called.code, called.stderr) == (1, "")
     assert "c2" in called.stdout
+
+
+@pytest.mark.usefixtures("_event")
+def test_what_fails_is_named_without_the_hits_that_explain_it(project: Project) -> None:
+    called = call("compare", "A", "B", "-v")
+    assert called.code == 1
+    assert "FAILED q-002" in called.stdout
+    assert "top hits" not in called.stdout
+    (said,) = called.stderr.splitlines()
+    assert said.startswith("kebab-eval: ")
 
 
 @pytest.mark.usefixtures("_event")
@@ -78,8 +88,8 @@ def test_a_page_is_there_without_what_needs_the_database(project: Project, more:
 def test_aggregates_that_were_stored_before_an_error_are_named(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "AGGREGATES_TIMEOUT_S", 0.05)
 
     def lock_second(run_id: str, *more: Any, **named: Any) -> None:
         begin = "BEGIN IMMEDIATE" if run_id == "A2" else "SELECT 1"

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.cli import COMMANDS
-from pytest_kebab_eval.cli.group import Deferred
+from pytest_kebab_eval.cli import COMMANDS, Deferred
 from pytest_kebab_eval.cli.options import with_command_flags
 from tests.builders import dump, result
 from tests.integration.conftest import GOLDEN, Called, Project, call, script
@@ -63,7 +62,7 @@ def loaded_by(*args: str) -> set[str]:
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_what_needs_no_command_loads_none(option: str) -> None:
     loaded = loaded_by(option)
-    assert "pytest_kebab_eval.cli.group" in loaded
+    assert "pytest_kebab_eval.cli" in loaded
     assert loaded & {"pytest_kebab_eval.evaluate", "msgspec", "yaml", "sqlite3"} == set()
 
 
@@ -208,7 +207,7 @@ def test_a_command_that_is_stopped_says_so_and_exits_as_a_shell_would(
     def stop(*_: object, **more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pytest_kebab_eval.cli.helpers.evaluate", stop)
+    monkeypatch.setattr("pytest_kebab_eval.cli.evaluating.evaluate", stop)
     assert call("compare", "A", "B") == Called(130, "", "kebab-eval: stopped\n")
 
 

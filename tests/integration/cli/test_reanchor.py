@@ -228,7 +228,7 @@ def test_a_golden_file_that_changed_meanwhile_is_not_overwritten(
         project.golden.write_text(GOLDEN + "# more\n", encoding="utf-8")
         return made
 
-    monkeypatch.setattr("pytest_kebab_eval.cli.reanchor.reanchor", slow)
+    monkeypatch.setattr("pytest_kebab_eval.upkeep.reanchoring.reanchor", slow)
     called = call("reanchor", "--to", "new")
     assert called.code == 1
     assert (

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.store.sqlite import aggregates, reading
+from pytest_kebab_eval.store import sqlite
 from tests.builders import Json, result
 from tests.integration.conftest import GOLDEN, Project
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "AGGREGATES_TIMEOUT_S", 0.05)
 
 
 def one_query(project: Project, a: Json | None, b: Json | None, **golden: object) -> None:

@@ -144,12 +144,12 @@ def test_a_run_that_cannot_be_stored_in_the_end_fails_the_session_and_is_kept(
         + """
     def test_breaks_the_store():
         from pytest_kebab_eval import StoreError
-        from pytest_kebab_eval.store import recorder
+        from pytest_kebab_eval.store.sqlite import SqliteStore
 
         def write_run(*args):
             raise StoreError("the run was not recorded in kebab.sqlite: disk I/O error")
 
-        recorder.write_run = write_run
+        SqliteStore.write_run = write_run
     """
     )
     outcome = subprocess(pytester)

@@ -92,7 +92,7 @@ def test_an_older_report_is_replaced(project: Project) -> None:
 def test_a_database_that_is_locked_for_writing_costs_the_aggregates_not_the_reports(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_kebab_eval.store.sqlite.aggregates.WRITE_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("pytest_kebab_eval.store.sqlite.AGGREGATES_TIMEOUT_S", 0.01)
     with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         outcome = project.pytest(b="A2")

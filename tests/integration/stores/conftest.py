@@ -13,15 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.store import make_tables, to_address
+from pytest_kebab_eval.store import backend_of, to_address
 from tests.builders import result
 from tests.stores import PostgresServer, PostgresStore, find_programs
 
 with suppress(ImportError):  # with these here, no inner pytest imports them anew
     import psycopg  # noqa: F401
 
-    import pytest_kebab_eval.store.postgres
-    import pytest_kebab_eval.store.postgres.aggregates  # noqa: F401
+    import pytest_kebab_eval.store.postgres  # noqa: F401
 
 DOCS = Path(__file__).parents[3] / "docs" / "postgres.md"
 PASSWORD = "s3cret-Pa55"
@@ -76,7 +75,7 @@ def own_server(
     first = PostgresStore(started.address)
     first.execute("CREATE DATABASE evals TEMPLATE template0")
     own = OwnServer(started)
-    make_tables(to_address(own.db))
+    backend_of(to_address(own.db)).make_tables()
     for statement in documented_grants():
         own.execute(statement)
     own.make(A=FOUND, B=LOST)

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_kebab_eval import DatabaseError, RunRecorder, StoreError
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store import open_database, to_address, write_aggregates, write_run
-from pytest_kebab_eval.store.postgres import aggregates, reading
+from pytest_kebab_eval.store import backend_of, open_database, postgres, to_address, write_aggregates
 from tests.integration.conftest import LEAN, Project, call
 from tests.integration.stores.conftest import PASSWORD, OwnServer, cutting
 
@@ -22,8 +21,8 @@ FAILED = pytest.ExitCode.TESTS_FAILED
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(postgres, "READ_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(postgres, "AGGREGATES_TIMEOUT_S", 0.1)
 
 
 def gate(project: Project, db: str, *args: str) -> tuple[int, str]:
@@ -247,7 +246,7 @@ def test_a_server_that_stops_in_the_middle_of_recording_has_nothing_of_the_run(
     with pytest.raises(
         StoreError, match=r"^the run was not recorded in postgresql://kebab_recorder@.*: the connec"
     ):
-        write_run(address, run, rows_until(own_server, event))
+        backend_of(address).write_run(run, rows_until(own_server, event))
     if event != "terminated":
         own_server.server.start()
     assert own_server.dump() == before

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import RunRecorder, StoreError
-from pytest_kebab_eval.store import to_address
-from pytest_kebab_eval.store.new_runs import remove_run
+from pytest_kebab_eval.store import backend_of, to_address
 from tests.integration.conftest import LEAN, Project, call
 from tests.integration.stores.conftest import FOUND, PASSWORD, OwnServer
 from tests.stores import PostgresStore
@@ -91,12 +90,12 @@ def test_the_recorder_takes_back_a_run_whose_golden_file_cannot_be_written(own_s
     db = own_server.as_role("kebab_recorder")
     with RunRecorder(db, run_id="new") as run:
         run.record("q-001", ["c1"])
-    remove_run(to_address(db), "new", with_file=False)
+    backend_of(to_address(db)).remove_run("new", with_file=False)
     assert own_server.rows("SELECT count(*) FROM eval_query_results WHERE run_id = 'new'") == [(0,)]
     with pytest.raises(
         StoreError, match=r"run 'A' is in .* and could not be removed again: permission denied"
     ):
-        remove_run(to_address(own_server.as_role("kebab_reader")), "A", with_file=False)
+        backend_of(to_address(own_server.as_role("kebab_reader"))).remove_run("A", with_file=False)
 
 
 def test_the_recorder_imports_a_run(own_server: OwnServer, tmp_path: Path) -> None:

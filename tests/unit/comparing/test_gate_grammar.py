@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.comparing.gates import Gate, parse_gate
@@ -108,7 +108,6 @@ chances = st.from_regex(r"0?\.[0-9]{1,4}|1", fullmatch=True)
 slices = st.sampled_from(["lang=ko", "difficulty=hard", "category=a b", "tags=x=y", "answerable=true"])
 
 
-@settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_whatever_the_grammar_makes_is_read_back_and_round_trips(data: st.DataObject) -> None:
     draw = data.draw

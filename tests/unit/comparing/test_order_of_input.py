@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import Json, answer, hit, line, render_report_json, result
@@ -39,7 +39,6 @@ def results_of(draw: st.DrawFn, names: Sequence[str]) -> dict[str, Json]:
     return found
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=st.data(),
     a=results_of([*ENTRIES, "stray-in-a"]),

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden.editing import NewIds, rename_chunks
-from pytest_kebab_eval.golden.yaml_loaders import PythonLoader
+from pytest_kebab_eval.golden.yaml_events import PythonLoader
 
 PAGE = "{doc_id: d, kind: page, page: 1"
 ONE: NewIds = {"c1": ["n1"]}
@@ -231,7 +231,6 @@ def yaml_texts(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]]]:
     return text, yaml.safe_load(text)
 
 
-@settings(max_examples=200, deadline=None)
 @given(yaml_texts())
 def test_with_one_new_id_for_each_the_text_is_the_same_but_for_the_ids(
     given_file: tuple[str, list[dict[str, Any]]],
@@ -246,7 +245,6 @@ def test_with_one_new_id_for_each_the_text_is_the_same_but_for_the_ids(
         assert found.text == text.replace("old-", "new-")
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.one_of(yaml_texts(), entries().map(lambda value: (json.dumps(value, indent=1), value))),
     st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=3, unique=True), min_size=6, max_size=6),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from yaml import Mark
 
@@ -220,7 +220,6 @@ FIELD_NAMES = [name for name in GoldenQuery.__struct_fields__ if name != "line"]
 
 @given(st.sampled_from(FIELD_NAMES), json_values)
 @example("expected_spans", [{"kind": []}])
-@settings(deadline=None)
 def test_any_value_in_any_field_is_taken_or_reported(field: str, value: Any) -> None:
     problems: list[Problem] = []
     mark = Mark("golden.yaml", 0, 3, 0, None, 0)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import GoldenError, load_golden_set
@@ -142,7 +142,6 @@ def test_a_lock_file_has_one_chunk_a_line_in_the_order_of_their_ids() -> None:
 
 
 @given(content=st.binary(max_size=100))
-@settings(deadline=None)
 def test_random_bytes_give_a_lock_or_a_golden_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import GoldenError, GoldenSet, load_golden_set
@@ -273,7 +273,6 @@ def without_lines(golden: GoldenSet) -> list[GoldenQuery]:
 
 
 @given(golden_lists(), st.booleans())
-@settings(deadline=None)
 def test_the_same_entries_are_the_same_queries_in_every_format(
     given_entries: list[dict[str, Any]], ascii_only: bool
 ) -> None:
@@ -298,7 +297,6 @@ yaml_like = st.lists(
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(content=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode()))
-@settings(deadline=None)
 def test_random_bytes_give_a_set_or_a_golden_error(name: str, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as directory:
         found = set_or_message(Path(directory), content, name)
@@ -308,7 +306,6 @@ def test_random_bytes_give_a_set_or_a_golden_error(name: str, content: bytes) ->
 @given(text=yaml_like)
 @example(text="- &a [*a]")
 @example(text="- ? : \n")
-@settings(deadline=None)
 def test_anything_that_looks_like_yaml_gives_a_set_or_a_golden_error(text: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         found = set_or_message(Path(directory), text)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden import yaml_events
 from pytest_kebab_eval.golden.parsing import ParseError
-from pytest_kebab_eval.golden.yaml_events import YamlReader, line_of
-from pytest_kebab_eval.golden.yaml_loaders import PythonLoader
+from pytest_kebab_eval.golden.yaml_events import PythonLoader, YamlReader, line_of
 from tests.builders import write_golden
 
 pytestmark = pytest.mark.skipif(not yaml.__with_libyaml__, reason="PyYAML was built without libyaml")
@@ -106,7 +105,7 @@ def test_a_golden_file_is_read_where_pyyaml_has_no_libyaml(tmp_path: Path) -> No
         "import sys, yaml\n"
         "for name in ('CSafeLoader', 'CLoader', 'CParser'): vars(yaml).pop(name, None)\n"
         "from pytest_kebab_eval import load_golden_set\n"
-        "from pytest_kebab_eval.golden.yaml_loaders import LOADER\n"
+        "from pytest_kebab_eval.golden.yaml_events import LOADER\n"
         "print(LOADER.__name__, *load_golden_set(sys.argv[1]).by_id())"
     )
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import InputError, StoreError, load_golden_set
@@ -82,7 +82,6 @@ def test_the_order_of_an_entrys_fields_is_always_the_same(tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("name", ["g.yaml", "g.json", "g.jsonl"])
-@settings(max_examples=60, deadline=None)
 @given(
     texts=st.lists(
         st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip),

@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.history.blame import Blame, Walk, walk_suite, watched_queries
-from pytest_kebab_eval.history.traces import Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import Sighting, State, Trace
 from pytest_kebab_eval.matching.locations import OpenRun, Passages
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Unreadable
 from pytest_kebab_eval.reading import find_matcher
@@ -98,7 +98,6 @@ def check_history(address: Address, golden_file: Path, *, few: bool) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8))
-@settings(max_examples=40)
 def test_a_walk_says_what_one_says_that_scores_every_result(seed: int, count: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         history = History(seed)

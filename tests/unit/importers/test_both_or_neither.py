@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import InputError, StoreError, load_golden_set
-from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.store.sqlite import new_runs
+from pytest_kebab_eval.store import open_database, sqlite
 from tests.builders import dump, make_database, result
 from tests.unit.importers.test_import_run import bring
 
@@ -86,9 +85,7 @@ def test_a_run_that_cannot_be_removed_again_is_named(tmp_path: Path, monkeypatch
     make_database(tmp_path / "db.sqlite", old={"q1": result("c1")})
 
     def lock_and_fail(*_: object) -> None:
-        monkeypatch.setattr(
-            new_runs, "_connect_to_record", fail(sqlite3.OperationalError("database is locked"))
-        )
+        monkeypatch.setattr(sqlite, "connect_to_record", fail(sqlite3.OperationalError("database is locked")))
         raise BUSY
 
     monkeypatch.setattr(Path, "replace", lock_and_fail)

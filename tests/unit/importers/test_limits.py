@@ -10,9 +10,9 @@ import pytest
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.importers import sources
-from pytest_kebab_eval.importers.joining import Ids
+from pytest_kebab_eval.importers.importer import Ids
+from pytest_kebab_eval.importers.rankings import read_texts
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.topics import read_topics
 
 BOMB = "the gzip data unpacks to more than 200 times its size; if that is right, unpack it first"
 
@@ -64,7 +64,7 @@ def test_many_topics_are_read_in_a_moment(tmp_path: Path) -> None:
     filler = "\n" * 200
     path.write_text("".join(f"<top><num>{n}<title>text {n}</top>{filler}" for n in range(3_000)), "utf-8")
     began = time.process_time()
-    texts, _ = read_topics(Source(str(path)), Ids(Source("qrels"), "topic", ["1", "2999"]))
+    texts, _ = read_texts(Source(str(path)), Ids(Source("qrels"), "topic", ["1", "2999"]))
     assert (len(texts), texts["2999"]) == (3_000, "text 2999")
     assert time.process_time() - began < 2
 
@@ -73,4 +73,4 @@ def test_the_line_of_a_topic_is_counted_from_the_start_of_the_file(tmp_path: Pat
     path = tmp_path / "topics.sgml"
     path.write_text("<top>\n<num>1<title>a</top>\n\n<top>\n<num>2</top>\n", "utf-8")
     with pytest.raises(InputError, match=r"topics\.sgml:4: this topic has no <title>"):
-        read_topics(Source(str(path)), Ids(Source("qrels"), "topic", ["1"]))
+        read_texts(Source(str(path)), Ids(Source("qrels"), "topic", ["1"]))

@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.importers.fields import answer_in, passages_in, question_in, references_in
-from pytest_kebab_eval.importers.passages import Passage, as_list, passages, text_id
+from pytest_kebab_eval.importers.passages import (
+    Passage,
+    answer_in,
+    as_list,
+    passages,
+    passages_in,
+    question_in,
+    references_in,
+    text_id,
+)
 
 # The first twelve digits of: printf 'Add a key.' | sha256sum
 ADD_A_KEY = "text-0dc44d24b2cb"

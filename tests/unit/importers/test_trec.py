@@ -233,7 +233,7 @@ def test_control_characters_are_shown_inert(tmp_path: Path) -> None:
     assert "'\\x1b[31m'" in refusal(tmp_path, "trec", {"run.txt": run, "qrels.txt": QRELS})
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.binary(max_size=60))
 def test_no_content_is_met_with_a_traceback(tmp_path: Path, text: bytes) -> None:
     with tempfile.TemporaryDirectory(dir=tmp_path) as directory, contextlib.suppress(InputError):

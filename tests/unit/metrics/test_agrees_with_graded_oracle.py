@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import AggregateMetrics, compute_aggregate
@@ -18,7 +18,6 @@ from tests.builders import Json, hit, make_database, result, write_golden
 CHUNKS = [f"c{number:02}" for number in range(25)]
 FILES = [f"f{number}.md" for number in range(5)]
 ROUNDED = 0.500001e-4  # half of the last decimal that is stored
-quickly = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def scored(directory: Path, entries: Mapping[str, Json], results: Mapping[str, Json]) -> AggregateMetrics:
@@ -108,7 +107,6 @@ def trec_eval(measure: str, topic: Topic) -> float:
 
 
 @pytest.mark.parametrize(("metric", "measure"), [("ndcg@k", "ndcg_cut"), ("recall@k", "recall")])
-@quickly
 @given(found=topics)
 def test_at_its_own_cutoff_a_query_scores_as_in_trec_eval(
     metric: str, measure: str, found: list[Topic]
@@ -124,7 +122,6 @@ def test_at_its_own_cutoff_a_query_scores_as_in_trec_eval(
     assert ours == pytest.approx(theirs, abs=ROUNDED)
 
 
-@quickly
 @given(
     gains=st.dictionaries(st.sampled_from(CHUNKS), st.floats(0.25, 8), min_size=1, max_size=8),
     ranking=st.lists(st.sampled_from(CHUNKS), unique=True, max_size=20),
@@ -155,7 +152,6 @@ wanted_files = st.lists(st.sampled_from(FILES), unique=True, min_size=1)
 found_files = st.lists(st.sampled_from([*FILES, "other.md"]), max_size=12)
 
 
-@quickly
 @given(wanted=wanted_files, found=found_files, k=st.integers(1, 12))
 def test_each_target_gains_once_at_its_first_hit(wanted: list[str], found: list[str], k: int) -> None:
     gains = [1.0 if path in wanted and path not in found[:place] else 0.0 for place, path in enumerate(found)]
@@ -165,7 +161,6 @@ def test_each_target_gains_once_at_its_first_hit(wanted: list[str], found: list[
     assert value(entry, hits_in(found), "ndcg@k") == pytest.approx(gained / ideal, abs=ROUNDED)
 
 
-@quickly
 @given(
     wanted=wanted_files,
     found=found_files,

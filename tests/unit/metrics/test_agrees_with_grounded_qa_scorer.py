@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import AggregateMetrics, compute_aggregate
@@ -113,7 +113,6 @@ unanswerable = st.builds(
 FIRST = Item(True, ("rejects null keys",), ("p1#1",), ("p1#1",), "It rejects null keys.", ("p1#1",))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=st.lists(answerable | unanswerable, max_size=6), k=st.sampled_from([1, 3, 5, 10]))
 def test_the_scores_are_those_of_the_definitions(drawn: list[Item], k: int) -> None:
     items = [FIRST, *drawn]
@@ -122,7 +121,6 @@ def test_the_scores_are_those_of_the_definitions(drawn: list[Item], k: int) -> N
     assert {name: scores[name] for name in expected} == expected
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=st.lists(answerable | unanswerable, min_size=1, max_size=6))
 def test_an_unanswerable_question_with_gold_citations_is_never_a_precise_answer(drawn: list[Item]) -> None:
     items = [FIRST, *(item._replace(answerable=False, gold_citations=("p1#1",)) for item in drawn)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import compute_aggregate
@@ -65,7 +65,6 @@ def theirs(found: list[Topic], measure: str, depth: int | None = None) -> float:
 
 
 @pytest.mark.parametrize("name", THEIRS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=topics)
 def test_a_metric_with_a_cutoff_is_trec_evals(name: str, found: list[Topic]) -> None:
     values = ours(found)
@@ -74,19 +73,16 @@ def test_a_metric_with_a_cutoff_is_trec_evals(name: str, found: list[Topic]) -> 
         assert values[name.format(k)] == pytest.approx(expected, abs=0.500001e-4)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=topics)
 def test_mrr_is_trec_evals_reciprocal_rank_of_the_top_ten(found: list[Topic]) -> None:
     assert ours(found)["mrr"] == pytest.approx(theirs(found, "recip_rank", depth=10), abs=0.500001e-4)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=topics)
 def test_map_is_trec_evals(found: list[Topic]) -> None:
     assert ours(found)["map"] == pytest.approx(theirs(found, "map"), abs=0.500001e-4)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=topics)
 def test_recall_all_is_a_recall_of_one(found: list[Topic]) -> None:
     values = ours(found)

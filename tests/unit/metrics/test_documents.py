@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import CompareReport, compute_aggregate
@@ -47,7 +47,6 @@ def test_hits_without_a_document_take_no_place(tmp_path: Path) -> None:
     assert found["mrr_doc"] == 1.0
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     expected=st.lists(st.sampled_from(DOCS), min_size=1, max_size=5, unique=True),
     chunks=st.lists(st.tuples(st.sampled_from(DOCS), st.integers(0, 3)), unique=True, max_size=25),

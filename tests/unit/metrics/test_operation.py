@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import AggregateMetrics, compute_aggregate
@@ -40,7 +40,6 @@ def nearest_rank(values: Sequence[int], percent: int) -> int:
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(times=st.lists(st.integers(0, 50), min_size=1, max_size=45))
 def test_percentiles_are_the_smallest_time_that_enough_queries_do_not_exceed(times: list[int]) -> None:
     with tempfile.TemporaryDirectory() as directory:

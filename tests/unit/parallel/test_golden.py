@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.golden.parts import split_file
 from pytest_kebab_eval.metrics import all_metrics
-from pytest_kebab_eval.parallel.golden import load_golden
+from pytest_kebab_eval.parallel.golden import load_golden, split_file
 from pytest_kebab_eval.scoring.survey import survey_of
 from tests.unit.parallel.conftest import InlineWorkers
 
@@ -50,7 +49,6 @@ def load(path: Path, part_bytes: int = 1) -> GoldenSet:
     return loaded.golden
 
 
-@settings(max_examples=60, deadline=None)
 @given(entries=ENTRIES, ending=st.sampled_from(["jsonl", "yaml"]), part_bytes=st.integers(1, 200))
 def test_parts_are_the_whole(entries: list[dict[str, Any]], ending: str, part_bytes: int) -> None:
     numbered = [{"id": f"q{number}", **entry} for number, entry in enumerate(entries)]

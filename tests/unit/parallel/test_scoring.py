@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import WorkerError
@@ -81,7 +81,6 @@ def as_jsonl(golden: Path) -> str:
     return "golden.jsonl"
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 100_000),
     workers=st.integers(1, 7),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence, store
@@ -138,7 +138,6 @@ def check(
         assert aggregate_of(database, "b")["total_queries"] == len(b)
 
 
-@settings(max_examples=40)
 @given(a=st.none() | runs, b=runs, config_a=stored.config, config_b=stored.config, odd=odd_values)
 def test_whatever_is_stored_is_shown(
     a: dict[str, str] | None, b: dict[str, str], config_a: str, config_b: str, odd: Odd

@@ -238,9 +238,9 @@ def test_a_password_of_the_environment_is_not_said(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_psycopg_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
+    from pytest_kebab_eval.store.postgres import connections
 
-    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.setattr(connections, "psycopg", None)
     expected = (
         "postgresql://gate@db.example:5433/evals is read with psycopg 3, which is not installed here;"
         " install it with: pip install 'pytest-kebab-eval[postgres]'"

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.errors import StoreError
-from pytest_kebab_eval.store import write_aggregates
-from pytest_kebab_eval.store.sqlite import aggregates
+from pytest_kebab_eval.store import sqlite, write_aggregates
 from tests.builders import aggregate_of, dump, line, make_database, result
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregates, "WRITE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "AGGREGATES_TIMEOUT_S", 0.05)
 
 
 @pytest.fixture

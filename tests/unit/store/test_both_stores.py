@@ -18,9 +18,8 @@ from pytest_kebab_eval import (
     store_aggregate,
 )
 from pytest_kebab_eval.errors import DatabaseError, NoSuchRun, RunNameError
-from pytest_kebab_eval.model import QueryResult, Unreadable
-from pytest_kebab_eval.store import IdRange, find_run, open_database, write_aggregates
-from pytest_kebab_eval.store.new_runs import remove_run, write_run
+from pytest_kebab_eval.model import QueryResult, Run, Unreadable
+from pytest_kebab_eval.store import IdRange, backend_of, find_run, open_database, write_aggregates
 from tests.builders import result, write_golden
 from tests.stores import Store
 
@@ -199,9 +198,7 @@ def test_reading_sees_one_state_while_others_write(store: Store) -> None:
         store.execute("PRAGMA journal_mode = wal")
     with open_database(store.address) as database:
         before = database.result_counts()
-        write_run(
-            store.address, find_run(database, "a").__class__(run_id="b"), [("q1", b'{"hits_top_k": []}')]
-        )
+        backend_of(store.address).write_run(Run(run_id="b"), [("q1", b'{"hits_top_k": []}')])
         assert database.result_counts() == before
     with open_database(store.address) as database:
         assert database.result_counts() == {"a": 1, "b": 1}
@@ -293,7 +290,7 @@ def test_a_run_can_be_removed_again(store: Store) -> None:
     record(store, "kept")
     before = store.dump()
     record(store)
-    remove_run(store.address, "r", with_file=False)
+    backend_of(store.address).remove_run("r", with_file=False)
     assert store.dump() == before
 
 

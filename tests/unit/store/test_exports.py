@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
-from pytest_kebab_eval.importers.exported import Named, import_export
+from pytest_kebab_eval.importers.kebab import Named, import_export
 from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.store import IdRange, RunRecorder, open_database, write_aggregates
 from pytest_kebab_eval.store.exports.lines import read_row, write_row
@@ -81,7 +81,6 @@ def test_a_run_comes_back_to_a_store_of_each_kind(tmp_path: Path, odd: Path, sto
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "run.jsonl").read_bytes()
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     query_id=st.text(st.characters(exclude_categories=["Cs"])),
     text=st.one_of(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from([*ODD.values()])),
@@ -133,7 +132,6 @@ def test_what_looks_like_a_secret_is_masked(tmp_path: Path) -> None:
 IDS = ("Z", "a", "b", "é", "日")
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     names=st.sets(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), min_size=1, max_size=12),
     bounds=st.tuples(st.text(max_size=2), st.one_of(st.none(), st.text(max_size=2))),

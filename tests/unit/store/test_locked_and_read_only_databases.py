@@ -15,8 +15,7 @@ import pytest
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.model import QueryResult
-from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.store.sqlite import reading
+from pytest_kebab_eval.store import open_database, sqlite
 from tests.builders import make_database, result
 from tests.unit.store.conftest import readable, run_ids
 
@@ -113,7 +112,7 @@ def test_a_database_without_wal_is_read_while_another_program_prepares_to_write(
 def test_a_database_locked_for_reading_is_said_to_be_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "READ_TIMEOUT_S", 0.05)
     path = make_database(tmp_path / "k.sqlite", a={})
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
@@ -125,7 +124,7 @@ def test_a_database_locked_for_reading_is_said_to_be_locked(
 def test_a_wal_database_locked_for_reading_is_said_to_be_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "READ_TIMEOUT_S", 0.05)
     path = use_wal(make_database(tmp_path / "k.sqlite", a={}))
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -9,12 +9,10 @@ import pytest
 
 from pytest_kebab_eval import InputError
 from pytest_kebab_eval.errors import DatabaseError, NoSuchRun
-from pytest_kebab_eval.store import find_run, open_database
+from pytest_kebab_eval.store import backend_of, find_run, open_database
 from pytest_kebab_eval.store.moving import (
     copy_runs,
     find_prunable,
-    remove_runs,
-    remove_tag,
     set_tag,
     tags_by_run,
 )
@@ -98,7 +96,7 @@ def test_a_tag_names_a_run_until_it_is_moved_or_removed(store: Store) -> None:
     assert found(store, "tag:baseline") == "a"
     set_tag(store.address, "baseline", "b")
     assert found(store, "tag:baseline") == "b"
-    remove_tag(store.address, "baseline")
+    backend_of(store.address).tag("baseline", None)
     with pytest.raises(
         NoSuchRun, match=r"there is no tag 'baseline' in .*; kebab-eval tag RUN NAME sets one"
     ):
@@ -145,7 +143,7 @@ def test_the_table_of_tags_is_made_when_it_is_first_needed(tmp_path: Path) -> No
     names = "SELECT name FROM sqlite_master WHERE name = 'kebab_eval_tags'"
     with open_database(store.address) as database:
         assert database.tags() == {}
-    remove_tag(store.address, "none")
+    backend_of(store.address).tag("none", None)
     assert store.rows(names) == []
     set_tag(store.address, "t", "a")
     assert store.rows(names) == [("kebab_eval_tags",)]
@@ -188,7 +186,7 @@ def test_the_newest_runs_of_each_suite_stay(store: Store) -> None:
     prunable = find_prunable(store.address, keep=1)
     assert [run.run_id for run in prunable.to_remove] == ["s1", "r2", "r1"]
     assert [run.run_id for run in find_prunable(store.address, 1, "other").to_remove] == ["s1"]
-    remove_runs(store.address, [run.run_id for run in prunable.to_remove])
+    backend_of(store.address).remove_runs([run.run_id for run in prunable.to_remove])
     assert ids(store) == ["r3", "s2"]
     assert store.rows("SELECT * FROM eval_query_results") == []
 
@@ -200,5 +198,5 @@ def test_a_tagged_run_is_never_removed(store: Store) -> None:
     assert [run.run_id for run in prunable.to_remove] == ["r2"]
     assert [run.run_id for run in prunable.tagged] == ["r1"]
     with pytest.raises(InputError, match=r"run 'r1' of .* is tagged 'baseline'; nothing was removed"):
-        remove_runs(store.address, ["r2", "r1"])
+        backend_of(store.address).remove_runs(["r2", "r1"])
     assert ids(store) == ["r1", "r2", "r3"]

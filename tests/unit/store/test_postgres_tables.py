@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kebab_eval import DatabaseError, InputError, RunRecorder, StoreError
 from pytest_kebab_eval.model import Span
-from pytest_kebab_eval.store import Made, make_tables, open_database, to_address, write_aggregates
+from pytest_kebab_eval.store import Made, backend_of, open_database, to_address, write_aggregates
 from tests.builders import Json, line, result
 from tests.stores import TABLES, PostgresStore, new_database
 
@@ -25,7 +25,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_tables_are_made_once() -> None:
     with new_database(with_tables=False) as empty:
-        assert [make_tables(empty.address) for _ in range(3)] == [
+        assert [backend_of(empty.address).make_tables() for _ in range(3)] == [
             Made.NEW,
             Made.AS_THEY_WERE,
             Made.AS_THEY_WERE,
@@ -37,7 +37,10 @@ def test_the_tables_are_made_once() -> None:
 def test_of_many_at_once_one_makes_the_tables_and_the_others_see_that() -> None:
     with new_database(with_tables=False) as empty:
         made: list[Made] = []
-        threads = [threading.Thread(target=lambda: made.append(make_tables(empty.address))) for _ in range(8)]
+        threads = [
+            threading.Thread(target=lambda: made.append(backend_of(empty.address).make_tables()))
+            for _ in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -50,29 +53,32 @@ def test_tables_of_a_newer_version_are_refused(postgres: PostgresStore) -> None:
     with pytest.raises(
         DatabaseError, match="are of version 7, and this pytest-kebab-eval knows 1; install a newer"
     ):
-        make_tables(postgres.address)
+        backend_of(postgres.address).make_tables()
 
 
 def test_tables_of_an_older_version_are_brought_up_to_date(
     postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_kebab_eval.store.postgres import schema
+    from pytest_kebab_eval.store.postgres import tables
 
     later = ("CREATE TABLE later (a text)", "ALTER TABLE eval_runs ADD COLUMN note text")
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, later))
-    assert [make_tables(postgres.address), make_tables(postgres.address)] == [Made.UPDATED, Made.AS_THEY_WERE]
+    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, later))
+    assert [backend_of(postgres.address).make_tables(), backend_of(postgres.address).make_tables()] == [
+        Made.UPDATED,
+        Made.AS_THEY_WERE,
+    ]
     assert postgres.rows("SELECT version FROM kebab_eval_migrations ORDER BY version") == [(1,), (2,)]
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(
     postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_kebab_eval.store.postgres import schema
+    from pytest_kebab_eval.store.postgres import tables
 
     broken = ("CREATE TABLE later (a text)", "ALTER TABLE nosuch ADD COLUMN note text")
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
+    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, broken))
     with pytest.raises(StoreError, match=r'no tables were made in .*: relation "nosuch" does not exist'):
-        make_tables(postgres.address)
+        backend_of(postgres.address).make_tables()
     assert postgres.rows("SELECT to_regclass('later')") == [(None,)]
     assert postgres.rows("SELECT max(version) FROM kebab_eval_migrations") == [(1,)]
 
@@ -83,14 +89,14 @@ def test_tables_that_somebody_else_made_are_not_touched() -> None:
         with pytest.raises(
             DatabaseError, match="has a table chunks that kebab-eval store init did not make; name"
         ):
-            make_tables(other.address)
+            backend_of(other.address).make_tables()
         assert other.tables() == ["chunks"]
 
 
 def test_a_schema_of_its_own_is_a_store_of_its_own(postgres: PostgresStore) -> None:
     postgres.execute("CREATE SCHEMA team_a")
     team = PostgresStore(f"{postgres.db}&options=-csearch_path%3Dteam_a")
-    assert make_tables(team.address) is Made.NEW
+    assert backend_of(team.address).make_tables() is Made.NEW
     team.make(a={"q1": result("c1")})
     assert postgres.rows("SELECT count(*) FROM eval_runs") == [(0,)]
     with open_database(team.address) as database:
@@ -101,7 +107,7 @@ def test_ids_are_ordered_by_their_bytes_whatever_the_database_says(postgres: Pos
     if postgres.rows("SELECT current_setting('server_version_num')::int < 150000") == [(True,)]:
         pytest.skip("a database has a collation of ICU from PostgreSQL 15 on")
     with new_database(with_tables=False, more="LOCALE_PROVIDER icu ICU_LOCALE 'en' ENCODING 'UTF8'") as icu:
-        make_tables(icu.address)
+        backend_of(icu.address).make_tables()
         icu.make(a=dict.fromkeys(("b", "a", "B", "é"), result("c1")))
         with open_database(icu.address) as database:
             assert [found.query_id for found in database.results("a")] == ["B", "a", "b", "é"]
@@ -113,12 +119,12 @@ def test_a_database_of_another_encoding_is_refused() -> None:
         new_database(with_tables=False, more="ENCODING 'LATIN1' LOCALE 'C'") as latin,
         pytest.raises(DatabaseError, match=expected),
     ):
-        make_tables(latin.address)
+        backend_of(latin.address).make_tables()
 
 
 def test_text_that_is_not_utf8_makes_its_row_unreadable_and_no_other() -> None:
     with new_database(with_tables=False, more="ENCODING 'SQL_ASCII' LOCALE 'C'") as plain:
-        make_tables(plain.address)
+        backend_of(plain.address).make_tables()
         plain.make(a={"q1": result("c1"), "q2": result("c1")})
         plain.execute(
             "UPDATE eval_query_results SET result_json = E'{\"query\": \"\\xff\"}' WHERE query_id = 'q1'"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_kebab_eval.limits import CITED_PAIRS
 from pytest_kebab_eval.model import Hit, Unreadable
 from pytest_kebab_eval.store import repeated
-from pytest_kebab_eval.store.repeated import Ranked, RepeatedHits
+from pytest_kebab_eval.store.repeated import FirstRank, RepeatedHits
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.text.masking import mask_text
 from tests.builders import answer, hit, result
@@ -22,12 +22,12 @@ def first_rank(query_id: str, hits: tuple[Hit, ...]) -> int | None:
     return next((hit.rank for hit in hits if hit.chunk_id == f"{query_id}-c"), None)
 
 
-def decoded(query_id: str, result_json: object) -> Ranked | Unreadable:
+def decoded(query_id: str, result_json: object) -> FirstRank | Unreadable:
     """What is known of a result that is decoded whole."""
     found = decode_result(query_id, result_json)
     if isinstance(found, Unreadable):
         return found
-    return Ranked(first_rank(query_id, found.hits), found.error and mask_text(found.error))
+    return FirstRank(first_rank(query_id, found.hits), found.error and mask_text(found.error))
 
 
 class Judge:
@@ -52,10 +52,10 @@ def test_hits_that_repeat_are_judged_once() -> None:
     judge = Judge()
     ranks = RepeatedHits(1, judge)
     times = [row("x", "q-c", elapsed_ms=time, answer=answer(f"it took {time}")) for time in range(5)]
-    assert [ranks.rank("q", time) for time in times] == [Ranked(2)] * 5
+    assert [ranks.rank("q", time) for time in times] == [FirstRank(2)] * 5
     assert judge.calls == 1
-    assert ranks.rank("q", row("q-c")) == Ranked(1)
-    assert ranks.rank("q", FOUND) == Ranked(2)
+    assert ranks.rank("q", row("q-c")) == FirstRank(1)
+    assert ranks.rank("q", FOUND) == FirstRank(2)
     assert judge.calls == 3
 
 
@@ -70,7 +70,7 @@ def test_hits_are_judged_again_after_they_were_to_be_forgotten() -> None:
 
 def test_an_error_beside_hits_that_repeat_is_told_and_masked() -> None:
     ranks = RepeatedHits(1, first_rank)
-    assert ranks.rank("q", FOUND) == Ranked(2)
+    assert ranks.rank("q", FOUND) == FirstRank(2)
     failed = row("x", "q-c", error="cannot reach https://me:secret@host/")
     assert ranks.rank("q", failed) == decoded("q", failed)
     assert "secret" not in str(ranks.rank("q", failed))
@@ -133,8 +133,8 @@ def test_where_hits_never_repeat_no_more_are_remembered_after_a_while() -> None:
     judge = Judge()
     ranks = RepeatedHits(1, judge)
     for number in range(20):
-        assert ranks.rank("q", row(f"x{number}", "q-c")) == Ranked(2)
-    assert [ranks.rank("q", FOUND) for _ in range(5)] == [Ranked(2)] * 5
+        assert ranks.rank("q", row(f"x{number}", "q-c")) == FirstRank(2)
+    assert [ranks.rank("q", FOUND) for _ in range(5)] == [FirstRank(2)] * 5
     assert judge.calls == 20 + 5
 
 
@@ -144,7 +144,7 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch: pytest.Monkey
     judge = Judge()
     ranks = RepeatedHits(3, judge)
     for _ in range(4):
-        assert [ranks.rank(name, FOUND) for name in "qrs"] == [Ranked(2), Ranked(None), Ranked(None)]
+        assert [ranks.rank(name, FOUND) for name in "qrs"] == [FirstRank(2), FirstRank(None), FirstRank(None)]
     assert judge.calls == 1 + 1 + 4
 
 
@@ -190,5 +190,5 @@ def test_hits_that_change_take_the_room_of_those_before(monkeypatch: pytest.Monk
     judge = Judge()
     ranks = RepeatedHits(1, judge)
     for first in "xyxy":
-        assert [ranks.rank("q", row(first, "q-c")) for _ in range(2)] == [Ranked(2)] * 2
+        assert [ranks.rank("q", row(first, "q-c")) for _ in range(2)] == [FirstRank(2)] * 2
     assert judge.calls == 4

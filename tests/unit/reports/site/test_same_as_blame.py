@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden import load_golden_set
@@ -88,7 +88,6 @@ def test_a_run_without_a_result_counts_as_it_does_there(
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))
-@settings(max_examples=15)
 def test_in_any_history_of_one_chunker(seed: int, count: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         found = given_runs(Path(directory), ENTRIES, History(seed).runs(count))

@@ -1,24 +1,41 @@
-"""`--workers` and `--scheduler`: the processes that help with a large comparison."""
+"""How commands compare two runs: alone, or with the processes of `--workers` and `--scheduler`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from pytest_kebab_eval.cli.output import tell_size
+from pytest_kebab_eval.cli.output import tell_size, tell_warnings
+from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import SettingsError
 from pytest_kebab_eval.evaluate import Evaluation, evaluate
+from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.parallel.workers import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def read_inputs(settings: Settings, golden: GoldenSet | None = None) -> Inputs:
+    """The runs and the golden set that the settings name."""
+    inputs = find_inputs(settings, golden=golden)
+    tell_size(inputs.golden)
+    return inputs
+
+
+def compare_and_warn(settings: Settings, inputs: Inputs, briefs: Briefs | None = None) -> CompareReport:
+    """The report of B against A, whose warnings are told."""
+    report = evaluate(settings, inputs, observer=briefs).report
+    tell_warnings(report.warnings)
+    return report
 
 
 class Helpers(NamedTuple):
@@ -30,35 +47,25 @@ class Helpers(NamedTuple):
     def evaluate(self, settings: Settings) -> tuple[Inputs, Evaluation]:
         """Compare the runs that the settings name; nothing but the time it takes depends on who helps."""
         if self.scheduler is None and self.workers in {None, 1}:
-            inputs = find_inputs(settings)
-            tell_size(inputs.golden)
+            inputs = read_inputs(settings)
             return inputs, evaluate(settings, inputs)
+        from pytest_kebab_eval.parallel.golden import load_golden
+        from pytest_kebab_eval.parallel.scoring import PartScorer
+
         with self._open() as workers:
-            return _evaluated(workers, settings)
+            loaded = load_golden(settings.golden, workers)
+            inputs = read_inputs(settings, loaded.golden)
+            score = PartScorer(workers, settings, loaded).score
+            return inputs, evaluate(settings, inputs, score_parts=score)
 
-    @contextmanager
-    def _open(self) -> Iterator[Workers]:
-        if self.scheduler is None:
-            from pytest_kebab_eval.parallel.workers import process_workers
-
-            with process_workers(self.workers or 1) as workers:
-                yield workers
-        else:
+    def _open(self) -> AbstractContextManager[Workers]:
+        if self.scheduler is not None:
             from pytest_kebab_eval.parallel.dask_workers import dask_workers
 
-            with dask_workers(self.scheduler) as workers:
-                yield workers
+            return dask_workers(self.scheduler)
+        from pytest_kebab_eval.parallel.workers import process_workers
 
-
-def _evaluated(workers: Workers, settings: Settings) -> tuple[Inputs, Evaluation]:
-    from pytest_kebab_eval.parallel.golden import load_golden
-    from pytest_kebab_eval.parallel.scoring import PartScorer
-
-    loaded = load_golden(settings.golden, workers)
-    inputs = find_inputs(settings, golden=loaded.golden)
-    tell_size(inputs.golden)
-    score = PartScorer(workers, settings, loaded).score
-    return inputs, evaluate(settings, inputs, score_parts=score)
+        return process_workers(self.workers or 1)
 
 
 def worker_options(command: F) -> F:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.history.traces import BAD, Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import BAD, Sighting, State, Trace
 
 LETTERS = {
     "F": State.FOUND,

@@ -1,0 +1,235 @@
+"""What each run says of a check (`Sighting`), and the last good and first bad run of it (`Trace`)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_kebab_eval.comparing.checks import CHECKS, passed_checks
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.matching.locations import OpenRun, Passages, match_mode
+from pytest_kebab_eval.matching.strategies import Strategy
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable, Value
+from pytest_kebab_eval.reading import find_matcher
+from pytest_kebab_eval.scoring.scorecard import QueryScore
+from pytest_kebab_eval.scoring.scorer import Scorer
+from pytest_kebab_eval.scoring.together import coarsen
+from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.store import Database
+from pytest_kebab_eval.store.database import decode_row
+from pytest_kebab_eval.store.repeated import FirstRank, RepeatedHits
+
+RETRIEVAL, ERROR = "retrieval", "error"
+_FEW = 4  # a run is read whole if a fourth of its results or more are asked for
+
+
+class State(str, enum.Enum):
+    """What a run says of a query and a check."""
+
+    __str__ = str.__str__  # `found`, as it is shown
+
+    FOUND = "found"  # the check is passed
+    LOST = "lost"
+    ERROR = "error"
+    ABSENT = "absent"  # the run has no result for the query
+    UNREADABLE = "unreadable"
+    UNKNOWN = "unknown"  # the check does not apply, such as one of an answer that was not asked for
+
+
+BAD = frozenset({State.LOST, State.ERROR})
+
+
+class Sighting(Value, frozen=True):
+    """A query in a run, which is known by its position among those that are walked."""
+
+    run: int
+    state: State
+    rank: int | None = None  # of the first correct hit, also below the cutoff
+    reason: str | None = None  # of an error, or why the result cannot be read
+
+
+class Trace:
+    """Follows one check of one query; sightings are added in order of time.
+
+    A run that does not tell whether the check is passed changes nothing; it is remembered as long as the
+    first bad run could be that one.
+    """
+
+    def __init__(self, bad: Collection[State] = BAD) -> None:
+        self.last_good: Sighting | None = None
+        self.first_bad: Sighting | None = None  # after the last good one
+        self.unknown: list[Sighting] = []  # between the two
+        self.passed = 0
+        self.times_lost = 0
+        self._bad = bad
+
+    def add(self, sighting: Sighting) -> None:
+        """The query in the next run."""
+        if sighting.state is State.FOUND:
+            self.last_good, self.first_bad = sighting, None
+            self.unknown.clear()
+            self.passed += 1
+        elif self.first_bad is not None:
+            return
+        elif sighting.state in self._bad:
+            self.first_bad = sighting
+            self.times_lost += self.last_good is not None
+        else:
+            self.unknown.append(sighting)
+
+    def lose_absent(self, empty: Collection[int] = ()) -> None:
+        """Call what was found, and has no result in the newest run, lost in the first run without one.
+
+        Runs that have no result at all, `empty`, say nothing of any query.
+        """
+        telling = [sighting for sighting in self.unknown if sighting.run not in empty]
+        absent = [sighting for sighting in telling if sighting.state is State.ABSENT]
+        if (
+            self.last_good is None
+            or self.first_bad is not None
+            or not absent
+            or telling[-1] is not absent[-1]
+        ):
+            return
+        self.first_bad = absent[0]
+        self.unknown = [sighting for sighting in self.unknown if sighting.run < absent[0].run]
+        self.times_lost += 1
+
+
+# -- what a run says ---------------------------------------------------------------------------------
+
+
+class Watched(NamedTuple):
+    """A check of a query."""
+
+    query_id: str
+    check: str = RETRIEVAL
+
+
+def expects_a_hit(query: GoldenQuery) -> bool:
+    """Whether the golden file says what the query should find."""
+    return bool(Matcher(MatchMode.EXACT).targets(query).ids)
+
+
+class Yardstick(NamedTuple):
+    """What all runs are measured by; how the runs of `base` would be compared decides how all are matched."""
+
+    settings: Settings
+    golden: GoldenSet
+    base: Sequence[OpenRun]  # run A first
+
+    def mode_of(self, run: Run) -> MatchMode:
+        """How a run is matched: by location, if it is of a chunker that no run of the base is of."""
+        known = {base.chunker_version for _, base in self.base}
+        is_known = run.chunker_version in known
+        return match_mode(self.base, self.golden) if is_known else MatchMode.FALLBACK
+
+    def of_queries(self, query_ids: Collection[str]) -> Yardstick:
+        """The same for these queries alone, so that no more is looked up than they need."""
+        queries = tuple(query for query in self.golden.queries if query.id in query_ids)
+        return self._replace(golden=msgspec.structs.replace(self.golden, queries=queries))
+
+
+class RunJudge:
+    """Judges run after run, matched as a comparison would match them; repeated hits are not judged again."""
+
+    def __init__(self, yardstick: Yardstick, watched: Sequence[Watched]) -> None:
+        self._watched: dict[str, list[Watched]] = {}
+        for watch in watched:
+            self._watched.setdefault(watch.query_id, []).append(watch)
+        self._yardstick = yardstick
+        self._narrow = yardstick.of_queries(self._watched)
+        self._queries = self._narrow.golden.by_id()
+        self._modes: dict[str | None, MatchMode] = {}
+        self._by_mode: dict[MatchMode, _Tools] = {}
+        self._ranks = RepeatedHits(len(self._queries), self._first_rank)
+        self._index: tuple[Database, str | None] | None = None  # and chunker, of the run before
+
+    def sightings(self, opened: OpenRun, position: int) -> Iterator[tuple[Watched, Sighting]]:
+        """What the run says of each check that is watched."""
+        database, run = opened
+        self._begin(database, run)
+        is_few = len(self._watched) * _FEW < database.result_count(run.run_id)
+        missing = dict(self._watched)
+        for query_id, result_json in database.rows(run.run_id, [*self._watched] if is_few else None):
+            for watch in missing.pop(query_id, ()):
+                yield watch, self._sighting(opened, position, watch.check, (query_id, result_json))
+        for watches in missing.values():
+            for watch in watches:
+                yield watch, Sighting(position, State.ABSENT)
+
+    def _begin(self, database: Database, run: Run) -> None:
+        """Make ready for a run; hits of another index or chunker are judged anew."""
+        version = run.chunker_version
+        if (database, version) != self._index:
+            self._ranks.forget()
+        self._index = database, version
+        if version not in self._modes:
+            self._modes[version] = self._yardstick.mode_of(run)
+        mode = self._modes[version]
+        if mode not in self._by_mode:
+            self._by_mode[mode] = _Tools(self._narrow, mode)
+        self._tools = self._by_mode[mode]
+        self._passages = Passages(database.corpus, version)
+        self._by_rank: dict[int | None, Sighting] = {}
+
+    def _first_rank(self, query_id: str, hits: tuple[Hit, ...]) -> int | None:
+        # A chunk that is there twice counts once, at its first rank; the first correct rank is the same.
+        strategy = self._tools.strategies.get(query_id) or self._tools.strategy(self._queries[query_id])
+        return strategy.first(hits, self._passages)
+
+    def _sighting(self, opened: OpenRun, position: int, check: str, row: tuple[str, object]) -> Sighting:
+        result = self._ranks.rank(*row) if check == RETRIEVAL else decode_row(*row)
+        if isinstance(result, Unreadable):
+            return Sighting(position, State.UNREADABLE, reason=result.reason)
+        if result.error is not None:
+            return Sighting(position, State.ERROR, reason=result.error)
+        if isinstance(result, FirstRank):
+            return self._by_rank.get(result.rank) or self._of_rank(position, result.rank)
+        return Sighting(position, State.FOUND if check == ERROR else self._tools.state(opened, check, result))
+
+    def _of_rank(self, position: int, rank: int | None) -> Sighting:
+        """What all queries of the run share that were found at this rank."""
+        is_found = rank is not None and rank <= self._yardstick.settings.compare_k
+        found = self._by_rank[rank] = Sighting(position, State.FOUND if is_found else State.LOST, rank)
+        return found
+
+
+class _Tools:
+    """What results are judged with, in one mode; scoring is for checks other than that of retrieval."""
+
+    def __init__(self, yardstick: Yardstick, mode: MatchMode) -> None:
+        self._yardstick = yardstick
+        self.matcher: Matcher = find_matcher(yardstick.settings, yardstick.golden, mode, yardstick.base)
+        coarsen(self.matcher, yardstick.golden.queries, yardstick.base)
+        self.strategies: dict[str, Strategy] = {}  # those that were asked for
+
+    def strategy(self, query: GoldenQuery) -> Strategy:
+        """What tells the query's correct hits; it is asked for in every run."""
+        found = self.strategies[query.id] = self.matcher.targets(query).strategy
+        return found
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return Scorer(self._yardstick.golden, self.matcher, self._yardstick.settings.k)
+
+    def _score(self, opened: OpenRun, result: QueryResult) -> QueryScore | None:
+        database, run = opened
+        return self._scorer.score(run, [result], database.corpus).score(result.query_id)
+
+    def state(self, opened: OpenRun, check: str, result: QueryResult) -> State:
+        """Whether the comparison of A with this run would call the check lost; else, whether it passes."""
+        k, (database, run_a) = self._yardstick.settings.compare_k, self._yardstick.base[0]
+        in_a = database.result(run_a.run_id, result.query_id)
+        a = self._score((database, run_a), in_a) if isinstance(in_a, QueryResult) else None
+        score = self._score(opened, result)
+        if score is None or a is None:
+            return State.UNKNOWN
+        if any(row.name == check and row.passes(a, k) and row.passes(score, k) is False for row in CHECKS):
+            return State.LOST
+        return State.FOUND if check in passed_checks(score, k) else State.UNKNOWN
