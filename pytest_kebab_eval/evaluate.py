@@ -6,15 +6,13 @@ import datetime
 from functools import partial
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.counts import count_comparison
 from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
-from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
+from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison, significance_in
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.gates import judge_gates
 from pytest_kebab_eval.comparing.problems import find_problems
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
-from pytest_kebab_eval.comparing.rates import RunAggregate
-from pytest_kebab_eval.comparing.replicates import run_aggregates, shown_runs
+from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
 from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
 from pytest_kebab_eval.inputs import Inputs, find_inputs
