@@ -193,7 +193,7 @@ def _aggregate_again(run_id: str, address: Address, golden: GoldenSet) -> Change
         return None
     made = aggregate_card(card)
     store_aggregate(run_id, made, db=address)
-    after = made.by_name()
+    after = made.values
     both = {name: (before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())}
     return {name: values for name, values in both.items() if values[0] != values[1]}
 
