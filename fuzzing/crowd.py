@@ -54,11 +54,20 @@ class Done(NamedTuple):
 # -- one process -----------------------------------------------------------------------------------
 
 
+def _times(until: float) -> Iterator[int]:
+    """1, 2, … until the time is over; at least once, however long the process took to start."""
+    yield 1
+    number = 1
+    while time.time() < until:
+        number += 1
+        yield number
+
+
 def gate(job: Job) -> Done:
     """Compare and store until the time is over."""
     choose, count, errors = random.Random(job.number), 0, []
     address = to_address(job.db)
-    while time.time() < job.until:
+    for _ in _times(job.until):
         try:
             with open_database(address) as database:
                 runs = sorted(run.run_id for run in database.runs())
@@ -74,8 +83,7 @@ def gate(job: Job) -> Done:
 def recorder(job: Job) -> Done:
     """Record until the time is over."""
     choose, stored, errors, number = random.Random(job.number), [], [], 0
-    while time.time() < job.until:
-        number += 1
+    for number in _times(job.until):
         run_id = f"run-{job.number}-{number:05}"
         try:
             if _record(job.db, run_id, choose):

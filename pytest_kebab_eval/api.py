@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import msgspec
-
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.reading import aggregate_run
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
+from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate_json
 from pytest_kebab_eval.settings import Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Address, find_run, open_database, to_address, write_aggregates
 
@@ -29,7 +27,7 @@ def compute_aggregate(
 
 def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Address | None = None) -> None:
     """Write a run's `aggregate_json`; an unknown run is a `StoreError`."""
-    write_aggregates({(_database_address(db), run_id): msgspec.json.encode(aggregate)})
+    write_aggregates({(_database_address(db), run_id): aggregate_json(aggregate)})
 
 
 def compare_runs(

@@ -6,8 +6,6 @@ import datetime
 from functools import partial
 from typing import NamedTuple
 
-import msgspec
-
 from pytest_kebab_eval.comparing.counts import count_comparison
 from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
 from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
@@ -23,6 +21,7 @@ from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import ScoreParts, open_stores, read_evidence
+from pytest_kebab_eval.scoring.aggregates import aggregate_json
 from pytest_kebab_eval.scoring.scorer import Observer
 from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings
 from pytest_kebab_eval.store import write_aggregates
@@ -99,7 +98,7 @@ def store(settings: Settings, evaluation: Evaluation) -> None:
     databases = {"a": settings.db_a, "b": settings.db_b}
     write_aggregates(
         {
-            (databases[run.side], run.run_id): msgspec.json.encode(run.aggregate)
+            (databases[run.side], run.run_id): aggregate_json(run.aggregate)
             for run in evaluation.aggregates
             if not broken & {(run.side, run.run_id), (run.side, None)}
         }

@@ -104,7 +104,7 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
     golden, gates, metrics = task
     with ExitStack() as stack:
         b = stack.enter_context(open_database(settings.db_b, settings.mask))
-        runs_b = find_runs(b, settings.run_b, settings.suite)
+        runs_b = _in_order(find_runs(b, settings.run_b, settings.suite))
         a, runs_a, missing = _baseline(stack, settings, b, len(runs_b))
         _check_replicates(settings, runs_a, runs_b)
         run_a, run_b = runs_a[0] if runs_a else None, runs_b[0]
@@ -134,6 +134,11 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
         tuple(warnings),
         (*settings.cutoffs, *_overlaps_of(gates)),
     )
+
+
+def _in_order(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """In one order, so that the order in which they are named changes nothing."""
+    return tuple(sorted(runs, key=lambda run: run.run_id))
 
 
 def _check_replicates(settings: Settings, a: tuple[Run, ...], b: tuple[Run, ...]) -> None:
@@ -219,7 +224,7 @@ def _baseline(
     same = settings.db_a == settings.db_b
     try:
         a = b if same else stack.enter_context(open_database(settings.db_a, settings.mask))
-        return a, find_runs(a, settings.run_a, settings.suite), []
+        return a, _in_order(find_runs(a, settings.run_a, settings.suite)), []
     except (NoDatabase, NoSuchRun) as error:
         return b, (), [_no_baseline(settings, error, most_runs=most_runs if same else 0)]
 
@@ -230,7 +235,7 @@ def find_baseline(settings: Settings) -> Baseline:
         return Baseline(())
     try:
         with open_database(settings.db_a, settings.mask) as a:
-            return Baseline(find_runs(a, settings.run_a, settings.suite))
+            return Baseline(_in_order(find_runs(a, settings.run_a, settings.suite)))
     except (NoDatabase, NoSuchRun) as error:
         return Baseline((), (_no_baseline(settings, error, most_runs=0),))
 

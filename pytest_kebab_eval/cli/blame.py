@@ -153,28 +153,6 @@ def _changed(found: Blame) -> str:
 
 
 def _as_json(found: Blame) -> dict[str, Any]:
-    return {
-        "query_id": found.query_id,
-        "check": found.check,
-        "status": found.status,
-        "runs": found.runs,
-        "passed": found.passed,
-        "times_lost": found.times_lost,
-        "last_good": _seen_as_json(found.last_good),
-        "first_bad": _seen_as_json(found.first_bad),
-        "unknown": [_seen_as_json(seen) for seen in found.unknown],
-        "config_changes": msgspec.to_builtins(found.config_changes),
-    }
-
-
-def _seen_as_json(seen: Seen | None) -> dict[str, Any] | None:
-    if seen is None:
-        return None
-    return {
-        "run_id": seen.run_id,
-        "created_at": seen.created_at,
-        "commit_hash": seen.commit,
-        "state": seen.state.value,
-        "rank": seen.rank,
-        "reason": seen.reason,
-    }
+    fields = msgspec.to_builtins(found)
+    del fields["is_judged"]
+    return {"query_id": found.query_id, "check": found.check, "status": found.status, **fields}

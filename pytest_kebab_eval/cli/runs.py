@@ -57,36 +57,33 @@ def runs(as_json: bool, **given: Any) -> None:
     for path in unfinished_files(address):
         tell(f"not finished: {shown_path(path)} has the results of a run that was begun and is not stored")
     if as_json:
-        print_json([_as_row(run, counts[run.run_id], tags.get(run.run_id, [])) for run in found])
+        print_json(
+            [
+                {
+                    "run_id": run.run_id,
+                    "suite": run.suite,
+                    "commit_hash": run.commit_hash,
+                    "created_at": run.created_at,
+                    "queries": counts[run.run_id],
+                    "tags": tags.get(run.run_id, []),
+                }
+                for run in found
+            ]
+        )
         return
-    _print_runs(found, counts, tags)
+    width = max((len(printable(run.run_id)) for run in found), default=0)
+    for run in found:
+        commit = f"  {printable(run.commit_hash[:12])}" if run.commit_hash else ""
+        count = counted(counts[run.run_id], "query")
+        when, of_suite = printable(run.created_at), printable(run.suite)
+        names = "".join(f"  tag:{printable(name)}" for name in tags.get(run.run_id, ()))
+        print_line(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {of_suite}{commit}{names}")
     if not found:
         tell("there are no runs" + (f" of the suite '{printable(suite)}'" if suite else " yet"))
 
 
 def _runs_of(database: Database, suite: str | None) -> list[Run]:
     return [run for run in in_order(database.runs()) if suite in (None, run.suite)]
-
-
-def _as_row(run: Run, count: int, tags: list[str]) -> dict[str, Any]:
-    return {
-        "run_id": run.run_id,
-        "suite": run.suite,
-        "commit_hash": run.commit_hash,
-        "created_at": run.created_at,
-        "queries": count,
-        "tags": tags,
-    }
-
-
-def _print_runs(found: Sequence[Run], counts: Mapping[str, int], tags: Mapping[str, list[str]]) -> None:
-    width = max((len(printable(run.run_id)) for run in found), default=0)
-    for run in found:
-        commit = f"  {printable(run.commit_hash[:12])}" if run.commit_hash else ""
-        count = counted(counts[run.run_id], "query")
-        when, suite = printable(run.created_at), printable(run.suite)
-        names = "".join(f"  tag:{printable(name)}" for name in tags.get(run.run_id, ()))
-        print_line(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {suite}{commit}{names}")
 
 
 # -- history -------------------------------------------------------------------------------------
@@ -196,7 +193,7 @@ def _aggregate_again(run_id: str, address: Address, golden: GoldenSet) -> Change
         return None
     made = aggregate_card(card)
     store_aggregate(run_id, made, db=address)
-    after = made.by_name()
+    after = made.values
     both = {name: (before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())}
     return {name: values for name, values in both.items() if values[0] != values[1]}
 

@@ -12,7 +12,13 @@ from pytest_kebab_eval.comparing.counts import ComparisonCounts
 from pytest_kebab_eval.comparing.significance import Significance, paired_significance
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, MetricValues, aggregate, in_shape, rounded
+from pytest_kebab_eval.scoring.aggregates import (
+    AggregateMetrics,
+    MetricValues,
+    aggregate,
+    in_json_order,
+    rounded,
+)
 from pytest_kebab_eval.scoring.scorecard import JudgeIdentity, Pairs, Scorecard
 from pytest_kebab_eval.text import brief
 
@@ -73,7 +79,7 @@ def _paired(a: Scorecard, b: Scorecard) -> Paired:
     deltas = None
     if a.query_ids() != b.query_ids():
         both = a.query_ids() & b.query_ids()
-        deltas = differences(aggregate(a.only(both)).by_name(), aggregate(b.only(both)).by_name())
+        deltas = in_json_order(differences(aggregate(a.only(both)).values, aggregate(b.only(both)).values))
     return Paired(
         queries=len(both),
         errored_a=a.part().errored,
@@ -88,7 +94,7 @@ def _deltas(
     a: AggregateMetrics, b: AggregateMetrics, paired: Paired, matched_by: Mapping[str, int]
 ) -> Deltas:
     return Deltas(
-        **in_shape(differences(a.by_name(), b.by_name())),  # type: ignore[arg-type]
+        values=differences(a.values, b.values),
         counts={name: b.counts[name] - n for name, n in a.counts.items()},
         slices={part: differences(a.slices[part], b.slices[part]) for part in a.slices if part in b.slices},
         total_queries=b.total_queries - a.total_queries,
@@ -116,7 +122,7 @@ def _significances(
     a: Scorecard, b: Scorecard, aggregate_a: AggregateMetrics, aggregate_b: AggregateMetrics
 ) -> dict[str, Significance]:
     """Of every metric that is averaged and was measured on a query in both runs."""
-    values_a, values_b = aggregate_a.by_name(), aggregate_b.by_name()
+    values_a, values_b = aggregate_a.values, aggregate_b.values
     pairs = Pairs(a, b)
     measured = [
         metric

@@ -85,24 +85,20 @@ def renamed(entry: dict[str, Any], new: NewIds) -> dict[str, Any]:
     """An entry with its chunk ids replaced."""
     changed = dict(entry)
     if entry.get("expected_chunk_ids"):
-        changed["expected_chunk_ids"] = _distinct(entry["expected_chunk_ids"], new)
+        renamed_ids = (name for old in entry["expected_chunk_ids"] for name in new.get(old, (old,)))
+        changed["expected_chunk_ids"] = list(dict.fromkeys(renamed_ids))
     if entry.get("relevance"):
         changed["relevance"] = {
             name: entry["relevance"][owner] for name, owner in _owners(entry["relevance"], new).items()
         }
     if entry.get("expected_spans"):
-        changed["expected_spans"] = [_renamed_span(span, new) for span in entry["expected_spans"]]
+        changed["expected_spans"] = [
+            {**span, "chunk_id": _first(span["chunk_id"], new)} if span.get("chunk_id") else span
+            for span in entry["expected_spans"]
+        ]
     if entry.get("expected_texts"):
         changed["expected_texts"] = {_first(key, new): text for key, text in entry["expected_texts"].items()}
     return changed
-
-
-def _renamed_span(span: dict[str, Any], new: NewIds) -> dict[str, Any]:
-    return {**span, "chunk_id": _first(span["chunk_id"], new)} if span.get("chunk_id") else span
-
-
-def _distinct(ids: Sequence[str], new: NewIds) -> list[str]:
-    return list(dict.fromkeys(name for old in ids for name in new.get(old, (old,))))
 
 
 def _owners(gains: Mapping[str, float], new: NewIds) -> dict[str, str]:
@@ -135,61 +131,52 @@ class _EntryEditor:
         self._check(entry, value)
         yield from self._list_edits(entry)
         yield from self._gain_edits(entry, value)
-        yield from self._span_edits(entry)
-        yield from self._text_edits(entry)
+        yield from self._single_edits(entry)
 
     def _check(self, entry: Node, value: Mapping[str, Any]) -> None:
         """Every id is written in the entry itself, on one line."""
-        written = {key.value for key, _ in entry.pairs}
-        nodes = [found for name in _FIELDS if value.get(name) and (found := entry.field(name))]
-        missing = any(value.get(name) and name not in written for name in _FIELDS)
-        if missing or entry.is_shared or any(_is_shared(node) for _, node in nodes):
+        given, written = {name for name in _FIELDS if value.get(name)}, {key.value for key, _ in entry.pairs}
+        if not given <= written or entry.is_shared or any(_is_shared(entry.field(name)) for name in given):
             raise Refused("has an anchor, an alias or a tag where its chunk ids are; spell them out")
         if any("\n" in self._text[node.start : node.end] for node in self._scalars(entry)):
             raise Refused("has a chunk id that is written over several lines; write it on one")
 
     def _scalars(self, entry: Node) -> Iterator[Node]:
-        yield from _items(entry)
-        yield from (key for key, _ in _pairs(entry, "relevance"))
-        yield from (key for key, _ in _pairs(entry, "expected_texts"))
+        yield from entry.field("expected_chunk_ids").items
+        yield from (key for name in ("relevance", "expected_texts") for key, _ in entry.field(name).pairs)
         yield from _span_ids(entry)
 
     # Each of a list's ids becomes what is new of it, or goes if all of that is there before.
 
     def _list_edits(self, entry: Node) -> Iterator[_Edit]:
-        found, seen = entry.field("expected_chunk_ids"), set[str]()
-        members = []
-        for item in _items(entry):
+        found, seen, members = entry.field("expected_chunk_ids"), set[str](), []
+        for item in found.items:
             names = [name for name in self._new.get(item.value, (item.value,)) if name not in seen]
             seen.update(names)
             same = names == [item.value]
             members.append(_Member(item, None if same else [self._written(name, item) for name in names]))
-        return self._member_edits(found[1], members) if found else iter(())
+        return self._member_edits(found, members)
 
     def _gain_edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[_Edit]:
         found, owners = entry.field("relevance"), _owners(value.get("relevance") or {}, self._new)
         members = []
-        for key, gain in _pairs(entry, "relevance"):
+        for key, gain in found.pairs:
             names = [name for name, owner in owners.items() if owner == key.value]
             raw = self._text[key.end : gain.end]  # such as `: 2`
             written = [f"{self._written(name, key)}{raw}" for name in names]
             members.append(
                 _Member(msgspec.structs.replace(key, end=gain.end), None if names == [key.value] else written)
             )
-        return self._member_edits(found[1], members) if found else iter(())
+        return self._member_edits(found, members)
 
-    def _span_edits(self, entry: Node) -> Iterator[_Edit]:
-        for node in _span_ids(entry):
-            if node.value in self._new:
-                yield _Edit(node.start, node.end, self._written(_first(node.value, self._new), node))
-
-    def _text_edits(self, entry: Node) -> Iterator[_Edit]:
-        keys = [key for key, _ in _pairs(entry, "expected_texts")]
+    def _single_edits(self, entry: Node) -> Iterator[_Edit]:
+        """Of spans and texts, which are of one chunk each."""
+        keys = [key for key, _ in entry.field("expected_texts").pairs]
         if len({_first(key.value, self._new) for key in keys}) < len(keys):
             raise Refused("has expected_texts of two chunks that are one now; leave one of the texts out")
-        for key in keys:
-            if key.value in self._new:
-                yield _Edit(key.start, key.end, self._written(_first(key.value, self._new), key))
+        for node in (*_span_ids(entry), *keys):
+            if node.value in self._new:
+                yield _Edit(node.start, node.end, self._written(_first(node.value, self._new), node))
 
     # -- the members of a list or mapping ----------------------------------------------------------
 
@@ -245,13 +232,14 @@ class _EntryEditor:
 
     def _written(self, name: str, like: Node) -> str:
         """An id as it is written in place of another: in the same quotes, or in quotes if it needs them."""
+        quoted = json.dumps(name, ensure_ascii=not name.isprintable())
         if self._is_json:
-            return json.dumps(name, ensure_ascii=not name.isprintable())
+            return quoted
         if like.style == "'" and name.isprintable():
             return "'" + name.replace("'", "''") + "'"
         if like.style == "" and _is_plain(name):
             return name
-        return json.dumps(name, ensure_ascii=not name.isprintable())
+        return quoted
 
 
 def _is_plain(name: str) -> bool:
@@ -271,22 +259,9 @@ def _load(text: str) -> Any:
 # -- where ids are written ---------------------------------------------------------------------------
 
 
-def _items(entry: Node) -> tuple[Node, ...]:
-    found = entry.field("expected_chunk_ids")
-    return found[1].items if found else ()
-
-
-def _pairs(entry: Node, name: str) -> tuple[tuple[Node, Node], ...]:
-    found = entry.field(name)
-    return found[1].pairs if found else ()
-
-
 def _span_ids(entry: Node) -> Iterator[Node]:
-    found = entry.field("expected_spans")
-    for span in found[1].items if found else ():
-        chunk_id = span.field("chunk_id")
-        if chunk_id and chunk_id[1].value:
-            yield chunk_id[1]
+    found = (span.field("chunk_id") for span in entry.field("expected_spans").items)
+    return (chunk_id for chunk_id in found if chunk_id.value)
 
 
 def _is_shared(node: Node) -> bool:

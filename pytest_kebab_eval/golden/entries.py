@@ -88,7 +88,7 @@ def _contradictions(query: GoldenQuery) -> Iterable[tuple[Any, str]]:
         or query.expected_texts
         or query.required_support_groups
     )
-    return [("", text) for text in _found_contradictions(query)] if may_contradict else ()
+    return (("", text) for text in _found_contradictions(query)) if may_contradict else ()
 
 
 def _found_contradictions(query: GoldenQuery) -> Iterable[str]:
@@ -100,17 +100,13 @@ def _found_contradictions(query: GoldenQuery) -> Iterable[str]:
             " drop the empty list, or say answerable: true or false"
         )
     expected = {*query.expected_chunk_ids, *query.relevance}
-    for span in query.expected_spans:
-        if span.chunk_id is not None and span.chunk_id not in expected:
-            yield (
-                f"gives the span of the chunk '{brief(span.chunk_id, 40)}', which is not among its"
-                " expected_chunk_ids; add it there, or leave the span's chunk_id out"
-            )
-    for chunk_id in query.expected_texts:
+    spans = [("span", "span's chunk_id", span.chunk_id) for span in query.expected_spans if span.chunk_id]
+    texts = [("text", "text", chunk_id) for chunk_id in query.expected_texts]
+    for what, left_out, chunk_id in (*spans, *texts):
         if chunk_id not in expected:
             yield (
-                f"gives the text of the chunk '{brief(chunk_id, 40)}', which is not among its"
-                " expected_chunk_ids; add it there, or leave the text out"
+                f"gives the {what} of the chunk '{brief(chunk_id, 40)}', which is not among its"
+                f" expected_chunk_ids; add it there, or leave the {left_out} out"
             )
     supports = len(query.gold_supports)
     for group in query.required_support_groups:

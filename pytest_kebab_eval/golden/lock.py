@@ -70,15 +70,11 @@ def read_lock(path: Path) -> Lock | None:
     try:
         return msgspec.json.decode(data, type=Lock)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        what = f"this is not a lock file: {brief(str(error), 120)}; {_what_to_do(str(error))}"
+        what_to_do = "fix it, or delete it to go without"
+        if str(error).endswith(".shingles.hashes`"):  # before the first release, they had another form
+            what_to_do = "delete it, and run `kebab-eval lock --no-texts` again"
+        what = f"this is not a lock file: {brief(str(error), 120)}; {what_to_do}"
         raise GoldenError(f"{shown_path(path)}: {what}") from None
-
-
-def _what_to_do(error: str) -> str:
-    """How to come by a lock file that can be read; before the first release, hashes had another form."""
-    if error.endswith(".shingles.hashes`"):
-        return "delete it, and run `kebab-eval lock --no-texts` again"
-    return "fix it, or delete it to go without"
 
 
 def render_lock(lock: Lock) -> str:

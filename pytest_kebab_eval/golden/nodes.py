@@ -29,9 +29,12 @@ class Node(Value, frozen=True):
     in_flow: bool = False  # of a list or mapping: written in brackets
     is_shared: bool = False  # it has an anchor or a tag, or is in something that has one
 
-    def field(self, name: str) -> tuple[Node, Node] | None:
-        """A key of a mapping, and its value."""
-        return next(((key, value) for key, value in self.pairs if key.value == name), None)
+    def field(self, name: str) -> Node:
+        """The value under a key of a mapping; an empty one if it has no such key."""
+        return next((value for key, value in self.pairs if key.value == name), _NOTHING)
+
+
+_NOTHING = Node(0, 0)
 
 
 def entry_nodes(text: str, suffix: str) -> Iterator[Node]:

@@ -56,7 +56,7 @@ def write_golden(
             remarks = comments.get(entry["id"], ()) if comments and layout is _YAML else ()
             file.write(layout.between if count else "")
             file.writelines(f"# {remark}\n" for remark in remarks)
-            file.write(layout.render(_in_order(entry)))
+            file.write(layout.render({field: entry[field] for field in FIELDS if field in entry}))
             count += 1
         file.write(layout.end)
         file.flush()
@@ -67,10 +67,6 @@ def write_golden(
 
 def _not_written(path: Path, error: OSError) -> StoreError:
     return StoreError(f"the golden file {shown_path(path)} was not written: {error.strerror or error}")
-
-
-def _in_order(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: entry[field] for field in FIELDS if field in entry}
 
 
 class _Dumper(yaml.SafeDumper):

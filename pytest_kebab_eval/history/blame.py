@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import InputError
@@ -37,7 +39,7 @@ class Seen(Value, frozen=True):
 
     run_id: str
     created_at: str
-    commit: str | None
+    commit: str | None = msgspec.field(name="commit_hash")
     state: State
     rank: int | None = None  # of the first correct hit, also below the cutoff
     reason: str | None = None  # of an error, or why the result cannot be read

@@ -81,6 +81,6 @@ def _stored_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoi
 def _scored_point(
     database: Database, run: Run, golden: GoldenSet, card: Scorecard | None = None
 ) -> HistoryPoint:
-    scored = aggregate(card or score_run(database, database.with_config(run), golden)).by_name()
+    scored = aggregate(card or score_run(database, database.with_config(run), golden)).values
     values = {name: value for name, value in scored.items() if value is not None}
     return HistoryPoint(run.run_id, run.created_at, values)

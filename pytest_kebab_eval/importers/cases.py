@@ -83,8 +83,13 @@ def _results(
     for name, case in cases:
         if golden is not None:
             golden[name] = _golden(source, name, case)
+        retrieved = case.retrieved
+        if case.expects_texts or name in by_text:
+            retrieved = distinct(passage.by_text() for passage in retrieved)
+        hits = [passage.as_hit(rank) for rank, passage in enumerate(retrieved, start=1)]
+        answer = None if case.answer is None else {"answer": case.answer, "grounded": True, "citations": []}
         with source.only_unicode(case.line):
-            result = _result(name, case, by_text=case.expects_texts or name in by_text)
+            result = result_json(name, case.question, hits, answer, **case.more)
         yield name, result
 
 
@@ -109,13 +114,6 @@ def _free_id(name: str, taken: Mapping[str, int]) -> str:
     while (numbered := name if number == 1 else f"{name}-{number}") in taken:
         number += 1
     return numbered
-
-
-def _result(name: str, case: Case, *, by_text: bool) -> bytes:
-    retrieved = distinct(passage.by_text() for passage in case.retrieved) if by_text else case.retrieved
-    hits = [passage.as_hit(rank) for rank, passage in enumerate(retrieved, start=1)]
-    answer = None if case.answer is None else {"answer": case.answer, "grounded": True, "citations": []}
-    return result_json(name, case.question, hits, answer, **case.more)
 
 
 def _golden(source: Source, name: str, case: Case) -> Json:

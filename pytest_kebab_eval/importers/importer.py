@@ -72,11 +72,6 @@ class Importer(NamedTuple):
         return None
 
     @property
-    def option_names(self) -> tuple[str, ...]:
-        """The names of its files."""
-        return tuple(option.name for option in self.options)
-
-    @property
     def joins_files(self) -> bool:
         """Whether results and what is expected of them can come in two files."""
         return len(self.options) > 1

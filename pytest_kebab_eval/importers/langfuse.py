@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_kebab_eval.importers.cases import Case, imported_cases
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json, optional
@@ -34,16 +34,8 @@ _RETRIEVER = "RETRIEVER"
 _ARCHIVED = "ARCHIVED"
 _ERROR = "ERROR"
 
+_Traces = Iterable[tuple[str, TableRow]]  # by id
 _Passages = Mapping[str, tuple[Passage, ...]]
-
-
-class _Trace(NamedTuple):
-    id: str
-    row: TableRow
-
-    @property
-    def values(self) -> Json:
-        return self.row.values
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
@@ -59,49 +51,48 @@ def _rows(source: Source) -> Iterator[TableRow]:
     return read_table(source, _PAGE)
 
 
-def _traces(source: Source) -> tuple[Iterable[_Trace], _Passages]:
+def _traces(source: Source) -> tuple[_Traces, _Passages]:
     """The traces; if the rows are observations, those without a parent, and the passages of the others."""
     rows = _rows(source)
     first = next(rows)
     rows = chain([first], rows)
     if "traceId" not in first.values:
-        return (_Trace(text_of(row.values.get("id")) or "", row) for row in rows), {}
+        return ((text_of(row.values.get("id")) or "", row) for row in rows), {}
     kept = [row for row in rows if _is_root(row) or _is_retriever(row)]
-    roots: dict[str, _Trace] = {}
+    roots: dict[str, TableRow] = {}
     for row in sorted(filter(_is_root, kept), key=_started):
-        trace_id = text_of(row.values.get("traceId")) or ""
-        roots.setdefault(trace_id, _Trace(trace_id, row))
-    return roots.values(), _retrieved(kept)
+        roots.setdefault(text_of(row.values.get("traceId")) or "", row)
+    return roots.items(), _retrieved(kept)
 
 
 def _cases(
-    source: Source, traces: Iterable[_Trace], links: Mapping[str, str] | None, retrieved: _Passages
+    source: Source, traces: _Traces, links: Mapping[str, str] | None, retrieved: _Passages
 ) -> Iterator[Case]:
     """The traces; where some are linked to dataset items, only those are of the experiment."""
     count = 0
-    for trace in traces:
-        if links is not None and trace.id not in links:
+    for trace_id, (line, values) in traces:
+        if links is not None and trace_id not in links:
             continue
-        if "input" not in trace.values:
-            raise source.error(trace.row.line, "there is no 'input'")
+        if "input" not in values:
+            raise source.error(line, "there is no 'input'")
         count += 1
-        output = opened(trace.values.get("output"))
+        output = opened(values.get("output"))
         yield Case(
-            line=trace.row.line,
-            question=question_in(opened(trace.values["input"])),
-            id=links[trace.id] if links is not None else None,
-            retrieved=retrieved.get(trace.id) or passages_in(output),
+            line=line,
+            question=question_in(opened(values["input"])),
+            id=links[trace_id] if links is not None else None,
+            retrieved=retrieved.get(trace_id) or passages_in(output),
             answer=answer_in(output),
-            more=_outcome(trace.values),
+            more=_outcome(values),
+        )
+    if not count and links is None:
+        raise source.error(
+            None, "every observation in it has a parent; export the traces, or all observations"
         )
     if not count:
-        raise source.error(None, _nothing(links))
-
-
-def _nothing(links: Mapping[str, str] | None) -> str:
-    if links is None:
-        return "every observation in it has a parent; export the traces, or all observations"
-    return "none of its traces is linked to a dataset item; name the run items of the same run"
+        raise source.error(
+            None, "none of its traces is linked to a dataset item; name the run items of the same run"
+        )
 
 
 def _outcome(values: Json) -> Json:

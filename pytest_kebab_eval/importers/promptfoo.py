@@ -73,7 +73,9 @@ def _cases(source: Source, rows: list[TableRow]) -> Iterator[Case]:
             parts.append(f"@{_provider(row.values)}")
         if len(prompts) > 1:
             parts.append(f"#{prompts[_prompt(row.values)]}")
-        yield _case(row, question, variables, _numbered("".join(parts), seen))
+        name = "".join(parts)
+        seen[name] = seen.get(name, 0) + 1
+        yield _case(row, question, variables, name if seen[name] == 1 else f"{name}-{seen[name]}")
 
 
 def _prompt_numbers(rows: Iterable[TableRow]) -> dict[str, int]:
@@ -93,11 +95,6 @@ def _prompt(values: Json) -> str:
 def _number(row: TableRow, field: str) -> int:
     number = row.values.get(field)
     return number if isinstance(number, int) else 0
-
-
-def _numbered(name: str, seen: dict[str, int]) -> str:
-    seen[name] = seen.get(name, 0) + 1
-    return name if seen[name] == 1 else f"{name}-{seen[name]}"
 
 
 def _case(row: TableRow, question: str, variables: Json, name: str) -> Case:

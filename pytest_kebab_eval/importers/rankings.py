@@ -169,11 +169,9 @@ def read_texts(source: Source, judged: Ids) -> tuple[dict[str, str], str | None]
     without = judged.missing_in(Ids(source, "topic", named))
     if len(without) == len(judged):
         raise nothing_alike(Ids(source, "topic", found), judged)
-    return named, _without_text(source, judged, without) if without else None
-
-
-def _without_text(source: Source, judged: Ids, without: list[str]) -> str:
-    return (
+    if not without:
+        return named, None
+    return named, (
         f"{source.name} has the text of {len(judged) - len(without)} of the {judged} in {judged.source.name};"
         f" that of '{brief(without[0], 40)}' is not there; say --allow-missing if that is right"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -145,20 +145,14 @@ def _sample_of_json(path: str, line: str) -> Sample:
         return Sample("json", _keys_of_first(value))
     if not isinstance(value, dict):
         raise source.error(None, "this is neither JSON nor JSONL")
-    if value and all(isinstance(inner, dict) for inner in value.values()) and _has_numbers(value):
-        return Sample("scores", is_whole=_are_whole(value))
+    if value and all(isinstance(inner, dict) for inner in value.values()):
+        firsts = [number for inner in value.values() for number in islice(inner.values(), 1)]
+        if firsts and all(isinstance(number, (int, float)) for number in firsts):
+            numbers = (number for inner in value.values() for number in inner.values())
+            return Sample("scores", is_whole=all(isinstance(number, int) for number in numbers))
     lists = [inner for inner in value.values() if isinstance(inner, list) and _keys_of_first(inner)]
     return Sample("json", _keys_of_first(lists[0]) if lists else frozenset(), top=frozenset(value))
 
 
 def _keys_of_first(values: list[Any]) -> frozenset[str]:
     return frozenset(values[0]) if values and isinstance(values[0], dict) else frozenset()
-
-
-def _has_numbers(value: Mapping[str, Mapping[str, Any]]) -> bool:
-    numbers = [number for inner in value.values() for number in islice(inner.values(), 1)]
-    return bool(numbers) and all(isinstance(number, (int, float)) for number in numbers)
-
-
-def _are_whole(value: Mapping[str, Mapping[str, Any]]) -> bool:
-    return all(isinstance(number, int) for inner in value.values() for number in inner.values())

@@ -269,10 +269,8 @@ def parsed_json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return _with_control_characters(text) if _CONTROL.search(text) else None
-
-
-def _with_control_characters(text: str) -> Any:
+        if not _CONTROL.search(text):
+            return None
     try:
         return json.loads(text, strict=False, parse_constant=_no_json)
     except (ValueError, RecursionError):

@@ -118,7 +118,9 @@ def _from_csv(source: Source, lines: _Lines) -> Iterator[TableRow]:
                 if header is None:
                     header = _header(source, line, cells)
                 elif cells:
-                    yield TableRow(line, _by_column(source, line, header, cells))
+                    if len(cells) != len(header):
+                        raise source.error(line, f"there are {len(cells)} cells instead of {len(header)}")
+                    yield TableRow(line, {n: cell or None for n, cell in zip(header, cells, strict=True)})
                 line = reader.line_num + 1
         except csv.Error as error:
             raise source.error(line, f"this is not CSV: {brief(str(error), 80)}") from None
@@ -132,12 +134,6 @@ def _header(source: Source, line: int, cells: list[str]) -> list[str] | None:
     if repeated:
         raise source.error(line, f"the column '{brief(min(repeated), 40)}' is there twice")
     return cells
-
-
-def _by_column(source: Source, line: int, header: list[str], cells: list[str]) -> Json:
-    if len(cells) != len(header):
-        raise source.error(line, f"there are {len(cells)} cells instead of {len(header)}")
-    return {name: cell or None for name, cell in zip(header, cells, strict=True)}
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import msgspec
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.model import QueryComparison
+from pytest_kebab_eval.scoring.aggregates import MetricValues, nested
 
 # These differ between two runs with equal results.
 _RUN_FIELDS = ("run_a", "run_b", "warnings")
@@ -26,13 +27,22 @@ _encode_line = json.JSONEncoder(ensure_ascii=False).encode
 
 def report_json(report: CompareReport) -> Iterator[str]:
     """The whole report as JSON, in parts, so that only one query at a time is in memory as text."""
+    return _json_parts(_nested_fields(report))
+
+
+def _nested_fields(report: CompareReport) -> dict[str, Any]:
+    """The fields of the report, with the values of metrics in the shape of `aggregate_json`."""
     fields = {name: getattr(report, name) for name in report.__struct_fields__}
-    return _json_parts({name: value for name, value in fields.items() if value is not msgspec.UNSET})
+    return {
+        name: nested(value) if isinstance(value, MetricValues) else value
+        for name, value in fields.items()
+        if value is not msgspec.UNSET
+    }
 
 
 def snapshot_of(report: CompareReport) -> dict[str, Any]:
     """The report without run ids, times and costs, which differ from run to run, and without movement."""
-    fields = msgspec.to_builtins(report)
+    fields = msgspec.to_builtins(_nested_fields(report))
     fields["gates"] = [gate for gate in fields["gates"] if not _is_left_out(gate["metric"])]
     if report.replicates:
         fields["replicates"] = _without_run_ids(fields["replicates"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
-from pytest_kebab_eval.model import Answer, ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.context import MetricRow, metric_rows
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
@@ -128,21 +128,13 @@ def _answer(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvid
         return
     refused = "" if answer.grounded else "(refused) "
     yield f"  answer    {refused}{brief(answer.text, 100)}"
-    broken = _broken_rules(query, answer)
+    broken = [f"lacks {brief(text, 40)!r}" for text in query.must_contain if text not in answer.text]
+    broken += [f"says the forbidden {brief(text, 40)!r}" for text in query.forbidden if text in answer.text]
     if "answer" in comparison.checks and broken:
         yield f"  rule      {', '.join(broken)}"
     if "citation" in comparison.checks:
         paths = [cited.citation.path for cited in answer.citations if cited.citation and cited.citation.path]
         yield f"  cites     {', '.join(map(printable, paths)) or 'nothing'}"
-
-
-def _broken_rules(query: GoldenQuery, answer: Answer) -> list[str]:
-    missing = [text for text in query.must_contain if text not in answer.text]
-    present = [text for text in query.forbidden if text in answer.text]
-    return [
-        *(f"lacks {brief(text, 40)!r}" for text in missing),
-        *(f"says the forbidden {brief(text, 40)!r}" for text in present),
-    ]
 
 
 def _top_hits(evidence: QueryEvidence) -> Iterator[str]:
@@ -175,7 +167,10 @@ def summary(report: CompareReport) -> Iterator[Line]:
     covered = coverage(report)
     if covered:
         yield Line(covered, -1)
-    yield from _gate_lines(report)
+    for gate in report.gates:
+        state = "skipped" if gate.skipped else "holds" if gate.passed else "FAILED"
+        yield Line(f"gate {state}: {gate.gate}", 0 if gate.skipped else 1 if gate.passed else -1)
+        yield Line(f"     {gate.reason}")
     if report.not_in_golden:
         names = ", ".join(map(printable, report.not_in_golden[:5]))
         more = len(report.not_in_golden) - 5
@@ -202,13 +197,6 @@ def _noise_lines(report: CompareReport) -> Iterator[Line]:
         yield Line(f"flaky: and {len(flaky) - _FLAKY_SHOWN} more, in report.json")
 
 
-def _gate_lines(report: CompareReport) -> Iterator[Line]:
-    for gate in report.gates:
-        state = "skipped" if gate.skipped else "holds" if gate.passed else "FAILED"
-        yield Line(f"gate {state}: {gate.gate}", 0 if gate.skipped else 1 if gate.passed else -1)
-        yield Line(f"     {gate.reason}")
-
-
 def _metric_lines(report: CompareReport) -> Iterator[Line]:
     in_gates = {gate.metric for gate in report.gates}
     rows = [
@@ -216,40 +204,28 @@ def _metric_lines(report: CompareReport) -> Iterator[Line]:
     ]
     names = [f"{row.name}{' ↓' if row.lower_is_better else ''}" for row in rows]
     width = max(map(len, [*names, "metric" + " " * 16]))
-    paired = report.deltas.paired.deltas if report.deltas else None
     if report.deltas is None:
         yield Line(f"{'metric':<{width}} {'value':>9}{'n':>7}")
-    else:
-        extra = f"{'paired':>10}" if paired else ""
-        extra += f"{'± A':>8}{'± B':>8}" if report.replicates else ""
-        yield Line(f"{'metric':<{width}} {'A':>9} {'B':>9} {'B - A':>9}{extra}  significance")
+        for name, row in zip(names, rows, strict=True):
+            yield Line(f"{name:<{width}} {format_value(row.b):>9}{row.n_b:>7}")
+        return
+    paired = report.deltas.paired.deltas
+    extra = f"{'paired':>10}" if paired else ""
+    extra += f"{'± A':>8}{'± B':>8}" if report.replicates else ""
+    yield Line(f"{'metric':<{width}} {'A':>9} {'B':>9} {'B - A':>9}{extra}  significance")
     for name, row in zip(names, rows, strict=True):
-        spread = (
-            f"{format_spread(row.spread_a):>8}{format_spread(row.spread_b):>8}" if report.replicates else ""
-        )
-        figures = _figures_alone(row) if report.deltas is None else _figures_compared(row, paired, spread)
-        yield Line(f"{name:<{width}} {figures}", 0 if report.deltas is None else row.direction)
-
-
-def _figures_alone(row: MetricRow) -> str:
-    return f"{format_value(row.b):>9}{row.n_b:>7}"
-
-
-def _figures_compared(row: MetricRow, paired: Mapping[str, float | None] | None, spread: str) -> str:
-    extra = (f"{format_delta(paired.get(row.name)):>10}" if paired else "") + spread
-    numbers = f"{format_value(row.a):>9} {format_value(row.b):>9} {format_delta(row.delta):>9}{extra}"
-    return "  ".join(
-        filter(None, [numbers, _significance(row) if row.delta else "", _n_where_different(row)])
-    )
+        extra = f"{format_delta(paired.get(row.name)):>10}" if paired else ""
+        if report.replicates:
+            extra += f"{format_spread(row.spread_a):>8}{format_spread(row.spread_b):>8}"
+        numbers = f"{format_value(row.a):>9} {format_value(row.b):>9} {format_delta(row.delta):>9}{extra}"
+        n = "" if row.n_a == row.n_b else f"n {row.n_a}→{row.n_b}"
+        figures = filter(None, [numbers, _significance(row) if row.delta else "", n])
+        yield Line(f"{name:<{width}} {'  '.join(figures)}", row.direction)
 
 
 def _significance(row: MetricRow) -> str:
     p = row.significance.p if row.significance else None
     return row.conclusion + ("" if p is None else f" ({format_p(p)})")
-
-
-def _n_where_different(row: MetricRow) -> str:
-    return "" if row.n_a == row.n_b else f"n {row.n_a}→{row.n_b}"
 
 
 _DIRECTIONS = {ComparisonKind.WIN: 1, ComparisonKind.LOSS: -1, ComparisonKind.REGRESSION: -1}

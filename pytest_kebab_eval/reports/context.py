@@ -64,9 +64,9 @@ class MetricRow(NamedTuple):
 
 def metric_rows(report: CompareReport) -> list[MetricRow]:
     """The metrics that either run has a value for; custom metrics come last."""
-    b = report.aggregate_b.by_name()
-    a = report.aggregate_a.by_name() if report.aggregate_a else {}
-    deltas = report.deltas.by_name() if report.deltas else {}
+    b = report.aggregate_b.values
+    a = report.aggregate_a.values if report.aggregate_a else {}
+    deltas = report.deltas.values if report.deltas else {}
     counts_a = report.aggregate_a.counts if report.aggregate_a else {}
     replicates = report.replicates or None
     spread_a, spread_b = (replicates.spread_a, replicates.spread_b) if replicates else ({}, {})

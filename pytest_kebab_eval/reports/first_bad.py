@@ -60,19 +60,14 @@ class BadStep(NamedTuple):
     good: Seen
     bad: Seen
     changes: tuple[ConfigChange, ...]
-    queries: tuple[LostQuery, ...]
-
-    @property
-    def runs(self) -> tuple[tuple[str, Seen], ...]:
-        """Both runs, each after what it is."""
-        return ("last good", self.good), ("first bad", self.bad)
+    queries: list[LostQuery]
 
 
 class FirstBad(NamedTuple):
     """The first bad run of each regression; the newest step is first."""
 
     between: int  # runs between A and B
-    steps: tuple[BadStep, ...]
+    steps: list[BadStep]
     left_out: int = 0  # regressions that were not looked into
 
 
@@ -89,16 +84,16 @@ def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) ->
         stored = sum(run.suite == inputs.run_b.suite for run in database.runs())
         between = len(runs_between(database, inputs))
     if stored <= 2 or not between:
-        return FirstBad(0, ()) if stored > 2 else None
+        return FirstBad(0, []) if stored > 2 else None
     ends = 5 if inputs.mode is MatchMode.FALLBACK else 3  # A once and B twice, and both to know how to match
     watched = lost[: MAX_READ // (between + ends)]
     if not watched:
-        return FirstBad(between, (), len(lost))
+        return FirstBad(between, [], len(lost))
     with walk_between(settings, inputs) as walk:
         blames = blame_losses(walk, watched)
         order = {run.run_id: position for position, (_, run) in enumerate(walk.runs)}
     steps = sorted(_steps(blames), key=lambda step: order[step.bad.run_id], reverse=True)
-    return FirstBad(between, tuple(steps), len(lost) - len(watched))
+    return FirstBad(between, steps, len(lost) - len(watched))
 
 
 def add_first_bad(
@@ -113,22 +108,11 @@ def add_first_bad(
 
 def _steps(blames: Sequence[Blame]) -> Iterable[BadStep]:
     """The steps, each with all that was lost in it."""
-    found: dict[tuple[str, str], list[Blame]] = {}
+    found: dict[tuple[str, str], BadStep] = {}
     for blame in blames:
-        if blame.last_good and blame.first_bad:
-            found.setdefault((blame.last_good.run_id, blame.first_bad.run_id), []).append(blame)
-    for group in found.values():
-        good, bad = group[0].last_good, group[0].first_bad
+        good, bad = blame.last_good, blame.first_bad
         if good and bad:
-            yield BadStep(good, bad, group[0].config_changes, tuple(map(_lost_query, group)))
-
-
-def _lost_query(blame: Blame) -> LostQuery:
-    good, bad = blame.last_good, blame.first_bad
-    return LostQuery(
-        blame.query_id,
-        blame.check,
-        state_words(good, blame.check) if good else "",
-        state_words(bad, blame.check) if bad else "",
-        len(blame.unknown),
-    )
+            step = found.setdefault((good.run_id, bad.run_id), BadStep(good, bad, blame.config_changes, []))
+            before, after = state_words(good, blame.check), state_words(bad, blame.check)
+            step.queries.append(LostQuery(blame.query_id, blame.check, before, after, len(blame.unknown)))
+    return found.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from pytest_kebab_eval.reports.first_bad import add_first_bad
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Address, is_export, shown_address
+from pytest_kebab_eval.store import is_export, shown_address
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
@@ -70,18 +70,18 @@ def publish(
         path = Path(summary_file)
         with _step(f"cannot add to the step summary {shown_path(path)}", published):
             append(path, f"{render_markdown(context)}\n")
-    directory = _directory(settings.runs_dir, evaluation.report.run_b)
+    directory = settings.runs_dir / file_name(evaluation.report.run_b)
+    if has_name_in_other_case(directory):  # which is the directory of another run
+        directory = settings.runs_dir / marked_file_name(evaluation.report.run_b)
     with _step(f"cannot write the reports to {shown_path(directory)}", published):
         directory.mkdir(parents=True, exist_ok=True)
         source = ReportSource(settings, inputs, evaluation.report, context, briefs)
-        _write_reports(directory, source, published)
+        for form in FORMATS if briefs is not None else [form for form in FORMATS if form != "html"]:
+            path = directory / f"report.{form}"
+            with _step(f"cannot write {shown_path(path)}", published):
+                write_whole(path, render(form, source, published.errors), follow_link=False)
+                published.done.append(f"report: {shown_path(path)}")
     return published
-
-
-def _directory(runs_dir: Path, run_id: str) -> Path:
-    """Where the reports of a run go; not to the directory of a run that is named alike but for upper case."""
-    path = runs_dir / file_name(run_id)
-    return runs_dir / marked_file_name(run_id) if has_name_in_other_case(path) else path
 
 
 @contextmanager
@@ -101,53 +101,29 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
     if not settings.store:
         published.done.append("aggregates: not stored (--kebab-no-store)")
         return
-    report = evaluation.report
     try:
         store(settings, evaluation)
     except StoreError as error:
         raise StoreError(f"{error}; --kebab-no-store skips storing") from None
-    databases = {"A": settings.db_a, "B": settings.db_b} if report.run_a else {"B": settings.db_b}
-    if report.replicates:
-        _tell_stored(evaluation, databases, published)
-        return
-    unreadable = sorted({result.side.upper() for result in report.unreadable})
-    stored = {
-        side: address
-        for side, address in databases.items()
-        if side not in unreadable and not is_export(address)
-    }
+    report, databases = evaluation.report, {"a": settings.db_a, "b": settings.db_b}
+    broken = dict.fromkeys((result.side, result.run_id) for result in report.unreadable)
+    stored = [
+        run
+        for run in evaluation.aggregates
+        if not is_export(databases[run.side])
+        and broken.keys().isdisjoint({(run.side, run.run_id), (run.side, None)})
+    ]
     if stored:
-        names = dict.fromkeys(map(shown_address, stored.values()))
-        published.done.append(f"aggregates: of {' and '.join(stored)} stored in {' and '.join(names)}")
-    published.errors.extend(
-        f"the aggregate of run {side} was not stored: it has unreadable results" for side in unreadable
-    )
-
-
-def _tell_stored(evaluation: Evaluation, databases: Mapping[str, Address], published: Published) -> None:
-    """The same of several runs a side: each has an aggregate of its own."""
-    broken = dict.fromkeys((result.side, result.run_id or "") for result in evaluation.report.unreadable)
-    kept = {side.lower(): address for side, address in databases.items() if not is_export(address)}
-    stored = sum(run.side in kept and (run.side, run.run_id) not in broken for run in evaluation.aggregates)
-    names = dict.fromkeys(map(shown_address, kept.values()))
-    if stored:
-        published.done.append(f"aggregates: of {counted(stored, 'run')} stored in {' and '.join(names)}")
-    published.errors.extend(
-        f"the aggregate of run {printable(run_id)} was not stored: it has unreadable results"
-        for _, run_id in broken
-    )
+        sides = " and ".join(run.side.upper() for run in stored)
+        runs = counted(len(stored), "run") if report.replicates else sides
+        names = dict.fromkeys(shown_address(databases[run.side]) for run in stored)
+        published.done.append(f"aggregates: of {runs} stored in {' and '.join(names)}")
+    for side, run_id in broken:
+        name = printable(run_id) if run_id else side.upper()
+        published.errors.append(f"the aggregate of run {name} was not stored: it has unreadable results")
 
 
 # -- the reports ---------------------------------------------------------------------------------
-
-
-def _write_reports(directory: Path, source: ReportSource, published: Published) -> None:
-    for form in FORMATS:
-        path = directory / f"report.{form}"
-        if form != "html" or source.briefs is not None:
-            with _step(f"cannot write {shown_path(path)}", published):
-                write_whole(path, render(form, source, published.errors), follow_link=False)
-                published.done.append(f"report: {shown_path(path)}")
 
 
 def render(form: str, source: ReportSource, errors: list[str]) -> Iterable[str]:

@@ -34,7 +34,15 @@ NAMES_SHOWN = 3
 
 def headline(report: CompareReport) -> str:
     """The comparison in one sentence, and what else went wrong."""
-    return " ".join([_main_sentence(report), *_further_sentences(report)])
+    sentences = [_main_sentence(report)]
+    failed = sum(not gate.passed for gate in report.gates)
+    if failed:
+        sentences.append(f"{counted(failed, 'gate')} failed.")
+    if report.accepted:
+        sentences.append(f"The loss of {counted(len(report.accepted), 'query')} is accepted (xfail).")
+    if report.unreadable:
+        sentences.append(f"{counted(len(report.unreadable), 'result')} cannot be read.")
+    return " ".join(sentences)
 
 
 def _main_sentence(report: CompareReport) -> str:
@@ -67,16 +75,6 @@ def worse_by_noise(report: CompareReport) -> list[str]:
             if rates.noise is not None and not rates.lost and rates.check in checks
         )
     ]
-
-
-def _further_sentences(report: CompareReport) -> list[str]:
-    failed = sum(not gate.passed for gate in report.gates)
-    sentences = (
-        (failed, f"{counted(failed, 'gate')} failed."),
-        (report.accepted, f"The loss of {counted(len(report.accepted), 'query')} is accepted (xfail)."),
-        (report.unreadable, f"{counted(len(report.unreadable), 'result')} cannot be read."),
-    )
-    return [sentence for applies, sentence in sentences if applies]
 
 
 def has_failed(report: CompareReport) -> bool:

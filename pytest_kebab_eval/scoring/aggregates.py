@@ -10,6 +10,7 @@ import msgspec
 
 from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
+from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.scorecard import Part, Scorecard
 
 DECIMALS = 4
@@ -18,34 +19,18 @@ Slices = dict[str, dict[str, float | None]]
 Stored = Callable[[float], float]  # a value -> as it is kept
 
 
-class MetricValues(msgspec.Struct, frozen=True, kw_only=True):
-    """A value for every metric, in the shape that `aggregate_json` has."""
+class MetricValues(Value, frozen=True, kw_only=True):
+    """A value for every metric by its name; JSON has them in the shape of `nested`."""
 
-    hit_at_k: dict[str, float | None]
-    mrr: float | None
-    recall_at_k_doc: dict[str, float | None]
-    citation_coverage: float | None
-    groundedness: float | None
-    empty_result_rate: float | None
-    refusal_correctness: float | None
+    values: dict[str, float | None]
     total_queries: int
     failed_queries: int
-    precision_at_k_chunk: dict[str, float | None]
-    extra: dict[str, float | None]
     counts: dict[str, int]
     slices: Slices  # only the metrics that were measured in a slice are there
 
     def value(self, metric: str, part: str | None = None) -> float | None:
         """A metric by its name, over all queries or one slice; None if nothing was measured."""
-        return (self.by_name() if part is None else self.slices.get(part, {})).get(metric)
-
-    def by_name(self) -> dict[str, float | None]:
-        """Every metric's value by its name."""
-        found: dict[str, float | None] = {}
-        for pattern, field in _TABLES.items():
-            found.update((pattern.format(k=k), value) for k, value in getattr(self, field).items())
-        found.update((field, getattr(self, field)) for field in _SINGLES)
-        return found | self.extra
+        return (self.values if part is None else self.slices.get(part, {})).get(metric)
 
 
 class AggregateMetrics(MetricValues, frozen=True, kw_only=True):
@@ -57,32 +42,50 @@ class AggregateMetrics(MetricValues, frozen=True, kw_only=True):
 
 
 _TABLES = {
-    "hit@{k}": "hit_at_k",
-    "recall@{k}_doc": "recall_at_k_doc",
-    "precision@{k}_chunk": "precision_at_k_chunk",
+    "hit_at_k": "hit@{k}",
+    "recall_at_k_doc": "recall@{k}_doc",
+    "precision_at_k_chunk": "precision@{k}_chunk",
 }
 _SINGLES = ("mrr", "citation_coverage", "groundedness", "empty_result_rate", "refusal_correctness")
+_LAYOUT = (
+    *("hit_at_k", "mrr", "recall_at_k_doc", "citation_coverage", "groundedness", "empty_result_rate"),
+    *("refusal_correctness", "total_queries", "failed_queries", "precision_at_k_chunk"),
+)
 
 
-def in_shape(values: dict[str, float | None]) -> dict[str, object]:
-    """Values by metric name -> the fields of `MetricValues` that hold them."""
-    rest = dict(values)
-    fields: dict[str, object] = {
-        field: {str(k): rest.pop(pattern.format(k=k)) for k in CUTOFFS} for pattern, field in _TABLES.items()
-    }
-    fields.update((name, rest.pop(name)) for name in _SINGLES)
-    return fields | {"extra": rest}
+def nested(found: MetricValues) -> dict[str, Any]:
+    """The fields of `aggregate_json`: some metrics in fields of their own, the others in `extra`."""
+    rest, shaped = dict(found.values), dict[str, Any]()
+    for field in _LAYOUT:
+        if field in _TABLES:
+            shaped[field] = {str(k): rest.pop(_TABLES[field].format(k=k)) for k in CUTOFFS}
+        else:
+            shaped[field] = rest.pop(field) if field in _SINGLES else getattr(found, field)
+    shaped["extra"] = rest
+    fields = msgspec.structs.asdict(found)
+    return shaped | {name: value for name, value in fields.items() if name != "values" and name not in shaped}
 
 
-def stored_values(aggregate_json: Mapping[str, Any]) -> dict[str, float]:
+def in_json_order(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """The values in the order in which `nested` has them."""
+    tables = (pattern.format(k=k) for pattern in _TABLES.values() for k in CUTOFFS)
+    return {name: values[name] for name in dict.fromkeys((*tables, *_SINGLES, *values))}
+
+
+def aggregate_json(aggregate: AggregateMetrics) -> bytes:
+    """The metrics of a run as they are stored."""
+    return msgspec.json.encode(nested(aggregate))
+
+
+def stored_values(stored: Mapping[str, Any]) -> dict[str, float]:
     """The metrics of a stored `aggregate_json` by name, also of an older or foreign one."""
     found: dict[str, Any] = {}
-    for pattern, field in _TABLES.items():
-        table = aggregate_json.get(field)
+    for field, pattern in _TABLES.items():
+        table = stored.get(field)
         if isinstance(table, dict):
             found.update((pattern.format(k=k), value) for k, value in table.items())
-    found.update((name, aggregate_json.get(name)) for name in _SINGLES)
-    extra = aggregate_json.get("extra")
+    found.update((name, stored.get(name)) for name in _SINGLES)
+    extra = stored.get("extra")
     found.update(extra if isinstance(extra, dict) else {})
     return {
         name: float(value)
@@ -131,7 +134,7 @@ def _aggregate(card: Scorecard, stored: Stored = rounded) -> AggregateMetrics:
         values = {metric.name: reduce(metric, part, stored).value for metric in measured}
         slices[name] = {metric: value for metric, value in values.items() if value is not None}
     return AggregateMetrics(
-        **in_shape({name: value for name, (value, _) in reduced.items()}),  # type: ignore[arg-type]
+        values={name: value for name, (value, _) in reduced.items()},
         counts={name: n for name, (_, n) in reduced.items()},
         total_queries=whole.queries,
         failed_queries=whole.errored,
@@ -144,12 +147,12 @@ def _aggregate(card: Scorecard, stored: Stored = rounded) -> AggregateMetrics:
 
 def _mean(counted: AggregateMetrics, each: Sequence[AggregateMetrics]) -> AggregateMetrics:
     """The means of the runs' exact values, with the counts of what was counted over all of them."""
-    values = [aggregate.by_name() for aggregate in each]
+    values = _means(counted.values, [aggregate.values for aggregate in each])
     slices = {
         part: _means(names, [aggregate.slices.get(part, {}) for aggregate in each])
         for part, names in counted.slices.items()
     }
-    return msgspec.structs.replace(counted, **in_shape(_means(counted.by_name(), values)), slices=slices)
+    return msgspec.structs.replace(counted, values=values, slices=slices)
 
 
 def _means(names: Iterable[str], values: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:

@@ -57,15 +57,9 @@ __all__ = [
     "write_aggregates",
 ]
 
-_HOME_OF = {
-    "Recording": "recorder",
-    "RunRecorder": "recorder",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in ("Recording", "RunRecorder"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(f"{__name__}.recorder"), name)
     return value

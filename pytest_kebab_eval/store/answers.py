@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Answer, Cited, Span
-from pytest_kebab_eval.store.plain import check_keys, finite, id_text, unwrapped
+from pytest_kebab_eval.store.plain import check_keys, finite, id_text, nearest, unwrapped
 from pytest_kebab_eval.text import brief, printable
 
 AnswerLike = str | Mapping[str, Any] | Answer
@@ -139,6 +138,5 @@ def _check_kind(kind: Any, what: str) -> None:
         return
     if kind is None:
         raise InputError(f"{what} has no kind; there is {', '.join(CITATION_KINDS)}")
-    near = difflib.get_close_matches(str(kind), CITATION_KINDS, n=1)
-    advice = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(CITATION_KINDS)}"
+    advice = nearest(str(kind), CITATION_KINDS)
     raise InputError(f"{what} has the kind '{printable(str(kind))}', which does not exist; {advice}")

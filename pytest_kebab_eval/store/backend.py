@@ -8,10 +8,12 @@ from contextlib import AbstractContextManager, ExitStack
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import Address, PostgresAddress, is_export, shown_address
 from pytest_kebab_eval.store.database import Database, RawRun, Rows
 from pytest_kebab_eval.store.results import encode_json
+from pytest_kebab_eval.text import printable
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.new_chunks import ChunkRow
@@ -80,6 +82,17 @@ class Backend(ABC):
     @abstractmethod
     def tag(self, name: str, run_id: str | None) -> None:
         """Have a tag name this run, or no run any more."""
+
+
+def run_is_there(name: str, run_id: str) -> InputError:
+    """The error of a new run whose id the store of that name has already."""
+    return InputError(f"{name} has a run '{printable(run_id)}' already; name the new one differently")
+
+
+def run_is_tagged(name: str, run_id: str, tag: str) -> InputError:
+    """The error of a run that is to be removed and has a tag."""
+    run = f"run '{printable(run_id)}' of {name}"
+    return InputError(f"{run} is tagged '{printable(tag)}'; nothing was removed")
 
 
 def backend_of(address: Address) -> Backend:

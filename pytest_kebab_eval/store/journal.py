@@ -41,13 +41,11 @@ _LONGEST_NAME = 255  # bytes, on most file systems
 # -- records -----------------------------------------------------------------------------------------
 
 
-class Record(NamedTuple):
-    """One record, and where it begins."""
-
+class _Record(NamedTuple):
     kind: bytes
     name: str
     data: bytes
-    at: int
+    end: int
 
 
 class RowFile:
@@ -71,7 +69,6 @@ class RowFile:
         with open(self._file.fileno(), "rb", closefd=False) as reading:
             for at in tuple(self._starts.values()):
                 with file_errors():
-                    reading.seek(at)
                     record = _read_record(reading, at, self._end)
                 if record is None:
                     raise StoreError("the run was not recorded: what was recorded cannot be read again")
@@ -103,36 +100,23 @@ class RowFile:
         encoded = name.encode("utf-8")
         crc = zlib.crc32(data, zlib.crc32(encoded))
         record = b"%s %d %d %08x\n%s%s" % (kind, len(encoded), len(data), crc, encoded, data)
-        self._check_process()
-        with self._lock, file_errors():
-            at = self._end
-            self._file.seek(at)
-            self._write(record)
-            self._end += len(record)
-        return at
-
-    def _check_process(self) -> None:
-        """A process that was forked shares the file, and would write where its parent does."""
-        if os.getpid() != self._process:
+        if os.getpid() != self._process:  # one that was forked would write where its parent does
             raise InputError(
                 "a result is recorded in the process that started the run; have this one return it there"
             )
+        with self._lock, file_errors():
+            at = self._end
+            self._file.seek(at)
+            written = 0
+            while written < len(record):  # a file without a buffer may take less than it is given
+                written += self._file.write(record[written:])
+            self._end += len(record)
+        return at
 
-    def _write(self, record: bytes) -> None:
-        written = self._file.write(record)
-        while written < len(record):  # a file without a buffer may take less than it is given
-            written += self._file.write(record[written:])
 
-
-def _read_records(file: IO[bytes], at: int, size: int) -> Iterator[Record]:
-    """The records from a position on, up to the first that is not whole."""
+def _read_record(file: IO[bytes], at: int, size: int) -> _Record | None:
+    """The record at this position; None if it is not whole."""
     file.seek(at)
-    while record := _read_record(file, at, size):
-        yield record
-        at = file.tell()
-
-
-def _read_record(file: IO[bytes], at: int, size: int) -> Record | None:
     frame = _FRAME.fullmatch(file.readline(_LONGEST_FRAME))
     if frame is None:
         return None
@@ -143,7 +127,7 @@ def _read_record(file: IO[bytes], at: int, size: int) -> Record | None:
     if zlib.crc32(data, zlib.crc32(name)) != int(frame[4], 16):
         return None
     try:
-        return Record(frame[1], name.decode("utf-8"), data, at)
+        return _Record(frame[1], name.decode("utf-8"), data, file.tell())
     except UnicodeDecodeError:
         return None
 
@@ -285,16 +269,17 @@ class Journal(RowFile):
                     " move it away, or give the run another id"
                 )
             with open(self._file.fileno(), "rb", closefd=False) as reading:
-                for record in _read_records(reading, len(_MAGIC), size):
+                self._end = len(_MAGIC)
+                while record := _read_record(reading, self._end, size):
                     if record.kind == _ROW:
-                        self._starts[record.name] = record.at
+                        self._starts[record.name] = self._end
                     elif record.kind == _AGAIN:
                         self._starts.pop(record.name, None)
                     elif record.kind == _CONFIG:
                         self.config = _decode(self.path, record.data, dict[str, Any])
                     elif record.kind == _HEAD:
                         head = _decode(self.path, record.data, Head)
-                    self._end = reading.tell()
+                    self._end = record.end
             if len(self):
                 self._file.truncate(self._end)
         return head

@@ -72,31 +72,19 @@ def _to_row(number: int, chunk: Any) -> ChunkRow:
     what = f"{what} ({brief(chunk_id, 40)})"
     if chunk.get("doc_id") is None and chunk.get("path") is None:
         raise InputError(f"{what} has neither a doc_id nor a path; give the document that it is from")
-    doc_id = id_text(_first(chunk, "doc_id", "path"), f"the doc_id of {what}")
-    return ChunkRow(
-        chunk_id=chunk_id,
-        doc_id=doc_id,
-        text=_text(chunk, what),
-        heading_path_json=_json(_heading_path(chunk, what)),
-        source_spans_json=_json(_spans(chunk, what)),
-        token_estimate=_whole(chunk, "token_estimate", what),
-        path=id_text(_first(chunk, "path", "doc_id"), f"the path of {what}"),
-    )
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _first(chunk: Mapping[str, Any], *keys: str) -> Any:
-    return next(chunk[key] for key in keys if chunk.get(key) is not None)
-
-
-def _text(chunk: Mapping[str, Any], what: str) -> str:
     text = chunk.get("text") or ""
     if not isinstance(text, str):
         raise InputError(f"the text of {what} is {brief(repr(text), 40)}; give text")
-    return text
+    given = {key: chunk[key] for key in ("doc_id", "path") if chunk.get(key) is not None}
+    return ChunkRow(
+        chunk_id=chunk_id,
+        doc_id=id_text(given.get("doc_id", given.get("path")), f"the doc_id of {what}"),
+        text=text,
+        heading_path_json=msgspec.json.encode(_heading_path(chunk, what)).decode(),
+        source_spans_json=msgspec.json.encode(_spans(chunk, what)).decode(),
+        token_estimate=_whole(chunk, "token_estimate", what),
+        path=id_text(given.get("path", given.get("doc_id")), f"the path of {what}"),
+    )
 
 
 def _heading_path(chunk: Mapping[str, Any], what: str) -> list[str]:

@@ -137,9 +137,23 @@ def check_keys(given: Mapping[str, Any], known: Collection[str], hints: Mapping[
     for key in given:
         if key in known:
             continue
-        near = [hints[key]] if key in hints else difflib.get_close_matches(str(key), known, n=1)
-        advice = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(known)}"
+        advice = f"did you mean '{hints[key]}'?" if key in hints else nearest(str(key), known)
         raise InputError(f"{what} has the unknown key '{printable(str(key))}'; {advice}")
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """What may have been meant by a name that is not known, in words."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"there is {', '.join(known)}"
+
+
+def is_unicode(text: str) -> bool:
+    """Whether the text has no lone surrogates, which cannot be stored."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def text_of(value: object) -> str:

@@ -18,6 +18,7 @@ from pytest_kebab_eval.errors import InputError, NoSuchRun, RunNameError
 from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
+from pytest_kebab_eval.store.plain import is_unicode
 from pytest_kebab_eval.text import brief, printable
 
 MAX_CANDIDATES_SHOWN = 10
@@ -219,18 +220,10 @@ def new_run_id() -> str:
 def check_names(run_id: str, suite: str) -> None:
     """Raise an `InputError` for a run id or a suite that cannot be stored."""
     for name, text in (("run id", run_id), ("suite", suite)):
-        if not isinstance(text, str) or not text.strip() or not _is_unicode(text):
+        if not isinstance(text, str) or not text.strip() or not is_unicode(text):
             raise InputError(f"{brief(repr(text), 60)} is no {name}")
     if _WAY_TO_NAME_RUNS.fullmatch(run_id):
         raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def current_commit() -> str | None:

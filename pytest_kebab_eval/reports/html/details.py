@@ -31,7 +31,6 @@ HITS_SHOWN = 10
 ANSWER_SHOWN = 2000
 LIST_SHOWN = 40
 MATCHES_SHOWN = 20  # of each rule in an answer
-
 PAGE_SIZE = 4_000_000  # bytes, for what is not the list of queries, which is always whole
 CHARTS_SIZE = 300_000  # of them for all but queries
 LEAST_SIZE = 1_000_000  # for details, however long the list is
@@ -109,10 +108,7 @@ def query_details(
     """The details of a query, for the script to show; a hit that both runs have is stored once."""
     hits: HitNumbers = {}
     b = _ResultShown(evidence.b, evidence.readable_b, evidence.correct_b, evidence.cited_b)
-    details: Json = {
-        "b": _result(query, b, hits),
-        **_expected(query, evidence.expected, comparison),
-    }
+    details = {"b": _result(query, b, hits), **_expected(query, evidence.expected, comparison)}
     if not alone:
         a = _ResultShown(evidence.a, evidence.readable_a, evidence.correct_a, evidence.cited_a)
         details["a"] = _result(query, a, hits)
@@ -126,8 +122,7 @@ def query_details(
 def brief_details(query: GoldenQuery, comparison: QueryComparison | None, briefs: Briefs) -> Json:
     """The same for a query whose texts are left out: what was kept of its results when they were scored."""
     details = _expected(query, briefs.expected(query), comparison)
-    if len(query.query) > TEXT_SHOWN or query.expected_answer is not None or query.xfail is not None:
-        details |= _long_texts(query)
+    details |= _long_texts(query)
     details["brief"] = [briefs.a.of(query.id), briefs.b.of(query.id)]
     if comparison is not None and (comparison.lost or comparison.gained):
         details |= _moved(comparison)

@@ -97,7 +97,13 @@ class SiteBuilder:
         """Make what is missing, write the pages that differ, remove what is no longer needed."""
         names = set(self._names())
         self._directory.start(self._basis, names)
-        missing = self._load_kept()
+        missing: dict[str, PlannedRun] = {}
+        for planned in self._runs:
+            record = self._maker.read(planned)
+            if record and self._maker.is_whole(planned, record):
+                self._records[planned.run.run_id] = record
+            else:
+                missing[planned.run.run_id] = planned
         with progress(list(missing)) as run_ids:
             for run_id in run_ids:
                 self._records[run_id] = self._maker.make(missing[run_id], self._trend(missing[run_id]))
@@ -116,17 +122,6 @@ class SiteBuilder:
         self._directory.finish(self._basis, names, not_made)
         errors = [*self._left_out(), *self._directory.errors]
         return Built(len(suites), len(self._records), len(missing), self._directory.written, errors)
-
-    def _load_kept(self) -> dict[str, PlannedRun]:
-        """Read the records that can be kept; the runs without one are returned."""
-        missing = {}
-        for planned in self._runs:
-            record = self._maker.kept(planned)
-            if record is None:
-                missing[planned.run.run_id] = planned
-            else:
-                self._records[planned.run.run_id] = record
-        return missing
 
     def _names(self) -> Iterator[str]:
         """The files of the site."""
@@ -205,12 +200,18 @@ class RunMaker:
         self._basis = basis
         self._directory = directory
 
-    def kept(self, planned: PlannedRun) -> RunRecord | None:
-        """The record of an earlier call, if all of it is still right."""
-        record = self._read(planned)
-        if record is None or record.key != planned.key(self._basis):
-            return None
-        return record if not planned.results or self._kept_comparison(planned, record) else None
+    def read(self, planned: PlannedRun) -> RunRecord | None:
+        """The record of an earlier call; None if there is none that can be used."""
+        if self._directory.has(planned.record_file):
+            with suppress(OSError, ValueError, RecursionError):
+                content = (self._directory.path / planned.record_file).read_bytes()
+                return msgspec.json.decode(content, type=RunRecord)
+        return None
+
+    def is_whole(self, planned: PlannedRun, record: RunRecord) -> bool:
+        """Whether all of a record is still right, and its report is there."""
+        is_compared = not planned.results or self._kept_comparison(planned, record) is not None
+        return is_compared and record.key == planned.key(self._basis)
 
     def make(self, planned: PlannedRun, trend: Sequence[HistoryPoint]) -> RunRecord:
         """The record and the report of a run; `trend` has the runs before it, the oldest first.
@@ -219,7 +220,7 @@ class RunMaker:
         """
         errors: list[str] = []
         point, passed = self._score(planned, errors)
-        comparison = self._kept_comparison(planned, self._read(planned))
+        comparison = self._kept_comparison(planned, self.read(planned))
         if comparison is None and planned.results and not errors:
             comparison = self._compare(planned, [*trend, point], errors)
         record = RunRecord(
@@ -237,14 +238,6 @@ class RunMaker:
         if not errors:
             self._directory.update(planned.record_file, f"{msgspec.json.encode(record).decode()}\n")
         return record
-
-    def _read(self, planned: PlannedRun) -> RunRecord | None:
-        """The record of an earlier call; None if there is none that can be used."""
-        if self._directory.has(planned.record_file):
-            with suppress(OSError, ValueError, RecursionError):
-                content = (self._directory.path / planned.record_file).read_bytes()
-                return msgspec.json.decode(content, type=RunRecord)
-        return None
 
     def _kept_comparison(self, planned: PlannedRun, record: RunRecord | None) -> ComparisonRecord | None:
         comparison = record.comparison if record else None

@@ -81,7 +81,8 @@ class SiteDirectory:
             return
         path = self.path / name
         try:
-            self._make_directory(path.parent)
+            self._refuse_links(path.parent)
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, parts, follow_link=False)
         except OSError as error:
             raise StoreError(f"cannot write {shown_path(path)}: {error.strerror or error}") from None
@@ -103,16 +104,11 @@ class SiteDirectory:
         self._write_manifest(basis, names)
 
     def _write_manifest(self, basis: SiteBasis, names: Collection[str]) -> None:
-        files = tuple(sorted(set(names) - self._foreign))
-        manifest = Manifest(basis=basis, files=files)
+        manifest = Manifest(basis=basis, files=tuple(sorted(set(names) - self._foreign)))
         text = msgspec.json.format(msgspec.json.encode(manifest), indent=1).decode()
         count = self.written
         self.update(MANIFEST, f"{text}\n")
         self.written = count  # which is of pages and reports
-
-    def _make_directory(self, path: Path) -> None:
-        self._refuse_links(path)
-        path.mkdir(parents=True, exist_ok=True)
 
     def _refuse_links(self, path: Path) -> None:
         """A directory of the site that is a link would lead out of it."""
@@ -139,18 +135,14 @@ def is_ours(name: str) -> bool:
 
 
 def _read_manifest(path: Path) -> Manifest | None:
+    """That of a site of ours; None where the directory is empty, or not there."""
     if path.is_dir():
         with suppress(OSError, ValueError, RecursionError):
             return msgspec.json.decode((path / MANIFEST).read_bytes(), type=Manifest)
-    _check_empty(path)
-    return None
-
-
-def _check_empty(path: Path) -> None:
     try:
         names = sorted(entry.name for entry in path.iterdir())
     except FileNotFoundError:
-        return
+        return None
     except OSError as error:
         raise InputError(f"{shown_path(path)} cannot be used for a site: {error.strerror or error}") from None
     found = [name for name in names if not name.startswith(".") and name not in _TO_IGNORE]
@@ -159,3 +151,4 @@ def _check_empty(path: Path) -> None:
             f"{shown_path(path)} is not empty and no site of kebab-eval"
             f" (it has {printable(found[0])}); name another directory"
         )
+    return None

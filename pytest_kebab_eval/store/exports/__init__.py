@@ -21,9 +21,8 @@ from pytest_kebab_eval.limits import STORED_VALUE_BYTES, UNPACKED_FREELY, UNPACK
 from pytest_kebab_eval.store.address import EXPORT_ENDINGS
 from pytest_kebab_eval.store.backend import Backend
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
-from pytest_kebab_eval.store.exports.lines import ExportedResult, Header, damaged, read_header, read_row
-from pytest_kebab_eval.store.exports.parquet import ENDING as PARQUET_ENDING
-from pytest_kebab_eval.store.exports.parquet import ParquetPart
+from pytest_kebab_eval.store.exports.lines import Header, damaged, read_header, read_row
+from pytest_kebab_eval.store.exports.parquet import ParquetPart, is_parquet
 from pytest_kebab_eval.text import shown_path
 
 _LONGEST = 2 * STORED_VALUE_BYTES  # bytes of a line; a result that is wrapped takes more than it is
@@ -95,11 +94,11 @@ class ExportDatabase(Database):
     def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
         """The results of the run for these queries, in the order of their ids."""
         for part in self._parts_with(ids) if run_id == self._run.run_id else ():
-            for row in part.rows():
-                if ids.before is not None and row.query_id >= ids.before:
+            for query_id, result_json in part.rows():
+                if ids.before is not None and query_id >= ids.before:
                     return
-                if row.query_id >= ids.first:
-                    yield row
+                if query_id >= ids.first:
+                    yield query_id, result_json
 
     def _parts_with(self, ids: IdRange) -> Iterator[Part]:
         """The parts that may have such ids: each goes on to where the next one begins."""
@@ -161,22 +160,22 @@ class PartFile:
         except ValueError as error:
             raise damaged(self.name, 1, error) from None
 
-    def rows(self) -> Iterator[ExportedResult]:
+    def rows(self) -> Iterator[tuple[str, bytes]]:
         """The results, in the order of their ids; an error if there are fewer than there should be."""
         with self._open() as file:
             header = self._header(file)
             number, last = 1, ""
             while line := file.readline(_LONGEST):
                 number += 1
-                row = self._row(number, line)
-                if number > 2 and row.query_id <= last:
+                query_id, result_json = self._row(number, line)
+                if number > 2 and query_id <= last:
                     raise damaged(self.name, number, "its query ids are not in order")
-                last = row.query_id
-                yield row
+                last = query_id
+                yield query_id, result_json
             if number - 1 != header.results:
                 raise damaged(self.name, number, f"it has {number - 1} of {header.results} results")
 
-    def _row(self, number: int, line: bytes) -> ExportedResult:
+    def _row(self, number: int, line: bytes) -> tuple[str, bytes]:
         try:
             return read_row(line)
         except ValueError as error:
@@ -205,7 +204,7 @@ class PartFile:
 
     # -- one result ------------------------------------------------------------------------------
 
-    def find(self, query_id: str) -> ExportedResult | None:
+    def find(self, query_id: str) -> tuple[str, bytes] | None:
         """One result, by halving a file that is in order; packed data is unpacked once for that."""
         file = self._seekable
         low, high = self._ends
@@ -220,9 +219,9 @@ class PartFile:
                 continue
             line = file.readline()
             row = self._row(0, line)
-            if row.query_id == query_id:
+            if row[0] == query_id:
                 return row
-            if row.query_id < query_id:
+            if row[0] < query_id:
                 low = at + len(line)
             else:
                 high = middle
@@ -274,7 +273,7 @@ def find_parts(path: Path) -> list[Part]:
             f"there is no exported run {shown_path(path)}; name a database with --kebab-db=FILE, or make it"
             " with kebab-eval export"
         )
-    kind = ParquetPart if path.name.lower().endswith(PARQUET_ENDING) else PartFile
+    kind = ParquetPart if is_parquet(path) else PartFile
     parts = [kind(part) for part in found]
     first = parts[0].header
     for number, part in enumerate(parts, start=1):

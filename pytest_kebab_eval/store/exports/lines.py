@@ -6,13 +6,11 @@ A result is written as it is stored, unless it would not come back from that: it
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.model import Unreadable
-from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.text import brief
 
@@ -62,18 +60,6 @@ _wrapped_rows = msgspec.json.Decoder(_Wrapped)
 _names = msgspec.json.Decoder(_Named)
 
 
-class ExportedResult(NamedTuple):
-    """A stored result."""
-
-    query_id: str
-    result_json: bytes
-
-
-def row_of(run: RawRun) -> RunRow:
-    """The row of a run that is to be written."""
-    return RunRow(run.run_id, run.suite, run.config_json, run.commit_hash, run.created_at, run.aggregate_json)
-
-
 def write_header(header: Header) -> bytes:
     """The first line of a file."""
     return msgspec.json.encode(header) + b"\n"
@@ -120,14 +106,14 @@ def _comes_back(query_id: str, result_json: bytes) -> bool:
     return not isinstance(decode_result(query_id, result_json), Unreadable)
 
 
-def read_row(line: bytes) -> ExportedResult:
-    """The result that a line holds; a `ValueError` says why it is none."""
+def read_row(line: bytes) -> tuple[str, bytes]:
+    """The query id and the result that a line holds; a `ValueError` says why it is none."""
     line = line.strip()
     try:
         if line.startswith(_WRAPS):
             row = _wrapped_rows.decode(line).kebab_eval_row
-            return ExportedResult(row.query_id, row.result_json.encode())
-        return ExportedResult(_names.decode(line).query_id, line)
+            return row.query_id, row.result_json.encode()
+        return _names.decode(line).query_id, line
     except (msgspec.DecodeError, UnicodeDecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ValueError(brief(str(error), 100)) from None
 

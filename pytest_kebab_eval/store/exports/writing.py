@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -16,14 +16,13 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import is_stream, replacing
 from pytest_kebab_eval.store.address import Address, is_export, missing_directory
 from pytest_kebab_eval.store.backend import open_database
-from pytest_kebab_eval.store.database import RawRun
+from pytest_kebab_eval.store.database import RawRun, Rows
 from pytest_kebab_eval.store.exports import parquet, part_path, parts_of
 from pytest_kebab_eval.store.exports.lines import (
     VERSION,
-    ExportedResult,
     Header,
+    RunRow,
     is_header,
-    row_of,
     write_header,
     write_row,
 )
@@ -40,7 +39,7 @@ def export_run(db: Address, run_id: str, path: Path, parts: int = 1) -> list[Pat
     """
     if not is_export(path):
         raise InputError(f"{shown_path(path)} must end in .jsonl, .jsonl.gz or .parquet")
-    if _is_parquet(path):
+    if parquet.is_parquet(path):
         parquet.pyarrow()  # or an error, before anything is read
     if missing := missing_directory(path):
         raise InputError(f"cannot write {shown_path(path)}: {missing}")
@@ -77,13 +76,9 @@ def _check_free(path: Path, files: list[Path]) -> None:
         )
 
 
-def _is_parquet(path: Path) -> bool:
-    return path.name.lower().endswith(parquet.ENDING)
-
-
 def _begins_as_export(file: Path) -> bool:
     try:
-        if _is_parquet(file):
+        if parquet.is_parquet(file):
             return parquet.ParquetPart(file).header is not None
         with file.open("rb") as raw:
             opened = gzip.GzipFile(fileobj=raw) if file.name.lower().endswith(".gz") else raw
@@ -93,7 +88,8 @@ def _begins_as_export(file: Path) -> bool:
 
 
 def _write(run: RawRun, files: list[Path], count: int) -> None:
-    rows = _in_order(run, run.rows)
+    rows, (run_id, suite, config, commit, created, _, aggregate) = _in_order(run), run
+    row = RunRow(run_id, suite, config, commit, created, aggregate)
     least, more = divmod(count, len(files))
     with ExitStack() as stack:
         for number, file in enumerate(files, start=1):
@@ -101,11 +97,14 @@ def _write(run: RawRun, files: list[Path], count: int) -> None:
             out = stack.enter_context(_new_file(file))
             first = next(rows, None)
             start = "" if number == 1 or first is None else first[0]
-            header = Header(VERSION, row_of(run), size, number, len(files), start)
-            _write_part(file, out, header, islice(chain([first] if first else (), rows), size))
+            header = Header(VERSION, row, size, number, len(files), start)
+            write = parquet.write_part if parquet.is_parquet(file) else _write_lines
+            written = write(out, header, islice(chain([first] if first else (), rows), size))
+            if written != size:
+                raise DatabaseError(f"{written} of {size} results could be read; the run has changed")
 
 
-def _write_lines(out: IO[bytes], header: Header, rows: Iterable[ExportedResult]) -> int:
+def _write_lines(out: IO[bytes], header: Header, rows: Rows) -> int:
     out.write(write_header(header))
     written = 0
     for written, (query_id, result_json) in enumerate(rows, start=1):  # noqa: B007
@@ -113,24 +112,17 @@ def _write_lines(out: IO[bytes], header: Header, rows: Iterable[ExportedResult])
     return written
 
 
-def _write_part(file: Path, out: IO[bytes], header: Header, rows: Iterable[ExportedResult]) -> None:
-    write = parquet.write_part if _is_parquet(file) else _write_lines
-    written = write(out, header, rows)
-    if written != header.results:
-        raise DatabaseError(f"{written} of {header.results} results could be read; the run has changed")
-
-
-def _in_order(run: RawRun, rows: Iterable[tuple[str, bytes]]) -> Iterator[ExportedResult]:
+def _in_order(run: RawRun) -> Iterator[tuple[str, bytes]]:
     """The rows, which a store gives by the bytes of their ids, unless its table has no primary key."""
     last: str | None = None
-    for query_id, result_json in rows:
+    for query_id, result_json in run.rows:
         if last is not None and query_id <= last:
             raise DatabaseError(
                 f"run '{printable(run.run_id)}' has a query twice, or out of order: '{printable(query_id)}';"
                 " its table has no primary key (run_id, query_id)"
             )
         last = query_id
-        yield ExportedResult(query_id, result_json)
+        yield query_id, result_json
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.backend import Backend, Made, NewIndex
+from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, run_is_tagged, run_is_there
 from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.postgres.connections import (
@@ -123,7 +123,7 @@ class PostgresStore(Backend):
             raise StoreError(f"the run was not recorded: {error}") from None
         except POSTGRES_ERRORS as error:
             if is_taken(error, "eval_runs"):
-                raise self._taken(names) from None
+                raise run_is_there(self._name, names) from None
             raise StoreError(f"the run was not recorded in {self._name}: {reason_or_lock(error)}") from None
 
     def _commit(self, connection: Connection, run_id: str) -> None:
@@ -142,12 +142,7 @@ class PostgresStore(Backend):
         """Refuse a database without the eval tables, and a run id that is already there."""
         check_tables(connection, self._address, written=(*EVAL_TABLES, *CORPUS_TABLES))
         if connection.execute("SELECT 1 FROM eval_runs WHERE run_id = %s", (run_id,)).fetchone():
-            raise self._taken(run_id)
-
-    def _taken(self, run_id: str) -> InputError:
-        return InputError(
-            f"{self._name} has a run '{printable(run_id)}' already; name the new one differently"
-        )
+            raise run_is_there(self._name, run_id)
 
     def _check_writable(self, connection: Connection, tables: Sequence[str]) -> None:
         """Refuse a role that may not write, and a server that does not, before the work is done."""
@@ -189,10 +184,7 @@ class PostgresStore(Backend):
             found = connection.execute(tagged, (list(run_ids),)).fetchone()
             if found:
                 name, run_id = map(text_of, found)
-                raise InputError(
-                    f"run '{printable(run_id)}' of {self._name} is tagged '{printable(name)}'; nothing was"
-                    " removed"
-                )
+                raise run_is_tagged(self._name, run_id, name)
             _delete(connection, run_ids)
 
     def tag(self, name: str, run_id: str | None) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_kebab_eval.errors import DatabaseError, InputError
 from pytest_kebab_eval.store.address import PostgresAddress
+from pytest_kebab_eval.store.plain import is_unicode
 from pytest_kebab_eval.text import brief
 from pytest_kebab_eval.text.masking import mask_text
 
@@ -168,11 +169,7 @@ def database_errors(address: PostgresAddress) -> Iterator[None]:
 
 def can_hold(text: str) -> bool:
     """Whether a text can be stored: it has no NUL, and no lone surrogate; one that cannot is in no table."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
+    return is_unicode(text) and "\0" not in text
 
 
 def check_text(text: str | None, what: str) -> None:

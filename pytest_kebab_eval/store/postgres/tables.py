@@ -55,17 +55,14 @@ class Found(NamedTuple):
 
 def find_tables(connection: Connection) -> dict[str, Found]:
     """What there is of the tables."""
-    rows = connection.execute(_CATALOG, ([*EVAL_TABLES, *CORPUS_TABLES, TAGS_TABLE],))
-    return {
-        text_of(name): Found(
-            _KINDS.get(text_of(kind), "thing"), _name(trigger), _name(rule), _name(computed), children
-        )
-        for name, kind, trigger, rule, computed, children in rows
-    }
-
-
-def _name(value: object) -> str | None:
-    return None if value is None else text_of(value)
+    found = {}
+    for table, kind, *names, has_children in connection.execute(
+        _CATALOG, ([*EVAL_TABLES, *CORPUS_TABLES, TAGS_TABLE],)
+    ):
+        trigger, rule, computed = (None if name is None else text_of(name) for name in names)
+        kind_name = _KINDS.get(text_of(kind), "thing")
+        found[text_of(table)] = Found(kind_name, trigger, rule, computed, has_children)
+    return found
 
 
 def check_tables(
@@ -80,26 +77,17 @@ def check_tables(
             " make them with kebab-eval store init, or name the database that has the evaluation runs"
         )
     for table, what in found.items():
-        _check_plain(address, table, what)
-        if table in written:
-            _check_nothing_runs(address, table, what)
-
-
-def _check_plain(address: PostgresAddress, table: str, found: Found) -> None:
-    if found.kind != "table":
-        raise _refusal(address, f"{table} is a {found.kind}, not a table", "make it a table")
-    if found.has_children:
-        raise _refusal(address, f"{table} has tables that inherit from it", "move their rows")
-    if found.computed is not None:
-        what = f"the column {brief(found.computed)} of {table} is computed, not stored"
-        raise _refusal(address, what, "store its values")
-
-
-def _check_nothing_runs(address: PostgresAddress, table: str, found: Found) -> None:
-    for kind, name in (("trigger", found.trigger), ("rule", found.rule)):
-        if name is not None:
-            what = f"the {kind} '{brief(name)}' would run when {table} is written"
-            raise _refusal(address, what, "drop it")
+        if what.kind != "table":
+            raise _refusal(address, f"{table} is a {what.kind}, not a table", "make it a table")
+        if what.has_children:
+            raise _refusal(address, f"{table} has tables that inherit from it", "move their rows")
+        if what.computed is not None:
+            column = f"the column {brief(what.computed)} of {table}"
+            raise _refusal(address, f"{column} is computed, not stored", "store its values")
+        for kind, name in (("trigger", what.trigger), ("rule", what.rule)):
+            if name is not None and table in written:
+                runs = f"the {kind} '{brief(name)}' would run when {table} is written"
+                raise _refusal(address, runs, "drop it")
 
 
 def _refusal(address: PostgresAddress, what: str, advice: str) -> DatabaseError:

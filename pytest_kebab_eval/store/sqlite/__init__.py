@@ -12,7 +12,7 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase, Stor
 from pytest_kebab_eval.files import creating, remove_leftovers
 from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
 from pytest_kebab_eval.store.address import missing_directory
-from pytest_kebab_eval.store.backend import Backend, Made, NewIndex
+from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, run_is_tagged, run_is_there
 from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.schema import (
@@ -165,9 +165,7 @@ class SqliteStore(Backend):
         for statement, parameters in ((_INSERT_RUN, 6), (_INSERT_RESULT, 3)):
             check_statement(connection, self._path, statement, parameters)
         if connection.execute("SELECT 1 FROM eval_runs NOT INDEXED WHERE run_id = ?", (run_id,)).fetchone():
-            raise InputError(
-                f"{self._name} has a run '{printable(run_id)}' already; name the new one differently"
-            )
+            raise run_is_there(self._name, run_id)
 
     def _check_own(self, connection: sqlite3.Connection) -> None:
         """Refuse to write chunks into a database whose tables the recorder did not make."""
@@ -203,10 +201,7 @@ class SqliteStore(Backend):
         with self._changing() as connection:
             for name, run_id in _tags(connection):
                 if run_id in run_ids:
-                    raise InputError(
-                        f"run '{printable(run_id)}' of {self._name} is tagged '{printable(name)}'; nothing"
-                        " was removed"
-                    )
+                    raise run_is_tagged(self._name, run_id, name)
             for run_id in run_ids:
                 _delete(connection, run_id)
 

@@ -19,26 +19,26 @@ def test_a_delta_is_b_less_a_of_the_rounded_values(tmp_path: Path) -> None:
     b = {"q1": HIT, "q2": HIT, "q3": MISS}
     report = compared_all(tmp_path, dict.fromkeys(a, C1), a, b)
     # 2/3 - 1/3 is 0.3333, but 0.6667 - 0.3333 is 0.3334
-    assert (side_a(report).hit_at_k["1"], report.aggregate_b.hit_at_k["1"]) == (0.3333, 0.6667)
-    assert deltas_of(report).hit_at_k["1"] == 0.3334
+    assert (side_a(report).values["hit@1"], report.aggregate_b.values["hit@1"]) == (0.3333, 0.6667)
+    assert deltas_of(report).values["hit@1"] == 0.3334
 
 
 def test_a_delta_is_negative_where_b_is_less(tmp_path: Path) -> None:
     report = compared_all(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": at(4)})
-    assert deltas_of(report).mrr == -0.75
+    assert deltas_of(report).values["mrr"] == -0.75
 
 
 @pytest.mark.parametrize("answering", ["a", "b", "neither"])
 def test_a_delta_is_null_if_either_value_is(tmp_path: Path, answering: str) -> None:
     a, b = (SHIPPED if answering == side else HIT for side in ("a", "b"))
     report = compared_all(tmp_path, {"q1": RULED}, {"q1": a}, {"q1": b})
-    assert deltas_of(report).groundedness is None
+    assert deltas_of(report).values["groundedness"] is None
     assert json.loads(render_report_json(report))["deltas"]["groundedness"] is None
 
 
 def test_equal_runs_have_no_difference(tmp_path: Path) -> None:
     report = compared_all(tmp_path, {"q1": C1}, {"q1": at(3)}, {"q1": at(3)})
-    assert set(deltas_of(report).by_name().values()) <= {0.0, None}
+    assert set(deltas_of(report).values.values()) <= {0.0, None}
     assert "-0.0" not in render_report_json(report)
 
 
@@ -56,7 +56,7 @@ def test_runs_of_different_queries_have_deltas_over_the_paired_ones_as_well(tmp_
     b = {"q1": HIT, "q2": HIT, "only-b": MISS, "only-b2": MISS}
     report = compared_all(tmp_path, dict.fromkeys({*a, *b}, C1), a, b)
     # all: (1 + 1/2 + 0)/3 = 0.5 and (1 + 1 + 0 + 0)/4 = 0.5; paired: (1 + 1/2)/2 = 0.75 and 1
-    assert deltas_of(report).mrr == 0.0
+    assert deltas_of(report).values["mrr"] == 0.0
     over_paired = deltas_of(report).paired.deltas
     assert over_paired is not None
     assert over_paired["mrr"] == 0.25

@@ -274,7 +274,7 @@ RICH: dict[str, Json] = {
 def test_between_two_identical_runs_every_delta_is_zero_and_no_gate_on_one_trips(tmp_path: Path) -> None:
     report = compared(tmp_path, RICH_ENTRIES, RICH, RICH)
     assert report.deltas is not None
-    values, deltas = report.aggregate_b.by_name(), report.deltas.by_name()
+    values, deltas = report.aggregate_b.values, report.deltas.values
     assert {name for name, delta in deltas.items() if delta is None} == {
         name for name, value in values.items() if value is None
     }

@@ -84,7 +84,7 @@ def test_how_deep_the_comparison_looks_can_be_set(tmp_path: Path, compare_k: int
 def test_a_deeper_comparison_does_not_change_the_metrics(tmp_path: Path) -> None:
     report = compared_all(tmp_path, {"q1": C1}, {"q1": at(17)}, {"q1": at(15)}, compare_k=20)
     assert (report.per_query[0].a_hit_rank, report.per_query[0].b_hit_rank) == (17, 15)
-    assert (side_a(report).mrr, report.aggregate_b.mrr) == (0.0, 0.0)  # 0 past rank 10
+    assert (side_a(report).values["mrr"], report.aggregate_b.values["mrr"]) == (0.0, 0.0)  # 0 past rank 10
 
 
 def test_kinds_are_counted(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_alone_a_run_is_matched_as_it_is_when_scored_alone(tmp_path: Path, golde
     found = hit("n1", doc_id="d1", citation=line("d1.md", 1, 5))
     path = make_database(tmp_path / "v2.sqlite", b={"q1": result(found)}, config={"chunker_version": "v2"})
     report = evaluate(Settings(run_a=None, run_b="b", db_a=path, db_b=path, golden=golden)).report
-    assert report.aggregate_b.hit_at_k["1"] == 1.0
+    assert report.aggregate_b.values["hit@1"] == 1.0
     assert report.aggregate_b == compute_aggregate("b", db=path, golden=golden)
 
 

@@ -46,13 +46,13 @@ def test_ragas_columns_of_both_kinds_give_the_same_results(tmp_path: Path, conte
 def test_an_expected_passage_is_found_by_its_text(tmp_path: Path) -> None:
     brought = bring(tmp_path, "ragas", {"results.csv": RAGAS_CSV})
     assert brought.queries().queries[0].expected_chunk_ids == (text_id("It's me.", "text"),)
-    assert brought.metrics().hit_at_k["1"] == 1.0
+    assert brought.metrics().values["hit@1"] == 1.0
 
 
 def test_context_ids_of_ragas_are_the_ids(tmp_path: Path) -> None:
     row = {"user_input": "Who?", "retrieved_context_ids": [3, "b"], "reference_context_ids": ["b", 9]}
     brought = bring(tmp_path, "ragas", {"results.jsonl": jsonl(row)})
-    metrics = brought.metrics().by_name()
+    metrics = brought.metrics().values
     assert (metrics["mrr"], metrics["recall@5"]) == (0.5, 0.5)
 
 
@@ -61,7 +61,7 @@ def test_contexts_of_an_old_test_set_are_those_that_are_expected(tmp_path: Path)
         "results.csv": "question,contexts,answer\nWho?,['a' 'b'],Me.\n",
         "testset.csv": "question,contexts,ground_truth\nWho?,['b'],me\n",
     }
-    assert bring(tmp_path, "ragas", files).metrics().mrr == 0.5
+    assert bring(tmp_path, "ragas", files).metrics().values["mrr"] == 0.5
 
 
 def test_a_question_that_is_there_twice_is_two_queries(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_passages_in_a_cell_of_deepeval_are_split_as_it_does(tmp_path: Path) -> 
     brought = bring(tmp_path, "deepeval", {"results.csv": content})
     hits = brought.result(text_id("Who?", "q")).hits
     assert [(hit.text, hit.doc_id) for hit in hits] == [("one", None), ("two, too", "a.md")]
-    assert brought.metrics().mrr == 1.0
+    assert brought.metrics().values["mrr"] == 1.0
 
 
 def test_a_test_run_of_deepeval_may_be_wrapped_and_has_times_and_costs(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_passages_with_ids_are_known_by_their_texts_where_texts_are_expected(
         },
         False: {"results.jsonl": jsonl(row | {"reference": reference})},
     }[has_examples]
-    assert bring(tmp_path, "langsmith", files).metrics().mrr == 0.5
+    assert bring(tmp_path, "langsmith", files).metrics().values["mrr"] == 0.5
 
 
 def test_passages_with_ids_are_known_by_them_where_ids_are_expected(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_passages_with_ids_are_known_by_them_where_ids_are_expected(tmp_path: Pa
         "outputs": {"documents": [{"id": "x", "text": "old"}, {"id": "y", "text": "new words"}]},
         "reference": {"documents": [{"id": "y", "text": "words"}]},
     }
-    assert bring(tmp_path, "langsmith", {"results.jsonl": jsonl(row)}).metrics().mrr == 0.5
+    assert bring(tmp_path, "langsmith", {"results.jsonl": jsonl(row)}).metrics().values["mrr"] == 0.5
 
 
 def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:

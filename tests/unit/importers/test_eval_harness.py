@@ -46,9 +46,9 @@ def chunk_ids(brought: Brought, query_id: str) -> list[str | None]:
 
 def test_the_worked_example_of_the_format(tmp_path: Path) -> None:
     metrics = imported(tmp_path, {"outputs": {"q-1": RANKED}}).metrics()
-    assert metrics.hit_at_k["5"] == 1.0
+    assert metrics.values["hit@5"] == 1.0
     assert metrics.value("recall@5") == 1.0
-    assert metrics.mrr == 0.5
+    assert metrics.values["mrr"] == 0.5
     # (1/log2(3) + 1/log2(5)) / (1 + 1/log2(3)) = 1.0616 / 1.6309
     assert metrics.value("ndcg@5") == 0.6509
 

@@ -58,7 +58,11 @@ def test_imported_results_are_measured(tmp_path: Path) -> None:
         [{"id": query_id, "query": "?", "expected_chunk_ids": ["c1"]} for query_id in ("q1", "q2", "q3")],
     )
     metrics = compute_aggregate("r", db=brought.db, golden=golden)
-    assert (metrics.hit_at_k["1"], metrics.hit_at_k["5"], metrics.mrr) == (0.3333, 0.6667, 0.4167)
+    assert (metrics.values["hit@1"], metrics.values["hit@5"], metrics.values["mrr"]) == (
+        0.3333,
+        0.6667,
+        0.4167,
+    )
 
 
 def test_the_chunker_that_all_hits_name_is_the_runs(tmp_path: Path) -> None:

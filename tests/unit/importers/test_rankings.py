@@ -45,7 +45,7 @@ def expected_metrics(run: Scores, qrels: dict[str, dict[str, int]]) -> dict[str,
 
 
 def assert_equal_metrics(brought: Brought, expected: dict[str, float]) -> None:
-    found = brought.metrics().by_name()
+    found = brought.metrics().values
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-4)
 
 
@@ -202,7 +202,7 @@ def test_an_id_in_quotes_is_read_as_csv_has_it(tmp_path: Path) -> None:
         "run.json": '{"q": {"a \\"b\\"": 1}}',
         "qrels.tsv": 'query-id\tcorpus-id\tscore\nq\t"a ""b"""\t1\n',
     }
-    assert bring(tmp_path, "beir", files).metrics().hit_at_k["1"] == 1.0
+    assert bring(tmp_path, "beir", files).metrics().values["hit@1"] == 1.0
 
 
 # -- ir_datasets ---------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_an_id_in_quotes_is_read_as_csv_has_it(tmp_path: Path) -> None:
 
 def test_ids_with_spaces_are_kept_where_columns_are_apart_by_tabs(tmp_path: Path) -> None:
     files = {"run.tsv": "q 1\td 1\t0.5\n", "qrels.tsv": "q 1\td 1\t1\n"}
-    assert bring(tmp_path, "ir-datasets", files).metrics().hit_at_k["1"] == 1.0
+    assert bring(tmp_path, "ir-datasets", files).metrics().values["hit@1"] == 1.0
 
 
 def test_what_ir_datasets_exports_is_read(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_what_ir_datasets_exports_is_read(tmp_path: Path) -> None:
                     writer.next(row)
             files[f"{name}.{kind}"] = (made / f"{name}.{kind}").read_bytes()
         (tmp_path / kind).mkdir()
-        assert bring(tmp_path / kind, "ir-datasets", files).metrics().hit_at_k["1"] == 0.5
+        assert bring(tmp_path / kind, "ir-datasets", files).metrics().values["hit@1"] == 0.5
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_a_judged_topic_without_results_is_a_query_with_no_hits(tmp_path: Path) 
     brought = imported(tmp_path, run_file("t1 d1 1"), "t1 0 d1 1\nt2 0 d1 1\n")
     assert brought.result("t2").hits == ()
     metrics = brought.metrics()
-    assert (metrics.hit_at_k["1"], metrics.empty_result_rate) == (0.5, 0.5)  # 1/2, 1/2
+    assert (metrics.values["hit@1"], metrics.values["empty_result_rate"]) == (0.5, 0.5)  # 1/2, 1/2
 
 
 def test_an_unjudged_topic_without_results_is_not_in_the_run(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_an_imported_run_is_measured(tmp_path: Path) -> None:
     # mrr 1/2; recall@3 1/2; ndcg@5 (2/log2(3) + 1/log2(5)) / (2 + 1/log2(3)) = 1.6925 / 2.6309 = 0.6433
     run = run_file("t1 d9 4", "t1 d1 3", "t1 d3 2", "t1 d2 1")
     metrics = imported(tmp_path, run, "t1 0 d1 2\nt1 0 d2 1\nt1 0 d3 0\n").metrics()
-    assert metrics.mrr == 0.5
+    assert metrics.values["mrr"] == 0.5
     assert metrics.value("recall@3") == 0.5
     assert metrics.value("ndcg@5") == 0.6433
 

@@ -47,7 +47,7 @@ def assert_read(directory: Path, importer: str, path: Path) -> None:
         ("it is me",),
         "It is me.",
     )
-    assert brought.metrics().mrr == 1.0
+    assert brought.metrics().values["mrr"] == 1.0
 
 
 def test_what_ragas_writes_is_read(made: Path) -> None:
@@ -263,4 +263,4 @@ def test_answers_pass_as_often_as_promptfoo_says(made: Path) -> None:
     passed = [result["success"] for result in json.loads(given)["results"]["results"]]
     assert 4 < sum(passed) < 20  # or the comparison says little
     brought = bring(made.parent, "promptfoo", {"results.json": given})
-    assert brought.metrics().by_name()["groundedness"] == pytest.approx(sum(passed) / 24, abs=1e-4)
+    assert brought.metrics().values["groundedness"] == pytest.approx(sum(passed) / 24, abs=1e-4)

@@ -260,7 +260,7 @@ def test_a_lock_entry_without_spans_still_names_the_document(tmp_path: Path) -> 
 def test_a_query_matched_by_document_in_the_fallback_still_has_chunk_level_metrics(tmp_path: Path) -> None:
     entry = C1 | {"expected_doc_ids": ["d1"]}
     report = compared(tmp_path, entry, a=["d1#1"], b=["d1#7"], versions=("v1", "v2"))
-    assert (side_a(report).by_name()["hit@1"], report.aggregate_b.by_name()["hit@1"]) == (1.0, 1.0)
+    assert (side_a(report).values["hit@1"], report.aggregate_b.values["hit@1"]) == (1.0, 1.0)
 
 
 def test_spans_that_do_not_compare_are_matched_by_document_and_that_is_noted(tmp_path: Path) -> None:

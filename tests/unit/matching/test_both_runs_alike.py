@@ -178,13 +178,13 @@ def test_other_queries_are_matched_as_before(tmp_path: Path, others: int) -> Non
 def test_aggregates_are_of_the_same_way_as_the_comparison(tmp_path: Path) -> None:
     report = compared(tmp_path, TEXT_ALONE, WITH_TEXT, WITH_NOTHING)
     assert report.aggregate_a is not None
-    assert (report.aggregate_a.hit_at_k["1"], report.aggregate_b.hit_at_k["1"]) == (1.0, 1.0)
+    assert (report.aggregate_a.values["hit@1"], report.aggregate_b.values["hit@1"]) == (1.0, 1.0)
 
 
 def test_a_run_that_is_scored_alone_is_matched_in_one_way_too(tmp_path: Path) -> None:
     # Of its two hits of the document only the second has a text, so that both count.
     mixed = (of_d1(1), of_d1(2, None, RIGHT))
-    assert scored(tmp_path, C1, *mixed, version="v2", lock=TEXT_ALONE).hit_at_k["1"] == 1.0
+    assert scored(tmp_path, C1, *mixed, version="v2", lock=TEXT_ALONE).values["hit@1"] == 1.0
 
 
 @pytest.mark.parametrize("wrong", ["error", "unreadable", "absent"])
@@ -242,4 +242,4 @@ def test_replicates_are_matched_alike(tmp_path: Path) -> None:
     assert kind_of(only(report)) == "draw"
     assert deltas_of(report).matched_by["document"] == 1
     assert report.aggregate_a is not None
-    assert (report.aggregate_a.hit_at_k["1"], report.aggregate_b.hit_at_k["1"]) == (1.0, 1.0)
+    assert (report.aggregate_a.values["hit@1"], report.aggregate_b.values["hit@1"]) == (1.0, 1.0)

@@ -81,7 +81,7 @@ def test_both_runs_and_the_aggregates_follow_the_same_rule(tmp_path: Path) -> No
     # In A the expected id itself says something else by now: its text decides, not its id.
     report = compared(tmp_path, expecting(), a=[saying(BACKUPS, "c1")], b=[saying(PASSAGE)], **DIFFERENT)
     assert (only(report).a_hit_rank, only(report).b_hit_rank) == (None, 1)
-    values = [part.by_name()["hit@1"] for part in (report.aggregate_a, report.aggregate_b) if part]
+    values = [part.values["hit@1"] for part in (report.aggregate_a, report.aggregate_b) if part]
     assert values == [0.0, 1.0]
 
 
@@ -249,7 +249,7 @@ def attribution(tmp_path: Path, text: str, cited: Json) -> float | None:
         a={"q1": found},
         config={"chunker_version": "v2"},
     )
-    return compute_aggregate("a", db=db, golden=golden).by_name()["attribution_hit_rate"]
+    return compute_aggregate("a", db=db, golden=golden).values["attribution_hit_rate"]
 
 
 def test_a_citation_of_a_hit_with_the_right_text_is_of_a_target(tmp_path: Path) -> None:
@@ -268,4 +268,4 @@ def test_a_run_alone_of_another_chunker_is_matched_by_text(tmp_path: Path) -> No
     aggregate = scored(
         tmp_path, entry, saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2), version="v2", lock=lock_of({})
     )
-    assert (aggregate.by_name()["hit@1"], aggregate.by_name()["hit@3"]) == (0.0, 1.0)
+    assert (aggregate.values["hit@1"], aggregate.values["hit@3"]) == (0.0, 1.0)

@@ -37,7 +37,7 @@ def test_a_rechunked_run_does_not_score_zero(tmp_path: Path) -> None:
         versions=("v1", "v2"),
     )
     assert only(report).b_hit_rank == 2
-    assert (side_a(report).by_name()["mrr"], report.aggregate_b.by_name()["mrr"]) == (1.0, 0.5)
+    assert (side_a(report).values["mrr"], report.aggregate_b.values["mrr"]) == (1.0, 0.5)
     assert (side_a(report).match, report.aggregate_b.match) == ("fallback_doc_span",) * 2
 
 
@@ -72,7 +72,7 @@ def test_strict_has_nothing_against_one_chunker(tmp_path: Path) -> None:
 
 def test_alone_a_run_of_the_locks_version_is_matched_by_chunk_id(tmp_path: Path) -> None:
     aggregate = scored(tmp_path, C1, on_lines("n1", 21, 30), lock=LOCK, version="v1")
-    assert (aggregate.match, aggregate.by_name()["hit@1"]) == ("exact", 0.0)
+    assert (aggregate.match, aggregate.values["hit@1"]) == ("exact", 0.0)
 
 
 @pytest.mark.parametrize("version", ["v2", None])
@@ -81,13 +81,13 @@ def test_alone_a_run_of_another_version_than_the_lock_is_matched_by_span(
 ) -> None:
     hits = [on_lines("n0", 1, 10, 1), on_lines("n1", 21, 30, 2)]
     aggregate = scored(tmp_path, C1, *hits, lock=LOCK, version=version)
-    assert (aggregate.match, aggregate.by_name()["mrr"]) == ("fallback_doc_span", 0.5)
+    assert (aggregate.match, aggregate.values["mrr"]) == ("fallback_doc_span", 0.5)
 
 
 def test_alone_and_without_a_lock_the_expected_ids_in_the_index_say_the_version(tmp_path: Path) -> None:
     hits = [on_lines("n0", 1, 10, 1), on_lines("n1", 31, 40, 2)]
     aggregate = scored(tmp_path, C1, *hits, version="v2", corpus=CORPUS, corpus_version="v1")
-    assert (aggregate.match, aggregate.by_name()["mrr"]) == ("fallback_doc_span", 0.5)
+    assert (aggregate.match, aggregate.values["mrr"]) == ("fallback_doc_span", 0.5)
 
 
 def test_alone_the_lock_has_the_word_before_the_index(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_alone_the_lock_has_the_word_before_the_index(tmp_path: Path) -> None:
 
 def test_alone_and_with_nothing_to_say_otherwise_the_version_is_the_golden_sets(tmp_path: Path) -> None:
     aggregate = scored(tmp_path, C1, "c1", version="v9")
-    assert (aggregate.match, aggregate.by_name()["hit@1"]) == ("exact", 1.0)
+    assert (aggregate.match, aggregate.values["hit@1"]) == ("exact", 1.0)
 
 
 def test_alone_and_in_a_comparison_a_rechunked_run_has_the_same_aggregate(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_alone_and_in_a_comparison_a_rechunked_run_has_the_same_aggregate(tmp_pa
         configs={"a": config("v1"), "b": config("v2")},
     )
     report = evaluate(Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)).report
-    assert report.aggregate_b.by_name()["hit@1"] == 1.0  # lines 25-30: 6 of 10
+    assert report.aggregate_b.values["hit@1"] == 1.0  # lines 25-30: 6 of 10
     assert compute_aggregate("b", db=db, golden=golden) == report.aggregate_b
 
 

@@ -59,7 +59,7 @@ def test_a_gain_of_zero_takes_back_an_expected_chunk(tmp_path: Path) -> None:
 
 def test_a_query_whose_gains_are_all_zero_has_no_chunk_level_targets(tmp_path: Path) -> None:
     aggregate = scored(tmp_path, {"relevance": {"c1": 0}}, "c1")
-    assert (aggregate.by_name()["hit@1"], aggregate.counts["hit@1"]) == (None, 0)
+    assert (aggregate.values["hit@1"], aggregate.counts["hit@1"]) == (None, 0)
 
 
 def test_runs_that_both_keep_silent_about_their_chunker_have_the_same(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_the_chunks_table_has_the_text_that_a_hit_does_not_bring(tmp_path: Path)
 
 def test_anchors_are_chunk_level_targets(tmp_path: Path) -> None:
     aggregate = scored(tmp_path, {"gold_supports": [{"path": "d1.md"}]}, "d9#1", "d1#1")
-    assert (aggregate.by_name()["hit@1"], aggregate.by_name()["hit@3"], aggregate.by_name()["mrr"]) == (
+    assert (aggregate.values["hit@1"], aggregate.values["hit@3"], aggregate.values["mrr"]) == (
         0.0,
         1.0,
         0.5,
@@ -183,8 +183,8 @@ def test_with_documents_alone_a_hit_in_one_is_correct_for_the_comparison(tmp_pat
 def test_with_documents_alone_there_are_no_chunk_level_metrics(tmp_path: Path) -> None:
     aggregate = scored(tmp_path, {"expected_doc_ids": ["d1"]}, "d1#1")
     names = ("hit@1", "mrr", "precision@1_chunk")
-    assert [aggregate.by_name()[name] for name in names] == [None, None, None]
-    assert aggregate.by_name()["recall@1_doc"] == 1.0
+    assert [aggregate.values[name] for name in names] == [None, None, None]
+    assert aggregate.values["recall@1_doc"] == 1.0
 
 
 def test_matching_by_document_is_counted_and_is_a_draws_only_note(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_span_without_a_chunk_is_a_target_of_its_own(tmp_path: Path, versions:
 
 def test_a_span_of_its_own_is_a_chunk_level_target(tmp_path: Path) -> None:
     aggregate = scored(tmp_path, OWN_SPAN, on_lines("x", 1, 10))
-    assert (aggregate.by_name()["hit@1"], aggregate.counts["hit@1"]) == (1.0, 1)
+    assert (aggregate.values["hit@1"], aggregate.counts["hit@1"]) == (1.0, 1)
 
 
 def test_a_span_of_its_own_stands_beside_the_expected_chunks(tmp_path: Path) -> None:

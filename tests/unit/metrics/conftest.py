@@ -31,7 +31,7 @@ class Scores:
         self.aggregate = aggregate
 
     def __getitem__(self, name: str) -> float | None:
-        return self.aggregate.by_name()[name]
+        return self.aggregate.values[name]
 
     def n(self, name: str) -> int:
         return self.aggregate.counts[name]

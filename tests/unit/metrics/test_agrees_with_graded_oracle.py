@@ -73,7 +73,7 @@ def test_a_query_whose_gains_are_all_zero_has_no_targets(tmp_path: Path) -> None
 def test_a_gain_of_zero_takes_an_expected_chunk_out(tmp_path: Path) -> None:
     entry = {"expected_chunk_ids": ["c1", "c2"], "relevance": {"c1": 0}}
     aggregate = scored(tmp_path, {"q1": entry}, {"q1": result("c1", "c2")})
-    assert (aggregate.mrr, aggregate.value("recall@1")) == (0.5, 0.0)
+    assert (aggregate.values["mrr"], aggregate.value("recall@1")) == (0.5, 0.0)
 
 
 # -- trec_eval, each query at its own cutoff ------------------------------------------------------

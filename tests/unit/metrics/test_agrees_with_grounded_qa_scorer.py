@@ -116,7 +116,7 @@ FIRST = Item(True, ("rejects null keys",), ("p1#1",), ("p1#1",), "It rejects nul
 @given(drawn=st.lists(answerable | unanswerable, max_size=6), k=st.sampled_from([1, 3, 5, 10]))
 def test_the_scores_are_those_of_the_definitions(drawn: list[Item], k: int) -> None:
     items = [FIRST, *drawn]
-    scores = ours(items).by_name()
+    scores = ours(items).values
     expected = defined(items, k)
     assert {name: scores[name] for name in expected} == expected
 
@@ -125,7 +125,7 @@ def test_the_scores_are_those_of_the_definitions(drawn: list[Item], k: int) -> N
 def test_an_unanswerable_question_with_gold_citations_is_never_a_precise_answer(drawn: list[Item]) -> None:
     items = [FIRST, *(item._replace(answerable=False, gold_citations=("p1#1",)) for item in drawn)]
     names = ("precision_answered", "citation_hit_rate", "under_refusal_rate", "over_refusal_rate")
-    scores, expected = ours(items).by_name(), defined(items, 5)
+    scores, expected = ours(items).values, defined(items, 5)
     assert {name: scores[name] for name in names} == {name: expected[name] for name in names}
 
 

@@ -47,7 +47,7 @@ def ours(found: list[Topic]) -> dict[str, float | None]:
         golden = write_golden(Path(directory, "golden.yaml"), entries)
         stored = {f"q{n}": result(*topic.ranking) for n, topic in enumerate(found)}
         db = make_database(Path(directory, "kebab.sqlite"), a=stored)
-        return compute_aggregate("a", db=db, golden=golden).by_name()
+        return compute_aggregate("a", db=db, golden=golden).values
 
 
 def theirs(found: list[Topic], measure: str, depth: int | None = None) -> float:

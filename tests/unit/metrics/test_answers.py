@@ -280,7 +280,7 @@ def test_judges_disagree_by_more_than_one_in_either_score(
 )
 def test_what_no_query_is_applicable_to_is_null_over_none(tmp_path: Path, metric: str) -> None:
     aggregate = scored(tmp_path, {"q1": {}}, {"q1": result("c1")})
-    assert metric in aggregate.by_name()
+    assert metric in aggregate.values
     assert with_n(aggregate, metric) == (None, 0)
 
 

@@ -25,7 +25,7 @@ def values(directory: Path, expected: list[str], *chunks: str | Json) -> dict[st
         directory / "golden.yaml", [{"id": "q1", "query": "?", "expected_doc_ids": expected}]
     )
     db = make_database(directory / "kebab.sqlite", a={"q1": result(*chunks)})
-    return compute_aggregate("a", db=db, golden=golden).by_name()
+    return compute_aggregate("a", db=db, golden=golden).values
 
 
 def test_a_document_stands_where_its_first_chunk_does_among_distinct_documents(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_gate_may_name_any_cutoff_up_to_a_thousand(tmp_path: Path) -> None:
     chunks = [f"x{n}" for n in range(99)] + ["c1"]
     report = gated(tmp_path, {"expected_chunk_ids": ["c1"]}, chunks, "recall@100 >= 0.9", "recall@99 >= 0.9")
     assert [gate.passed for gate in report.gates] == [True, False]
-    assert report.aggregate_b.extra["recall@100"] == 1.0  # so that the number can be traced
+    assert report.aggregate_b.values["recall@100"] == 1.0  # so that the number can be traced
 
 
 def test_a_gate_on_chunks_where_only_documents_are_expected_names_the_metric_to_use(tmp_path: Path) -> None:

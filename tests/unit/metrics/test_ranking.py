@@ -186,4 +186,4 @@ def test_the_default_cutoff_can_be_set(tmp_path: Path) -> None:
     stored = {"own": result("x", "y", "c1"), "default": result("x", "y", "c1")}
     db = make_database(tmp_path / "kebab.sqlite", a=stored, b=stored)
     report = evaluate(Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden, k=3)).report
-    assert report.aggregate_b.by_name()["hit@k"] == 0.5  # rank 3: within 3, not within 1
+    assert report.aggregate_b.values["hit@k"] == 0.5  # rank 3: within 3, not within 1

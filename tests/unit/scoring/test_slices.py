@@ -87,7 +87,7 @@ def test_a_query_that_errored_is_a_miss_in_its_slice_too(tmp_path: Path) -> None
 
 def test_a_result_that_the_golden_file_has_no_query_for_is_in_no_slice(tmp_path: Path) -> None:
     report = compared(tmp_path, {"q1": C1 | {"lang": "ko"}}, None, {"q1": HIT, "stray": result()})
-    assert report.aggregate_b.empty_result_rate == 0.5
+    assert report.aggregate_b.values["empty_result_rate"] == 0.5
     assert {values["empty_result_rate"] for values in report.aggregate_b.slices.values()} == {0.0}
 
 
@@ -115,7 +115,7 @@ B = {"q1": HIT, "q2": MISS, "q3": HIT, "q4": HIT}
 def test_a_loss_in_one_slice_shows_where_the_whole_did_not_change(tmp_path: Path) -> None:
     report = compared(tmp_path, ENTRIES, A, B)
     assert report.deltas is not None
-    assert report.deltas.hit_at_k["5"] == 0.0  # 3 of 4 and 3 of 4
+    assert report.deltas.values["hit@5"] == 0.0  # 3 of 4 and 3 of 4
     changes = {part: values["hit@5"] for part, values in report.deltas.slices.items()}
     assert changes == {
         "difficulty=hard": -0.5,

@@ -227,7 +227,7 @@ def test_an_unknown_run_is_an_error_and_nothing_is_stored(store: Store, missing:
 def test_the_public_functions_take_its_name(store: Store, tmp_path: Path) -> None:
     store.make(a={"q1": result("c1")}, b={"q1": result("c9", "c1")})
     golden = write_golden(tmp_path / "g.yaml", [{"id": "q1", "query": "?", "expected_chunk_ids": ["c1"]}])
-    assert compute_aggregate("b", db=store.db, golden=golden).mrr == 0.5
+    assert compute_aggregate("b", db=store.db, golden=golden).values["mrr"] == 0.5
     store_aggregate("b", compute_aggregate("b", db=store.db, golden=golden), db=store.db)
     assert store.aggregate_of("b")["mrr"] == 0.5
     (compared,) = compare_runs("a", "b", db=store.db, golden=golden).per_query

@@ -264,10 +264,10 @@ def test_recorded_runs_are_scored_and_compared(tmp_path: Path, db: Path) -> None
         with RunRecorder(db, run_id=run_id, config={"chunker_version": "v1"}) as run:
             for query in load_golden_set(golden).queries:
                 run.record(query.id, search(query.query), query=query.query)
-    assert compute_aggregate("a", db=db, golden=golden).mrr == 0.75
+    assert compute_aggregate("a", db=db, golden=golden).values["mrr"] == 0.75
     report = compare_runs("a", "b", db=db, golden=golden)
     assert report.deltas
-    assert report.deltas.mrr == -0.25
+    assert report.deltas.values["mrr"] == -0.25
     kinds = {query.query_id: query.kind for query in report.per_query}
     assert kinds == {"q1": "draw", "q2": "regression"}
 
@@ -279,5 +279,5 @@ def test_latest_is_the_run_that_was_recorded_last(tmp_path: Path, db: Path) -> N
     for run_id, found in (("z", "c9"), ("a", "c1")):  # the later one sorts first by its id
         with RunRecorder(db, run_id=run_id) as run:
             run.record("q1", [found])
-    assert compute_aggregate("latest", db=db, golden=golden).mrr == 1.0
-    assert compute_aggregate("latest~1", db=db, golden=golden).mrr == 0.0
+    assert compute_aggregate("latest", db=db, golden=golden).values["mrr"] == 1.0
+    assert compute_aggregate("latest~1", db=db, golden=golden).values["mrr"] == 0.0
