@@ -14,7 +14,7 @@ DROPS = """
     def pytest_collection_modifyitems(items):
         items[:] = [item for item in items if "DROPPED" not in item.name]
 """
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
 
 
 def dropping(project: Project, name: str) -> Project:
