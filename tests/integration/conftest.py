@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
@@ -29,8 +30,13 @@ with contextlib.suppress(ImportError):
 RunResult = pytest.RunResult  # within `Project`, `pytest` is the method
 
 GOLDEN = "fixtures/golden_queries.yaml"
-# Hypothesis's plugin is of no use to the inner pytest and takes seconds to import.
-LEAN = ("-p", "no:hypothesispytest")
+# Of no use to an inner pytest, and a third of what a process of it costs.
+LEAN = ("-p", "no:hypothesispytest", "-p", "no:html", "-p", "no:metadata")
+
+
+def _lean(args: tuple[str, ...]) -> tuple[str, ...]:
+    """`LEAN`, but for a test that says itself which plugins there are."""
+    return LEAN[:2] if any(arg.startswith(("no:", "--html")) for arg in args) else LEAN
 
 
 class Project:
@@ -57,15 +63,19 @@ class Project:
 
     def pytest(self, *args: str, a: str = "A", b: str = "B") -> RunResult:
         """Call pytest in this process, naming both runs."""
-        return self.pytester.runpytest_inprocess(*LEAN, f"--kebab-run-a={a}", f"--kebab-run-b={b}", *args)
+        return self.pytester.runpytest_inprocess(
+            *_lean(args), f"--kebab-run-a={a}", f"--kebab-run-b={b}", *args
+        )
 
     def pytest_without_runs(self, *args: str) -> RunResult:
         """Call pytest in this process, naming no run."""
-        return self.pytester.runpytest_inprocess(*LEAN, *args)
+        return self.pytester.runpytest_inprocess(*_lean(args), *args)
 
     def pytest_subprocess(self, *args: str, a: str = "A", b: str = "B") -> RunResult:
         """Call pytest in a process of its own, naming both runs."""
-        return self.pytester.runpytest_subprocess(*LEAN, f"--kebab-run-a={a}", f"--kebab-run-b={b}", *args)
+        return self.pytester.runpytest_subprocess(
+            *_lean(args), f"--kebab-run-a={a}", f"--kebab-run-b={b}", *args
+        )
 
     def reports(self) -> list[str]:
         """The report files that were written, relative to the project."""
@@ -135,6 +145,14 @@ def _no_settings_from_outside(
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
     monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Processes that the test starts heed SIGINT, also where this one ignores it, as below `nohup`."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

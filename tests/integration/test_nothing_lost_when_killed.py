@@ -16,7 +16,7 @@ import pytest
 from pytest_kebab_eval.store import open_database
 from tests.builders import make_database, result
 
-QUERIES = 10_000
+QUERIES = 4_000
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
 RECORD = """
@@ -24,11 +24,11 @@ import sys
 from pytest_kebab_eval import RunRecorder
 
 with RunRecorder(sys.argv[1], run_id="new", commit_hash="c", resume=True) as run:
-    for number in range(10_000):
+    for number in range(4_000):
         if run.has(f"q{number}"):
             continue
         run.record(f"q{number}", hits=[f"c{rank}" for rank in range(8)])
-        if number == 5_000 and "wait" in sys.argv:
+        if number == 2_000 and "wait" in sys.argv:
             print("halfway", flush=True)
             sys.stdin.readline()
     print("all given", flush=True)

@@ -324,16 +324,16 @@ def test_a_command_that_does_not_record_stops_the_search_in_one_sentence(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_leaves_no_worktree_behind(tmp_path: Path) -> None:
     project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
-    command = [script(), *project.arguments(run=f'touch "{tmp_path / "started"}"; sleep 60')]
+    command = [script(), *project.arguments(run=f'touch "{tmp_path / "started"}"; sleep 3600')]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        for _ in range(300):
-            if (tmp_path / "started").exists():
-                break
-            time.sleep(0.1)
+        while not (tmp_path / "started").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
         os.kill(process.pid, signal.SIGINT)
-        said = process.communicate(timeout=30)[1]
+        said = process.communicate(timeout=300)[1]
     # `communicate` waited for all that have standard error open, so that the command has ended, too.
     assert (process.returncode, said.splitlines()[-1]) == (130, "kebab-eval: stopped")
     project.assert_clean()

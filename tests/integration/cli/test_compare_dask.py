@@ -57,7 +57,7 @@ class _dask:  # noqa: N801  used as a function
 def _address(where: Path) -> str:
     import json
 
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not where.is_file() or not where.read_text("utf-8").endswith("}"):
         assert time.monotonic() < end, "the scheduler did not start"
         time.sleep(0.1)

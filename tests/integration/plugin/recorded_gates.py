@@ -9,7 +9,7 @@ import pytest
 from tests.builders import dump, result
 from tests.integration.conftest import LEAN, Project
 
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
 FOUND = {"q-001": ["c1"], "q-002": ["c2"]}
 LOST = {"q-001": ["c1"], "q-002": ["c9"]}  # q-002 lost c2
 RECORDS = """

@@ -125,7 +125,7 @@ def test_a_locked_database_is_unchanged(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("event", "mode"),
-    [("locked", []), ("removed", []), ("truncated", []), ("replaced by text", []), ("removed", ["-n", "2"])],
+    [("locked", []), ("removed", []), ("truncated", []), ("replaced by text", []), ("removed", ["-n", "1"])],
 )
 def test_a_fixture_that_reads_a_result_fails_in_one_line(
     project: Project, event: str, mode: list[str]
@@ -179,7 +179,7 @@ def test_a_report_that_cannot_be_written_costs_only_itself(project: Project, nam
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.parametrize("mode", [[], ["-n", "2"]], ids=" ".join)
+@pytest.mark.parametrize("mode", [[], ["-n", "1"]], ids=" ".join)
 def test_a_full_disk_costs_each_report_one_line(
     project: Project, monkeypatch: pytest.MonkeyPatch, mode: list[str]
 ) -> None:

@@ -16,7 +16,7 @@ from tests.integration.plugin.conftest import ALONE, STANDARD, several
 
 MESSAGE = "lost c-lost, at rank 1 in A"  # what `several` has fail
 PLAIN = (*ALONE, "-p", "no:pretty", "--junitxml=junit.xml", "--kebab-annotations=on")
-WORKERS = [pytest.param((), id="alone"), pytest.param(("-n", "2"), id="workers")]
+WORKERS = [pytest.param((), id="alone"), pytest.param(("-n", "1"), id="workers")]
 # Prints what a listener is given of a failure, and what pytest would send of it.
 LISTENS = """
 import json

@@ -14,7 +14,7 @@ from tests.integration.conftest import GOLDEN, Project
 from tests.integration.plugin.conftest import ALONE, several
 
 MESSAGE = "lost c-lost, at rank 1 in A"  # what `several` has fail
-WORKERS = [pytest.param((), id="alone"), pytest.param(("-n", "2"), id="workers")]
+WORKERS = [pytest.param((), id="alone"), pytest.param(("-n", "1"), id="workers")]
 Run = Callable[..., pytest.RunResult]
 
 

@@ -28,7 +28,7 @@ def test_the_runs_are_compared_and_stored_each_in_its_own_file(project: Project)
     assert aggregate_of(project.path / "new.sqlite", "B")["hit_at_k"]["1"] == 0.5
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_the_same_id_in_two_files_means_two_runs(project: Project, workers: tuple[str, ...]) -> None:
     project.make_database(at="base.sqlite", nightly=FOUND)
     project.make_database(at="new.sqlite", nightly=LOST)

@@ -222,7 +222,7 @@ def test_a_gate_where_no_run_is_named_is_wrong_use(project: Project) -> None:
     outcome.stderr.fnmatch_lines([said])
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
 def test_a_gate_where_a_run_is_only_recorded_is_wrong_use(project: Project, workers: tuple[str, ...]) -> None:
     project.pytester.makepyfile(RECORDS_ONE)
     before = project.database.read_bytes()

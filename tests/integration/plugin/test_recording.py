@@ -190,7 +190,7 @@ def test_a_config_that_json_cannot_hold_is_an_error_under_xdist_too(pytester: py
 # -- the id --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_an_id_that_is_taken_is_wrong_use_before_any_test_runs(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:

@@ -40,7 +40,7 @@ def test_the_run_says_how_many_of_the_golden_queries_it_has(project: Project) ->
     outcome.stdout.fnmatch_lines(["kebab-eval: run new: 3 of 3 golden queries recorded in kebab.sqlite"])
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_recording_test_that_raises_stores_its_query_as_errored(
     project: Project, workers: tuple[str, ...]
 ) -> None:

@@ -12,7 +12,7 @@ from tests.integration.conftest import LEAN
 from tests.integration.plugin.test_recording import RECORDS_FOUR, record
 
 NOT_RECORDED = "kebab-eval: ERROR: run new was not recorded:"
-XDIST = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+XDIST = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 
 RECORDS_TEN = """
     import os

@@ -57,7 +57,7 @@ def host(directory: Path, name: str, address: str, *inside: str) -> Iterator[str
         process = subprocess.Popen(
             [*inside, sys.executable, str(HOST), address],
             cwd=directory,
-            env={**os.environ, "HOST_NAME": name, "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "HOST_NAME": name},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -142,7 +142,7 @@ def test_two_hosts_record_one_run_though_a_worker_is_killed(
             *to_hosts,
             "--rsyncdir=search",
             str(project.path / "search"),
-            timeout=150,
+            timeout=600,
         )
     outcome.assert_outcomes(passed=QUERIES - 1, failed=1)
     assert outcome.ret == 1
@@ -170,7 +170,7 @@ def test_search(kebab_query, kebab_recorder):
         outcome = project.pytester.runpytest_subprocess(
             *(*LEAN, "-p", "no:rerunfailures", "--kebab-record=new", "-d", f"--tx={hosts[0]}//chdir=work"),
             *("--rsyncdir=search", str(project.path / "search")),
-            timeout=150,
+            timeout=600,
         )
     outcome.assert_outcomes(passed=3, failed=1)  # two tests that record, and q-002 lost c2
     outcome.stdout.fnmatch_lines(["kebab-eval: run new: 2 of 2 golden queries recorded in kebab.sqlite"])

@@ -14,7 +14,7 @@ from tests.integration.plugin.recorded_gates import gate, recording
 
 A, B = "a1,a2,a3", "b1,b2,b3"
 FOUND, LOST = result("c1"), result("x")
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["here", "workers"])
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["here", "workers"])
 
 
 def runs(flaky: tuple[Json, Json, Json], lost: Json = FOUND) -> list[dict[str, Any]]:

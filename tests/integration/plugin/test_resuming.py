@@ -10,7 +10,7 @@ from tests.integration.conftest import LEAN, Project
 from tests.integration.plugin.test_recording import found, rows
 from tests.integration.plugin.test_recording_golden_queries import golden_of
 
-XDIST = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+XDIST = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 UNFINISHED = "kebab.sqlite.new.unfinished"
 
 # Asks a retriever that kills the process, or stops the session, when the file `stop` says so.
@@ -44,9 +44,10 @@ def six(project: Project) -> pytest.Pytester:
 
 
 def run(pytester: pytest.Pytester, *args: str, stop: str = "") -> pytest.RunResult:
-    """In a process of its own, which may be killed."""
+    """In a process of its own where that may be killed."""
     (pytester.path / "stop").write_text(stop)
-    return pytester.runpytest_subprocess(*LEAN, "--kebab-record=new", *args)
+    call = pytester.runpytest_subprocess if stop else pytester.runpytest_inprocess
+    return call(*LEAN, "--kebab-record=new", *args)
 
 
 def asked(pytester: pytest.Pytester) -> dict[str, int]:

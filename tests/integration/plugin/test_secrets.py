@@ -65,7 +65,7 @@ def printed(outcome: pytest.RunResult) -> str:
     return "\n".join([*outcome.outlines, *outcome.errlines])
 
 
-@pytest.mark.parametrize("more", [(), ("-vv",), ("-n", "2"), ("-rA", "--tb=long", "-l")], ids=" ".join)
+@pytest.mark.parametrize("more", [(), ("-vv",), ("-n", "1"), ("-rA", "--tb=long", "-l")], ids=" ".join)
 def test_the_gate_leaks_none(
     secret_project: Project, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:

@@ -194,7 +194,7 @@ MOVE = (
 
 
 @pytest.mark.parametrize(
-    "args", [[], ["--kebab-snapshot=require"], ["-n", "2"]], ids=["auto", "require", "xdist"]
+    "args", [[], ["--kebab-snapshot=require"], ["-n", "1"]], ids=["auto", "require", "xdist"]
 )
 def test_a_snapshot_at_the_former_path_is_named_with_the_move_to_make(
     project: Project, args: list[str]

@@ -32,7 +32,7 @@ NOT_COVERED = pytest.mark.parametrize(
 
 
 @NOT_COVERED
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
 def test_what_is_not_covered_fails_the_session(
     project: Project, b: Json | None, xfail: Json, text: str, workers: tuple[str, ...]
 ) -> None:

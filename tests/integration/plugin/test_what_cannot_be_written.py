@@ -18,7 +18,7 @@ from tests.integration.plugin.conftest import printed
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
 def test_a_database_locked_for_writing_is_an_error_but_the_reports_are_there(
     project: Project, workers: list[str]
 ) -> None:

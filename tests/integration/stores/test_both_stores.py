@@ -155,7 +155,7 @@ def test_it_is_named_in_every_way(
     assert postgres.aggregate_of("B") != {}
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
 def test_a_session_records_and_judges(project: Project, store: Store, workers: tuple[str, ...]) -> None:
     project.database.unlink()
     write_golden(
