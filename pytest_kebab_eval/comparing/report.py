@@ -60,7 +60,6 @@ class CompareReport(Value, frozen=True, kw_only=True):
     rates: tuple[QueryRates, ...] | msgspec.UnsetType = msgspec.UNSET  # of what flips there, or differs
 
     def count(self, kind: ComparisonKind) -> int:
-        """How many queries are of that kind."""
         return sum(comparison.kind is kind for comparison in self.per_query)
 
 

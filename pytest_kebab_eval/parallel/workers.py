@@ -74,7 +74,6 @@ class _Processes:
         self.count = count
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-        """Call the function for each task; the results in the order of the tasks."""
 
         def submit(task: T) -> Future[R]:
             with _died():

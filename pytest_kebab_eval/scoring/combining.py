@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.scoring.columns import NOT_MEASURED, Column, HitKeys, Ranked
-from pytest_kebab_eval.scoring.scorecard import Notes, QueryScore, Scorecard
+from pytest_kebab_eval.scoring.scorecard import NO_NOTES, Notes, QueryScore, Scorecard
 from pytest_kebab_eval.text import printable
 
 _YES_NO = frozenset({0.0, 1.0})
@@ -115,7 +115,6 @@ class _AllHitKeys(HitKeys):
         self._each = each
 
     def without(self, ids: Iterable[str]) -> set[str]:
-        """Which of these ids no hit of any run has."""
         unseen = {*ids}
         for keys in self._each:
             unseen = keys.without(unseen)
@@ -184,13 +183,12 @@ class Pairs:
                 score = QueryScore(b._scores[query_id].facts, measured, basis.positions)
                 shared[id(measured)] = score
             scores[query_id] = score
-        return Scorecard(b.run, basis, b.notes, scores, {})
+        return Scorecard(b.run, basis, NO_NOTES, scores, {})
 
     def __bool__(self) -> bool:
         return bool(self._rows_b)
 
     def changes(self, metric: Metric) -> Changes:
-        """How the metric changed, query by query."""
         return self._in_facts(metric.name) if metric.family.over.of_facts else self._in_columns(metric.name)
 
     def _in_facts(self, name: str) -> Changes:
