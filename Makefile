@@ -162,7 +162,7 @@ $(RANDOMLY)/.installed: $(VENV)/.installed
 compat: $(VENV)/.installed $(DISPLAYS_VENV)/.installed $(RANDOMLY)/.installed ## the gate beside other plugins, each in an environment of its own: PLUGINS='pytest-cov …' for some
 	$(BIN)/python -m tests.compat $(PLUGINS)
 	$(DISPLAYS_VENV)/bin/python -m pytest -q tests/integration/plugin/test_failures_in_other_plugins.py
-	PYTHONPATH=$(CURDIR)/$(RANDOMLY) $(BIN)/python -m pytest -q -p no:randomly -k 'randomly or generators' tests/integration/plugin/test_light_protocol.py tests/integration/plugin/test_unseen_items.py
+	PYTHONPATH=$(CURDIR)/$(RANDOMLY) $(BIN)/python -m pytest -q -p no:randomly -k randomly tests/integration/plugin/test_plugins_around_items.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .coverage*

@@ -31,7 +31,7 @@ from commands import (
 )
 from generate import Data
 from local_postgres import fill, local_database
-from measuring import added_seconds, interleaved, printed_by
+from measuring import Cost, added_seconds, interleaved, printed_by
 from tables import GROWTH_HEAD, PROMISES_HEAD, Growth, Row, Unit, cpu_ratio, memory_ratio, write
 
 
@@ -175,16 +175,24 @@ class Bench:
         """The same commands with the package of another tree, such as an earlier version."""
         if self._before is None:
             return
-        data, commands, tree = Data(queries), self._commands, self._before
-        costs = interleaved(
-            2 * self._repeats,
-            lambda: commands.gate(data),
-            lambda: commands.gate(data, tree=tree),
-            lambda: commands.compare(data),
-            lambda: commands.compare(data, tree=tree),
-        )
-        names = f"gate, {queries:,} queries, HTML on", f"`kebab-eval compare`, {queries:,} queries"
-        for name, now, earlier in zip(names, costs[::2], costs[1::2], strict=True):
+        data, commands, trees = Data(queries), self._commands, (None, self._before)
+        lost = Data(queries, loss_b=1.0, missed_by_both=0.0)
+        measured: dict[str, Callable[[Path | None], Cost]] = {
+            f"gate, {queries:,} queries, HTML on": lambda tree: commands.gate(data, tree=tree),
+            f"gate, {queries:,} queries, no HTML": lambda tree: commands.gate(data, NO_HTML, tree=tree),
+            f"gate, {queries:,} queries, nine plugins": lambda tree: commands.gate(
+                data, session=WITH_NINE, tree=tree
+            ),
+            f"gate, {queries:,} queries, `-n 2`": lambda tree: commands.gate(
+                data, session=TWO_WORKERS, tree=tree
+            ),
+            f"gate, {queries:,} queries that all fail": lambda tree: commands.gate(
+                lost, session=DEFAULT_TB, tree=tree
+            ),
+            f"`kebab-eval compare`, {queries:,} queries": lambda tree: commands.compare(data, tree=tree),
+        }
+        for name, command in measured.items():
+            now, earlier = interleaved(2 * self._repeats, *(partial(command, tree) for tree in trees))
             yield cpu_ratio(name, "before", None, now, earlier)
 
     def per_query(self, small: int, large: int) -> Iterator[Row]:

@@ -16,7 +16,7 @@ from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.rates import RunAggregate
 from pytest_kebab_eval.comparing.replicates import run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
-from pytest_kebab_eval.comparing.verdicts import Outcome, QueryJudge, Verdict, judge_queries
+from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
@@ -66,7 +66,7 @@ def evaluate(
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)
         gates = judge_gates(inputs.gates, totals, partial(significance_in, a, b))
-        verdicts = judge_queries(golden, per_query, QueryJudge(a, b, decisions, rules, today))
+        verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         problems = find_problems(golden, sides, decisions, stores.matcher)
         found = Findings(sides, decided, per_query, totals, gates, verdicts, problems)
         report = make_report(found, golden, rules, stores.indexes(), inputs.warnings)

@@ -5,23 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Do without the garbage collector while many objects are made that stay, and no cycles of them."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if freeze():
-            unfreeze()  # so that they count as old, and only a full collection visits them
-        if was_enabled:
-            gc.enable()
 
 
 def freeze() -> bool:

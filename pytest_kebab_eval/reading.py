@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.decide import Decision
-from pytest_kebab_eval.comparing.evidence import EvidenceReader, QueryEvidence, readable
+from pytest_kebab_eval.comparing.evidence import QueryEvidence, judged_evidence, readable
 from pytest_kebab_eval.comparing.movement import Movement, measure_movement
 from pytest_kebab_eval.comparing.rates import ShownRuns
 from pytest_kebab_eval.comparing.replicates import shown_runs
@@ -116,15 +116,13 @@ class OpenStores:
     def evidence(self, queries: Iterable[GoldenQuery], shown: ShownRuns) -> Iterator[QueryEvidence]:
         """Queries with their stored results, judged again."""
         inputs = self._inputs
+        judge = QueryJudge(self.matcher, self._settings.k)
         version_a = inputs.run_a.chunker_version if inputs.run_a else None
-        reader = EvidenceReader(
-            QueryJudge(self.matcher, self._settings.k),
-            Passages(self.a.corpus, version_a),
-            Passages(self.b.corpus, inputs.run_b.chunker_version),
-        )
+        passages_a = Passages(self.a.corpus, version_a)
+        passages = passages_a, Passages(self.b.corpus, inputs.run_b.chunker_version)
         for query in queries:
             a, b = (self.stored(letter, shown, query.id) for letter in "ab")
-            yield reader.evidence(query, a, b)
+            yield judged_evidence(query, judge, a, b, passages)
 
 
 def _number(position: int, cards: Cards, shown: ShownRuns, query_id: str) -> int:

@@ -20,7 +20,7 @@ from fuzzing import CORPUS
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence, store
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.inputs import Inputs, find_inputs
-from pytest_kebab_eval.plugin.evaluation_source import WorkerPayload
+from pytest_kebab_eval.plugin.xdist import WorkerPayload
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
@@ -140,7 +140,9 @@ def report_everything(settings: Settings) -> None:
     for text in _texts(settings, inputs, evaluation, briefs):
         text.encode()
     evidence = failure_evidence(settings, inputs, evaluation)
-    payload = WorkerPayload(tuple(inputs.golden.queries), evaluation._replace(matcher=None), evidence)
+    payload = WorkerPayload(
+        tuple(inputs.golden.queries), evaluation=evaluation._replace(matcher=None), evidence=evidence
+    )
     msgspec.json.decode(msgspec.json.encode(payload), type=WorkerPayload)
     store(settings, evaluation)
     with open_database(settings.db_b) as database:

@@ -19,6 +19,8 @@ from pytest_kebab_eval.scoring.facts import QueryJudge
 HITS_SHOWN = 5  # in a message
 _LONGEST_SHOWN = 200  # characters of a hit's text
 
+StoredResult = QueryResult | Unreadable | None
+
 
 class QueryEvidence(Value, frozen=True):
     """A query's stored results in both runs, judged hit by hit and citation by citation."""
@@ -58,34 +60,26 @@ def _for_message(answer: Answer | None) -> Answer | None:
     return msgspec.structs.replace(answer, citations=citations, refusal_reason=None)
 
 
-class EvidenceReader:
-    """Judges single results again, to show them."""
-
-    def __init__(self, judge: QueryJudge, passages_a: Passages, passages_b: Passages) -> None:
-        self._judge = judge
-        self._passages_a = passages_a
-        self._passages_b = passages_b
-
-    def evidence(
-        self,
-        query: GoldenQuery,
-        stored_a: QueryResult | Unreadable | None,
-        stored_b: QueryResult | Unreadable | None,
-    ) -> QueryEvidence:
-        """A query with what the runs stored for it."""
-        a, b = readable(stored_a), readable(stored_b)
-        judge = self._judge
-        return QueryEvidence(
-            a=a,
-            b=b,
-            correct_a=judge.correct_ranks(query, a, self._passages_a),
-            correct_b=judge.correct_ranks(query, b, self._passages_b),
-            expected=judge.targets(query).ids,
-            readable_a=not isinstance(stored_a, Unreadable),
-            readable_b=not isinstance(stored_b, Unreadable),
-            cited_a=judge.citations_resolve(a, self._passages_a),
-            cited_b=judge.citations_resolve(b, self._passages_b),
-        )
+def judged_evidence(
+    query: GoldenQuery,
+    judge: QueryJudge,
+    a: StoredResult,
+    b: StoredResult,
+    passages: tuple[Passages, Passages],
+) -> QueryEvidence:
+    """A query with what the runs stored for it, judged again."""
+    found_a, found_b = readable(a), readable(b)
+    return QueryEvidence(
+        a=found_a,
+        b=found_b,
+        correct_a=judge.correct_ranks(query, found_a, passages[0]),
+        correct_b=judge.correct_ranks(query, found_b, passages[1]),
+        expected=judge.targets(query).ids,
+        readable_a=not isinstance(a, Unreadable),
+        readable_b=not isinstance(b, Unreadable),
+        cited_a=judge.citations_resolve(found_a, passages[0]),
+        cited_b=judge.citations_resolve(found_b, passages[1]),
+    )
 
 
 def unread_evidence(query: GoldenQuery) -> QueryEvidence:
@@ -94,6 +88,6 @@ def unread_evidence(query: GoldenQuery) -> QueryEvidence:
     return QueryEvidence(None, None, (), (), expected, readable_a=False, readable_b=False)
 
 
-def readable(result: QueryResult | Unreadable | None) -> QueryResult | None:
+def readable(result: StoredResult) -> QueryResult | None:
     """The result, if it is there and parses."""
     return result if isinstance(result, QueryResult) else None

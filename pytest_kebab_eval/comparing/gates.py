@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from decimal import Decimal
 from typing import NamedTuple, NoReturn
 
@@ -20,7 +20,7 @@ from pytest_kebab_eval.errors import GateError
 from pytest_kebab_eval.metrics import Family, Metric
 from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.scoring.slices import SLICES
+from pytest_kebab_eval.scoring.survey import SLICES
 from pytest_kebab_eval.text import printable
 
 _OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
@@ -203,47 +203,38 @@ def judge_gates(
 
 
 def _judge(gate: Gate, totals: Totals, significance_of: SignificanceOf) -> GateResult:
-    def result(passed: bool, value: float | None, reason: str) -> GateResult:
-        return GateResult(str(gate), gate.metric, passed, value, reason)
-
     name = printable(f"{gate.metric}{{{gate.part}}}" if gate.part else gate.metric)
     if is_comparison_metric(gate.metric):
         return _judge_comparison(gate, name, totals.comparison)
-    values: Mapping[str, float | None] = {
-        "a": totals.aggregate_a.value(gate.metric, gate.part) if totals.aggregate_a else None,
-        "b": totals.aggregate_b.value(gate.metric, gate.part),
-    }
-    value = values["b"]
+    value = totals.aggregate_b.value(gate.metric, gate.part)
+    in_a = totals.aggregate_a.value(gate.metric, gate.part) if totals.aggregate_a else None
     if gate.delta:
         name = f"delta {name}"
-        value = totals.deltas.value(gate.metric, gate.part) if totals.deltas else None
-        if gate.metric in totals.not_comparable:
-            return result(False, value, totals.not_comparable[gate.metric])
         if totals.deltas is None:
-            return GateResult(str(gate), gate.metric, True, None, "there is no baseline yet", skipped=True)
+            return _no_baseline(gate)
+        value = totals.deltas.value(gate.metric, gate.part)
+        if gate.metric in totals.not_comparable:
+            return GateResult(str(gate), gate.metric, False, value, totals.not_comparable[gate.metric])
     if value is None:
         reason = f"nothing was measured for {name}{_parts_there(gate, totals)}{_document_hint(gate, totals)}"
-        return result(False, None, reason)
-    limit = _limit(gate, values["a"])
-    said = f"{name} is {_plain(value)}{_as_share(gate, value, values['a'])}"
-    if _OPERATORS[gate.op](Decimal(str(value)), limit):
-        return result(True, value, said)
-    said = f"{said}, not {gate.op} {gate.number}{'%' if gate.percent else ''}"
-    if gate.unless_p_above is not None:
-        found = significance_of(gate.metric, gate.part)
-        if found is None or found.p is None:
-            return result(False, value, f"{said}; there is no test of its significance")
-        excused = Decimal(str(found.p)) > gate.unless_p_above
-        relation = ">" if excused else "<="
-        return result(excused, value, f"{said}; p = {found.p:g} {relation} {gate.unless_p_above}")
-    return result(False, value, said)
+        return GateResult(str(gate), gate.metric, False, None, reason)
+    said = f"{name} is {_plain(value)}{_as_share(gate, value, in_a)}"
+    result = _held(gate, value, _limit(gate, in_a), said)
+    if result.passed or gate.unless_p_above is None:
+        return result
+    found = significance_of(gate.metric, gate.part)
+    if found is None or found.p is None:
+        reason = f"{result.reason}; there is no test of its significance"
+        return GateResult(str(gate), gate.metric, False, value, reason)
+    excused = Decimal(str(found.p)) > gate.unless_p_above
+    reason = f"{result.reason}; p = {found.p:g} {'>' if excused else '<='} {gate.unless_p_above}"
+    return GateResult(str(gate), gate.metric, excused, value, reason)
 
 
 def _judge_comparison(gate: Gate, name: str, found: ComparisonCounts | None) -> GateResult:
     """A count of queries, `%` being a share of those compared; or how much the rankings moved."""
     if found is None:
-        reason = "there is no baseline yet"
-        return GateResult(str(gate), gate.metric, passed=True, value=None, reason=reason, skipped=True)
+        return _no_baseline(gate)
     value = found.value(gate.metric, gate.part)
     if value is None:
         return GateResult(str(gate), gate.metric, False, None, f"nothing was compared for {name}")
@@ -251,11 +242,18 @@ def _judge_comparison(gate: Gate, name: str, found: ComparisonCounts | None) -> 
     is_share = gate.percent and gate.metric in COUNTS
     limit = gate.number / 100 * (whole if is_share else 1) if gate.percent else gate.number
     share = f" of {whole} ({100 * value / whole:.2f}%)" if is_share else ""
-    text = f"{name} is {_plain(value)}{share}"
-    if _OPERATORS[gate.op](Decimal(str(value)), limit):
-        return GateResult(str(gate), gate.metric, True, value, text)
-    text = f"{text}, not {gate.op} {gate.number}{'%' if gate.percent else ''}"
-    return GateResult(str(gate), gate.metric, False, value, text)
+    return _held(gate, value, limit, f"{name} is {_plain(value)}{share}")
+
+
+def _held(gate: Gate, value: float, limit: Decimal, said: str) -> GateResult:
+    """The value held against the limit."""
+    passed = _OPERATORS[gate.op](Decimal(str(value)), limit)
+    wanted = "" if passed else f", not {gate.op} {gate.number}{'%' if gate.percent else ''}"
+    return GateResult(str(gate), gate.metric, passed, value, f"{said}{wanted}")
+
+
+def _no_baseline(gate: Gate) -> GateResult:
+    return GateResult(str(gate), gate.metric, True, None, "there is no baseline yet", skipped=True)
 
 
 def _document_hint(gate: Gate, totals: Totals) -> str:

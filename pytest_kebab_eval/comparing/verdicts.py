@@ -42,7 +42,7 @@ class _Failure(NamedTuple):
     text: str
 
 
-class QueryJudge:
+class QueryVerdicts:
     """Gives the verdict on one golden query at a time."""
 
     def __init__(
@@ -123,7 +123,7 @@ class QueryJudge:
 
 
 def judge_queries(
-    golden: GoldenSet, per_query: Iterable[QueryComparison], judge: QueryJudge
+    golden: GoldenSet, per_query: Iterable[QueryComparison], judge: QueryVerdicts
 ) -> dict[str, Verdict]:
     """The verdict on every golden query."""
     xfails = {query.id: query.xfail for query in golden.unusual() if query.xfail}

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
-from pytest_kebab_eval.gc_freeze import no_collection
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.lock import Lock, lock_path, read_lock
 from pytest_kebab_eval.golden.packing import PackedQueries, is_unusual, kept
@@ -86,8 +85,7 @@ def load_golden_set(path: str | Path) -> GoldenSet:
     """Read and check a golden file; raises one `GoldenError` that lists everything wrong with it."""
     path = Path(path)
     problems: list[Problem] = []
-    with no_collection():
-        queries = kept(check_entries(read_entries(path, problems), problems))
+    queries = kept(check_entries(read_entries(path, problems), problems))
     if problems:
         raise GoldenError(_describe(path, problems))
     return GoldenSet(path=path, queries=queries, lock=read_lock(lock_path(path)))

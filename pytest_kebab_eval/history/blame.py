@@ -1,4 +1,4 @@
-"""The first bad run: walks the runs of a suite; where was each query last found, and where first lost?"""
+"""The first bad run: walks the runs of a suite to find where each check was passed last, and lost first."""
 
 from __future__ import annotations
 
@@ -105,16 +105,12 @@ class Walk(NamedTuple):
                 traces[watch].add(sighting)
             after_run()
         if is_of_suite:
-            empty = self._empty()
+            runs = enumerate(self.runs)
+            empty = {position for position, (database, run) in runs if not database.result_count(run.run_id)}
             for trace in traces.values():
                 trace.lose_absent(empty)
         queries = self.yardstick.golden.by_id()
         return [self._blame(watch, traces[watch], queries) for watch in watched]
-
-    def _empty(self) -> set[int]:
-        """The runs that have no results."""
-        runs = enumerate(self.runs)
-        return {position for position, (database, run) in runs if not database.result_count(run.run_id)}
 
     def _blame(self, watch: Watched, trace: Trace, queries: Mapping[str, GoldenQuery]) -> Blame:
         good, bad = trace.last_good, trace.first_bad

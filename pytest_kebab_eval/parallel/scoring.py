@@ -30,15 +30,14 @@ from pytest_kebab_eval.reading import Scored
 from pytest_kebab_eval.scoring.hit_keys import HitKeys
 from pytest_kebab_eval.scoring.parts import CardJoiner
 from pytest_kebab_eval.scoring.scorecard import Basis, basis_of
-from pytest_kebab_eval.scoring.slices import slices_by_query
-from pytest_kebab_eval.scoring.survey import Survey, needs_met
+from pytest_kebab_eval.scoring.survey import Survey, needs_met, slices_by_query
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import IdRange, absolute
 
 PART_QUERIES = 25_000  # golden queries of a part: more would take a worker more memory
 
 
-class Part(NamedTuple):
+class IdPart(NamedTuple):
     """A range of query ids, and the golden queries in it."""
 
     ids: IdRange
@@ -72,14 +71,14 @@ class PartScorer:
         matcher.coarsen(joiner.coarser)
         return joiner.joined(partial(_HitsInParts, self._workers, [part.ids for part in parts]))
 
-    def _parts(self, golden: GoldenSet) -> list[Part]:
+    def _parts(self, golden: GoldenSet) -> list[IdPart]:
         """The parts: enough for all workers, and none with too much for one to hold."""
         ids = sorted(golden.by_id())
         size = max(1, min(self._part_queries, -(-len(ids) // self._workers.count)))
         found = [ids[start : start + size] for start in range(0, len(ids), size)]
         firsts = ["", *(golden_ids[0] for golden_ids in found[1:])]
         ranges = map(IdRange, firsts, [*firsts[1:], None])
-        return [*map(Part, ranges, found)]
+        return [*map(IdPart, ranges, found)]
 
 
 def _job(settings: Settings, inputs: Inputs, met: frozenset[str]) -> Job:
@@ -96,7 +95,7 @@ def _job(settings: Settings, inputs: Inputs, met: frozenset[str]) -> Job:
     )
 
 
-def _tasks(job: Job, parts: Iterable[Part], golden: GoldenSet, matcher: Matcher) -> Iterator[PartTask]:
+def _tasks(job: Job, parts: Iterable[IdPart], golden: GoldenSet, matcher: Matcher) -> Iterator[PartTask]:
     by_id, queries = golden.by_id(), golden.queries
     for ids, golden_ids in parts:
         if isinstance(queries, PackedQueries):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.report import CompareReport
     from pytest_kebab_eval.golden import GoldenSet
     from pytest_kebab_eval.model import GoldenQuery, QueryComparison, QueryResult, Run
-    from pytest_kebab_eval.plugin.recording_tests import RecordingTests
+    from pytest_kebab_eval.plugin.recording import RecordingTests
     from pytest_kebab_eval.plugin.session import KebabSession
     from pytest_kebab_eval.store import Recording
 
@@ -81,29 +81,38 @@ def pytest_configure(config: pytest.Config) -> None:
     _refuse_runs_in_ini(config)
     sources = _sources(config)
     is_judged, is_recorded = is_given(sources, "run_a", "run_b"), is_given(sources, "record")
-    if not is_judged and config.option.kebab_gates:
-        _refuse_gates_alone(sources)
-    if is_judged and is_recorded:
-        _start_recorded_gate(config, sources)
-    elif is_recorded:
-        _start_recording(config, sources)
-    elif is_given(sources, "resume"):
-        _refuse_resume(sources)
-    elif is_judged:
-        _start_judging(config, sources)
-    if not is_judged and any(_may_be_golden(argument) for argument in config.option.file_or_dir):
-        _explain_golden_paths(config)
+    names_golden = any(_may_be_golden(argument) for argument in config.option.file_or_dir)
+    is_resumed = not is_recorded and is_given(sources, "resume")
+    if is_judged or is_recorded or is_resumed or names_golden or config.option.kebab_gates:
+        from pytest_kebab_eval.plugin import command_line
+
+        if config.option.kebab_gates and not is_judged:
+            command_line.refuse_gates_alone(sources)
+        if is_resumed:
+            command_line.refuse_resume_alone(sources)
+        if names_golden and not is_judged:
+            config.pluginmanager.register(command_line.GoldenPaths(config), "kebab-eval-golden-paths")
+        if is_judged or is_recorded:
+            command_line.check_ini_file(config)
+            _start(config, sources, is_judged=is_judged, is_recorded=is_recorded)
+
+
+def _start(config: pytest.Config, sources: Sources, *, is_judged: bool, is_recorded: bool) -> None:
+    if not is_judged:
+        from pytest_kebab_eval.plugin.recording import start_recording
+
+        config.stash[RECORDING] = start_recording(config, sources)
+        return
+    from pytest_kebab_eval.plugin.session import start_recorded_gate, start_session
+
+    if is_recorded:
+        config.stash[RECORDING], config.stash[SESSION] = start_recorded_gate(config, sources)
+    else:
+        config.stash[SESSION] = start_session(config, sources)
 
 
 def _may_be_golden(argument: Any) -> bool:
     return str(argument).partition("::")[0].lower().endswith(_GOLDEN_ENDINGS)
-
-
-def _explain_golden_paths(config: pytest.Config) -> None:
-    """Where no run is named, pytest finds nothing in a golden file."""
-    from pytest_kebab_eval.plugin.command_line import GoldenPaths
-
-    config.pluginmanager.register(GoldenPaths(config), "kebab-eval-golden-paths")
 
 
 def _refuse_runs_in_ini(config: pytest.Config) -> None:
@@ -116,46 +125,14 @@ def _refuse_runs_in_ini(config: pytest.Config) -> None:
             )
 
 
-def _start_judging(config: pytest.Config, sources: Sources) -> None:
-    from pytest_kebab_eval.plugin.rootdir import check_ini_file
-    from pytest_kebab_eval.plugin.session import start_session
-
-    check_ini_file(config)
-    config.stash[SESSION] = start_session(config, sources)
-
-
-def _start_recording(config: pytest.Config, sources: Sources) -> None:
-    from pytest_kebab_eval.plugin.recording import start_recording
-    from pytest_kebab_eval.plugin.rootdir import check_ini_file
-
-    check_ini_file(config)
-    config.stash[RECORDING] = start_recording(config, sources)
-
-
-def _start_recorded_gate(config: pytest.Config, sources: Sources) -> None:
-    from pytest_kebab_eval.plugin.recorded_gate import start_recorded_gate
-    from pytest_kebab_eval.plugin.rootdir import check_ini_file
-
-    check_ini_file(config)
-    config.stash[RECORDING], config.stash[SESSION] = start_recorded_gate(config, sources)
-
-
-def _refuse_gates_alone(sources: Sources) -> None:
-    from pytest_kebab_eval.plugin.command_line import refuse_gates_alone
-
-    refuse_gates_alone(sources)
-
-
-def _refuse_resume(sources: Sources) -> None:
-    from pytest_kebab_eval.plugin.recording import refuse_resume_alone
-
-    refuse_resume_alone(sources)
-
-
 def _sources(config: pytest.Config) -> Sources:
     def on_command_line(option: Option) -> Any:
         value = config.getoption(option.ini)
-        return _named_golden(config, value) if option.name == "golden" else value
+        if option.name != "golden":
+            return value
+        from pytest_kebab_eval.plugin.command_line import named_golden
+
+        return named_golden(config, value)
 
     def in_ini(option: Option) -> Any:
         try:
@@ -175,13 +152,6 @@ def _sources(config: pytest.Config) -> Sources:
     )
 
 
-def _named_golden(config: pytest.Config, value: Any) -> Any:
-    """The golden file on the command line: the option's value, or one that is named as a test path."""
-    from pytest_kebab_eval.plugin.command_line import named_golden
-
-    return named_golden(config, value)
-
-
 def _ini_source(config: pytest.Config, option: Option) -> str:
     """An ini value, as an error names it: with its file, or as it was given on the command line."""
     overridden = {text.partition("=")[0] for text in config.getoption("override_ini") or ()}
@@ -194,33 +164,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes `kebab_query` is run for each golden query."""
     if "kebab_query" not in metafunc.fixturenames:
         return
-    golden = _collected_golden(metafunc.config)
+    from pytest_kebab_eval.plugin.command_line import collect_errors
+
+    with collect_errors():
+        golden = _find_golden(metafunc.config)
     if golden is None:
         nothing = pytest.param(None, id="no-run", marks=pytest.mark.skip(reason=NO_RUN))
         metafunc.parametrize("kebab_query", [nothing], scope="session")
         return
-    from pytest_kebab_eval.plugin.golden_file import escaped
+    from pytest_kebab_eval.plugin.items import escaped
 
-    queries = golden.queries
-    metafunc.parametrize(
-        "kebab_query", queries, ids=[escaped(query.id) for query in queries], scope="session"
-    )
+    ids = [escaped(query.id) for query in golden.queries]
+    metafunc.parametrize("kebab_query", golden.queries, ids=ids, scope="session")
 
 
-def _collected_golden(config: pytest.Config) -> GoldenSet | None:
-    """The same, while tests are collected."""
-    from pytest_kebab_eval.plugin.usage import collect_errors
-
-    with collect_errors():
-        return _golden(config)
-
-
-def _golden(config: pytest.Config) -> GoldenSet | None:
+def _find_golden(config: pytest.Config) -> GoldenSet | None:
     """The golden queries of a session that judges or records a run."""
     judging, recording = config.stash.get(SESSION, None), config.stash.get(RECORDING, None)
     if judging is not None:
-        return judging.load_golden()
-    return recording.load_golden() if recording is not None else None
+        return judging.source.load_golden()
+    return recording.read_golden() if recording is not None else None
 
 
 # -- fixtures ------------------------------------------------------------------------------------
@@ -237,7 +200,7 @@ def _kebab(pytestconfig: pytest.Config) -> KebabSession:
 @pytest.fixture(scope="session")
 def kebab_golden(pytestconfig: pytest.Config) -> GoldenSet:
     """The golden queries."""
-    golden = _golden(pytestconfig)
+    golden = _find_golden(pytestconfig)
     if golden is None:
         pytest.skip(NO_RUN)
     return golden
@@ -246,19 +209,19 @@ def kebab_golden(pytestconfig: pytest.Config) -> GoldenSet:
 @pytest.fixture(scope="session")
 def kebab_report(_kebab: KebabSession) -> CompareReport:
     """The comparison of run B with run A."""
-    return _kebab.evaluate().report
+    return _kebab.source.evaluate().report
 
 
 @pytest.fixture(scope="session")
 def kebab_run_a(_kebab: KebabSession) -> Run | None:
     """Run A, the baseline; None where run B is judged alone."""
-    return _kebab.evaluate().run_a
+    return _kebab.source.evaluate().run_a
 
 
 @pytest.fixture(scope="session")
 def kebab_run_b(_kebab: KebabSession) -> Run:
     """Run B, the candidate."""
-    return _kebab.evaluate().run_b
+    return _kebab.source.evaluate().run_b
 
 
 @pytest.fixture(scope="session")
@@ -269,7 +232,7 @@ def _kebab_results(_kebab: KebabSession) -> Iterator[Any]:
 
     with ExitStack() as stack:
         with _failures():
-            made = _kebab.evaluate()
+            made = _kebab.source.evaluate()
             results = stored_results(stack, _kebab.settings, made.run_a, made.run_b)
         yield results
 

@@ -1,21 +1,137 @@
-"""What the paths, node ids and `--ignore` of the command line say about the golden file."""
+"""What the command line says: wrong use, whether items run, the ini file, paths of the golden file."""
 
 from __future__ import annotations
 
 import fnmatch
 import os
 import re
+import shlex
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from pytest_kebab_eval.errors import SettingsError
-from pytest_kebab_eval.files import same_file
-from pytest_kebab_eval.plugin.usage import usage_errors
-from pytest_kebab_eval.settings import Sources
-from pytest_kebab_eval.text import brief, safe_lines, shown_path
+from pytest_kebab_eval.errors import KebabEvalError
+from pytest_kebab_eval.files import exists, same_file
+from pytest_kebab_eval.settings import OPTIONS, Sources
+from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path, without_passwords
+
+# -- wrong use -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Raise a `KebabEvalError` from within as a `pytest.UsageError`: exit code 4, without a traceback."""
+    try:
+        yield
+    except KebabEvalError as error:
+        raise pytest.UsageError(safe_lines(without_passwords(str(error)))) from None
+
+
+@contextmanager
+def collect_errors() -> Iterator[None]:
+    """Raise a usage error from within as the error of the file that is being collected.
+
+    With `--collect-only`, as editors call pytest, the input is first read there, and other tests are listed.
+    """
+    try:
+        yield
+    except pytest.UsageError as error:
+        raise pytest.Collector.CollectError(safe_lines(str(error))) from None
+
+
+def refuse_gates_alone(sources: Sources) -> None:
+    """A usage error for `--kebab-gate` where no run is judged: it would be a gate that is silently off."""
+    with usage_errors():
+        gates, recorded = sources.read("gates"), sources.read("record")
+    if not gates:  # --kebab-gate=none
+        return
+    text = "--kebab-gate is given but no run is named; name the run with --kebab-run-b"
+    if recorded is not None:
+        text = f"--kebab-gate is given but run {brief(recorded)} is only recorded; to judge it, name it with"
+        text += " --kebab-run-b, too, or name a baseline with --kebab-run-a"
+    raise pytest.UsageError(safe_lines(text))
+
+
+def refuse_resume_alone(sources: Sources) -> NoReturn:
+    """A usage error for `--kebab-resume` where nothing is to be recorded."""
+    with usage_errors():
+        source = sources.value("resume").source
+    raise pytest.UsageError(safe_lines(f"{source} goes on with a run of --kebab-record; name it"))
+
+
+# -- whether items run ---------------------------------------------------------------------------
+
+
+def will_run_items(session: pytest.Session) -> bool:
+    """Whether pytest's loop gets as far as running items, and not only their setups."""
+    is_broken = session.testsfailed and not session.config.option.continue_on_collection_errors
+    return not (is_broken or only_looks(session.config))
+
+
+def only_looks(config: pytest.Config) -> bool:
+    """Whether items are collected or set up, and not run."""
+    options = config.option
+    return options.collectonly or getattr(options, "setuponly", False)  # --setup-plan sets it, too
+
+
+# -- the ini file --------------------------------------------------------------------------------
+
+_INI_FILES = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
+_SECTIONS = {"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
+
+
+def check_ini_file(config: pytest.Config) -> None:
+    """A usage error if pytest took an option's value for a test path and so missed the ini file.
+
+    pytest looks for its ini file before it knows this plugin's options. So it takes the value in
+    `--kebab-db /data/kebab.sqlite` for a test path, and looks for the ini file there. With
+    `--kebab-db=/data/kebab.sqlite` it does not.
+    """
+    params = config.invocation_params
+    if hasattr(config, "workerinput") or config.getoption("inifilename") or config.getoption("rootdir"):
+        return
+    flags = {option.flag for option in OPTIONS if option.is_path}
+    words = [*_words(os.environ.get("PYTEST_ADDOPTS", "")), *params.args]
+    for flag, value in pairwise(words):
+        if flag in flags and exists(params.dir / value):
+            expected = _ini_file(_start(config))
+            if expected is not None and expected != config.inipath:
+                text = f"pytest took its root directory from the value of {flag} and did not read"
+                text += f" {shown_path(expected)}; write {flag}={printable(value)} in one word"
+                raise pytest.UsageError(safe_lines(text))
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
+def _start(config: pytest.Config) -> Path:
+    """Where pytest looks for its ini file: at the test paths it was given, else here."""
+    given = [path for path, _ in _named(config) if exists(path)]
+    found = [path if path.is_dir() else path.parent for path in given]
+    return Path(os.path.commonpath(found)) if found else Path(config.invocation_params.dir)
+
+
+def _ini_file(directory: Path) -> Path | None:
+    """The ini file that pytest would use from here without arguments."""
+    for parent in (directory, *directory.parents):
+        for name in (*_INI_FILES, *_SECTIONS):
+            path = parent / name
+            if exists(path) and path.is_file() and os.access(path, os.R_OK):
+                section = _SECTIONS.get(name)
+                if section is None or section in path.read_text(encoding="utf-8", errors="replace"):
+                    return path
+    return None
+
+
+# -- the golden file -----------------------------------------------------------------------------
 
 # How a list of entries begins, after comments and what YAML may put before a document.
 _NOTHING = r"\ufeff?(?:\s|#[^\n]*\n|---[^\n]*\n|%[^\n]*\n)*"
@@ -37,22 +153,8 @@ def named_golden(config: pytest.Config, value: Any) -> Any:
     return str(first) if value is None and paths else value
 
 
-def refuse_gates_alone(sources: Sources) -> None:
-    """A usage error for `--kebab-gate` where no run is judged: it would be a gate that is silently off."""
-    with usage_errors():
-        gates, recorded = sources.read("gates"), sources.read("record")
-        if not gates:  # --kebab-gate=none
-            return
-        if recorded is None:
-            raise SettingsError("--kebab-gate is given but no run is named; name the run with --kebab-run-b")
-        raise SettingsError(
-            f"--kebab-gate is given but run {brief(recorded)} is only recorded; to judge it, name it with"
-            " --kebab-run-b, too, or name a baseline with --kebab-run-a"
-        )
-
-
 class GoldenPaths:
-    """Says why pytest collects nothing from a golden file that is named as a test path."""
+    """The plugin that says why pytest collects nothing from a golden file, where no run is named."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -65,13 +167,10 @@ class GoldenPaths:
         except pytest.UsageError as error:
             not_found = "\n".join(map(str, error.args))
             named = dict.fromkeys(path for path, _ in _named(self._config))
+            advice = "is a golden file; name the runs to judge, --kebab-run-a and --kebab-run-b"
             golden = [path for path in named if str(path) in not_found and _looks_golden(path)]
-            raise pytest.UsageError(safe_lines("\n".join([not_found, *map(_unjudged, golden)]))) from None
-
-
-def _unjudged(path: Path) -> str:
-    advice = "name the runs to judge, --kebab-run-a and --kebab-run-b"
-    return f"{shown_path(path)} is a golden file; {advice}"
+            lines = [not_found, *(f"{shown_path(path)} {advice}" for path in golden)]
+            raise pytest.UsageError(safe_lines("\n".join(lines))) from None
 
 
 def _looks_golden(path: Path) -> bool:

@@ -1,102 +1,57 @@
-"""Where a session gets its evaluation: it is made in this process, or received from xdist's controller.
+"""The comparison that a session judges: read and made in this process, or received from xdist's controller.
 
 Under xdist the controller evaluates once, before its workers start, and sends them the result. So no worker
-reads a database, and the controller has the report to store and to write.
+reads a database, and the controller has the report to store and to write. Where run B is recorded in the
+same session, all but run B is read at the start, and the comparison is made when it is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
-import msgspec
 import pytest
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
-from pytest_kebab_eval.errors import KebabEvalError
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.inputs import Inputs, find_inputs
-from pytest_kebab_eval.model import GoldenQuery, Value
-from pytest_kebab_eval.plugin.usage import usage_errors
+from pytest_kebab_eval.inputs import Baseline, Inputs, Task, find_baseline, find_inputs, inputs_of, read_task
+from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.plugin.command_line import usage_errors
+from pytest_kebab_eval.plugin.xdist import WorkerPayload, received_payload
+from pytest_kebab_eval.reports.publishing import Published, publish
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path
 
-WORKER_KEY = "kebab_eval"
 
+class EvaluationSource:
+    """What the items of a session are made from; each part is read or made when it is first asked for."""
 
-class EvaluationSource(Protocol):
-    """What the items of a session are made from."""
-
-    def load_golden(self) -> GoldenSet:
-        """The golden queries."""
-
-    def load_gates(self) -> tuple[str, ...]:
-        """The gates, as they were written."""
-
-    def has_baseline(self) -> bool:
-        """Whether there is a run A to compare with."""
-
-    def evaluate(self) -> Evaluation:
-        """The outcome of the comparison."""
-
-    def evidence(self) -> Mapping[str, QueryEvidence]:
-        """What messages show of the queries that fail."""
-
-
-class OwnEvaluation:
-    """Reads the input and evaluates it in this process, once, when it is first asked for."""
-
-    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, *, is_recording: bool = False) -> None:
+        self.is_recording = is_recording  # whether run B is still to be stored
+        self._records = is_recording
         self._config = config
         self._settings = settings
+        self._received = received_payload(config)
+        if self._received:
+            self._received_golden = GoldenSet(settings.golden, self._received.queries or ())
+        self._task: Task | None = None
+        self._baseline: Baseline | None = None
         self._inputs: Inputs | None = None
-        self._evaluation: Evaluation | None = None
-        self._evidence: Mapping[str, QueryEvidence] | None = None
-        self.briefs = Briefs() if settings.html else None
+        self._briefs = Briefs() if settings.html else None
+        self.made = self._received.evaluation if self._received else None  # the evaluation, if there is one
+        self._evidence = self._received.evidence if self._received else None
 
-    @property
-    def made(self) -> Evaluation | None:
-        """The evaluation, if it has been made."""
-        return self._evaluation
-
-    def read_inputs(self) -> Inputs:
-        """Read what is compared; a usage error if anything is wrong with it."""
-        if self._inputs is None:
-            with usage_errors():
-                self._inputs = self._find_inputs()
-        return self._inputs
-
-    def _find_inputs(self) -> Inputs:
-        return find_inputs(self._settings, custom_metrics(self._config))
-
-    def prepare(self, *, has_workers: bool) -> None:
-        """Check the input early; where xdist has workers, evaluate for them."""
-        self.read_inputs()
-        if has_workers:
-            self.evaluate()
-
-    def header_lines(self) -> Iterator[str]:
-        """What is compared, for the header of the session."""
-        inputs = self.read_inputs()
-        b = printable(inputs.name_b)
-        runs = f"A {printable(inputs.name_a)} → B {b}" if inputs.name_a else f"run {b} alone"
-        yield f"{runs} ({inputs.mode.value})"
-        yield golden_line(inputs.golden)
-        yield from (f"warning: {warning}" for warning in inputs.warnings)
-
-    def send_to_worker(self, node: Any) -> None:
-        """Give a worker that xdist is starting the evaluation."""
-        evaluation = self.evaluate()._replace(matcher=None)
-        payload = WorkerPayload(tuple(self.load_golden().queries), evaluation, dict(self.evidence()))
-        node.workerinput[WORKER_KEY] = msgspec.json.encode(payload)
+    # -- what items are made from ------------------------------------------------------------------
 
     def load_golden(self) -> GoldenSet:
         """The golden queries; with `--collect-only` also where something else of the input is wrong."""
+        if self._received:
+            return self._received_golden
         try:
-            return self.read_inputs().golden
+            return self._read().golden
         except pytest.UsageError:
             if not self._config.option.collectonly:
                 raise
@@ -105,78 +60,111 @@ class OwnEvaluation:
 
     def load_gates(self) -> tuple[str, ...]:
         """The gates, as they were written."""
-        return tuple(map(str, self.read_inputs().gates))
+        return self._received.gates if self._received else tuple(map(str, self._read().gates))
 
     def has_baseline(self) -> bool:
         """Whether there is a run A to compare with."""
-        return self.read_inputs().run_a is not None
+        if self._received:
+            return self._received.has_baseline
+        return bool(self._read_baseline().runs) if self._records else self.read_inputs().run_a is not None
 
     def evaluate(self) -> Evaluation:
-        """Score and compare the runs, and call `pytest_kebab_compared`."""
-        if self._evaluation is None:
+        """Score and compare the runs, and call `pytest_kebab_compared`; once."""
+        if self.made is None:
+            if self.is_recording:
+                self._fail_early()
             with usage_errors():
-                evaluation = evaluate(self._settings, self.read_inputs(), observer=self.briefs)
-            self._config.hook.pytest_kebab_compared(report=evaluation.report)
-            self._evaluation = evaluation
-        return self._evaluation
+                made = evaluate(self._settings, self.read_inputs(), observer=self._briefs)
+                self._evidence = failure_evidence(self._settings, self.read_inputs(), made)
+            self._config.hook.pytest_kebab_compared(report=made.report)
+            self.made = made
+        return self.made
 
-    def evidence(self) -> Mapping[str, QueryEvidence]:
-        """What messages show of the queries that fail; nothing if the databases can no longer be read."""
-        if self._evidence is None:
-            evaluation = self.evaluate()
-            try:
-                self._evidence = failure_evidence(self._settings, self.read_inputs(), evaluation)
-            except KebabEvalError:
-                self._evidence = {}
-        return self._evidence
+    def find_evidence(self, query: GoldenQuery) -> QueryEvidence | None:
+        """What the message of a query that fails shows: read at once, as a database may be gone by then."""
+        return (self._evidence or {}).get(query.id)
+
+    def _fail_early(self) -> None:
+        """Fail a test that asks for the comparison before there is one."""
+        advice = "take kebab_report or its like as an argument, and not together with kebab_recorder"
+        if self._received:
+            advice = "run this test without -n, or in a session of its own"
+        run_b = printable(self._settings.run_b)
+        text = f"run {run_b} is still being recorded, and not compared yet; {advice}"
+        pytest.fail(safe_lines(text), pytrace=False)
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def read_inputs(self) -> Inputs:
+        """Read what is compared; a usage error if anything is wrong with it."""
+        if self._inputs is None:
+            with usage_errors():
+                if self._records:
+                    self._inputs = self._find_recorded_inputs()
+                else:
+                    self._inputs = find_inputs(self._settings, custom_metrics(self._config))
+        return self._inputs
+
+    def _find_recorded_inputs(self) -> Inputs:
+        """What is compared, with the run A that was the one to compare with when the session began."""
+        runs_a, warnings = self._read_baseline()
+        settings = self._settings._replace(run_a=_named(runs_a) or None)
+        inputs = inputs_of(settings, self._read_task())
+        return inputs._replace(warnings=(*warnings, *inputs.warnings))
+
+    def _read(self) -> Task | Inputs:
+        return self._read_task() if self._records else self.read_inputs()
+
+    def _read_task(self) -> Task:
+        if self._task is None:
+            with usage_errors():
+                self._task = read_task(self._settings, custom_metrics(self._config))
+        return self._task
+
+    def _read_baseline(self) -> Baseline:
+        if self._baseline is None:
+            with usage_errors():
+                self._baseline = find_baseline(self._settings)
+        return self._baseline
+
+    # -- in the process that pytest was called in --------------------------------------------------
+
+    def prepare(self, *, for_workers: bool) -> None:
+        """Check the input early; where xdist has workers, evaluate for them, if run B is stored."""
+        self._read()
+        self.has_baseline()
+        if for_workers and not self.is_recording:
+            self.evaluate()
+
+    def payload(self) -> WorkerPayload:
+        """What a worker of xdist needs to know."""
+        known = (tuple(self.load_golden().queries), self.load_gates(), self.has_baseline())
+        if self.is_recording:
+            return WorkerPayload(*known)
+        return WorkerPayload(*known, self.evaluate()._replace(matcher=None), self._evidence)
+
+    def publish(self, context: dict[str, Any]) -> Published:
+        """Store the aggregates and write the reports."""
+        return publish(self._settings, self.read_inputs(), self.evaluate(), context, self._briefs)
+
+    def header_lines(self) -> Iterator[str]:
+        """What is compared, for the header of the session."""
+        if self._records:
+            runs_a, warnings = self._read_baseline()
+            b = f"{printable(self._settings.run_b)}, to be recorded"
+            yield f"A {printable(_named(runs_a))} → B {b}" if runs_a else f"run {b}, alone"
+        else:
+            inputs = self.read_inputs()
+            b, warnings = printable(inputs.name_b), inputs.warnings
+            runs = f"A {printable(inputs.name_a)} → B {b}" if inputs.name_a else f"run {b} alone"
+            yield f"{runs} ({inputs.mode.value})"
+        golden = self.load_golden()
+        yield f"golden {shown_path(golden.path)} ({counted(len(golden.queries), 'query')})"
+        yield from (f"warning: {warning}" for warning in warnings)
 
 
-class WorkerPayload(Value, frozen=True):
-    """What the controller sends to a worker of xdist."""
-
-    queries: tuple[GoldenQuery, ...]
-    evaluation: Evaluation
-    evidence: dict[str, QueryEvidence]
-
-
-class ReceivedEvaluation:
-    """The evaluation that the controller of xdist made."""
-
-    def __init__(self, settings: Settings, payload: WorkerPayload) -> None:
-        self._golden = GoldenSet(settings.golden, payload.queries)
-        self._evaluation = payload.evaluation
-        self._evidence = payload.evidence
-
-    def load_golden(self) -> GoldenSet:
-        """The golden queries."""
-        return self._golden
-
-    def load_gates(self) -> tuple[str, ...]:
-        """The gates, as they were written."""
-        return tuple(result.gate for result in self._evaluation.report.gates)
-
-    def has_baseline(self) -> bool:
-        """Whether there is a run A to compare with."""
-        return self._evaluation.run_a is not None
-
-    def evaluate(self) -> Evaluation:
-        """The outcome of the comparison."""
-        return self._evaluation
-
-    def evidence(self) -> Mapping[str, QueryEvidence]:
-        """What messages show of the queries that fail."""
-        return self._evidence
-
-
-def received_evaluation(config: pytest.Config, settings: Settings) -> ReceivedEvaluation | None:
-    """What the controller sent, in a worker of xdist."""
-    data = getattr(config, "workerinput", {}).get(WORKER_KEY)
-    return ReceivedEvaluation(settings, msgspec.json.decode(data, type=WorkerPayload)) if data else None
-
-
-def golden_line(golden: GoldenSet) -> str:
-    """The golden file, for the header of the session."""
-    return f"golden {shown_path(golden.path)} ({counted(len(golden.queries), 'query')})"
+def _named(runs: Any) -> str:
+    return ",".join(run.run_id for run in runs)
 
 
 def custom_metrics(config: pytest.Config) -> dict[str, Any]:

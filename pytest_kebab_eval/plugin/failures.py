@@ -1,4 +1,4 @@
-"""Failures as others read them: one message for all, which survives the way from a worker of xdist."""
+"""Failures as others read them: pytest's terminal, other plugins, xdist's controller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Failure(AssertionError):
         super().__init__(safe_lines(text.partition("\n")[0]))
 
 
-class Location(ReprFileLocation):
+class FailureLocation(ReprFileLocation):
     """Where and what, for pytest's one-line styles."""
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class FailureText(ExceptionRepr):
     def __init__(self, safe_text: str, path: str, line: int) -> None:
         self._text = safe_text
         lines = safe_text.split("\n")
-        self.place = Location(path, line, lines[0])
+        self.place = FailureLocation(path, line, lines[0])
         entry = ReprEntry(lines, None, None, self.place, "value")
         super().__init__(ReprTraceback([entry], None, "value"), self.place)
 
@@ -62,58 +62,22 @@ class FailureText(ExceptionRepr):
 
 
 class FailureReports:
-    """The plugin by which failures arrive as they were sent; pytest alone would take the colours away.
-
-    What is sent has the form that pytest gives to any failure, for others who read it (a test compares the
-    two), but is made in a fiftieth of the time.
-    """
+    """The plugin by which failures arrive as they were sent; pytest alone would take the colours away."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(self, report: Any) -> Generator[None, Any, Any]:
         """Mark a report of a failure of ours."""
-        failure = report.longrepr
-        if not isinstance(failure, FailureText):
-            return (yield)
-        report.longrepr = None
-        try:
-            data = yield
-        finally:
-            report.longrepr = failure
-        return {**data, "longrepr": _sent(failure), _MARK: True}
+        data = yield
+        return {**data, _MARK: True} if isinstance(report.longrepr, FailureText) else data
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_from_serializable(self, data: dict[str, Any]) -> Generator[None, Any, Any]:
         """Make a failure of ours of what a marked report has."""
-        if not data.pop(_MARK, False):
-            return (yield)
-        failure = _received(data["longrepr"])
-        data["longrepr"] = None
+        is_ours = data.pop(_MARK, False)
         report = yield
-        report.longrepr = failure
+        if is_ours:
+            arrived = report.longrepr
+            (entry,), place = arrived.reprtraceback.reprentries, arrived.reprcrash
+            report.longrepr = FailureText("\n".join(entry.lines), place.path, place.lineno)
+            report.longrepr.sections = arrived.sections
         return report
-
-
-def _sent(failure: FailureText) -> dict[str, Any]:
-    text, place = str(failure), failure.place
-    location = {"path": place.path, "lineno": place.lineno, "message": place.message}
-    entry = {
-        "lines": text.split("\n"),
-        "reprfuncargs": None,
-        "reprlocals": None,
-        "reprfileloc": location,
-        "style": "value",
-    }
-    entries = [{"type": "ReprEntry", "data": entry}]
-    return {
-        "reprcrash": location,
-        "reprtraceback": {"reprentries": entries, "extraline": None, "style": "value"},
-        "sections": failure.sections,
-        "chain": None,
-    }
-
-
-def _received(sent: dict[str, Any]) -> FailureText:
-    ((entry,), place) = sent["reprtraceback"]["reprentries"], sent["reprcrash"]
-    failure = FailureText("\n".join(entry["data"]["lines"]), place["path"], place["lineno"])
-    failure.sections = [(name, content, sep) for name, content, sep in sent["sections"]]
-    return failure

@@ -1,23 +1,104 @@
-"""The items of the golden file; their verdicts are known before they run."""
+"""The golden file as pytest collects it, and its items, whose verdicts are known before they run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
+from pytest_kebab_eval.plugin.command_line import collect_errors
 from pytest_kebab_eval.plugin.failures import Failure, FailureText
 from pytest_kebab_eval.reports.as_text import explain
-from pytest_kebab_eval.text import printable, safe_lines, shown_path
+from pytest_kebab_eval.text import CI_COMMAND, printable, safe_lines, shown_path
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.model import GoldenQuery, QueryComparison
     from pytest_kebab_eval.plugin.session import KebabSession
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+_QUERY, _GATE, _SNAPSHOT = "query", "gate", "snapshot[compare-report]"
+
+
+def query_name(query: GoldenQuery) -> str:
+    """The name of a query's item."""
+    return f"{_QUERY}[{escaped(query.id)}]"
+
+
+def is_query_name(name: str) -> bool:
+    """Whether an item of that name is a query, and not a gate."""
+    return name.startswith(f"{_QUERY}[")
+
+
+def gate_name(gate: str) -> str:
+    """The name of a gate's item."""
+    return f"{_GATE}[{escaped(gate)}]"
+
+
+def file_nodeid(path: Path, config: pytest.Config) -> str:
+    """The node id of the golden file: relative to the root directory, unless that is on another drive."""
+    with suppress(ValueError):
+        path = Path(os.path.relpath(path, config.rootpath))
+    return safe_lines(printable(path.as_posix()))
+
+
+def escaped(text: str) -> str:
+    """Printable; texts that differ stay different, since all that changes becomes an escape."""
+    text = text.replace("\\", "\\\\")
+    return printable(CI_COMMAND.sub(r"#\\x23", text) if "##" in text else text)
+
+
+# -- the golden file -----------------------------------------------------------------------------
+
+
+class GoldenFile(pytest.File):
+    """The golden file, as a collector."""
+
+    def __init__(self, *, kebab: KebabSession, **more: Any) -> None:
+        super().__init__(**more)
+        self._kebab = kebab
+        self.add_marker("kebab")  # which its items inherit
+
+    @classmethod
+    def make(cls, kebab: KebabSession, path: Path, parent: pytest.Collector) -> GoldenFile:
+        """The collector, with the same node id however pytest came to the file; it can be pasted back."""
+        nodeid = file_nodeid(path, kebab.config)
+        file: GoldenFile = cls.from_parent(parent, path=path, nodeid=nodeid, kebab=kebab)
+        return file
+
+    def collect(self) -> Iterator[KebabItem]:
+        """One item a golden query, one a gate, then the snapshot of the report."""
+        from pytest_kebab_eval.plugin.snapshot import SnapshotItem, is_snapshot_compared
+
+        kebab = self._kebab
+        with collect_errors():
+            queries, gates = kebab.source.load_golden().queries, kebab.source.load_gates()
+        for query in queries:
+            yield self._item(QueryItem, query_name(query), query=query)
+        for number, gate in enumerate(gates):
+            yield self._item(GateItem, gate_name(gate), number=number)
+        if kebab.source.has_baseline() and is_snapshot_compared(kebab.config, kebab.settings):
+            yield self._item(SnapshotItem, _SNAPSHOT)
+
+    def _item(self, kind: type[KebabItem], name: str, **more: Any) -> KebabItem:
+        # The node id is given: pytest would take the brackets for a part of the name, and
+        # then not find the item again by the id that it wrote down (--lf).
+        item: KebabItem = kind.from_parent(
+            self, name=name, nodeid=f"{self.nodeid}::{name}", kebab=self._kebab, **more
+        )
+        return item
+
+
+# -- items ---------------------------------------------------------------------------------------
 
 
 class KebabItem(pytest.Item):
@@ -91,9 +172,8 @@ class QueryItem(KebabItem):
 
     def _explain(self, verdict: Verdict) -> str:
         query, kebab = self.query, self.kebab
-        shown = kebab.evidence().get(query.id)
         where = f"{shown_path(kebab.settings.golden)}:{query.line}"
-        return explain(query, verdict, kebab.find_comparison(query), shown, where)
+        return explain(query, verdict, kebab.find_comparison(query), kebab.source.find_evidence(query), where)
 
 
 def query_properties(comparison: QueryComparison | None) -> tuple[tuple[str, object], ...]:
@@ -131,10 +211,46 @@ class GateItem(KebabItem):
 
     def runtest(self) -> None:
         """Report whether the gate holds."""
-        result = self.kebab.evaluate().report.gates[self._number]
+        result = self.kebab.source.evaluate().report.gates[self._number]
         reason = printable(result.reason)
         self.set_properties([("kebab_value", _or_none(result.value)), ("kebab_reason", reason)])
         if result.skipped:
             pytest.skip(safe_lines(result.reason))
         if not result.passed:
             raise Failure(result.reason)
+
+
+# -- Allure --------------------------------------------------------------------------------------
+
+
+def uses_allure(config: pytest.Config) -> bool:
+    """Whether Allure's plugin writes its results."""
+    return bool(config.getoption("allure_report_dir", None))
+
+
+class AllureResults:
+    """A plugin for sessions in which Allure's writes its results."""
+
+    def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
+        """Name each item in full, before Allure selects by full names those of a test plan.
+
+        Allure would cut the names at their brackets, as those of one parametrized function, and then take all
+        queries for one test and its retries.
+        """
+        parse = getattr(import_module("allure_pytest.utils"), "parse_nodeid", None)
+        if parse is not None:
+            for item in items:
+                if isinstance(item, KebabItem):
+                    parsed = parse(item)  # which Allure keeps for the item
+                    parsed.class_names, parsed.test_function = [], item.name
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Add the item's properties as parameters; not to its identity, as they differ from run to run."""
+        try:
+            yield
+        finally:
+            if isinstance(item, KebabItem):
+                parameter = import_module("allure").dynamic.parameter
+                for name, value in item.properties:
+                    parameter(name, value, excluded=True)

@@ -1,36 +1,32 @@
 """Which items run, and who left out the rest: the user, or another plugin.
 
 What the user leaves out is counted. A query or gate that fails and that anything else takes out fails the
-session (`reported_outcomes`). Items may vanish unannounced, and before pytest itself has looked at them; so
-pytest's own selection is asked, in the end, what it would have done with each that fails and is not there.
+session (`controller`). Items may vanish unannounced, and before pytest itself has looked at them; so pytest's
+own selection is asked, in the end, what it would have done with each that fails and is not there.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_kebab_eval.plugin.command_line import names_items
-from pytest_kebab_eval.plugin.fast_path import will_run_items
-from pytest_kebab_eval.plugin.golden_file import GoldenFile, file_nodeid
-from pytest_kebab_eval.plugin.items import GateItem, KebabItem, QueryItem
+from pytest_kebab_eval.model import Value
+from pytest_kebab_eval.plugin.command_line import names_items, will_run_items
+from pytest_kebab_eval.plugin.items import GateItem, GoldenFile, KebabItem, QueryItem, file_nodeid
+from pytest_kebab_eval.plugin.xdist import has_workers, leave, left_by
 from pytest_kebab_eval.reports.wording import counted
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.session import KebabSession
 
-WORKER_KEY = "kebab_left_out"
-# Of pytest's own modules that take items out: those that can be asked again, and those that remember.
-_BY_EXPRESSION = ("_pytest.mark", "_pytest.main")  # -k, -m, --deselect
-_BY_LAST_RUN = ("_pytest.cacheprovider", "_pytest.stepwise")  # --lf, --sw
+_BY_EXPRESSION = ("_pytest.mark", "_pytest.main")  # pytest's own modules of -k, -m, --deselect
 
 
-class LeftOut(NamedTuple):
+class ItemsLeftOut(Value, frozen=True):
     """What does not run."""
 
     queries: int = 0
@@ -56,36 +52,60 @@ class Selection:
         self._collected: list[KebabItem] = []
         self._planned: list[KebabItem] = []
         self._ids_on_workers: Sequence[str] = ()
-        self._told_by_worker = LeftOut()
-        self._by_last_run: set[str] = set()  # names of items
+        self._told_by_worker = ItemsLeftOut()
+        self._selected: list[pytest.Item] = []  # pytest's list, which plugins shorten
+        self._by_last_run: set[str] = set()  # names of items that `--lf` and `--sw` left out
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """Collect the golden file, where pytest did not come across it."""
+        """Collect the golden file, where pytest did not come across it; then see what `--lf` left."""
         is_there = self._has_error or any(isinstance(item.parent, GoldenFile) for item in items)
         if not (is_there or self._kebab.reason_left_out):
             items.extend(session.genitems(self._kebab.make_golden_file(session)))
-        self._collected = _ours(items)
+        self._collected, self._selected = _ours(items), items
         if self._config.getoption("flake_finder_enable", False):
             for item in self._collected:
                 item.repeat_no_more()
         yield
+        self._by_last_run.update(self._left_out_by_lf(items))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep whether pytest came across the golden file and could not read it."""
         self._has_error |= report.failed and report.nodeid == self._golden_nodeid
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Keep what `--lf` and `--sw` left out."""
-        if _calling_module() in _BY_LAST_RUN:
+        """Keep what `--sw` left out: when it says so, its list begins with the item that failed last."""
+        if self._selected and self._selected[0].nodeid == self._stepwise_start():
             self._by_last_run.update(item.name for item in items)
+
+    def _left_out_by_lf(self, remaining: Sequence[pytest.Item]) -> Iterator[str]:
+        """What did not fail last, if nothing else remains."""
+        options = self._config.known_args_namespace
+        if getattr(options, "lf", False):  # there is no such option with -p no:cacheprovider
+            failed = self._last_time("cache/lastfailed") or {}
+            nothing_failed = not failed and options.last_failed_no_failures == "none"
+            if nothing_failed or (remaining and all(item.nodeid in failed for item in remaining)):
+                yield from (item.name for item in self._collected if item.nodeid not in failed)
+
+    def _stepwise_start(self) -> str | None:
+        """The node id of the item that `--sw` goes on with."""
+        options = self._config.known_args_namespace
+        if not (getattr(options, "stepwise", False) or getattr(options, "stepwise_skip", False)):
+            return None
+        last = self._last_time("cache/stepwise")
+        return last.get("last_failed") if isinstance(last, dict) else last  # as older versions of pytest
+
+    def _last_time(self, key: str) -> Any:
+        """What pytest's cache knows of the last session."""
+        cache = getattr(self._config, "cache", None)
+        return cache.get(key, None) if cache is not None else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Keep what is about to run; xdist's controller has no items, unless it judges what was recorded."""
-        if not self._config.pluginmanager.hasplugin("dsession") and will_run_items(session):
+        if not has_workers(self._config) and will_run_items(session):
             self.plan(session)
         return (yield)
 
@@ -102,25 +122,24 @@ class Selection:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over what a worker tells, the same as any other; one that died tells nothing."""
-        told = getattr(node, "workeroutput", {}).get(WORKER_KEY)
-        self._told_by_worker = LeftOut(*told) if told else self._told_by_worker
+        self._told_by_worker = left_by(node, ItemsLeftOut) or self._told_by_worker
 
     def pytest_sessionfinish(self) -> None:
         """Tell the controller of xdist, which has no items."""
         if hasattr(self._config, "workeroutput"):
-            self._config.workeroutput[WORKER_KEY] = tuple(self.find_left_out())
+            leave(self._config, self.find_left_out())
 
-    def find_left_out(self) -> LeftOut:
+    def find_left_out(self) -> ItemsLeftOut:
         """What did not run, once the comparison is made."""
         if self._session is None or self._kebab.reason_left_out:
             return self._told_by_worker
         planned = {item.name: item for item in self._planned}
         kinds = Counter(map(type, planned.values()))
-        queries = len(self._kebab.load_golden().queries) - kinds[QueryItem]
-        gates = len(self._kebab.load_gates()) - kinds[GateItem]
+        queries = len(self._kebab.source.load_golden().queries) - kinds[QueryItem]
+        gates = len(self._kebab.source.load_gates()) - kinds[GateItem]
         expected = tuple(name for name in self._kebab.failing_names() if name in planned)
         by_others = self._by_others([name for name in self._kebab.failing_names() if name not in planned])
-        return LeftOut(queries, gates, tuple(by_others), expected)
+        return ItemsLeftOut(queries, gates, tuple(by_others), expected)
 
     def find_planned(self) -> set[str]:
         """The node ids of what was to run, here or on workers of xdist."""
@@ -145,15 +164,6 @@ class Selection:
 
 def _ours(items: Sequence[pytest.Item]) -> list[KebabItem]:
     return [item for item in items if isinstance(item, KebabItem)]
-
-
-def _calling_module() -> str:
-    """The module that called the hook whose implementation calls this."""
-    frame = inspect.currentframe()
-    frame = frame.f_back and frame.f_back.f_back if frame else None
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("pluggy"):
-        frame = frame.f_back
-    return frame.f_globals.get("__name__", "") if frame else ""
 
 
 def _select(config: pytest.Config, items: Sequence[KebabItem]) -> Sequence[pytest.Item]:

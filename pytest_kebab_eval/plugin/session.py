@@ -1,144 +1,138 @@
-"""A pytest session that judges a comparison: the plugins that are registered where a run is named."""
+"""A pytest session that judges a comparison, perhaps of a run that it records first.
+
+With `--kebab-record RUN_ID --kebab-run-a RUN`, the golden file and run A are checked when the session starts.
+pytest's loop runs the tests that record. When it is over, the run is stored, and the golden queries are
+judged, in the process that pytest was called in; workers of xdist only record.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.comparing.evidence import QueryEvidence
-from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
-from pytest_kebab_eval.evaluate import Evaluation
-from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
-from pytest_kebab_eval.plugin.allure import AllureResults, uses_allure
-from pytest_kebab_eval.plugin.command_line import reason_left_out
-from pytest_kebab_eval.plugin.evaluation_source import (
-    EvaluationSource,
-    OwnEvaluation,
-    received_evaluation,
-)
-from pytest_kebab_eval.plugin.exit_status import ExitStatus
+from pytest_kebab_eval.plugin.command_line import reason_left_out, usage_errors, will_run_items
+from pytest_kebab_eval.plugin.controller import Controller, ReportedOutcomes
+from pytest_kebab_eval.plugin.direct_reports import DirectReports
+from pytest_kebab_eval.plugin.evaluation_source import EvaluationSource
 from pytest_kebab_eval.plugin.failures import FailureReports
-from pytest_kebab_eval.plugin.fast_path import FastPath, will_run_items
-from pytest_kebab_eval.plugin.golden_file import GoldenFile, gate_name, item_name
-from pytest_kebab_eval.plugin.items import QueryItem
-from pytest_kebab_eval.plugin.parcels import send_environment
-from pytest_kebab_eval.plugin.reported_outcomes import ReportedOutcomes
-from pytest_kebab_eval.plugin.selection import LeftOut, Selection
-from pytest_kebab_eval.plugin.snapshot import has_syrupy, is_snapshot_compared
+from pytest_kebab_eval.plugin.items import (
+    AllureResults,
+    GoldenFile,
+    KebabItem,
+    QueryItem,
+    gate_name,
+    query_name,
+    uses_allure,
+)
+from pytest_kebab_eval.plugin.recording import RecordingSession, RecordingTests, start_recording
+from pytest_kebab_eval.plugin.selection import Selection
 from pytest_kebab_eval.plugin.terminal import TerminalSummary
-from pytest_kebab_eval.plugin.usage import usage_errors
-from pytest_kebab_eval.reports.context import check_sections, report_context
-from pytest_kebab_eval.reports.publishing import Published, publish
+from pytest_kebab_eval.plugin.xdist import has_workers
 from pytest_kebab_eval.settings import Settings, Sources, resolve
-from pytest_kebab_eval.text import brief, safe_lines
-
-_INTERRUPTED = pytest.ExitCode.INTERRUPTED
-_BROKEN = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
+from pytest_kebab_eval.text import safe_lines
 
 
 def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
     """Register what a session that judges consists of; on a worker of xdist, only what runs items."""
     with usage_errors():
         settings = resolve(sources)
-    own = OwnEvaluation(config, settings)
-    session = KebabSession(config, settings, received_evaluation(config, settings) or own)
-    config.pluginmanager.register(session, "kebab-eval-session")
-    register_selection(session)
-    register_results(config)
-    FastPath(config, settings.golden.absolute()).register()
-    if not hasattr(config, "workerinput"):
-        register_controller(session, own)
+    session = KebabSession(config, settings, EvaluationSource(config, settings))
+    _register(session)
     return session
 
 
-def register_results(config: pytest.Config) -> None:
-    """Register what shows failures to others, here and on workers."""
-    config.pluginmanager.register(FailureReports(), "kebab-eval-failures")
+def start_recorded_gate(config: pytest.Config, sources: Sources) -> tuple[RecordingTests, KebabSession]:
+    """Register what a session consists of that records and judges; on a worker of xdist, what records."""
+    with usage_errors():
+        sources.refuse_empty()
+        settings = resolve(sources)
+    source = EvaluationSource(config, settings, is_recording=True)
+    recording = start_recording(config, sources, source)
+    if isinstance(recording, RecordingSession):
+        session: KebabSession = RecordedSession(config, settings, source, recording)
+        _register(session)
+    else:
+        session = KebabSession(config, settings, source)
+        config.pluginmanager.register(CollectingWorker(session), "kebab-eval-session")
+    return recording, session
+
+
+def _register(session: KebabSession) -> None:
+    config = session.config
+    register = config.pluginmanager.register
+    register(session, "kebab-eval-session")
+    register(session.selection, "kebab-eval-selection")
+    register(FailureReports(), "kebab-eval-failures")
     if uses_allure(config):
-        config.pluginmanager.register(AllureResults(), "kebab-eval-allure")
-
-
-def register_selection(session: KebabSession) -> None:
-    """Register what follows which items run, in a process that has items."""
-    session.selection = Selection(session)
-    session.config.pluginmanager.register(session.selection, "kebab-eval-selection")
-
-
-def register_controller(session: KebabSession, source: OwnEvaluation) -> None:
-    """Register what works in the process that pytest was called in."""
-    register = session.config.pluginmanager.register
-    exit_status, reported = ExitStatus(), ReportedOutcomes(session, source)
-    controller = Controller(session, source, reported, exit_status)
-    register(exit_status, "kebab-eval-exit-status")
+        register(AllureResults(), "kebab-eval-allure")
+    DirectReports(config, session.settings.golden.absolute()).register()
+    if hasattr(config, "workerinput"):
+        return
+    reported = ReportedOutcomes(session)
+    controller = Controller(session, reported)
     register(reported, "kebab-eval-reported-outcomes")
     register(controller, "kebab-eval-controller")
-    register(TerminalSummary(session, source, controller), "kebab-eval-summary")
+    register(TerminalSummary(session, controller), "kebab-eval-summary")
 
 
 class KebabSession:
     """Collects the golden file, and answers its items and the fixtures."""
 
-    selection: Selection
-
     def __init__(self, config: pytest.Config, settings: Settings, source: EvaluationSource) -> None:
         self.config = config
         self.settings = settings
+        self.source = source
         self.reason_left_out = reason_left_out(config, settings.golden)
-        self._source = source
+        self.selection = Selection(self)
         self._verdicts: Mapping[str, Verdict] | None = None
         self._comparisons: dict[str, QueryComparison] | None = None
-
-    def load_golden(self) -> GoldenSet:
-        """The golden queries; read when first asked for."""
-        return self._source.load_golden()
-
-    def load_gates(self) -> tuple[str, ...]:
-        """The gates, as they were written."""
-        return self._source.load_gates()
-
-    def evaluate(self) -> Evaluation:
-        """The outcome of the comparison; made when first asked for."""
-        return self._source.evaluate()
 
     def find_verdict(self, query: GoldenQuery) -> Verdict:
         """The verdict on a query."""
         if self._verdicts is None:
-            self._verdicts = self.evaluate().verdicts
+            self._verdicts = self.source.evaluate().verdicts
         return self._verdicts[query.id]
-
-    def failing_names(self) -> Iterator[str]:
-        """The names of the items that must fail."""
-        evaluation = self.evaluate()
-        for query in self.load_golden().queries:
-            if evaluation.verdicts[query.id].outcome is Outcome.FAILED:
-                yield item_name(query)
-        for gate in evaluation.report.gates:
-            if not gate.passed and not gate.skipped:
-                yield gate_name(gate.gate)
-
-    def evidence(self) -> Mapping[str, QueryEvidence]:
-        """What messages show of the queries that fail."""
-        return self._source.evidence()
 
     def find_comparison(self, query: GoldenQuery) -> QueryComparison | None:
         """What became of a query between the runs; None if it is in neither."""
         if self._comparisons is None:
-            compared = self.evaluate().report.per_query
+            compared = self.source.evaluate().report.per_query
             self._comparisons = {comparison.query_id: comparison for comparison in compared}
         return self._comparisons.get(query.id)
+
+    def failing_names(self) -> Iterator[str]:
+        """The names of the items that must fail."""
+        evaluation = self.source.evaluate()
+        for query in self.source.load_golden().queries:
+            if evaluation.verdicts[query.id].outcome is Outcome.FAILED:
+                yield query_name(query)
+        for gate in evaluation.report.gates:
+            if not gate.passed and not gate.skipped:
+                yield gate_name(gate.gate)
 
     def make_golden_file(self, session: pytest.Session) -> GoldenFile:
         """The golden file's collector, as if it were named on the command line."""
         return GoldenFile.make(self, self.settings.golden.absolute(), session)
 
-    def wants_snapshot(self) -> bool:
-        """Whether there is a snapshot item."""
-        return self._source.has_baseline() and is_snapshot_compared(self.config, self.settings)
+    def mark_skipped(self, session: pytest.Session) -> None:
+        """Evaluate, and mark the items of queries that are in neither run."""
+        verdicts = self.source.evaluate().verdicts
+        for item in session.items:
+            verdict = verdicts[item.query.id] if isinstance(item, QueryItem) else None
+            if verdict and verdict.outcome is Outcome.SKIPPED:
+                item.add_marker(pytest.mark.skip(reason=safe_lines(verdict.reason)))
+
+    def is_golden(self, path: Path) -> bool:
+        """Whether it is the golden file, by whatever path."""
+        golden = self.settings.golden
+        try:
+            return path.name == golden.name and path.samefile(golden)
+        except OSError:
+            return False
 
     # -- hooks -----------------------------------------------------------------------------------
 
@@ -150,107 +144,123 @@ class KebabSession:
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Evaluate before the first item asks for its verdict."""
         if will_run_items(session) and not self.reason_left_out:
-            mark_skipped(session.items, self.evaluate().verdicts)
+            self.mark_skipped(session)
         return (yield)
 
-    def is_golden(self, path: Path) -> bool:
-        """Whether it is the golden file, by whatever path."""
-        golden = self.settings.golden
-        try:
-            return path.name == golden.name and path.samefile(golden)
-        except OSError:
-            return False
+
+# -- recording and judging -----------------------------------------------------------------------
 
 
-def mark_skipped(items: Sequence[pytest.Item], verdicts: Mapping[str, Verdict]) -> None:
-    """Mark the items of queries that are in neither run."""
-    for item in items:
-        verdict = verdicts[item.query.id] if isinstance(item, QueryItem) else None
-        if verdict and verdict.outcome is Outcome.SKIPPED:
-            item.add_marker(pytest.mark.skip(reason=safe_lines(verdict.reason)))
-
-
-class Controller:
-    """Does what is done once a session: in the process that pytest was called in, not in workers of xdist."""
+class RecordedSession(KebabSession):
+    """Runs the tests that record, stores the run, and then judges it."""
 
     def __init__(
         self,
-        kebab: KebabSession,
-        source: OwnEvaluation,
-        reported: ReportedOutcomes,
-        exit_status: ExitStatus,
+        config: pytest.Config,
+        settings: Settings,
+        source: EvaluationSource,
+        recording: RecordingSession,
     ) -> None:
-        self.published = Published([], [])
-        self.left_out = LeftOut()
-        self.was_stopped = False  # by somebody, at once
-        self.stopped_early = False  # by -x, for one: then not all items run
-        self._kebab = kebab
-        self._config = kebab.config
-        self._settings = kebab.settings
-        self._source = source
-        self._reported = reported
-        self._exit_status = exit_status
+        super().__init__(config, settings, source)
+        self.reason_left_out = None  # what is recorded is judged, whatever tests record it
+        self._recording = recording
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self) -> None:
-        """Check the input early; where xdist has workers, evaluate for them."""
-        self._check_snapshot()
-        if not self._config.option.collectonly:  # where it is an error of the golden file alone
-            self._source.prepare(has_workers=self._config.pluginmanager.hasplugin("dsession"))
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Have what judges last, whatever others have sorted by."""
+        session.items.sort(key=stage)
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """Send the evaluation to a worker that is starting."""
-        self._source.send_to_worker(node)
-        send_environment(node)
-
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Remember that somebody stopped the session; xdist itself ends `-x` by another exception."""
-        self.was_stopped = excinfo.type in (KeyboardInterrupt, pytest.exit.Exception)
-
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Store the aggregates and write the reports; an error there fails the session."""
-        evaluation = None if self._kebab.reason_left_out else self._source.made
-        self.stopped_early = bool(session.shouldfail or session.shouldstop) or exitstatus == _INTERRUPTED
-        if evaluation is not None:
-            self.left_out = self._kebab.selection.find_left_out()
-        if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:
-            self.published = self._publish(evaluation)
-            hidden = self._reported.errors(self.left_out, stopped_early=self.stopped_early)
-            self.published.errors.extend(hidden)
-            if self._has_errors(evaluation.report):
-                self._exit_status.fail()
-        if self.was_stopped:  # perhaps by pytest.exit(…, returncode=0)
-            self._exit_status.fail()
-
-    def add_error(self, error: str) -> None:
-        """An error that came up while the summary was printed; it fails the session, too."""
-        self.published.errors.append(error)
-        self._exit_status.fail()
-
-    def _check_snapshot(self) -> None:
-        if self._settings.snapshot == "require" and not has_syrupy(self._config):
-            raise pytest.UsageError("--kebab-snapshot=require needs the syrupy plugin, which is disabled")
-
-    def _publish(self, evaluation: Evaluation) -> Published:
-        context, error = self._make_context(evaluation.report)
-        source = self._source
-        published = publish(self._settings, source.read_inputs(), evaluation, context, source.briefs)
-        if error is not None:
-            text = brief(f"{type(error).__name__}: {error}", 200)
-            published.errors.append(f"pytest_kebab_report_context failed: {text}")
-        return published
-
-    def _make_context(self, report: CompareReport) -> tuple[dict[str, Any], Exception | None]:
-        """What the report templates are given, and the error of a hook that was to change it."""
-        queries = self._source.read_inputs().golden.queries
-        context = report_context(report, queries)
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Run the tests that record, and then what judges, as if it were one loop."""
+        if not will_run_items(session):
+            return (yield)
+        if has_workers(self.config):
+            self._collect_here(session)
+        items = sorted(session.items, key=stage)
+        first = [item for item in items if stage(item) == 0]
         try:
-            self._config.hook.pytest_kebab_report_context(report=report, context=context)
-            check_sections(context)
-        except Exception as error:  # noqa: BLE001  the reports are written without what the hook adds
-            return report_context(report, queries), error
-        return context, None
+            session.items[:] = first
+            if not has_workers(self.config):
+                self._recording.progress.expect(first)
+            outcome = yield
+            session.items[:] = items[len(first) :]
+            self._judge(session)
+        finally:
+            session.items[:] = items
+        return outcome
 
-    def _has_errors(self, report: CompareReport) -> bool:
-        return bool(self.published.errors or report.unreadable or report.problems)
+    def _judge(self, session: pytest.Session) -> None:
+        """Store the run and run the items, now that pytest's loop is over; skip them if it is not whole."""
+        if self._recording.store_whole(session):
+            self.source.is_recording = False
+            self.mark_skipped(session)
+        else:
+            for item in session.items:
+                item.add_marker(pytest.mark.skip(reason=safe_lines(self._recording.message)))
+        for number, item in enumerate(session.items):  # hooks may change the list meanwhile
+            nextitem = session.items[number + 1] if number + 1 < len(session.items) else None
+            self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+
+    def _collect_here(self, session: pytest.Session) -> None:
+        """Collect the golden file in xdist's controller, which collects nothing itself."""
+        items = self._named_items(session)
+        self.config.hook.pytest_collection_modifyitems(session=session, config=self.config, items=items)
+        session.items[:] = items
+        self.selection.plan(session)
+        self.config.pluginmanager.register(TestCount(session), "kebab-eval-test-count")
+
+    def _named_items(self, session: pytest.Session) -> list[pytest.Item]:
+        """The items that the command line names; none where it names the whole file, or nothing of it."""
+        directory = self.config.invocation_params.dir
+        parts = [arg.partition("::") for arg in self.config.args]
+        names = {name for path, _, name in parts if self.is_golden(directory / path)}
+        if not names or "" in names:
+            return []
+        return [item for item in session.genitems(self.make_golden_file(session)) if item.name in names]
+
+
+def stage(item: pytest.Item) -> int:
+    """When an item runs: 0 before the run is stored, 1 after, if it asks for the outcome, 2 if it judges."""
+    if isinstance(item, KebabItem):
+        return 2
+    fixtures = getattr(item, "fixturenames", ())
+    return int("_kebab" in fixtures and "kebab_recorder" not in fixtures)
+
+
+class TestCount:
+    """A plugin that adds the items which xdist's controller runs to the tests that its workers collected."""
+
+    __test__ = False
+
+    def __init__(self, session: pytest.Session) -> None:
+        self._session = session
+        self._here = len(session.items)
+        self._total: int | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """All workers have collected, now that a test starts; a worker that replaces one counts anew."""
+        if self._total is None:
+            self._total = self._session.testscollected + self._here
+        self._session.testscollected = self._total
+
+
+class CollectingWorker:
+    """The plugin of a worker that collects the golden file, where it is named, and leaves its items out."""
+
+    def __init__(self, session: KebabSession) -> None:
+        self._session = session
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GoldenFile | None:
+        """Collect the golden file, so that pytest finds what the command line names."""
+        return self._session.pytest_collect_file(file_path, parent)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Run none of its items: the controller does."""
+        items[:] = [item for item in items if not isinstance(item, KebabItem)]

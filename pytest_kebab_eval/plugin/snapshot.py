@@ -96,7 +96,7 @@ class SnapshotItem(KebabItem):
             test_location=PyTestLocation(cast("pytest.Item", _SyrupyItem(self))),
             update_snapshots=self.config.getoption("update_snapshots"),
         )
-        matches = assertion == snapshot_of(self.kebab.evaluate().report)
+        matches = assertion == snapshot_of(self.kebab.source.evaluate().report)
         if not matches:
             raise Failure(_explain(assertion.executions[0], self.kebab.settings.mask))
         _write(assertion.executions[0])

@@ -12,8 +12,7 @@ import pytest
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import GoldenQuery
-from pytest_kebab_eval.plugin.evaluation_source import OwnEvaluation
-from pytest_kebab_eval.plugin.golden_file import gate_name, item_name
+from pytest_kebab_eval.plugin.items import gate_name, query_name
 from pytest_kebab_eval.plugin.snapshot import snapshot_lines
 from pytest_kebab_eval.reports.as_text import Line, annotate, query_lines, summary
 from pytest_kebab_eval.reports.publishing import ShownEvidence
@@ -21,7 +20,8 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import brief, printable, safe_lines
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.plugin.session import Controller, KebabSession
+    from pytest_kebab_eval.plugin.controller import Controller
+    from pytest_kebab_eval.plugin.session import KebabSession
 
 WITH_QUERIES, WITH_HITS, IN_FULL = 1, 2, -1  # verbosities
 _ANNOTATES = "pytest_github_actions_annotate_failures"  # a plugin, by its entry point; under Actions alone
@@ -31,9 +31,9 @@ _COLOURS = {1: {"green": True}, -1: {"red": True}}  # of a good line, and of a b
 class TerminalSummary:
     """The plugin that prints; it is not registered in workers of xdist."""
 
-    def __init__(self, kebab: KebabSession, source: OwnEvaluation, controller: Controller) -> None:
+    def __init__(self, kebab: KebabSession, controller: Controller) -> None:
         self._kebab = kebab
-        self._source = source
+        self._source = kebab.source
         self._controller = controller
 
     def pytest_report_header(self) -> list[str]:
@@ -112,9 +112,9 @@ class TerminalSummary:
 
     def _failed_queries(self, failed: Collection[str]) -> Iterator[tuple[GoldenQuery, Verdict]]:
         """The queries whose items failed."""
-        for query in self._kebab.load_golden().queries:
+        for query in self._source.load_golden().queries:
             verdict = self._kebab.find_verdict(query)
-            if verdict.reason and item_name(query) in failed:
+            if verdict.reason and query_name(query) in failed:
                 yield query, verdict
 
 

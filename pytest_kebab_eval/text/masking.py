@@ -191,8 +191,8 @@ class _Masker(NamedTuple):
         if isinstance(value, Mapping):
             return self.entries(value, f"{path}.", depth + 1)
         if isinstance(value, (list, tuple)):
-            flags = ["", *(part if _is_flag(part) else "" for part in value)]  # of `--token`, `x`
-            return [self.value(inner, flags[at], f"{path}.{at}", depth + 1) for at, inner in enumerate(value)]
+            keys = ["", *map(_flag_in, value)]  # `--token` is the key of what follows it
+            return [self.value(inner, keys[at], f"{path}.{at}", depth + 1) for at, inner in enumerate(value)]
         masked = mask_text(value) if isinstance(value, str) else value
         return self._hide(value, masked, path) if masked != value else value
 
@@ -205,8 +205,8 @@ class _Masker(NamedTuple):
         return masked
 
 
-def _is_flag(part: Any) -> bool:
-    return isinstance(part, str) and part.startswith("-") and "=" not in part
+def _flag_in(part: Any) -> str:
+    return part if isinstance(part, str) and part.startswith("-") and "=" not in part else ""
 
 
 def _key_of(name: Any, config: Mapping[str, Any]) -> str:

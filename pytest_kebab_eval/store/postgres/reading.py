@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _KEYS_AT_A_TIME = 20  # whose results are in memory together
 _NUMBERS = ("count(*)", "token_estimate")  # all else is read as text, whatever its type
-_KEY_OF = {"documents": "doc_id", "chunks": "chunk_id"}  # tables with more rows than are kept in memory
+# Tables with more rows than are kept in memory, and their order: of documents at one path, the first counts.
+_STREAMED = {"documents": ' ORDER BY doc_id COLLATE "C"', "chunks": ""}
 
 
 class PostgresDatabase(Database):
@@ -51,10 +52,9 @@ class PostgresDatabase(Database):
         if equal:
             query += f" WHERE {' AND '.join(f'{column} = %s' for column in equal)}"
             return self._connection.execute(query, tuple(equal.values()))
-        key = _KEY_OF.get(table)
-        if key is None:
+        if table not in _STREAMED:
             return self._connection.execute(query)
-        return self._stream("kebab_corpus", f'{query} ORDER BY {key} COLLATE "C"', (), FETCHED_ROWS)
+        return self._stream("kebab_corpus", query + _STREAMED[table], (), FETCHED_ROWS)
 
     def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
         """The rows of a statement."""

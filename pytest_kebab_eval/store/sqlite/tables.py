@@ -34,7 +34,11 @@ def check_tables(connection: sqlite3.Connection, path: Path, schema: str = "main
         kind = kinds.get(table, "table")
         if kind != "table":
             raise _refusal(path, f"{table} is a {kind}, not a table", "make it a table")
-        _check_columns(connection, path, f"{schema}.", table)
+        for _, name, *_, hidden in connection.execute(f"PRAGMA {schema}.table_xinfo({table})"):
+            column = text_of(name).lower()
+            if hidden in _GENERATED and column in READ_COLUMNS[table]:
+                what = f"the column {column} of {table} is computed, not stored"
+                raise _refusal(path, what, "store its values")
     check_no_triggers(connection, path, EVAL_TABLES, schema)
 
 
@@ -71,13 +75,6 @@ def table_kinds(connection: sqlite3.Connection, schema: str = "main") -> dict[st
         text_of(name).lower(): "view" if text_of(kind) == "view" else "table" if page else "virtual table"
         for name, kind, page in rows
     }
-
-
-def _check_columns(connection: sqlite3.Connection, path: Path, schema: str, table: str) -> None:
-    for _, name, *_, hidden in connection.execute(f"PRAGMA {schema}table_xinfo({table})"):
-        if hidden in _GENERATED and text_of(name).lower() in READ_COLUMNS[table]:
-            what = f"the column {text_of(name).lower()} of {table} is computed, not stored"
-            raise _refusal(path, what, "store its values")
 
 
 def _refusal(path: Path, what: str, advice: str) -> DatabaseError:

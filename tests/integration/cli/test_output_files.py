@@ -44,23 +44,23 @@ def test_a_report_onto_the_output_goes_where_the_output_goes(project: Project, o
 def test_a_report_never_replaces_what_it_is_made_from(project: Project, name: str) -> None:
     (project.path / "link").symlink_to("kebab.sqlite")
     before = (project.path / name).read_bytes()
-    done = shell(project, f"kebab-eval report A B -o {name}")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"kebab-eval: {name} is read here; name another file for -o\n"
+    called = call("report", "A", "B", "-o", name)
+    assert (called.code, called.stdout) == (2, "")
+    assert called.stderr == f"kebab-eval: {name} is read here; name another file for -o\n"
     assert (project.path / name).read_bytes() == before
 
 
 @pytest.mark.parametrize("form", ["md", "json", "html"])
 def test_a_report_replaces_a_report_and_no_other_file(project: Project, form: str) -> None:
     (project.path / "mine.txt").write_text("my notes\n", encoding="utf-8")
-    done = shell(project, f"kebab-eval report A B --format {form} -o mine.txt")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    called = call("report", "A", "B", "--format", form, "-o", "mine.txt")
+    assert (called.code, called.stdout) == (2, "")
+    assert called.stderr == (
         "kebab-eval: mine.txt is there already and is no report; name another file for -o\n"
     )
     assert (project.path / "mine.txt").read_text("utf-8") == "my notes\n"
     for _ in range(2):
-        assert shell(project, f"kebab-eval report A B --format {form} -o report").returncode == 0
+        assert call("report", "A", "B", "--format", form, "-o", "report").code == 0
 
 
 def test_a_report_onto_a_pipe_is_read_there(project: Project) -> None:

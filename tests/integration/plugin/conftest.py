@@ -25,13 +25,10 @@ def one_query(project: Project, a: Json | None, b: Json | None, **golden: object
 
 
 OTHERS = ("html", "metadata", "rerunfailures", "timeout", "cov", "randomly", "playwright", "base_url")
-# Closes the fast path, and does nothing else.
+# Has every item take pytest's protocol, and does nothing else.
 STANDARD = "def pytest_runtest_setup(item): pass\n"
-# Prints for every report of a call how the item was run: with pytest's capturing, with the rest of its
-# protocol, or with nothing of it.
+# Prints for every report of a call how the item was run: by pytest's protocol, or directly.
 TELLS = """
-import os
-
 standard = set()
 
 def pytest_configure(config):
@@ -46,9 +43,7 @@ def pytest_configure(config):
 
 def pytest_runtest_logreport(report):
     if report.when == "call" and "query[" in report.nodeid:
-        is_running = os.environ.get("PYTEST_CURRENT_TEST", "").startswith(report.nodeid)
-        way = "standard" if report.nodeid in standard else "light" if is_running else "direct"
-        print("WAY", way, report.nodeid, report.outcome)
+        print("WAY", "standard" if report.nodeid in standard else "direct", report.nodeid, report.outcome)
 """
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import files
-from pytest_kebab_eval.plugin import golden_file
+from pytest_kebab_eval.plugin import items
 from pytest_kebab_eval.store.sqlite.connections import _without_server, database_uri
 from tests.builders import result
 from tests.integration.conftest import GOLDEN, Project
@@ -37,7 +37,7 @@ def test_there_is_no_relative_path_to_another_drive() -> None:
 def test_a_golden_file_on_another_drive_is_named_by_its_whole_path(
     project: Project, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(golden_file, "os", _OtherDrive)
+    monkeypatch.setattr(items, "os", _OtherDrive)
     outcome = project.pytest(*args, "-rf")
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     if not args:  # workers are processes of their own

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.plugin.golden_file import escaped
+from pytest_kebab_eval.plugin.items import escaped
 from pytest_kebab_eval.text import printable
 from tests.builders import result
 from tests.integration.conftest import Project

@@ -50,13 +50,13 @@ def test_no_number_of_changes_makes_the_report_too_long_or_hides_how_many_there_
 def test_everything_at_its_worst_still_leaves_the_metrics_in_sight(small: CompareReport) -> None:
     targets = tuple(f"{n} {HOSTILE}" for n in range(10))
     changes = [
-        change for kind in ComparisonKind for change in of_many(kind, 300, lost=targets, gained=targets)
+        change for kind in ComparisonKind for change in of_many(kind, 40, lost=targets, gained=targets)
     ]
     groups = tuple(
         ParaphraseGroup(
             f"{n} {HOSTILE}", 1.0, 0.0, tuple(Paraphrase(HOSTILE, "missing", None) for _ in range(9))
         )
-        for n in range(100)
+        for n in range(40)
     )
     report = msgspec.structs.replace(
         small,
@@ -64,7 +64,7 @@ def test_everything_at_its_worst_still_leaves_the_metrics_in_sight(small: Compar
         paraphrases_a=groups,
         paraphrases_b=groups,
         not_in_golden=tuple(f"{n} {HOSTILE}" for n in range(1_000)),
-        unreadable=tuple(BrokenResult("b", HOSTILE, HOSTILE) for _ in range(300)),
+        unreadable=tuple(BrokenResult("b", HOSTILE, HOSTILE) for _ in range(40)),
     )
     markdown = render_report_md(report)
     assert len(markdown) <= MAX_LENGTH

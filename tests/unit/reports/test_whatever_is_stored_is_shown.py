@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence, store
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import QueryResult
-from pytest_kebab_eval.plugin.evaluation_source import WorkerPayload
 from pytest_kebab_eval.plugin.items import query_properties
+from pytest_kebab_eval.plugin.xdist import WorkerPayload
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import annotate, explain, query_lines, summary
@@ -128,11 +128,13 @@ def check(
         for text in shown(inputs, asked, evaluation, briefs):
             text.encode()  # a lone surrogate would end the session where it is written
         return msgspec.json.encode(
-            WorkerPayload(tuple(inputs.golden.queries), evaluation._replace(matcher=None), {})
+            WorkerPayload(tuple(inputs.golden.queries), evaluation=evaluation._replace(matcher=None))
         )
 
     payload = further_down(100, show)
-    assert msgspec.json.decode(payload, type=WorkerPayload).evaluation.verdicts == evaluation.verdicts
+    received = msgspec.json.decode(payload, type=WorkerPayload).evaluation
+    assert received is not None
+    assert received.verdicts == evaluation.verdicts
     if not evaluation.report.unreadable:
         store(asked, evaluation)
         assert aggregate_of(database, "b")["total_queries"] == len(b)

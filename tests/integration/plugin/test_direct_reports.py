@@ -1,4 +1,4 @@
-"""Items that pass take the fast path where that makes no visible difference, and only there."""
+"""Items that pass or fail are reported directly where that makes no visible difference, and only there."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import result
 from tests.integration.conftest import Project
 from tests.integration.plugin.conftest import ALONE, STANDARD, kinds, several, ways
 
 
-def test_items_that_pass_or_fail_take_the_fast_path_and_others_do_not(project: Project) -> None:
+def test_items_that_pass_or_fail_are_reported_directly_and_others_are_not(project: Project) -> None:
     assert ways(several(project), *ALONE) == {
         "one": "direct passed",
         "two": "direct passed",
@@ -24,21 +25,29 @@ def test_items_that_pass_or_fail_take_the_fast_path_and_others_do_not(project: P
 
 
 @pytest.mark.parametrize("option", ["-x", "--sw", "--pdb"])
-def test_where_something_is_to_be_done_about_failures_they_do_not_take_it(
+def test_where_something_is_to_be_done_about_failures_they_take_pytests_protocol(
     project: Project, option: str
 ) -> None:
     taken = ways(several(project), *ALONE, option)
     assert (taken["one"], taken["lost"]) == ("direct passed", "standard failed")
 
 
-@pytest.mark.parametrize("hook", ["setup", "call", "teardown"])
-def test_a_hook_of_a_conftest_closes_it(project: Project, hook: str) -> None:
+@pytest.mark.parametrize("hook", ["setup", "call", "teardown", "makereport", "protocol"])
+def test_a_hook_of_a_conftest_around_items_is_called_for_each(project: Project, hook: str) -> None:
     several(project)
     project.pytester.makeconftest(f"def pytest_runtest_{hook}(item): print('SEEN', item.name)\n")
-    project.pytest(*ALONE, "-s").stdout.fnmatch_lines(["*SEEN query[[]one]*"])
+    printed = project.pytest(*ALONE, "-s").stdout.str()
+    seen = dict.fromkeys(re.findall(r"SEEN query\[(\w+)", printed))
+    assert [name for name in seen if name != "unasked"] == ["one", "two", "lost", "three", "four"]
 
 
-def test_showing_the_setup_closes_it(project: Project) -> None:
+def test_a_conftest_that_looks_at_failures_sees_each(project: Project) -> None:
+    several(project)
+    project.pytester.makeconftest("def pytest_exception_interact(node): print('SEEN', node.name)\n")
+    project.pytest(*ALONE, "-s").stdout.fnmatch_lines(["*SEEN query[[]lost]*"])
+
+
+def test_where_setups_are_shown_items_take_pytests_protocol(project: Project) -> None:
     assert kinds(ways(several(project), *ALONE, "--setup-show")) == {"standard"}
 
 
@@ -120,12 +129,12 @@ def test_last_failed_finds_the_failing_query_again(project: Project) -> None:
     project.pytest(*ALONE, "--lf").assert_outcomes(failed=1)
 
 
-def test_workers_of_xdist_take_it_too(project: Project) -> None:
+def test_workers_of_xdist_report_directly_too(project: Project) -> None:
     pytest.importorskip("xdist")
     several(project).pytest(*ALONE, "-n", "2").assert_outcomes(passed=4, failed=1, skipped=1)
 
 
-# -- the loop ------------------------------------------------------------------------------------
+# -- pytest's loop -------------------------------------------------------------------------------
 
 WRAPS = """
 import pytest
@@ -165,7 +174,7 @@ def test_a_wrapper_around_the_protocol_is_called_for_every_item(project: Project
     assert re.findall(r"WRAPPED query\[(\w+)", printed) == ["one", "two", "lost", "unasked", "three", "four"]
 
 
-def test_a_loop_of_a_conftest_is_used_instead_of_ours(project: Project) -> None:
+def test_a_loop_of_a_conftest_is_used_instead_of_pytests(project: Project) -> None:
     several(project)
     project.pytester.makeconftest(LOOPS)
     outcome = project.pytest(*ALONE, "-s")
@@ -186,6 +195,44 @@ def test_the_first_failure_stops_the_session_where_one_is_enough(project: Projec
     outcome = several(project).pytest(*ALONE, "-x")
     outcome.assert_outcomes(passed=2, failed=1)
     outcome.stdout.fnmatch_lines(["*stopping after 1 failures*"])
+
+
+LEFT = """
+def pytest_sessionfinish(session): print("LEFT", len(session.items), len(set(session.items)))
+"""
+
+
+def many(project: Project, count: int) -> Project:
+    """So many queries, of which each tenth fails."""
+    ids = [f"q-{number:03}" for number in range(count)]
+    project.write_golden(*({"id": name, "expected_chunk_ids": ["c1"]} for name in ids))
+    lost = {name: result("c9") for name in ids[::10]}
+    project.make_database(A=dict.fromkeys(ids, result("c1")), B={**dict.fromkeys(ids, result("c1")), **lost})
+    return project
+
+
+def test_items_that_are_reported_together_stay_among_those_of_the_session(project: Project) -> None:
+    many(project, 250).pytester.makeconftest(LEFT)
+    outcome = project.pytest(*ALONE, "-s")
+    outcome.assert_outcomes(passed=225, failed=25)
+    outcome.stdout.fnmatch_lines(["*LEFT 250 250*"])
+
+
+def test_the_order_of_reports_is_that_of_the_file(project: Project) -> None:
+    many(project, 250).pytester.makeconftest("")
+    direct = project.pytest(*ALONE, "-q").outlines[:4]
+    project.pytester.makeconftest(STANDARD)
+    assert direct == project.pytest(*ALONE, "-q").outlines[:4]
+    assert "F.........F" in direct[0]
+
+
+def test_an_item_that_a_plugin_repeats_runs_as_often(project: Project) -> None:
+    several(project).pytester.makeconftest(
+        LEFT + "def pytest_collection_modifyitems(items): items.extend(items[:2])\n"
+    )
+    outcome = project.pytest(*ALONE, "-s")
+    outcome.assert_outcomes(passed=6, failed=1, skipped=1)
+    outcome.stdout.fnmatch_lines(["*LEFT 8 6*"])
 
 
 # -- the garbage collector -----------------------------------------------------------------------

@@ -1,0 +1,231 @@
+"""The run that a session records: what is kept of it, whether the session got to its end, and storing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from pytest_kebab_eval.errors import KebabEvalError, StoreError
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.plugin.command_line import usage_errors
+from pytest_kebab_eval.reports.as_text import Line
+from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.settings import Sources, database_of
+from pytest_kebab_eval.store import Address, RunRecorder, backend_of, shown_address
+from pytest_kebab_eval.text import brief, printable
+
+SHOWN_MISSING = 5
+_PYTESTS_OWN = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
+_UNFINISHED = (pytest.ExitCode.INTERRUPTED, *_PYTESTS_OWN)
+
+
+class RecordedRun:
+    """A run, from the first result that is kept beside the database to its storing as a whole."""
+
+    def __init__(self, sources: Sources, *, is_judged: bool) -> None:
+        with usage_errors():
+            self.run_id: str = sources.read("record")
+            run_b_database = sources.read("db_b") if is_judged else None
+            self._database: Address = run_b_database or database_of(sources)
+            self._suite: str = sources.read("suite") or "default"
+            self._mask: tuple[str, ...] = sources.read("mask")
+            self._resume: bool = sources.read("resume")
+        self.resumed: tuple[str, ...] = ()  # queries that had a result before
+        self.must_stop = False  # what follows cannot belong to this run
+        self.is_stored: bool | None = None  # None: not tried yet
+        self.message = Line("")
+        self._refusal = ""  # why what was recorded cannot be stored
+        self._to_replace: set[str] = set()
+        self._recorder: RunRecorder | None = None
+
+    def check(self) -> None:
+        """Raise if the run could not be stored in the end."""
+        backend_of(self._database).check_recordable(self.run_id)
+
+    def open(self, golden: GoldenSet | None) -> None:
+        """Begin the run, or go on with it."""
+        self._recorder = RunRecorder(
+            self._database,
+            self._suite,
+            run_id=self.run_id,
+            resume=self._resume,
+            mask=self._mask,
+            golden=golden,
+            progress=False,
+        )
+        self._recorder.open()
+        self.resumed = self._recorder.ids
+        self._to_replace = set(self.resumed)
+
+    def close(self) -> None:
+        """Close what is kept beside the database."""
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def refuse(self, reason: str) -> None:
+        """The run cannot be stored; the first reason counts."""
+        self._refusal = self._refusal or reason
+
+    def update_config(self, config: bytes, *, has_results: bool) -> None:
+        """Keep the configuration; one that differs from that of the results before stops the session."""
+        if self._recorder is not None and self.is_stored is None and not self.must_stop:
+            try:
+                self._recorder.update_config(msgspec.json.decode(config), has_results=has_results)
+            except KebabEvalError as error:
+                self.refuse(str(error))
+                self.must_stop = True
+
+    def keep(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Keep results; one that cannot be kept is the reason why the run will not be stored."""
+        if self._recorder is not None and self.is_stored is None and not self.must_stop:
+            for query_id, result_json in rows:
+                self._keep_row(self._recorder, query_id, result_json.encode())
+
+    def _keep_row(self, recorder: RunRecorder, query_id: str, result_json: bytes) -> None:
+        try:
+            if query_id in self._to_replace:  # a test that is not of one query runs again as a whole
+                self._to_replace.discard(query_id)
+                recorder.forget(query_id)
+            recorder.record_json(query_id, result_json)
+        except KebabEvalError as error:
+            self.refuse(str(error))
+            recorder.mark_for_repeat(query_id)
+
+    def mark_for_repeat(self, query_id: str) -> None:
+        """The query's test is to run again, should the run be resumed."""
+        if self._recorder is not None:
+            self._recorder.mark_for_repeat(query_id)
+
+    # -- storing ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def storing(self) -> Iterator[None]:
+        """Store the run within; `message` says what became of it."""
+        try:
+            yield
+            self.is_stored = True
+        except (KebabEvalError, OSError) as error:
+            self.message = Line(f"run {printable(self.run_id)} was not recorded{_reason(error)}", -1)
+            self.is_stored = False
+
+    def check_whole(self, missing: str, died: str) -> None:
+        """Raise if something is missing; `died` says which workers did."""
+        missing = self._refusal or missing
+        if missing:
+            kept = self._recorder.kept if self._recorder and not self.must_stop else ""
+            kept = f"; {kept}" if kept and not self._refusal.endswith(kept) else ""
+            raise StoreError(f"{missing}{died}{kept}")
+
+    def store(self, raised: Mapping[str, tuple[str, str]], golden: GoldenSet | None, died: str) -> None:
+        """Store the run, with what tests raised for queries without a result."""
+        errored = self._record_raised(raised)
+        recorder = self._recorder
+        if recorder is None or not recorder.ids:
+            raise StoreError("no test recorded anything")
+        recorded, missing = _coverage(set(recorder.ids), golden)
+        recorder.store()
+        where = f"{recorded} recorded in {shown_address(self._database)}"
+        with_errors = f", {errored} of them with an error" if errored else ""
+        self.message = Line(f"run {printable(self.run_id)}: {where}{with_errors}{missing}{died}")
+
+    def _record_raised(self, raised: Mapping[str, tuple[str, str]]) -> int:
+        """Record what tests raised for queries without a result; how many those are."""
+        errored = 0
+        for query_id, (query, text) in raised.items():
+            if self._recorder is not None and not self._recorder.has(query_id):
+                self._recorder.record(query_id, query=query, error=text)
+                self._recorder.mark_for_repeat(query_id)
+                errored += 1
+        return errored
+
+
+def _coverage(recorded: set[str], golden: GoldenSet | None) -> tuple[str, str]:
+    """How many of the golden queries are recorded, and which are not."""
+    if golden is None or not golden.queries:
+        return counted(len(recorded), "query"), ""
+    missing = [query.id for query in golden.queries if query.id not in recorded]
+    found = len(golden.queries) - len(missing)
+    others = len(recorded) - found
+    text = f"{found} of {len(golden.queries)} golden queries"
+    text += f" and {counted(others, 'query')} not in the golden file" if others else ""
+    shown = ", ".join(map(printable, missing[:SHOWN_MISSING]))
+    more = f" and {len(missing) - SHOWN_MISSING} more" if len(missing) > SHOWN_MISSING else ""
+    return text, f"; without a result: {shown}{more}" if missing else ""
+
+
+def _reason(error: Exception) -> str:
+    """Why a run was not recorded, to follow these words; the store's own errors begin with them."""
+    words = "the run was not recorded"
+    text = str(error)
+    return text.removeprefix(words) if text.startswith(words) else f": {text}"
+
+
+# -- how far the session got ---------------------------------------------------------------------
+
+
+class SessionProgress:
+    """A plugin that follows the tests of a session, also those that workers of xdist run."""
+
+    def __init__(self) -> None:
+        self._planned: set[str] = set()  # node ids
+        self._finished: set[str] = set()
+        self._not_collected = 0
+        self._stopped_by: BaseException | None = None
+
+    # -- hooks -----------------------------------------------------------------------------------
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Keep what is to run; xdist's controller has no items."""
+        self._planned.update(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Keep what is to run, which workers of xdist know."""
+        self._planned.update(ids)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Count what could not be collected."""
+        self._not_collected += report.failed
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """A test has run, whatever came of it."""
+        self._finished.add(nodeid)
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Keep what stopped the session: Ctrl-C, `pytest.exit`, or pytest itself."""
+        self._stopped_by = excinfo.value
+
+    def expect(self, items: Iterable[pytest.Item]) -> None:
+        """Only these are to run."""
+        self._planned = {item.nodeid for item in items}
+
+    def finish(self, nodeid: str) -> None:
+        """A test is over, though its worker of xdist died in it."""
+        self._finished.add(nodeid)
+
+    # -- what became of the session ---------------------------------------------------------------
+
+    def what_is_missing(self, session: pytest.Session, exitstatus: int) -> str:
+        """Why the session is not whole; empty if it is."""
+        if self._not_collected:
+            return f"{counted(self._not_collected, 'test file')} could not be collected"
+        not_run = len(self._planned - self._finished)
+        if not_run:
+            tests = counted(len(self._planned), "test")
+            return f"the session did not finish: {not_run} of {tests} did not run{self._reason(session)}"
+        return "the session did not finish" if exitstatus in _UNFINISHED or self._stopped_by else ""
+
+    def _reason(self, session: pytest.Session) -> str:
+        text = brief(str(self._stopped_by or session.shouldfail or session.shouldstop or ""))
+        return f" ({text})" if text else ""
+
+    def exit_code(self, exitstatus: int) -> int:
+        """The exit code of a session that is not whole: 1, unless Ctrl-C or somebody's own code says more."""
+        own = isinstance(self._stopped_by, pytest.exit.Exception) and self._stopped_by.returncode
+        if own or type(self._stopped_by) is KeyboardInterrupt or exitstatus in _PYTESTS_OWN:
+            return exitstatus
+        return pytest.ExitCode.TESTS_FAILED
