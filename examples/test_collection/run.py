@@ -165,7 +165,9 @@ def main() -> int:
         count, differing = differences(run_id, ours, trec_eval(run, collection.judgments))
         compared += count
         wrong += differing
-        print(f"{run_id}: hit@5 {ours.value('hit@5')}, mrr {ours.value('mrr')}, ndcg@10 {ours.value('ndcg@10')}")
+        print(
+            f"{run_id}: hit@5 {ours.value('hit@5')}, mrr {ours.value('mrr')}, ndcg@10 {ours.value('ndcg@10')}"
+        )
     print(f"{compared} values compared with pytrec_eval, {len(wrong)} differ")
     for line in wrong[:20]:
         print(line, file=sys.stderr)
