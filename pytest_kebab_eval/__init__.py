@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_kebab_eval.api import compare_runs, compute_aggregate, store_aggregate
     from pytest_kebab_eval.comparing.config_changes import ConfigChange
-    from pytest_kebab_eval.comparing.counts import ComparisonCounts
-    from pytest_kebab_eval.comparing.deltas import Deltas, Paired
+    from pytest_kebab_eval.comparing.decide import QueryRates
+    from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Paired
     from pytest_kebab_eval.comparing.gates import GateResult
     from pytest_kebab_eval.comparing.paraphrases import Paraphrase, ParaphraseGroup
-    from pytest_kebab_eval.comparing.rates import CheckRates, QueryRates, ReplicateReport, Spread
+    from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, Spread
     from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport
     from pytest_kebab_eval.comparing.significance import Significance
     from pytest_kebab_eval.errors import (
@@ -64,11 +64,11 @@ __version__ = "0.1.0"  # as in pyproject.toml
 
 _HOMES = {  # the names of each module
     "comparing.config_changes": "ConfigChange",
-    "comparing.counts": "ComparisonCounts",
-    "comparing.deltas": "Deltas Paired",
+    "comparing.decide": "QueryRates",
+    "comparing.deltas": "ComparisonCounts Deltas Paired",
     "comparing.gates": "GateResult",
     "comparing.paraphrases": "Paraphrase ParaphraseGroup",
-    "comparing.rates": "CheckRates QueryRates ReplicateReport Spread",
+    "comparing.replicates": "CheckRates ReplicateReport Spread",
     "comparing.report": "BrokenResult CompareReport",
     "comparing.significance": "Significance",
     "errors": (

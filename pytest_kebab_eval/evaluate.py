@@ -6,15 +6,14 @@ import datetime
 from functools import partial
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.counts import count_comparison
+from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS
 from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
-from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
+from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison, significance_in
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.gates import judge_gates
 from pytest_kebab_eval.comparing.problems import find_problems
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
-from pytest_kebab_eval.comparing.rates import RunAggregate
-from pytest_kebab_eval.comparing.replicates import run_aggregates, shown_runs
+from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
 from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
 from pytest_kebab_eval.inputs import Inputs, find_inputs
@@ -23,7 +22,7 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import ScoreParts, open_stores, read_evidence
 from pytest_kebab_eval.scoring.aggregates import aggregate_json
 from pytest_kebab_eval.scoring.scorer import Observer
-from pytest_kebab_eval.settings import DEFAULT_CHECKS, Settings
+from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import write_aggregates
 
 
@@ -61,7 +60,7 @@ def evaluate(
         if observer:
             observer.finish(golden.queries, stores.matcher, shown_runs(decisions))
         per_query = compare_queries(decisions, sides, stores.targets, movement, k)
-        checks = settings.fail_on | DEFAULT_CHECKS  # every check counts that can fail a query
+        checks = settings.fail_on.union(DEFAULT_CHECKS)  # every check counts that can fail a query
         counts = count_comparison(per_query, b, movement, checks) if movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)

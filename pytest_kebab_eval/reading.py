@@ -10,9 +10,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.evidence import QueryEvidence, judged_evidence, readable
 from pytest_kebab_eval.comparing.movement import Movement, measure_movement
-from pytest_kebab_eval.comparing.rates import ShownRuns
-from pytest_kebab_eval.comparing.replicates import shown_runs
-from pytest_kebab_eval.comparing.sides import Side, Sides
+from pytest_kebab_eval.comparing.replicates import ShownRuns, Side, Sides, shown_runs
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
@@ -22,8 +20,7 @@ from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.scorecard import Scorecard
-from pytest_kebab_eval.scoring.scorer import Observer, Scorer
-from pytest_kebab_eval.scoring.together import score_together
+from pytest_kebab_eval.scoring.scorer import Observer, Scorer, score_together
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, IndexCoverage, open_database
 

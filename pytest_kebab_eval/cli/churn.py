@@ -12,7 +12,7 @@ import msgspec
 from pytest_kebab_eval.cli.evaluating import compare_and_warn
 from pytest_kebab_eval.cli.options import json_option, options, run_arguments, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell
-from pytest_kebab_eval.comparing.churn import Churn, Moved, measure_churn
+from pytest_kebab_eval.comparing.movement import Churn, Moved, measure_churn
 from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.model import GoldenQuery, QueryResult

@@ -20,7 +20,7 @@ from pytest_kebab_eval.text import brief, printable
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.power import CheckPower, MetricPower, Power
-    from pytest_kebab_eval.comparing.rates import CheckRates
+    from pytest_kebab_eval.comparing.replicates import CheckRates
 
 # The metrics that are printed; --json has all.
 _SHOWN = (

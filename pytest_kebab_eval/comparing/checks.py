@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.text import brief
@@ -29,8 +28,7 @@ class LostCheck(NamedTuple):
     error: str
 
 
-@dataclass(frozen=True, eq=False)  # rows are told apart by identity, which makes them fast keys
-class Check:
+class Check(NamedTuple):
     """Something that a query passes or fails in a run; several rows may be parts of one check.
 
     `passes` gives None where it does not apply. A check is lost if runs of A pass it and runs of B fail it.
@@ -41,6 +39,10 @@ class Check:
     passes: Callable[[QueryScore, int], bool | None]  # in a run, looking at its top k
     sentence: Callable[[LostCheck], str]  # why a query fails that lost it
     needs_a: bool = True  # False: it is also judged where there is no run A
+    by_default: bool = True  # False: a query fails on it only where `--kebab-fail-on` has it
+
+    def __hash__(self) -> int:
+        return id(self)  # a fast key: a check is a row of the table below
 
 
 def rank_within(score: QueryScore | None, k: int) -> int | None:
@@ -125,6 +127,7 @@ CHECKS = (
         "cited a target",
         _yes_no("attribution_hit_rate"),
         lambda lost: "the answer cited a target in A and cites none in B",
+        by_default=False,
     ),
     Check("error", "without an error", lambda score, k: not score.facts.errored, _errored, needs_a=False),
 )
@@ -134,7 +137,10 @@ LOSS = Check(
     "ranked as high",
     lambda score, k: None,
     lambda lost: f"it ranks worse, {lost.comparison.a_hit_rank}→{lost.comparison.b_hit_rank}",
+    by_default=False,
 )
+DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in CHECKS if check.by_default))
+OTHER_CHECKS = tuple(check.name for check in (LOSS, *CHECKS) if not check.by_default)
 SENTENCES = {check.name: check.sentence for check in (*CHECKS, LOSS)}
 
 

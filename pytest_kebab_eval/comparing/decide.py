@@ -22,8 +22,7 @@ from pytest_kebab_eval.comparing.checks import (
     rank_within,
     ranks_within,
 )
-from pytest_kebab_eval.comparing.rates import QueryRates, query_rates
-from pytest_kebab_eval.model import ComparisonKind
+from pytest_kebab_eval.model import ComparisonKind, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 
 Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
@@ -59,6 +58,44 @@ def group_queries(a: Sequence[Scorecard], b: Sequence[Scorecard], query_ids: Ite
             groups[scores] = [query_id]
     groups.pop((None,) * (len(a) + len(b)), None)
     return [Group(scores[: len(a)], scores[len(a) :], found) for scores, found in groups.items()]
+
+
+class QueryRates(Value, frozen=True):
+    """How often a query passed a check on each side; only of what flips or differs."""
+
+    query_id: str
+    check: str
+    what: str
+    a: int
+    runs_a: int
+    b: int
+    runs_b: int
+    flaky: bool  # runs of A disagree
+    lost: bool  # worse than noise explains
+    noise: float | None  # in how many sessions noise alone would do this, at most; None: not worse
+
+    @property
+    def rates(self) -> str:
+        """`found in 5 of 5 runs of A, 1 of 5 of B`."""
+        return f"{self.what} in {self.a} of {self.runs_a} runs of A, {self.b} of {self.runs_b} of B"
+
+
+def query_rates(check: Check, tally: Tally, noise: float | None, *, lost: bool) -> QueryRates:
+    """The rates of queries that have this tally, without the id of one."""
+    flaky = 0 < tally.a < tally.n_a
+    noise = None if noise is None else round(noise, 6)
+    return QueryRates("", check.name, check.words, *tally[:4], flaky, lost, noise)
+
+
+def lost_rates(rates: Iterable[QueryRates], fail_on: frozenset[str]) -> str:
+    """What B lost and must not lose, and how often noise alone would do that; empty if it lost nothing."""
+    lost = [known for known in rates if known.lost and known.check in fail_on]
+    if not lost:
+        return ""
+    noise = max(known.noise or 0.0 for known in lost)
+    percent = f"{math.ceil(noise * 1000) / 10:g} %"
+    said = f"noise alone would do this in at most {percent} of sessions"
+    return "; ".join([*(known.rates for known in lost), said if noise else "runs of one side never disagree"])
 
 
 class Decision(NamedTuple):

@@ -12,15 +12,14 @@ from collections.abc import Callable, Collection, Iterable
 from decimal import Decimal
 from typing import NamedTuple, NoReturn
 
-from pytest_kebab_eval.comparing.counts import COUNTS, ComparisonCounts, is_comparison_metric
-from pytest_kebab_eval.comparing.deltas import Totals
+from pytest_kebab_eval.comparing.deltas import COUNTS, ComparisonCounts, Totals, is_comparison_metric
 from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.comparing.significance import Significance
 from pytest_kebab_eval.errors import GateError
 from pytest_kebab_eval.metrics import Family, Metric
 from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.scoring.survey import SLICES
+from pytest_kebab_eval.scoring.scorecard import SLICES
 from pytest_kebab_eval.text import printable
 
 _OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.decide import Decision
-from pytest_kebab_eval.comparing.sides import Side, Sides
+from pytest_kebab_eval.comparing.replicates import Side, Sides
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import Hit, MatchMode, QueryResult

@@ -9,7 +9,7 @@ from pytest_kebab_eval.comparing.checks import COMPARE_K, LOSS, rank_within
 from pytest_kebab_eval.comparing.config_changes import change_notes, config_changes
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.movement import Movement
-from pytest_kebab_eval.comparing.sides import Sides
+from pytest_kebab_eval.comparing.replicates import Sides
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, QueryResult

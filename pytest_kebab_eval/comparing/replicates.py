@@ -1,25 +1,140 @@
-"""What the report says of sides with several runs: how much their checks flip, and each run's aggregate."""
+"""Both sides with their runs, and what the report says where a side has several: how much they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparing.checks import LOSS
-from pytest_kebab_eval.comparing.decide import Decision, Decisions
+from pytest_kebab_eval.comparing.checks import LOSS, Check
+from pytest_kebab_eval.comparing.decide import Decision, Decisions, QueryRates
 from pytest_kebab_eval.comparing.deltas import Totals
-from pytest_kebab_eval.comparing.rates import (
-    CheckRates,
-    QueryRates,
-    ReplicateReport,
-    RunAggregate,
-    ShownRuns,
-    check_rates,
-    spread_of,
-)
-from pytest_kebab_eval.comparing.sides import Sides
-from pytest_kebab_eval.scoring.aggregates import aggregate, exact_values
+from pytest_kebab_eval.model import QueryResult, Unreadable, Value
+from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate, exact_values, rounded
+from pytest_kebab_eval.scoring.scorecard import Scorecard
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.comparing.noise.control import CheckNoise
+
+ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
+Stored = Callable[
+    [str], "QueryResult | Unreadable | None"
+]  # by query id: the result of the run that is shown
+
+
+class Side(NamedTuple):
+    """One run or several of the same configuration."""
+
+    letter: str  # a | b
+    cards: tuple[Scorecard, ...]  # of its runs
+    card: Scorecard  # their mean
+    stored: Stored
+
+
+class Sides(NamedTuple):
+    """Both sides; A is None where run B is judged alone."""
+
+    a: Side | None
+    b: Side
+
+    @property
+    def present(self) -> tuple[Side, ...]:
+        """The sides that are there."""
+        return (self.a, self.b) if self.a else (self.b,)
+
+    @property
+    def card_a(self) -> Scorecard | None:
+        """The mean of A's runs."""
+        return self.a.card if self.a else None
+
+    @property
+    def has_several(self) -> bool:
+        """Whether a side has more than one run."""
+        return any(len(side.cards) > 1 for side in self.present)
+
+
+# -- what several runs tell -----------------------------------------------------------------------
+
+
+class Spread(Value, frozen=True):
+    """How a metric differs between runs of one side: standard deviation, least and greatest value."""
+
+    deviation: float
+    low: float
+    high: float
+
+
+class RunAggregate(Value, frozen=True):
+    """The aggregate of one of several runs of a side."""
+
+    side: str  # a | b
+    run_id: str
+    aggregate: AggregateMetrics
+
+
+class CheckRates(Value, frozen=True):
+    """How much a check flips: `disagreement` is how often two runs of one side disagree on a query."""
+
+    check: str
+    what: str
+    queries: int
+    flaky: int  # queries on which runs of A disagree
+    disagreement: float | None  # None: no side has two runs
+    alpha: float | None = None  # the parameters of the beta that fits the rates; None: nothing flips
+    beta: float | None = None
+
+
+def check_rates(check: Check, noise: CheckNoise) -> CheckRates:
+    """How much a check flips."""
+    flaky = sum(count for tally, count in noise.tallies.items() if 0 < tally.a < tally.n_a)
+    disagreement, fitted = noise.disagreement(), noise.fitted()
+    return CheckRates(
+        check.name,
+        check.words,
+        noise.queries,
+        flaky,
+        None if disagreement is None else rounded(disagreement),
+        *((rounded(fitted.alpha), rounded(fitted.beta)) if fitted else ()),
+    )
+
+
+class ReplicateReport(Value, frozen=True):
+    """The runs of each side, and what is known by there being several."""
+
+    runs_a: tuple[str, ...]
+    runs_b: tuple[str, ...]
+    alpha: float
+    checks: tuple[CheckRates, ...] = ()
+    spread_a: dict[str, Spread] = msgspec.field(default_factory=dict)
+    spread_b: dict[str, Spread] = msgspec.field(default_factory=dict)
+    shown: ShownRuns = msgspec.field(default_factory=dict)  # only where these are not the first
+
+    def unseen_flip(self) -> float:
+        """In how many sessions, at most, one flaky query is lost and no run shows that it flips.
+
+        It passes in all runs of A and in none of B, which is likeliest if its rate is A's share of the runs.
+        """
+        a, b = len(self.runs_a), len(self.runs_b)
+        return math.pow(a / (a + b), a) * math.pow(b / (a + b), b)
+
+
+def spread_of(values: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]:
+    """Of every metric that two runs or more have a value for; the values are exact, the spread is rounded."""
+    found = {}
+    for name in dict.fromkeys(name for known in values for name in known):
+        measured = [value for known in values if (value := known.get(name)) is not None]
+        if len(measured) > 1:
+            found[name] = Spread(*map(rounded, (deviation(measured), min(measured), max(measured))))
+    return found
+
+
+def deviation(values: Iterable[float]) -> float:
+    """The standard deviation of two values or more."""
+    known = [*values]
+    mean = math.fsum(known) / len(known)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (len(known) - 1))
 
 
 def shown_runs(decisions: Iterable[Decision]) -> ShownRuns:

@@ -8,16 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
-from pytest_kebab_eval.comparing.counts import ComparisonCounts
-from pytest_kebab_eval.comparing.decide import Decisions, Rules
-from pytest_kebab_eval.comparing.deltas import Deltas, Totals
+from pytest_kebab_eval.comparing.decide import Decisions, QueryRates, Rules
+from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Totals
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.paraphrases import ParaphraseGroup, paraphrase_groups
 from pytest_kebab_eval.comparing.problems import Problems
 from pytest_kebab_eval.comparing.queries import missed_queries
-from pytest_kebab_eval.comparing.rates import QueryRates, ReplicateReport
-from pytest_kebab_eval.comparing.replicates import all_rates, replicate_report
-from pytest_kebab_eval.comparing.sides import Sides
+from pytest_kebab_eval.comparing.replicates import ReplicateReport, Sides, all_rates, replicate_report
 from pytest_kebab_eval.comparing.significance import Significance
 from pytest_kebab_eval.comparing.verdicts import Verdict, accepted
 from pytest_kebab_eval.golden import GoldenSet

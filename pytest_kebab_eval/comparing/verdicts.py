@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import LOSS, RETRIEVAL, SENTENCES, LostCheck, passed_checks
-from pytest_kebab_eval.comparing.decide import Decision, Rules
-from pytest_kebab_eval.comparing.rates import lost_rates
+from pytest_kebab_eval.comparing.decide import Decision, Rules, lost_rates
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value, Xfail
 from pytest_kebab_eval.scoring.scorecard import Scorecard

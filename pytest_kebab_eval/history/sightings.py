@@ -17,8 +17,7 @@ from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable, Value
 from pytest_kebab_eval.reading import find_matcher
 from pytest_kebab_eval.scoring.scorecard import QueryScore
-from pytest_kebab_eval.scoring.scorer import Scorer
-from pytest_kebab_eval.scoring.together import coarsen
+from pytest_kebab_eval.scoring.scorer import Scorer, coarsen
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row

@@ -18,7 +18,7 @@ from pytest_kebab_eval.golden.parsing import BYTE_ORDER_MARK, ParseError, read_f
 from pytest_kebab_eval.golden.reading import Problem, entries_of
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.parallel.workers import Workers
-from pytest_kebab_eval.scoring.survey import needs_met, slices_by_query
+from pytest_kebab_eval.scoring.scorecard import needs_met, slices_by_query
 
 PART_BYTES = 1_000_000  # of a golden file; a smaller one is read here
 _STARTS = {".jsonl": b"\n", ".yaml": b"\n- ", ".yml": b"\n- "}  # what an entry begins with, and a line break

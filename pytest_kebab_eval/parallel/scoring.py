@@ -18,6 +18,7 @@ from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.parallel.golden import LoadedGolden
 from pytest_kebab_eval.parallel.part_scoring import (
     AddressedRun,
+    CardJoiner,
     HitSearch,
     Job,
     PartScores,
@@ -27,10 +28,8 @@ from pytest_kebab_eval.parallel.part_scoring import (
 )
 from pytest_kebab_eval.parallel.workers import Workers
 from pytest_kebab_eval.reading import Scored
-from pytest_kebab_eval.scoring.hit_keys import HitKeys
-from pytest_kebab_eval.scoring.parts import CardJoiner
-from pytest_kebab_eval.scoring.scorecard import Basis, basis_of
-from pytest_kebab_eval.scoring.survey import Survey, needs_met, slices_by_query
+from pytest_kebab_eval.scoring.columns import HitKeys
+from pytest_kebab_eval.scoring.scorecard import Basis, Survey, basis_of, needs_met, slices_by_query
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import IdRange, absolute
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pytest_kebab_eval.comparing.rates import CheckRates, QueryRates, ReplicateReport
+from pytest_kebab_eval.comparing.decide import QueryRates
+from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison

@@ -1,17 +1,22 @@
-"""The scorecards of several runs -> one, whose values are their means, query by query."""
+"""Several scorecards: one whose values are the means of theirs, and two whose queries are compared."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.scoring.columns import NOT_MEASURED, Column
-from pytest_kebab_eval.scoring.hit_keys import HitKeys
+from pytest_kebab_eval.metrics import Metric
+from pytest_kebab_eval.scoring.columns import NOT_MEASURED, Column, HitKeys, Ranked
 from pytest_kebab_eval.scoring.scorecard import Notes, QueryScore, Scorecard
 from pytest_kebab_eval.text import printable
+
+_YES_NO = frozenset({0.0, 1.0})
 
 Shown = Callable[[str], int]  # a query's id -> the number of the run that is shown of it
 
@@ -115,3 +120,111 @@ class _AllHitKeys(HitKeys):
         for keys in self._each:
             unseen = keys.without(unseen)
         return unseen
+
+
+# -- two runs ------------------------------------------------------------------------------------
+
+
+class Changes(NamedTuple):
+    """The differences B - A that are not 0, and the number of queries measured in both runs."""
+
+    values: list[float]
+    n: int
+    is_yes_no: bool = True  # whether every value measured is 0 or 1
+
+
+class Pairs:
+    """The queries that two runs have in common, over all or within one slice."""
+
+    def __init__(
+        self, a: Scorecard, b: Scorecard, part: str | None = None, *, golden_only: bool = False
+    ) -> None:
+        self._a, self._b = a, b
+        self._rows_a, self._rows_b = array("q"), array("q")
+        slices = b._basis.slices
+        for query_id, row_a, row_b in _rows_in_both(a._scores, b._scores):
+            if part is None:
+                is_wanted = not golden_only or query_id in slices
+            else:
+                is_wanted = part in slices.get(query_id, ())
+            if is_wanted:
+                self._rows_a.append(row_a)
+                self._rows_b.append(row_b)
+
+    def _scores(self) -> Iterator[tuple[QueryScore, QueryScore]]:
+        a, b = self._a._in_rows, self._b._in_rows
+        return zip(map(a.__getitem__, self._rows_a), map(b.__getitem__, self._rows_b), strict=True)
+
+    @cached_property
+    def _tally(self) -> Counter[tuple[QueryScore, QueryScore]]:
+        return Counter(self._scores())
+
+    def rankings(self) -> Iterator[tuple[str, Ranked | None, Ranked | None]]:
+        """Each query with its hits in A and in B; None for both if it errored in both."""
+        of_a, of_b = self._a._hit_keys.of, self._b._hit_keys.of
+        ids = list(self._b._scores)
+        rows = zip(self._rows_a, self._rows_b, self._scores(), strict=True)
+        for row_a, row_b, (score_a, score_b) in rows:
+            if score_a.facts.errored and score_b.facts.errored:
+                yield ids[row_b], None, None
+            else:
+                yield ids[row_b], of_a(row_a), of_b(row_b)
+
+    def with_values(
+        self, metrics: tuple[Metric, ...], values: Iterable[tuple[str, tuple[float | None, ...]]]
+    ) -> Scorecard:
+        """A scorecard of these queries that has these values alone, in the order of the metrics."""
+        b = self._b
+        basis = b._basis.with_metrics(metrics)
+        shared: dict[int, QueryScore] = {}
+        scores = {}
+        for query_id, measured in values:
+            score = shared.get(id(measured))
+            if score is None:
+                score = QueryScore(b._scores[query_id].facts, measured, basis.positions)
+                shared[id(measured)] = score
+            scores[query_id] = score
+        return Scorecard(b.run, basis, b.notes, scores, {})
+
+    def __bool__(self) -> bool:
+        return bool(self._rows_b)
+
+    def changes(self, metric: Metric) -> Changes:
+        """How the metric changed, query by query."""
+        return self._in_facts(metric.name) if metric.family.over.of_facts else self._in_columns(metric.name)
+
+    def _in_facts(self, name: str) -> Changes:
+        changes: list[float] = []
+        seen: set[float] = set()
+        n = 0
+        for (score_a, score_b), count in self._tally.items():
+            before, after = score_a.value(name), score_b.value(name)
+            if before is not None and after is not None:
+                n += count
+                seen |= {before, after}
+                if before != after:
+                    changes += [after - before] * count
+        return Changes(changes, n, seen <= _YES_NO)
+
+    def _in_columns(self, name: str) -> Changes:
+        before, after = self._a._columns.get(name), self._b._columns.get(name)
+        if before is None or after is None:
+            return Changes([], 0)
+        pairs = zip(map(before.__getitem__, self._rows_a), map(after.__getitem__, self._rows_b), strict=True)
+        measured = [pair for pair in pairs if not math.isnan(pair[0]) and not math.isnan(pair[1])]
+        is_yes_no = all(value in _YES_NO for pair in measured for value in pair)
+        return Changes([b - a for a, b in measured if a != b], len(measured), is_yes_no)
+
+
+def _rows_in_both(a: Iterable[str], b: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """The queries that both have, in the order of B, each with its row in A and in B; usually the same."""
+    ids_a = list(a)
+    rows_a: dict[str, int] | None = None
+    for row_b, query_id in enumerate(b):
+        row_a: int | None = row_b
+        if row_b >= len(ids_a) or ids_a[row_b] != query_id:
+            if rows_a is None:
+                rows_a = {name: row for row, name in enumerate(ids_a)}
+            row_a = rows_a.get(query_id)
+        if row_a is not None:
+            yield query_id, row_a, row_b

@@ -16,16 +16,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.metrics import Facts, Metric, Values
-from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.scoring.columns import Column
-from pytest_kebab_eval.scoring.hit_keys import HitKeys, Ranked
-from pytest_kebab_eval.scoring.survey import Survey
+from pytest_kebab_eval.model import GoldenQuery, Run
+from pytest_kebab_eval.scoring.columns import Column, HitKeys
 
 JudgeIdentity = tuple[str | None, str | None, float | str | None]
 _NO_SLICES: tuple[str, ...] = ()
 _NONE_MEASURED = Values(())
-_YES_NO = frozenset({0.0, 1.0})
 _FEW_ROWS = 20_000  # of a group whose values are kept in order; those of a larger one are found anew
 
 
@@ -242,109 +240,52 @@ class Part:
         return known
 
 
-# -- two runs ------------------------------------------------------------------------------------
+# -- the golden set as a whole: slices, and what can be measured -----------------------------------
+
+ONE_VALUED_SLICES = ("lang", "difficulty", "category")
+SLICES = (*ONE_VALUED_SLICES, "tags", "answerable")
 
 
-class Changes(NamedTuple):
-    """The differences B - A that are not 0, and the number of queries measured in both runs."""
-
-    values: list[float]
-    n: int
-    is_yes_no: bool = True  # whether every value measured is 0 or 1
-
-
-class Pairs:
-    """The queries that two runs have in common, over all or within one slice."""
-
-    def __init__(
-        self, a: Scorecard, b: Scorecard, part: str | None = None, *, golden_only: bool = False
-    ) -> None:
-        self._a, self._b = a, b
-        self._rows_a, self._rows_b = array("q"), array("q")
-        slices = b._basis.slices
-        for query_id, row_a, row_b in _rows_in_both(a._scores, b._scores):
-            if part is None:
-                is_wanted = not golden_only or query_id in slices
-            else:
-                is_wanted = part in slices.get(query_id, _NO_SLICES)
-            if is_wanted:
-                self._rows_a.append(row_a)
-                self._rows_b.append(row_b)
-
-    def _scores(self) -> Iterator[tuple[QueryScore, QueryScore]]:
-        a, b = self._a._in_rows, self._b._in_rows
-        return zip(map(a.__getitem__, self._rows_a), map(b.__getitem__, self._rows_b), strict=True)
-
-    @cached_property
-    def _tally(self) -> Counter[tuple[QueryScore, QueryScore]]:
-        return Counter(self._scores())
-
-    def rankings(self) -> Iterator[tuple[str, Ranked | None, Ranked | None]]:
-        """Each query with its hits in A and in B; None for both if it errored in both."""
-        of_a, of_b = self._a._hit_keys.of, self._b._hit_keys.of
-        ids = list(self._b._scores)
-        rows = zip(self._rows_a, self._rows_b, self._scores(), strict=True)
-        for row_a, row_b, (score_a, score_b) in rows:
-            if score_a.facts.errored and score_b.facts.errored:
-                yield ids[row_b], None, None
-            else:
-                yield ids[row_b], of_a(row_a), of_b(row_b)
-
-    def with_values(
-        self, metrics: tuple[Metric, ...], values: Iterable[tuple[str, tuple[float | None, ...]]]
-    ) -> Scorecard:
-        """A scorecard of these queries that has these values alone, in the order of the metrics."""
-        b = self._b
-        basis = b._basis.with_metrics(metrics)
-        shared: dict[int, QueryScore] = {}
-        scores = {}
-        for query_id, measured in values:
-            score = shared.get(id(measured))
-            if score is None:
-                score = QueryScore(b._scores[query_id].facts, measured, basis.positions)
-                shared[id(measured)] = score
-            scores[query_id] = score
-        return Scorecard(b.run, basis, b.notes, scores, {})
-
-    def __bool__(self) -> bool:
-        return bool(self._rows_b)
-
-    def changes(self, metric: Metric) -> Changes:
-        """How the metric changed, query by query."""
-        return self._in_facts(metric.name) if metric.family.over.of_facts else self._in_columns(metric.name)
-
-    def _in_facts(self, name: str) -> Changes:
-        changes: list[float] = []
-        seen: set[float] = set()
-        n = 0
-        for (score_a, score_b), count in self._tally.items():
-            before, after = score_a.value(name), score_b.value(name)
-            if before is not None and after is not None:
-                n += count
-                seen |= {before, after}
-                if before != after:
-                    changes += [after - before] * count
-        return Changes(changes, n, seen <= _YES_NO)
-
-    def _in_columns(self, name: str) -> Changes:
-        before, after = self._a._columns.get(name), self._b._columns.get(name)
-        if before is None or after is None:
-            return Changes([], 0)
-        pairs = zip(map(before.__getitem__, self._rows_a), map(after.__getitem__, self._rows_b), strict=True)
-        measured = [pair for pair in pairs if not isnan(pair[0]) and not isnan(pair[1])]
-        is_yes_no = all(value in _YES_NO for pair in measured for value in pair)
-        return Changes([b - a for a, b in measured if a != b], len(measured), is_yes_no)
+def slices_of(query: GoldenQuery) -> tuple[str, ...]:
+    """The slices that a query is in, such as `difficulty=hard` and `tags=security`."""
+    found = [f"{name}={value}" for name in ONE_VALUED_SLICES if (value := getattr(query, name)) is not None]
+    found += [f"tags={tag}" for tag in query.tags]
+    if query.can_be_answered is not None:
+        found.append(f"answerable={str(query.can_be_answered).lower()}")
+    return tuple(found)
 
 
-def _rows_in_both(a: Iterable[str], b: Iterable[str]) -> Iterator[tuple[str, int, int]]:
-    """The queries that both have, in the order of B, each with its row in A and in B; usually the same."""
-    ids_a = list(a)
-    rows_a: dict[str, int] | None = None
-    for row_b, query_id in enumerate(b):
-        row_a: int | None = row_b
-        if row_b >= len(ids_a) or ids_a[row_b] != query_id:
-            if rows_a is None:
-                rows_a = {name: row for row, name in enumerate(ids_a)}
-            row_a = rows_a.get(query_id)
-        if row_a is not None:
-            yield query_id, row_a, row_b
+def slices_by_query(queries: Iterable[GoldenQuery]) -> dict[str, tuple[str, ...]]:
+    """The slices of every query; those in the same ones share a tuple."""
+    shared: dict[object, tuple[str, ...]] = {}
+    found = {}
+    for query in queries:
+        labels = (query.lang, query.difficulty, query.category, query.tags, query.can_be_answered)
+        slices = shared.get(labels)
+        if slices is None:
+            slices = shared[labels] = slices_of(query)
+        found[query.id] = slices
+    return found
+
+
+class Survey(NamedTuple):
+    """The slices of the queries, the formulas some query has what they need for, and the fingerprint."""
+
+    slices: Mapping[str, tuple[str, ...]]
+    needs_met: frozenset[str]
+    fingerprint: str
+
+    def measures(self, metric: Metric) -> bool:
+        """Whether the metric is measured at all."""
+        return metric.family.needs is None or metric.family.pattern in self.needs_met
+
+
+def survey_of(golden: GoldenSet, metrics: Iterable[Metric]) -> Survey:
+    """Look at all queries of a golden set."""
+    return Survey(slices_by_query(golden.queries), needs_met(golden.queries, metrics), golden.fingerprint)
+
+
+def needs_met(queries: Iterable[GoldenQuery], metrics: Iterable[Metric]) -> frozenset[str]:
+    """The formulas that need something of the golden set, and find it in one of these queries."""
+    needs = {metric.family.pattern: metric.family.needs for metric in metrics}
+    return frozenset(name for name, need in needs.items() if need is not None and any(map(need, queries)))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_kebab_eval.settings.options import (
     BY_NAME,
-    DEFAULT_CHECKS,
     DEFAULT_FAIL_ON,
     OPTIONS,
     Option,
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_NAME",
-    "DEFAULT_CHECKS",
     "DEFAULT_FAIL_ON",
     "OPTIONS",
     "Option",

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS, OTHER_CHECKS
+
 _RUN_NAMES = (
     "a run id, a unique prefix of one, latest, latest~1, commit:<hash prefix>, or tag:<name>;"
     " several, with commas, are replicates"
 )
-DEFAULT_FAIL_ON = "retrieval,answer,refusal,citation,error"
-DEFAULT_CHECKS = frozenset(DEFAULT_FAIL_ON.split(","))
-_FAIL_ON = (*DEFAULT_FAIL_ON.split(","), "loss", "attribution")
+DEFAULT_FAIL_ON = ",".join(DEFAULT_CHECKS)
+_FAIL_ON = (*DEFAULT_CHECKS, *OTHER_CHECKS)
 
 
 Kind = Literal[

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.checks import CHECKS, Check, Tallies, Tally
 from pytest_kebab_eval.comparing.noise.beta_binomial import BetaBinomial
 from pytest_kebab_eval.comparing.noise.control import CheckNoise, Noise, control
-from pytest_kebab_eval.comparing.rates import CheckRates, check_rates, deviation
+from pytest_kebab_eval.comparing.replicates import CheckRates, check_rates, deviation
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.aggregates import exact_values, rounded

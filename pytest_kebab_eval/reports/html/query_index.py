@@ -17,7 +17,7 @@ from pytest_kebab_eval.model import GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, Packer, script_json, short
 from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
-from pytest_kebab_eval.scoring.survey import slices_of
+from pytest_kebab_eval.scoring.scorecard import slices_of
 
 QUERIES_A_BLOCK = 50
 ROWS_PACKED = 200  # at a time

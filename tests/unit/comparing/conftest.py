@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import CompareReport, QueryComparison
+from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
-from pytest_kebab_eval.comparing.rates import QueryRates
 from pytest_kebab_eval.comparing.significance import Significance, paired_significance
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence

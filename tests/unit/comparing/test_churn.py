@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.comparing.churn import Churn, measure_churn
-from pytest_kebab_eval.comparing.movement import overlap, rbo
+from pytest_kebab_eval.comparing.movement import Churn, measure_churn, overlap, rbo
 from pytest_kebab_eval.model import QueryResult, Unreadable
 from pytest_kebab_eval.scoring.aggregates import rounded
 from tests.builders import Json, hit, result, stored
