@@ -12,9 +12,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.compat.environments import ROOT, CannotInstall, Environments, version_of
-from tests.compat.plugins import CLASHING, MOST_INSTALLED, OTHERS, Plugin
-from tests.compat.trial import Expected, Project, clash, differences, expected_outcome, first_gate
+from tests.compat.trial import (
+    CLASHING,
+    MOST_INSTALLED,
+    OTHERS,
+    ROOT,
+    CannotInstall,
+    Environments,
+    Expected,
+    Plugin,
+    Project,
+    clash,
+    differences,
+    expected_outcome,
+    first_gate,
+    version_of,
+)
 
 HOME = ROOT / "build" / "compat"
 VSCODE = Plugin("vscode_pytest", ("-p", "vscode_pytest"), output="vscode.pipe")

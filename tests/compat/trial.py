@@ -1,18 +1,156 @@
-"""The gate beside one plugin: a regression must fail with its messages, and no regression must pass."""
+"""The plugins that are tried, an environment for each, and the gate beside one of them.
+
+A regression must fail with its messages, and no regression must pass. The first twelve plugins are the pytest
+plugins with the most downloads from PyPI in March 2026, of those that are for testing and still loaded by
+pytest (https://github.com/hugovk/top-pypi-packages, its list of 1 April 2026).
+"""
 
 from __future__ import annotations
 
 import html
+import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from tests.compat.environments import ROOT, run
-from tests.compat.plugins import Plugin
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin, as it is installed and called."""
+
+    name: str  # on PyPI
+    args: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # other distributions that it needs
+    files: Mapping[str, str] = field(default_factory=dict)  # what the project needs for it
+    output: str = ""  # a glob of the files that it writes, which must have the messages too
+    hides: bool = False  # it deselects golden queries or marks them: the session fails, and names one
+    title: str = ""  # in the table, if not the name
+
+    @property
+    def label(self) -> str:
+        """What the table calls it."""
+        return self.title or self.name
+
+
+MOST_INSTALLED = (
+    Plugin("anyio"),
+    Plugin("pytest-cov", ("--cov=own", "--cov-report=term")),
+    Plugin("pytest-asyncio", ("--asyncio-mode=auto",)),
+    Plugin("pytest-xdist", ("-n", "2")),
+    Plugin("pytest-mock"),
+    Plugin("pytest-json-ctrf", ("--ctrf=out/ctrf.json",), output="out/ctrf.json"),
+    Plugin("pytest-timeout", ("--timeout=60",)),
+    Plugin("pytest-rerunfailures", ("--reruns=1",)),
+    Plugin("pytest-metadata", ("--metadata", "key", "value")),
+    Plugin("pytest-env", ("-o", "env=COMPAT=1")),
+    Plugin("pytest-html", ("--html=out/report.html", "--self-contained-html"), output="out/report.html"),
+    Plugin("pytest-django", ("--ds=settings",), ("django",), {"settings.py": "SECRET_KEY = 'none'\n"}),
+)
+QUARANTINED = "".join(
+    f"fixtures/golden_queries.yaml::query[{name}]\n" for name in ("rotate-api-keys", "log-retention")
+)
+EVAL_TEST = "import pytest\n\n@pytest.mark.eval(name='own')\ndef test_eval():\n    pass\n"
+OTHERS = (
+    Plugin("pytest-benchmark"),
+    Plugin("pytest-randomly", ("-p", "randomly")),
+    Plugin("pytest-sugar", ("--force-sugar",)),
+    Plugin("pytest-retry", ("--retries=1",)),
+    Plugin("pytest-flakefinder", ("--flake-finder", "--flake-runs=2")),
+    Plugin("flaky", ("--force-flaky",)),
+    Plugin(
+        "pytest-quarantine",
+        ("--quarantine=quarantine.txt",),
+        files={"quarantine.txt": QUARANTINED},
+        hides=True,
+    ),
+    Plugin("pytest-testmon", ("--testmon",), hides=True),
+    Plugin("allure-pytest", ("--alluredir=out/allure",), output="out/allure/*-result.json"),
+    Plugin("pytest-evals"),
+    Plugin(
+        "pytest-evals",
+        ("--run-eval",),
+        files={"test_eval.py": EVAL_TEST},
+        hides=True,
+        title="pytest-evals --run-eval",
+    ),
+    Plugin("pytest-snapshot", ("-p", "no:syrupy")),
+    Plugin("snapshottest", ("-p", "no:syrupy")),
+)
+# Of the same options as syrupy: pytest does not start beside both.
+CLASHING = ("pytest-snapshot", "snapshottest")
+
+
+ROOT = Path(__file__).parents[2]
+_SHARED = ("PYTEST_", "PYTHON", "KEBAB_", "GITHUB_", "COV_", "COVERAGE_")  # of whoever called this
+
+
+class CannotInstall(Exception):
+    """An environment that cannot be made; the text is pip's last line."""
+
+
+def run(*command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """The exit code of a command, and all that it printed."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_SHARED)}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=kept | {"COLUMNS": "300", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"} | dict(env or {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=600,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def pip(*args: str | Path) -> None:
+    """Call pip, which must succeed."""
+    code, output = run(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *args)
+    if code:
+        raise CannotInstall(output.strip().rpartition("\n")[2])
+
+
+class Environments:
+    """Environments in a directory; what is there already is used again."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._wheels = directory / "wheels"
+
+    def build(self) -> None:
+        """Make a wheel of this project."""
+        for old in self._wheels.glob("*.whl"):
+            old.unlink()
+        pip("wheel", "--no-deps", "--wheel-dir", self._wheels, ROOT)
+
+    def python(self, name: str, *packages: str) -> Path:
+        """The Python of an environment that has this project, the packages and what they depend on."""
+        home = self._directory / name
+        python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        (wheel,) = self._wheels.glob("*.whl")
+        if python.exists():
+            pip("--python", python, "uninstall", "--yes", "pytest-kebab-eval")
+        else:
+            run(sys.executable, "-m", "venv", "--without-pip", home)
+        pip("--python", python, "install", "--upgrade", *packages, wheel)
+        return python
+
+
+def version_of(python: Path, name: str) -> str:
+    """The version of an installed distribution."""
+    _, output = run(python, "-c", f"from importlib.metadata import version; print(version({name!r}))")
+    return output.strip()
+
 
 _FAILED = re.compile(r"^FAILED \S+::query\[(.+?)\] - (.+)$", re.MULTILINE)
 _OWN = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT, Reader, blocks_of
-from tests.integration.cli.installing import install
+from tests.integration.conftest import install
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -224,3 +224,14 @@ def write_protect(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[18] = 3
     path.write_bytes(content)
+
+
+def install(directory: Path, name: str, importers: Mapping[str, str], modules: Mapping[str, str]) -> None:
+    """Write a distribution as pip installs one; `importers` are its entry points."""
+    metadata = directory / f"{name.replace('-', '_')}-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", "utf-8")
+    entries = "".join(f"{entry} = {value}\n" for entry, value in importers.items())
+    (metadata / "entry_points.txt").write_text(f"[kebab_eval.importers]\n{entries}", "utf-8")
+    for module, text in modules.items():
+        (directory / module).write_text(text, "utf-8")

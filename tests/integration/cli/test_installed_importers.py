@@ -11,8 +11,7 @@ import pytest
 
 from pytest_kebab_eval import InputError
 from pytest_kebab_eval.importers import InstalledImporters, installed
-from tests.integration.cli.installing import install
-from tests.integration.conftest import Called
+from tests.integration.conftest import Called, install
 
 ACME = """\
 from pytest_kebab_eval.importers import Case, Importer, ImportOption, has_keys, imported_cases, read_table

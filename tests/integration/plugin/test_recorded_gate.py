@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import aggregate_of, result
 from tests.integration.conftest import LEAN, Project
-from tests.integration.plugin.recorded_gates import (
+from tests.integration.plugin.conftest import (
     FOUND,
     LOST,
     QUERIES,

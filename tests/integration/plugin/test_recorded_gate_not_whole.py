@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.conftest import LEAN, Project
-from tests.integration.plugin.conftest import ALONE, TELLS
-from tests.integration.plugin.recorded_gates import (
+from tests.integration.plugin.conftest import (
+    ALONE,
     FOUND,
     LOST,
     QUERIES,
     RECORDS,
+    TELLS,
     TESTS,
     WORKERS,
     asked,

@@ -8,9 +8,9 @@ import pytest
 
 from tests.builders import Json, aggregate_of, result
 from tests.integration.conftest import Project
-from tests.integration.plugin.recorded_gates import FOUND as RECORDED
-from tests.integration.plugin.recorded_gates import LOST as RECORDED_LOST
-from tests.integration.plugin.recorded_gates import gate, recording
+from tests.integration.plugin.conftest import FOUND as RECORDED
+from tests.integration.plugin.conftest import LOST as RECORDED_LOST
+from tests.integration.plugin.conftest import gate, recording
 
 A, B = "a1,a2,a3", "b1,b2,b3"
 FOUND, LOST = result("c1"), result("x")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.comparing.significance import Significance, paired_significance
@@ -17,7 +17,6 @@ from tests.unit.comparing.conftest import graded, ranks, yes_no
 
 # -- properties ------------------------------------------------------------------------------------
 
-untimed = settings(deadline=None)
 one_change = st.one_of(
     st.sampled_from([1 / 2, -1 / 2, 1 / 3, -1 / 3, 2 / 3, -1 / 6, 1.0, -1.0]),
     st.floats(-5, 5).filter(lambda change: abs(change) > 1e-6),
@@ -43,7 +42,6 @@ def values(result: Significance) -> tuple[object, ...]:
     return (result.up, result.down, result.low, result.high, result.p, result.smallest, result.verdict)
 
 
-@untimed
 @given(some_changes, unchanged)
 def test_swapping_the_runs_mirrors_a_graded_result(changes: list[float], zeros: int) -> None:
     n = len(changes) + zeros
@@ -52,7 +50,6 @@ def test_swapping_the_runs_mirrors_a_graded_result(changes: list[float], zeros: 
     assert values(back) == mirrored(there)
 
 
-@untimed
 @given(signs, unchanged)
 def test_swapping_the_runs_mirrors_a_yes_no_result(changes: list[float], zeros: int) -> None:
     up, down = changes.count(1.0), changes.count(-1.0)
@@ -60,7 +57,6 @@ def test_swapping_the_runs_mirrors_a_yes_no_result(changes: list[float], zeros: 
     assert values(yes_no(down, up, n, lower_is_better=True)) == mirrored(yes_no(up, down, n))
 
 
-@untimed
 @given(some_changes, unchanged, st.randoms(use_true_random=False))
 def test_the_order_of_the_queries_does_not_matter(changes: list[float], zeros: int, shuffler: Any) -> None:
     shuffled = list(changes)
@@ -69,7 +65,6 @@ def test_the_order_of_the_queries_does_not_matter(changes: list[float], zeros: i
     assert graded(*shuffled, n=n) == graded(*changes, n=n)
 
 
-@untimed
 @given(some_changes, unchanged, st.booleans())
 def test_results_are_within_their_bounds(changes: list[float], zeros: int, is_yes_no: bool) -> None:
     if is_yes_no:
@@ -85,7 +80,6 @@ def test_results_are_within_their_bounds(changes: list[float], zeros: int, is_ye
         assert not is_yes_no or -1 <= result.low <= result.high <= 1
 
 
-@untimed
 @given(some_changes, unchanged, st.booleans())
 def test_a_change_that_was_shown_could_have_been_shown(
     changes: list[float], zeros: int, is_yes_no: bool
@@ -99,7 +93,6 @@ def test_a_change_that_was_shown_could_have_been_shown(
         assert result.smallest <= abs(math.fsum(changes) / n) + 0.0001
 
 
-@untimed
 @given(some_changes, unchanged, st.booleans())
 def test_more_unchanged_queries_leave_p_and_lower_the_smallest_change(
     changes: list[float], zeros: int, is_yes_no: bool
@@ -115,7 +108,6 @@ def test_more_unchanged_queries_leave_p_and_lower_the_smallest_change(
         assert more.smallest <= fewer.smallest
 
 
-@untimed
 @given(st.integers(1, 400), st.integers(1, 400))
 def test_a_more_lopsided_yes_no_result_has_a_smaller_p(up: int, down: int) -> None:
     more, less = max(up, down), min(up, down)
@@ -125,7 +117,6 @@ def test_a_more_lopsided_yes_no_result_has_a_smaller_p(up: int, down: int) -> No
     assert lopsided.p <= even.p
 
 
-@untimed
 @given(st.lists(st.floats(0.001, 5), min_size=1, max_size=90), st.data())
 def test_turning_a_loss_into_a_gain_does_not_raise_p_of_a_graded_gain(
     sizes: list[float], data: st.DataObject

@@ -25,7 +25,7 @@ from pytest_kebab_eval.evaluate import evaluate, store
 from pytest_kebab_eval.scoring.aggregates import aggregate_json
 from pytest_kebab_eval.settings import Settings
 from tests.builders import aggregate_of, deltas_of, dump, line, make_database, result, side_a, write_golden
-from tests.unit.evaluation.conftest import C1
+from tests.unit.conftest import FINDS_C1
 
 # -- compute_aggregate and store_aggregate ---------------------------------------------------------
 
@@ -207,7 +207,7 @@ def test_an_argument_wins_over_the_environment(
 
 def test_by_default_they_are_here_and_under_fixtures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_database(tmp_path / "kebab.sqlite", a={"q1": result("x", "c1")})
-    write_golden(tmp_path / "fixtures" / "golden_queries.yaml", [C1])
+    write_golden(tmp_path / "fixtures" / "golden_queries.yaml", [FINDS_C1])
     monkeypatch.chdir(tmp_path)
     assert compute_aggregate("a").values["mrr"] == 0.5
 
@@ -224,7 +224,7 @@ def test_without_a_database_here_kebabs_own_is_used(
 
 
 def test_a_golden_set_is_loaded_in_the_files_order_with_its_lock(tmp_path: Path) -> None:
-    path = write_golden(tmp_path / "queries.yaml", [C1 | {"id": name} for name in ("z", "a", "m")])
+    path = write_golden(tmp_path / "queries.yaml", [FINDS_C1 | {"id": name} for name in ("z", "a", "m")])
     lock = {"chunker_version": "v7", "chunks": {"c1": {"doc_id": "d1", "spans": [line(start=1, end=9)]}}}
     (tmp_path / "queries.lock.json").write_text(json.dumps(lock), encoding="utf-8")
     golden_set = load_golden_set(str(path))

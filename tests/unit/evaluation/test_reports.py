@@ -14,7 +14,7 @@ import pytest
 
 from pytest_kebab_eval import compare_runs, compute_aggregate, render_report_md, store_aggregate
 from tests.builders import answer, hit, line, make_database, render_report_json, result, write_golden
-from tests.unit.evaluation.conftest import C1
+from tests.unit.conftest import FINDS_C1
 
 # -- the same input gives the same bytes -----------------------------------------------------------
 
@@ -22,7 +22,7 @@ from tests.unit.evaluation.conftest import C1
 def varied(tmp_path: Path) -> tuple[Path, Path]:
     """Runs with something of everything."""
     names = [f"q{n}" for n in range(12)]
-    entries = [{**C1, "id": name, "difficulty": "hard", "must_contain": ["uv"]} for name in names]
+    entries = [{**FINDS_C1, "id": name, "difficulty": "hard", "must_contain": ["uv"]} for name in names]
     a = {name: result("c1", answer=answer("uv", cites=[line("c1.md", 1, 2)])) for name in names}
     b = {name: result(hit("c1", 1 + n % 5), answer=answer("uv"), error=None) for n, name in enumerate(names)}
     configs = {"a": {"index_version": "1"}, "b": {"index_version": "2"}}
@@ -70,7 +70,7 @@ def test_the_aggregate_of_a_comparison_stored_before_does_not_change_the_next(tm
 
 def test_the_markdown_report_has_the_deltas_and_the_queries_that_changed(tmp_path: Path) -> None:
     names = {"won": ("x", "c1"), "lost": ("c1", "x"), "same": ("c1", "c1")}
-    golden = write_golden(tmp_path / "golden.yaml", [C1 | {"id": name} for name in names])
+    golden = write_golden(tmp_path / "golden.yaml", [FINDS_C1 | {"id": name} for name in names])
     a = {name: result(before) for name, (before, _) in names.items()}
     b = {name: result(after) for name, (_, after) in names.items()} | {"lost": result("x")}
     text = render_report_md(

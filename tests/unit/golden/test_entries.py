@@ -14,7 +14,7 @@ from yaml import Mark
 from pytest_kebab_eval import GoldenQuery
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
-from tests.unit.golden.conftest import entry, refusal_of
+from tests.unit.conftest import entry, refusal_of
 
 # -- what is unknown, missing or there twice -----------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_kebab_eval import GoldenQuery, load_golden_set
 from pytest_kebab_eval.model import ACCEPTABLE_CHECKS, ExpectedSpan, Span, Support, Xfail
 from tests.builders import Json, query
-from tests.unit.golden.conftest import entry, refusal_of
+from tests.unit.conftest import entry, refusal_of
 
 # -- a valid entry -------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval import GoldenError, GoldenSet, load_golden_set
 from pytest_kebab_eval.model import GoldenQuery
-from tests.unit.golden.conftest import load, refusal
+from tests.unit.conftest import load, refusal
 
 FORMATS = ("golden.yaml", "golden.json", "golden.jsonl")
 Q1 = "- id: q1\n  query: one\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.golden.conftest import load, refusal
+from tests.unit.conftest import load, refusal
 
 FORMATS = ("golden.yaml", "golden.json", "golden.jsonl")
 Q1 = "- id: q1\n  query: one\n"

@@ -20,7 +20,7 @@ from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Address
 from tests.builders import hit, line, make_database, result, write_golden
 from tests.stores import SqliteStore, Store
-from tests.unit.history.conftest import ENTRIES, History
+from tests.unit.conftest import ENTRIES, History
 
 # -- the walk that takes its time ----------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Json, answer, hit, line, result
-from tests.unit.metrics.conftest import C1, scored, scored_one
+from tests.unit.conftest import C1, scored, scored_one
 
 # -- what an answer says ---------------------------------------------------------------------------
 

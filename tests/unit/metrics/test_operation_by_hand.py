@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Json, answer, result
-from tests.unit.metrics.conftest import scored, scored_one
+from tests.unit.conftest import scored, scored_one
 
 # -- scope -----------------------------------------------------------------------------------------
 

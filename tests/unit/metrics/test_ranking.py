@@ -9,7 +9,7 @@ import pytest
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, make_database, result, write_golden
-from tests.unit.metrics.conftest import C1, scored, scored_one
+from tests.unit.conftest import C1, scored, scored_one
 
 # -- rankings --------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.parallel.golden import load_golden, split_file
 from pytest_kebab_eval.scoring.scorecard import survey_of
-from tests.unit.parallel.conftest import InlineWorkers
+from tests.unit.conftest import InlineWorkers
 
 TEXTS = st.text(alphabet="ab: -#'\"\n\té日|>&*%", max_size=12).map("x{}".format)
 ENTRIES = st.lists(

@@ -22,7 +22,7 @@ from pytest_kebab_eval.parallel.scoring import PartScorer
 from pytest_kebab_eval.settings import Settings
 from tests.builders import hit, make_database, render_report_json, result
 from tests.stores import SqliteStore, Store
-from tests.unit.parallel.conftest import InlineWorkers
+from tests.unit.conftest import InlineWorkers
 
 _spec = importlib.util.spec_from_file_location(
     "random_runs", Path(__file__).parents[3] / "benchmarks" / "random_runs.py"

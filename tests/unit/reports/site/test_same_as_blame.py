@@ -21,7 +21,7 @@ from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
 from tests.builders import Json, result, write_golden
 from tests.stores import SqliteStore
-from tests.unit.history.conftest import ENTRIES, History
+from tests.unit.conftest import ENTRIES, History
 
 Steps = dict[str, tuple[str, str]]  # the last good run and the first bad one, by query
 
