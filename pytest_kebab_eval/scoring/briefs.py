@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,12 +29,12 @@ class RunBriefs:
     """
 
     def __init__(self) -> None:
-        self._records: dict[str, bytes] = {}
+        self.records: dict[str, bytes] = {}
         self.errored: set[str] = set()
         self.times = array("d")  # in milliseconds
 
     def __contains__(self, query_id: object) -> bool:
-        return query_id in self._records
+        return query_id in self.records
 
     def add(
         self, query_id: str, result: QueryResult, ids: Sequence[str | None], correct: tuple[int, ...]
@@ -49,9 +49,9 @@ class RunBriefs:
         elif not result.timed_out and all(ids) and _counts_up(result.hits):
             plain = _encode((ids, correct, time, answered))
             if _is_plain(plain):
-                self._records[query_id] = plain
+                self.records[query_id] = plain
                 return
-        self._records[query_id] = _encode(_unusual(result, correct, answered))
+        self.records[query_id] = _encode(_unusual(result, correct, answered))
 
     def replace(self, query_id: str, result: QueryResult, correct: tuple[int, ...]) -> None:
         known = len(self.times)
@@ -60,7 +60,7 @@ class RunBriefs:
 
     def of(self, query_id: str) -> msgspec.Raw | None:
         """What is kept of a query's result, as JSON; None if the run has none."""
-        record = self._records.get(query_id)
+        record = self.records.get(query_id)
         return None if record is None else msgspec.Raw(record)
 
 
@@ -94,29 +94,6 @@ def _name(hit: Hit) -> str:
     return name if len(name) <= NAME_KEPT and name.isprintable() else brief(name, NAME_KEPT)
 
 
-class ChosenBriefs(RunBriefs):
-    """The results of several runs, one for each query; times are those of all."""
-
-    def __init__(self, runs: Sequence[RunBriefs], chosen: Callable[[str], int]) -> None:
-        super().__init__()
-        self._runs = runs
-        self._chosen = chosen
-        for run in runs:
-            self.times.extend(run.times)
-        self.errored = {
-            query_id
-            for number, run in enumerate(runs)
-            for query_id in run.errored
-            if chosen(query_id) == number
-        }
-
-    def __contains__(self, query_id: object) -> bool:
-        return any(query_id in run for run in self._runs)
-
-    def of(self, query_id: str) -> msgspec.Raw | None:
-        return self._runs[self._chosen(query_id)].of(query_id) if self._runs else None
-
-
 class Briefs:
     """An observer that keeps the results of both sides in brief; `a` is empty where run B is judged alone."""
 
@@ -139,10 +116,17 @@ class Briefs:
         self.a, self.b = (self._chosen(side, number, shown) for number, side in enumerate("ab"))
 
     def _chosen(self, side: str, number: int, shown: Mapping[str, tuple[int, int]]) -> RunBriefs:
-        runs = self._runs[side]
-        if len(runs) == 1:
-            return runs[0]
-        return ChosenBriefs(runs, lambda query_id: shown.get(query_id, (0, 0))[number])
+        """Of several runs, for each query the one that is shown; times are those of all."""
+        if len(self._runs[side]) == 1:
+            return self._runs[side][0]
+        chosen = RunBriefs()
+        for run_number, run in enumerate(self._runs[side]):
+            chosen.times.extend(run.times)
+            for query_id, record in run.records.items():
+                if shown.get(query_id, (0, 0))[number] == run_number:
+                    chosen.records[query_id] = record
+                    chosen.errored |= run.errored & {query_id}
+        return chosen
 
     def expected(self, query: GoldenQuery) -> tuple[str, ...]:
         """The ids of what a query wants found."""
