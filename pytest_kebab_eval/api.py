@@ -8,8 +8,8 @@ from pathlib import Path
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import load_golden_set
-from pytest_kebab_eval.reading import aggregate_run
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate_json
+from pytest_kebab_eval.reading import score_run
+from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate, aggregate_json
 from pytest_kebab_eval.settings import Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Address, find_run, open_database, to_address, write_aggregates
 
@@ -22,7 +22,7 @@ def compute_aggregate(
     """The metrics of one stored run."""
     golden_set = load_golden_set(_golden_path(golden))
     with open_database(_database_address(db)) as database:
-        return aggregate_run(database, find_run(database, run_id), golden_set)
+        return aggregate(score_run(database, find_run(database, run_id), golden_set))
 
 
 def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Address | None = None) -> None:

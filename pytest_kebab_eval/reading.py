@@ -14,9 +14,8 @@ from pytest_kebab_eval.comparing.replicates import ShownRuns, Side, Sides, shown
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
-from pytest_kebab_eval.matching.targets import Matcher, Targets
+from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher, Targets
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate
 from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.scorecard import Scorecard
@@ -61,7 +60,7 @@ class OpenStores:
         self._settings, self._inputs = settings, inputs
         self._queries = inputs.golden.by_id()
         first = [*self._stored_runs("a")[:1], *self._stored_runs("b")[:1]]
-        self.matcher = matcher or find_matcher(settings, inputs.golden, inputs.mode, first)
+        self.matcher = matcher or find_matcher(inputs.golden, inputs.mode, first, settings.span_overlap)
 
     def _stored_runs(self, letter: str) -> list[OpenRun]:
         a, b, inputs = self.a, self.b, self._inputs
@@ -163,19 +162,12 @@ def stored_results(stack: ExitStack, settings: Settings, run_a: Run | None, run_
 # -- one run -------------------------------------------------------------------------------------
 
 
-def find_matcher(settings: Settings, golden: GoldenSet, mode: MatchMode, runs: Sequence[OpenRun]) -> Matcher:
-    """A matcher in that mode; where the expected chunks are, the runs know, run A first."""
-    return Matcher(mode, _locations(golden, mode, runs), settings.span_overlap)
-
-
-def _locations(golden: GoldenSet, mode: MatchMode, runs: Sequence[OpenRun]) -> Locations:
-    """Where the expected chunks are; only the fallback needs to know."""
-    return Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
-
-
-def aggregate_run(database: Database, run: Run, golden: GoldenSet) -> AggregateMetrics:
-    """The metrics of a run of an open database."""
-    return aggregate(score_run(database, run, golden))
+def find_matcher(
+    golden: GoldenSet, mode: MatchMode, runs: Sequence[OpenRun], span_overlap: float = SPAN_OVERLAP
+) -> Matcher:
+    """A matcher in that mode; where the expected chunks are, which only the fallback asks, the runs know."""
+    locations = Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
+    return Matcher(mode, locations, span_overlap)
 
 
 def score_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:
@@ -185,6 +177,6 @@ def score_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:
 
 def score_runs(database: Database, runs: Sequence[Run], golden: GoldenSet) -> list[Scorecard]:
     """Read and score runs of one configuration, each matched as the first would be alone."""
-    mode = match_mode([(database, runs[0])], golden)
-    scorer = Scorer(golden, Matcher(mode, _locations(golden, mode, [(database, runs[0])])))
+    first = [(database, runs[0])]
+    scorer = Scorer(golden, find_matcher(golden, match_mode(first, golden), first))
     return score_together(scorer, [(database, run) for run in runs])

@@ -204,7 +204,9 @@ class _Tools:
 
     def __init__(self, yardstick: Yardstick, mode: MatchMode) -> None:
         self._yardstick = yardstick
-        self.matcher: Matcher = find_matcher(yardstick.settings, yardstick.golden, mode, yardstick.base)
+        self.matcher: Matcher = find_matcher(
+            yardstick.golden, mode, yardstick.base, yardstick.settings.span_overlap
+        )
         coarsen(self.matcher, yardstick.golden.queries, yardstick.base)
         self.strategies: dict[str, Strategy] = {}  # those that were asked for
 

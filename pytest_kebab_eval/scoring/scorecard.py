@@ -158,10 +158,6 @@ class Scorecard:
         """The queries of one slice, or all of them."""
         return Part(self, [group for slices, group in self._groups.items() if name is None or name in slices])
 
-    def values(self, metric: Metric, part: str | None = None) -> Values:
-        """What was measured of a metric, over all queries or one slice; each value with its weight."""
-        return self.part(part).values(metric)
-
     @cached_property
     def _groups(self) -> dict[tuple[str, ...], _Group]:
         """The queries that are in the same slices."""

@@ -43,7 +43,9 @@ def rank_of(walk: Walk, stored: OpenRun, query: GoldenQuery, found: QueryResult)
     """The first correct rank, by the ranking that metrics are computed from."""
     database, run = stored
     yardstick = walk.yardstick
-    matcher = find_matcher(yardstick.settings, yardstick.golden, yardstick.mode_of(run), yardstick.base)
+    matcher = find_matcher(
+        yardstick.golden, yardstick.mode_of(run), yardstick.base, yardstick.settings.span_overlap
+    )
     score = Scorer(yardstick.golden, matcher, 5).score(run, [found], database.corpus).score(query.id)
     ranking = matcher.targets(query).judge(found.hits, Passages(database.corpus, run.chunker_version))
     assert score is not None

@@ -180,8 +180,8 @@ def test_queries_alike_share_one_score_also_between_runs() -> None:
     a, b = scorecards([alike, alike, other])
     assert a.score("q0") is a.score("q1") is b.score("q0") is b.score("q2")
     assert a.score("q2") is not a.score("q0")
-    assert list(a.values(Metric.parse("mrr"))) == [(1.0, 2), (1 / 3, 1)]
-    assert list(a.values(Metric.parse("latency_p50_ms"))) == [(10.0, 1)] * 3
+    assert list(a.part().values(Metric.parse("mrr"))) == [(1.0, 2), (1 / 3, 1)]
+    assert list(a.part().values(Metric.parse("latency_p50_ms"))) == [(10.0, 1)] * 3
 
 
 def test_a_result_stored_twice_keeps_no_value_of_either() -> None:
