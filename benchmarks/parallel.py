@@ -227,14 +227,14 @@ def steps(given: argparse.Namespace, directory: Path, golden: str) -> Iterator[s
 
     evaluate(settings, inputs, score_parts=score)
     rest = clock() - read - joined - workers.seconds["score_part"]
-    parsed = workers.seconds.get("survey_part", 0.0)
+    parsed = workers.seconds.get("read_part", 0.0)
     each = 1e6 / given.queries
     yield f"| a worker reads its part of the golden file | {parsed * each:.1f} |"
     yield f"| the caller cuts the file and joins the parts | {(read - started - parsed) * each:.1f} |"
     yield f"| a worker reads and scores both runs | {workers.seconds['score_part'] * each:.1f} |"
     yield f"| the caller sends and joins these parts, and the fingerprint | {joined * each:.1f} |"
     yield f"| the caller compares, counts and judges | {rest * each:.1f} |"
-    for name, what in (("survey_part", "golden file"), ("score_part", "runs")):
+    for name, what in (("read_part", "golden file"), ("score_part", "runs")):
         if name in workers.sent:
             sent, back = workers.sent[name] / given.queries, workers.returned[name] / given.queries
             yield f"| bytes sent for a query of the {what}, and back | {sent:.0f}, {back:.0f} |"

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.decide import QueryRates
     from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Paired
     from pytest_kebab_eval.comparing.gates import GateResult
-    from pytest_kebab_eval.comparing.paraphrases import Paraphrase, ParaphraseGroup
     from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, Spread
-    from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport
+    from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport, Paraphrase, ParaphraseGroup
     from pytest_kebab_eval.comparing.significance import Significance
     from pytest_kebab_eval.errors import (
         ChunkerError,
@@ -67,9 +66,8 @@ _HOMES = {  # the names of each module
     "comparing.decide": "QueryRates",
     "comparing.deltas": "ComparisonCounts Deltas Paired",
     "comparing.gates": "GateResult",
-    "comparing.paraphrases": "Paraphrase ParaphraseGroup",
     "comparing.replicates": "CheckRates ReplicateReport Spread",
-    "comparing.report": "BrokenResult CompareReport",
+    "comparing.report": "BrokenResult CompareReport Paraphrase ParaphraseGroup",
     "comparing.significance": "Significance",
     "errors": (
         "ChunkerError DatabaseError GateError GoldenError InputError KebabEvalError MetricError "

@@ -33,27 +33,22 @@ class Inputs(NamedTuple):
 
     @property
     def run_a(self) -> Run | None:
-        """The first run of A."""
         return self.runs_a[0] if self.runs_a else None
 
     @property
     def run_b(self) -> Run:
-        """The first run of B."""
         return self.runs_b[0]
 
     @property
     def name_a(self) -> str | None:
-        """The runs of A, as they may be named."""
         return run_names(self.runs_a) or None
 
     @property
     def name_b(self) -> str:
-        """The runs of B, as they may be named."""
         return run_names(self.runs_b)
 
     @property
     def has_several(self) -> bool:
-        """Whether a side has more than one run."""
         return len(self.runs_a) > 1 or len(self.runs_b) > 1
 
 

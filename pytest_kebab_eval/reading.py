@@ -68,7 +68,6 @@ class OpenStores:
         return [(a, run) for run in inputs.runs_a] if letter == "a" else [(b, run) for run in inputs.runs_b]
 
     def targets(self, query_id: str) -> Targets:
-        """The targets of a golden query."""
         return self.matcher.targets(self._queries[query_id])
 
     def indexes(self) -> tuple[IndexCoverage | None, IndexCoverage | None]:

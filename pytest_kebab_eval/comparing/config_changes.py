@@ -60,16 +60,12 @@ def mask_changes(changes: Any, patterns: Sequence[str]) -> Any:
     if not isinstance(changes, list):
         return changes
     return [
-        {**change, **_mask_sides(str(change["key"]), change, patterns)}
+        change
+        | {side: mask_setting(str(change["key"]), change[side], patterns) for side in "ab" if side in change}
         if isinstance(change, dict) and "key" in change
         else change
         for change in changes
     ]
-
-
-def _mask_sides(key: str, change: Mapping[str, Any], patterns: Sequence[str]) -> dict[str, Any]:
-    sides = {side: change[side] for side in ("a", "b") if side in change}
-    return {side: mask_setting(key, value, patterns) for side, value in sides.items()}
 
 
 def change_notes(changes: Iterable[ConfigChange]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import (
@@ -80,13 +80,6 @@ class QueryRates(Value, frozen=True):
         return f"{self.what} in {self.a} of {self.runs_a} runs of A, {self.b} of {self.runs_b} of B"
 
 
-def query_rates(check: Check, tally: Tally, noise: float | None, *, lost: bool) -> QueryRates:
-    """The rates of queries that have this tally, without the id of one."""
-    flaky = 0 < tally.a < tally.n_a
-    noise = None if noise is None else round(noise, 6)
-    return QueryRates("", check.name, check.words, *tally[:4], flaky, lost, noise)
-
-
 def lost_rates(rates: Iterable[QueryRates], fail_on: frozenset[str]) -> str:
     """What B lost and must not lose, and how often noise alone would do that; empty if it lost nothing."""
     lost = [known for known in rates if known.lost and known.check in fail_on]
@@ -143,7 +136,13 @@ def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> Dec
         **_limits({check: found for check, found in counted.items() if check in failing}),
         **_limits({check: found for check, found in counted.items() if check not in failing}),
     }
-    gained = _limits({check: _reversed(counted[check]) for check in (RETRIEVAL, LOSS) if check in counted})
+    gained = _limits(
+        {
+            check: Counter({tally.reversed(): count for tally, count in counted[check].items()})
+            for check in (RETRIEVAL, LOSS)
+            if check in counted
+        }
+    )
     several = any(len(group.a) > 1 or len(group.b) > 1 for group in groups[:1])
     decider = _Decider(rules, limits, gained, alone=alone, several=several)
     return Decisions([*map(decider.decide, groups, tallies)], counted, limits)
@@ -194,10 +193,6 @@ def _counted(groups: Sequence[Group], tallies: Sequence[Mapping[Check, Tally]]) 
     return {check: found for check, found in counted.items() if found}
 
 
-def _reversed(tallies: Tallies) -> Tallies:
-    return Counter({tally.reversed(): count for tally, count in tallies.items()})
-
-
 def _limits(counted: Mapping[Check, Tallies]) -> Limits:
     """Where nothing flips there is no noise, and every drop is more than that."""
     if any(tally.flips for tallies in counted.values() for tally in tallies):
@@ -234,14 +229,18 @@ class _Decider:
             kind = _kind_of_ranks(rank_within(a, self._k), rank_within(b, self._k))
             lost = (RETRIEVAL,) if kind is ComparisonKind.REGRESSION else ()
             return Decision(group, kind, tallies, lost, shown)
-        return Decision(group, self._kind(lost, tallies), tallies, lost, shown, self._rates(lost, tallies))
-
-    def _rates(self, lost: Sequence[Check], tallies: Mapping[Check, Tally]) -> tuple[QueryRates, ...]:
-        return tuple(
-            query_rates(check, tally, self._limits[check].get(tally), lost=check in lost)
-            for check, tally in (tallies.items() if self._several else ())
-            if tally.drop > 0 or (check is not LOSS and (tally.flips or tally.drop))
+        return Decision(
+            group, self._kind(lost, tallies), tallies, lost, shown, tuple(self._rates(lost, tallies))
         )
+
+    def _rates(self, lost: Sequence[Check], tallies: Mapping[Check, Tally]) -> Iterator[QueryRates]:
+        """The rates of what flips or differs, without the id of a query."""
+        for check, tally in tallies.items() if self._several else ():
+            if tally.drop > 0 or (check is not LOSS and (tally.flips or tally.drop)):
+                limit = self._limits[check].get(tally)
+                noise = None if limit is None else round(limit, 6)
+                flaky = 0 < tally.a < tally.n_a
+                yield QueryRates("", check.name, check.words, *tally[:4], flaky, check in lost, noise)
 
     def _is_sure(self, limits: Limits, check: Check, tally: Tally) -> bool:
         return limits.get(check, {}).get(tally, math.inf) <= self._alpha

@@ -52,7 +52,6 @@ class ComparisonCounts(Value, frozen=True):
         return values.get(metric)
 
     def compared(self, part: str | None = None) -> int:
-        """How many queries were compared."""
         return self.queries if part is None else self.slice_queries.get(part, 0)
 
 

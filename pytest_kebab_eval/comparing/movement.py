@@ -20,7 +20,7 @@ from pytest_kebab_eval.metrics.facts import ResultDomain
 from pytest_kebab_eval.metrics.registry import Family
 from pytest_kebab_eval.model import Hit, QueryResult, Unreadable, Value
 from pytest_kebab_eval.scoring.aggregates import rounded
-from pytest_kebab_eval.scoring.columns import Ranked
+from pytest_kebab_eval.scoring.columns import Ranked, key_of
 from pytest_kebab_eval.scoring.combining import Pairs, combine
 from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.scoring.scorecard import Scorecard
@@ -299,6 +299,8 @@ def _ranking(hits: tuple[Hit, ...], *, by_document: bool) -> _Ranking:
     if by_document:
         documents = dict.fromkeys(hit.doc_id or hit.doc_path or hit.chunk_id for hit in hits)
         return _Ranking(array("q", map(hash, documents)))
-    ids = [hit.chunk_id or hit.doc_id or hit.doc_path for hit in hits]
     is_gapped = bool(hits) and hits[-1].rank != len(hits)
-    return _Ranking(array("q", map(hash, ids)), tuple(hit.rank for hit in hits) if is_gapped else None)
+    return _Ranking(
+        array("q", [hash(key_of(hit)) for hit in hits]),
+        tuple(hit.rank for hit in hits) if is_gapped else None,
+    )

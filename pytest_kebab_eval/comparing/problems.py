@@ -25,33 +25,29 @@ class Problems(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class ScoredSide(NamedTuple):
+class ScoredSide:
     """A side, with how its queries did in the runs that are shown."""
 
-    side: Side
-    scores: list[tuple[QueryScore, list[str]]]  # each score with queries that have it
+    def __init__(self, side: Side, decisions: Iterable[Decision]) -> None:
+        self.side, self.letter = side, side.letter.upper()
+        self.name = printable(side.card.run.run_id)  # or the names of all its runs
+        shown = ((decision, decision.a if side.letter == "a" else decision.b) for decision in decisions)
+        self.scores = [(score, decision.group.query_ids) for decision, score in shown if score is not None]
+        searched = [found for found in self.scores if _is_searched(found[0])]
+        self.searched = sum(len(ids) for _, ids in searched)  # queries that expect something and got hits
+        self.missed = [query_id for score, ids in searched if score.first is None for query_id in ids]
+        self.found = self.searched - len(self.missed)
 
-    @property
-    def name(self) -> str:
-        """The id of its run, or of all its runs."""
-        return printable(self.side.card.run.run_id)
 
-
-def _scored(sides: Sides, decisions: Iterable[Decision]) -> list[ScoredSide]:
-    found: list[ScoredSide] = [ScoredSide(side, []) for side in sides.present]
-    for decision in decisions:
-        for side, scores in found:
-            score = decision.a if side.letter == "a" else decision.b
-            if score is not None:
-                scores.append((score, decision.group.query_ids))
-    return found
+def _is_searched(score: QueryScore) -> bool:
+    return bool(score.facts.targets.gains and score.facts.depth)
 
 
 def find_problems(
     golden: GoldenSet, sides: Sides, decisions: Sequence[Decision], matcher: Matcher
 ) -> Problems:
     """All that is wrong with the comparison as a whole."""
-    scored = _scored(sides, decisions)
+    scored = [ScoredSide(side, decisions) for side in sides.present]
     problems = list(_runs_without_golden(golden, scored)) or list(_errored_baseline(golden, scored))
     warnings = [
         *_partial_alone(golden, sides),
@@ -71,7 +67,7 @@ def find_problems(
 def _runs_without_golden(golden: GoldenSet, sides: Sequence[ScoredSide]) -> Iterator[str]:
     """A comparison of nothing must not pass for one in which nothing was lost."""
     without = [scored for scored in sides if not scored.scores]
-    if without and (len(without) == len(sides) or without[0].side.letter == "a"):
+    if without and (len(without) == len(sides) or without[0].letter == "A"):
         yield (
             f"none of the {len(golden.queries)} golden queries in {shown_path(golden.path)} has a result in"
             f" run {' and '.join(scored.name for scored in without)}; is it the golden file of these runs?"
@@ -88,7 +84,7 @@ def _partial_alone(golden: GoldenSet, sides: Sides) -> Iterator[str]:
 def _errored_baseline(golden: GoldenSet, sides: Sequence[ScoredSide]) -> Iterator[str]:
     """Nothing can be lost from a run A that has nothing; the items would all pass or be skipped."""
     a = sides[0]
-    if a.side.letter == "a" and all(score.facts.errored for score, _ in a.scores):
+    if a.letter == "A" and all(score.facts.errored for score, _ in a.scores):
         card = a.side.card
         first = next(query.id for query in golden.queries if query.id in card)
         error = brief(card.notes.errors.get(first, ""))
@@ -162,29 +158,6 @@ def _lacking(query_id: str, doc_ids: Sequence[str], sides: Sides) -> str:
     return ""
 
 
-class _Searched(NamedTuple):
-    """How many queries of a side expect something and got hits, how many found any of it, and which none."""
-
-    side: Side
-    queries: int
-    found: int
-    missed: list[str]
-
-
-def _searched(scored: ScoredSide) -> _Searched:
-    queries = 0
-    missed: list[str] = []
-    for score, query_ids in scored.scores:
-        if _is_searched(score):
-            queries += len(query_ids)
-            missed += query_ids if score.first is None else ()
-    return _Searched(scored.side, queries, queries - len(missed), missed)
-
-
-def _is_searched(score: QueryScore) -> bool:
-    return bool(score.facts.targets.gains and score.facts.depth)
-
-
 class _TargetCheck:
     """Looks for runs in which hardly any target was found, at any depth."""
 
@@ -198,7 +171,7 @@ class _TargetCheck:
         self._golden = golden
         self._by_id = golden.by_id()
         self._matcher = matcher
-        self._sides = [_searched(scored) for scored in sides]
+        self._sides = sides
         self._queries = 0  # that any run searched
         self._missed: list[str] = []  # and of those, the ones of which no run found anything
         for decision in decisions:
@@ -213,7 +186,7 @@ class _TargetCheck:
         """Whether these are few queries, and a sentence if no target of any query was found in any run."""
         if not self._queries or len(self._missed) < self._queries:
             return False, ""
-        runs = [printable(run.side.card.run.run_id) for run in self._sides]
+        runs = [run.name for run in self._sides]
         found = (
             f"neither run {' nor '.join(runs)} found anything" if runs[1:] else f"run {runs[0]} found nothing"
         )
@@ -228,8 +201,8 @@ class _TargetCheck:
         for run, other in itertools.product(self._sides, repeat=2):
             if run.missed and other.found >= FEW_QUERIES and run.found <= _HARDLY_ANY * other.found:
                 yield (
-                    f"run {run.side.letter.upper()} found something expected for {run.found} of"
-                    f" {run.queries} queries, run {other.side.letter.upper()} for {other.found};"
+                    f"run {run.letter} found something expected for {run.found} of"
+                    f" {run.searched} queries, run {other.letter} for {other.found};"
                     f" {self._question()} {self._example(min(run.missed), run)}"
                 )
 
@@ -258,7 +231,7 @@ class _TargetCheck:
     def _targets(self, query_id: str) -> Targets:
         return self._matcher.targets(self._by_id[query_id])
 
-    def _example(self, query_id: str, run: _Searched | None = None) -> str:
+    def _example(self, query_id: str, run: ScoredSide | None = None) -> str:
         """An expected and a found id side by side."""
         targets = self._targets(query_id)
         runs = [run] if run else [run for run in self._sides if query_id in run.missed]

@@ -102,7 +102,6 @@ class _Comparer:
     def _found(
         self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None
     ) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
-        """The cause, looked at more closely, and the targets that were lost and gained."""
         targets = self._targets_of(query_id)
         if cause == "gone" and a and self._is_right_document(query_id, targets, a):
             cause = "wrong_chunk"

@@ -41,7 +41,6 @@ class Sides(NamedTuple):
 
     @property
     def present(self) -> tuple[Side, ...]:
-        """The sides that are there."""
         return (self.a, self.b) if self.a else (self.b,)
 
     @property
@@ -51,7 +50,6 @@ class Sides(NamedTuple):
 
     @property
     def has_several(self) -> bool:
-        """Whether a side has more than one run."""
         return any(len(side.cards) > 1 for side in self.present)
 
 

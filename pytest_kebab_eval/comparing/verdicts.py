@@ -86,7 +86,6 @@ class QueryVerdicts:
         return self._with_rates(query_id, verdict)
 
     def _failures(self, comparison: QueryComparison) -> list[_Failure]:
-        """What B lost and must not lose."""
         is_loss = comparison.kind is ComparisonKind.LOSS
         if not comparison.checks and not is_loss and comparison.cause != "absent":
             return []

@@ -110,7 +110,6 @@ class _Cluster:
         self.count = count
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-        """Call the function for each task; the results in the order of the tasks."""
 
         def submit(task: T) -> Future:
             with _as_worker_errors(self._address):

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.movement import Movement, measure_movement
+from pytest_kebab_eval.comparing.movement import measure_movement
 from pytest_kebab_eval.errors import NoDatabase, WorkerError
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.packing import PackedQueries
@@ -20,8 +20,8 @@ from pytest_kebab_eval.matching.locations import Locations
 from pytest_kebab_eval.matching.strategies import Coarser
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Facts, Metric
-from pytest_kebab_eval.model import MatchMode, QueryResult, Run
-from pytest_kebab_eval.scoring.columns import HitKeys, key_of, pad
+from pytest_kebab_eval.model import MatchMode, Run
+from pytest_kebab_eval.scoring.columns import HitKeys, pad
 from pytest_kebab_eval.scoring.scorecard import Basis, Notes, QueryScore, Scorecard, Survey
 from pytest_kebab_eval.scoring.scorer import Scorer, score_together
 from pytest_kebab_eval.store import Address, Database, IdRange, open_database, shown_address
@@ -38,10 +38,6 @@ class CardPart(NamedTuple):
     which: array[int]  # for each query, the place of its score
     columns: dict[tuple[str, ...], array[float]]  # by the names of the metrics that share one
     notes: Notes
-
-    def without_notes(self) -> CardPart:
-        """The same, where the notes are sent with another card of the part."""
-        return self._replace(notes=Notes({}, {}, (), frozenset()))
 
     def query_ids(self, golden_ids: Sequence[str]) -> Sequence[str]:
         """The queries, given those of the golden part."""
@@ -81,7 +77,6 @@ class CardJoiner:
         self._rows = 0
 
     def add(self, part: CardPart, golden_ids: Sequence[str]) -> None:
-        """One more part, and its golden queries."""
         scores = [self._known.get(score) or self._new(score) for score in part.scores]
         ids = part.query_ids(golden_ids)
         self._scores.update(zip(ids, map(scores.__getitem__, part.which), strict=True))
@@ -102,7 +97,6 @@ class CardJoiner:
         return self._rows == len(self._scores) == stored and not any(map(golden.__contains__, self._others))
 
     def joined(self, hit_keys: HitKeys) -> Scorecard:
-        """The scorecard of all parts."""
         for column in self._columns.values():
             pad(column, self._rows)
         columns = {name: column for names, column in self._columns.items() for name in names}
@@ -151,54 +145,45 @@ class PartTask(NamedTuple):
     locations: Locations
 
 
-class MovementPart(NamedTuple):
-    """How far the rankings of a part moved."""
-
-    card: CardPart
-    moved: dict[str, tuple[float, float]]
-
-
 class PartScores(NamedTuple):
-    """A part of both runs, scored; the first part also says how many results the runs have."""
+    """A part of both runs, scored, and how far their rankings are apart, if there is a run A."""
 
     a: CardPart | None
     b: CardPart
-    movement: MovementPart | None
-    stored_a: int = 0
-    stored_b: int = 0
-    coarser: dict[str, Coarser] | None = None  # queries of the part that are matched in another way
+    movement: CardPart | None
+    moved: dict[str, tuple[float, float]]
+    stored: tuple[int, int]  # how many results both runs have in all; only the first part says it
+    coarser: dict[str, Coarser]  # queries of the part that are matched in another way
 
 
 def score_part(task: PartTask) -> PartScores:
     """In a worker: read and score a part of both runs."""
     job, ids = task.job, task.golden_ids
     with ExitStack() as stack:
-        b = _open(stack, job.b)
-        a = b if job.a is None or job.a.address == job.b.address else _open(stack, job.a)
+        b = _open(stack, job.b.address)
+        a = b if job.a is None or job.a.address == job.b.address else _open(stack, job.a.address)
         scorer = _scorer(task, [a, b])
-        runs = [(a, job.a.run)] if job.a else []
-        *cards_a, card_b = score_together(scorer, [*runs, (b, job.b.run)], ids=task.ids)
-        card_a = cards_a[0] if cards_a else None
-        movement = measure_movement([card_a], [card_b], job.compare_k, job.overlaps) if card_a else None
-        is_first = task.ids.first == ""
+        runs = [*([(a, job.a.run)] if job.a else []), (b, job.b.run)]
+        *cards_a, card_b = score_together(scorer, runs, ids=task.ids)
+        movement = measure_movement(cards_a, [card_b], job.compare_k, job.overlaps) if cards_a else None
+        stored = [database.result_count(run.run_id) for database, run in runs] if not task.ids.first else []
         return PartScores(
-            part_of(card_a, ids) if card_a else None,
+            part_of(cards_a[0], ids) if cards_a else None,
             part_of(card_b, ids),
-            _part_of_movement(movement, ids) if movement else None,
-            a.result_count(job.a.run.run_id) if job.a and is_first else 0,
-            b.result_count(job.b.run.run_id) if is_first else 0,
+            part_of(movement.card, ids) if movement else None,
+            movement.moved if movement else {},
+            (sum(stored[:-1]), sum(stored[-1:])),
             scorer.matcher.coarser,
         )
 
 
-def _open(stack: ExitStack, stored: AddressedRun) -> Database:
+def _open(stack: ExitStack, address: Address) -> Database:
     try:
-        return stack.enter_context(open_database(stored.address))
+        return stack.enter_context(open_database(address))
     except NoDatabase:
-        name = shown_address(stored.address)
         raise WorkerError(
-            f"a worker cannot see the database {name}; keep it where every worker can read it, by the same"
-            " path, or in PostgreSQL"
+            f"a worker cannot see the database {shown_address(address)}; keep it where every worker"
+            " can read it, by the same path, or in PostgreSQL"
         ) from None
 
 
@@ -213,30 +198,3 @@ def _scorer(task: PartTask, databases: Sequence[Database]) -> Scorer:
         dict.fromkeys(task.golden_ids, ()), job.needs_met, ""
     )  # slices are known where it is joined
     return Scorer(GoldenSet(Path(), queries), matcher, job.k, metrics, survey)
-
-
-def _part_of_movement(movement: Movement, golden_ids: Sequence[str]) -> MovementPart:
-    return MovementPart(part_of(movement.card, golden_ids).without_notes(), movement.moved)
-
-
-# -- ids that no hit has -------------------------------------------------------------------------
-
-
-class HitSearch(NamedTuple):
-    """Ids to be looked for among the hits of a part of a run."""
-
-    stored: AddressedRun
-    ids: IdRange
-    wanted: frozenset[str]
-
-
-def find_hits(search: HitSearch) -> set[str]:
-    """In a worker: which of the ids a hit has; a result that is stored twice counts as it was first read."""
-    seen: set[str] = set()
-    found: set[str] = set()
-    with ExitStack() as stack:
-        for result in _open(stack, search.stored).results(search.stored.run.run_id, search.ids):
-            if isinstance(result, QueryResult) and result.error is None and result.query_id not in seen:
-                found.update(key_of(hit) or "" for hit in result.hits)
-            seen.add(result.query_id)
-    return found & search.wanted

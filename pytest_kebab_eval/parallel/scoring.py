@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import chain
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.movement import Movement, movement_metrics
@@ -14,24 +12,22 @@ from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.strategies import Coarser
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import all_metrics
-from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.model import GoldenQuery, QueryResult
 from pytest_kebab_eval.parallel.golden import LoadedGolden
 from pytest_kebab_eval.parallel.part_scoring import (
     AddressedRun,
     CardJoiner,
-    HitSearch,
     Job,
     PartScores,
     PartTask,
-    find_hits,
     score_part,
 )
 from pytest_kebab_eval.parallel.workers import Workers
 from pytest_kebab_eval.reading import Scored
-from pytest_kebab_eval.scoring.columns import HitKeys
+from pytest_kebab_eval.scoring.columns import HitKeys, key_of
 from pytest_kebab_eval.scoring.scorecard import Basis, Survey, basis_of, needs_met, slices_by_query
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import IdRange, absolute
+from pytest_kebab_eval.store import IdRange, absolute, open_database
 
 PART_QUERIES = 25_000  # golden queries of a part: more would take a worker more memory
 
@@ -68,7 +64,7 @@ class PartScorer:
         if not joiner.is_whole(golden):
             return None
         matcher.coarsen(joiner.coarser)
-        return joiner.joined(partial(_HitsInParts, self._workers, [part.ids for part in parts]))
+        return joiner.joined()
 
     def _parts(self, golden: GoldenSet) -> list[IdPart]:
         """The parts: enough for all workers, and none with too much for one to hold."""
@@ -118,15 +114,14 @@ class _Joiner:
         self.coarser: dict[str, Coarser] = {}
 
     def add(self, scores: PartScores, golden_ids: list[str]) -> None:
-        """One more part, and its golden queries."""
         if self._a and scores.a:
             self._a.add(scores.a, golden_ids)
         self._b.add(scores.b, golden_ids)
         if scores.movement:
-            self._movement.add(scores.movement.card, golden_ids)
-            self._moved |= scores.movement.moved
-        self._stored = (self._stored[0] + scores.stored_a, self._stored[1] + scores.stored_b)
-        self.coarser |= scores.coarser or {}
+            self._movement.add(scores.movement, golden_ids)
+        self._moved |= scores.moved
+        self._stored = max(self._stored, scores.stored)  # all but the first are 0
+        self.coarser |= scores.coarser
 
     def is_whole(self, golden: GoldenSet) -> bool:
         """Whether every result was read, each in the part of its golden query."""
@@ -134,24 +129,27 @@ class _Joiner:
         sides = zip((self._a, self._b), self._stored, strict=True)
         return all(card is None or card.is_whole(by_id, stored) for card, stored in sides)
 
-    def joined(self, hits_of: Callable[[AddressedRun], HitKeys]) -> Scored:
-        """All parts of both runs."""
-        b = self._b.joined(hits_of(self._job.b))
+    def joined(self) -> Scored:
+        b = self._b.joined(_StoredHits(self._job.b))
         if self._a is None or self._job.a is None:
             return (), (b,), None
         movement = Movement(self._movement.joined(HitKeys()), self._moved)
-        return (self._a.joined(hits_of(self._job.a)),), (b,), movement
+        return (self._a.joined(_StoredHits(self._job.a)),), (b,), movement
 
 
-class _HitsInParts(HitKeys):
-    """The hits of a run that workers scored: they are looked through again in the rare case."""
+class _StoredHits(HitKeys):
+    """The hits of a run that workers scored: they are read again in the rare case."""
 
-    def __init__(self, workers: Workers, parts: list[IdRange], stored: AddressedRun) -> None:
+    def __init__(self, stored: AddressedRun) -> None:
         super().__init__()
-        self._workers, self._parts, self._stored = workers, parts, stored
+        self._stored = stored
 
     def without(self, ids: Iterable[str]) -> set[str]:
-        """Which of these ids no hit of the run has."""
-        wanted = frozenset(ids)
-        searches = [HitSearch(self._stored, part, wanted) for part in self._parts]
-        return {*wanted}.difference(chain.from_iterable(self._workers.map(find_hits, searches)))
+        """Which of these ids no hit has; a result that is stored twice counts as it was first read."""
+        unseen, read = {*ids}, set[str]()
+        with open_database(self._stored.address) as database:
+            for result in database.results(self._stored.run.run_id):
+                if isinstance(result, QueryResult) and result.error is None and result.query_id not in read:
+                    unseen.difference_update(key_of(hit) or "" for hit in result.hits)
+                read.add(result.query_id)
+        return unseen

@@ -74,7 +74,6 @@ class _Processes:
         self.count = count
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-        """Call the function for each task; the results in the order of the tasks."""
 
         def submit(task: T) -> Future[R]:
             with _died():
@@ -104,14 +103,12 @@ def in_order(
 ) -> Iterator[R]:
     """The results of tasks in their order, while at most so many tasks are given out."""
     waiting = iter(tasks)
-    given_out = deque(map(submit, islice(waiting, most)))
-    return _taken(submit, result_of, waiting, given_out)
+    given_out = deque(map(submit, islice(waiting, most)))  # at once, before any result is asked for
 
+    def results() -> Iterator[R]:
+        while given_out:
+            result = result_of(given_out.popleft())
+            given_out.extend(map(submit, islice(waiting, 1)))
+            yield result
 
-def _taken(
-    submit: Callable[[T], Any], result_of: Callable[[Any], R], waiting: Iterator[T], given_out: deque[Any]
-) -> Iterator[R]:
-    while given_out:
-        result = result_of(given_out.popleft())
-        given_out.extend(map(submit, islice(waiting, 1)))
-        yield result
+    return results()

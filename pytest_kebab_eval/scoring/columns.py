@@ -47,7 +47,6 @@ class Columns:
                         column[row] = value
 
     def clear(self, row: int) -> None:
-        """Forget what was measured of a query."""
         for column in self._all:
             if row < len(column):
                 column[row] = NOT_MEASURED
@@ -102,7 +101,6 @@ class HitKeys:
             self._gapped[len(self._ends) - 1] = tuple(hit.rank for hit in hits)
 
     def clear(self, row: int) -> None:
-        """Forget the hits of a query."""
         self._cleared.add(row)
         self._gapped.pop(row, None)
 

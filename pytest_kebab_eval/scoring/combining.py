@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.scoring.columns import NOT_MEASURED, Column, HitKeys, Ranked
-from pytest_kebab_eval.scoring.scorecard import Notes, QueryScore, Scorecard
+from pytest_kebab_eval.scoring.scorecard import NO_NOTES, Notes, QueryScore, Scorecard
 from pytest_kebab_eval.text import printable
 
 _YES_NO = frozenset({0.0, 1.0})
@@ -27,7 +27,7 @@ def combine(cards: Sequence[Scorecard], shown: Shown) -> Scorecard:
     if len(cards) == 1:
         return first
     ids = list(dict.fromkeys(query_id for card in cards for query_id in card._scores))
-    scores = _Means(cards, shown).of(ids)
+    scores = _mean_scores(cards, ids, shown)
     run = msgspec.structs.replace(first.run, run_id=",".join(card.run.run_id for card in cards))
     combined = Scorecard(run, first._basis, _notes(cards, scores, shown), scores, _columns(cards, ids))
     combined._hit_keys = _AllHitKeys([card._hit_keys for card in cards])
@@ -35,24 +35,18 @@ def combine(cards: Sequence[Scorecard], shown: Shown) -> Scorecard:
     return combined
 
 
-class _Means:
-    """Makes scores with mean values; queries whose scores are alike in every run share one."""
-
-    def __init__(self, cards: Sequence[Scorecard], shown: Shown) -> None:
-        self._cards = cards
-        self._shown = shown
-        self._known: dict[tuple[QueryScore, ...], QueryScore] = {}
-
-    def of(self, ids: Iterable[str]) -> dict[str, QueryScore]:
-        found = {}
-        for query_id in ids:
-            shown = self._cards[self._shown(query_id)]._scores[query_id]
-            there = [score for card in self._cards if (score := card._scores.get(query_id)) is not None]
-            key = (shown, *there)
-            if key not in self._known:
-                self._known[key] = _mean_score(shown, there)
-            found[query_id] = self._known[key]
-        return found
+def _mean_scores(cards: Sequence[Scorecard], ids: Iterable[str], shown: Shown) -> dict[str, QueryScore]:
+    """Scores with mean values; queries whose scores are alike in every run share one."""
+    known: dict[tuple[QueryScore, ...], QueryScore] = {}
+    found = {}
+    for query_id in ids:
+        chosen = cards[shown(query_id)]._scores[query_id]
+        there = [score for card in cards if (score := card._scores.get(query_id)) is not None]
+        key = (chosen, *there)
+        if key not in known:
+            known[key] = _mean_score(chosen, there)
+        found[query_id] = known[key]
+    return found
 
 
 def _mean_score(shown: QueryScore, scores: Sequence[QueryScore]) -> QueryScore:
@@ -115,7 +109,6 @@ class _AllHitKeys(HitKeys):
         self._each = each
 
     def without(self, ids: Iterable[str]) -> set[str]:
-        """Which of these ids no hit of any run has."""
         unseen = {*ids}
         for keys in self._each:
             unseen = keys.without(unseen)
@@ -184,13 +177,12 @@ class Pairs:
                 score = QueryScore(b._scores[query_id].facts, measured, basis.positions)
                 shared[id(measured)] = score
             scores[query_id] = score
-        return Scorecard(b.run, basis, b.notes, scores, {})
+        return Scorecard(b.run, basis, NO_NOTES, scores, {})
 
     def __bool__(self) -> bool:
         return bool(self._rows_b)
 
     def changes(self, metric: Metric) -> Changes:
-        """How the metric changed, query by query."""
         return self._in_facts(metric.name) if metric.family.over.of_facts else self._in_columns(metric.name)
 
     def _in_facts(self, name: str) -> Changes:

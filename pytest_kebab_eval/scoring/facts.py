@@ -21,7 +21,6 @@ class QueryJudge:
         self._cutoff = cutoff
 
     def targets(self, query: GoldenQuery) -> Targets:
-        """The query's targets."""
         return self._matcher.targets(query)
 
     def facts(self, query: GoldenQuery, result: QueryResult, passages: Passages, *, is_golden: bool) -> Facts:
@@ -56,7 +55,6 @@ class QueryJudge:
     def correct_ranks(
         self, query: GoldenQuery, result: QueryResult | None, passages: Passages
     ) -> tuple[int, ...]:
-        """The ranks of a result's correct hits."""
         if result is None or result.error is not None:
             return ()
         return self.targets(query).judge(distinct_hits(result.hits), passages).correct

@@ -24,7 +24,6 @@ from pytest_kebab_eval.scoring.columns import Column, HitKeys
 JudgeIdentity = tuple[str | None, str | None, float | str | None]
 _NO_SLICES: tuple[str, ...] = ()
 _NONE_MEASURED = Values(())
-_FEW_ROWS = 20_000  # of a group whose values are kept in order; those of a larger one are found anew
 
 
 class QueryScore(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -54,7 +53,6 @@ class Basis(NamedTuple):
     golden_sha256: str
 
     def with_metrics(self, metrics: tuple[Metric, ...]) -> Basis:
-        """The same golden queries, and other metrics."""
         positions = {metric.name: position for position, metric in enumerate(metrics)}
         return self._replace(metrics=metrics, positions=positions)
 
@@ -72,6 +70,9 @@ class Notes(NamedTuple):
     unknown_query_ids: tuple[str, ...]  # results that the golden file has no query for
     judges: frozenset[JudgeIdentity]  # model, prompt version and temperature of the stored judgments
     repeated: tuple[str, ...] = ()  # queries whose result holds a chunk twice
+
+
+NO_NOTES = Notes({}, {}, (), frozenset())
 
 
 class Scorecard:
@@ -144,11 +145,9 @@ class Scorecard:
         return Scorecard(self.run, self._basis, self.notes, known, self._columns, self._hit_keys)
 
     def slices_of(self, query_id: str) -> tuple[str, ...]:
-        """The slices that a golden query is in."""
         return self._basis.slices.get(query_id, _NO_SLICES)
 
     def ids_without_hits(self, ids: Iterable[str]) -> set[str]:
-        """Which of these chunk ids no hit of the run has."""
         return self._hit_keys.without(ids)
 
     def slices(self) -> list[str]:
@@ -193,9 +192,7 @@ class _Group:
             if isnan(sum(found)):
                 found = [value for value in found if not isnan(value)]
             found.sort()
-            known = array("d", found)  # a third of a list's memory
-            if len(found) <= _FEW_ROWS:
-                self._sorted[id(column)] = known
+            known = self._sorted[id(column)] = array("d", found)  # a third of a list's memory
         return known
 
 
@@ -276,7 +273,6 @@ class Survey(NamedTuple):
     fingerprint: str
 
     def measures(self, metric: Metric) -> bool:
-        """Whether the metric is measured at all."""
         return metric.family.needs is None or metric.family.pattern in self.needs_met
 
 

@@ -111,7 +111,6 @@ class Scorer:
         return card.with_scores(scores)
 
     def new_columns(self) -> Columns:
-        """Empty columns for the metrics that need them."""
         return Columns(self._in_columns)
 
     def score_of(self, judged: Judged) -> QueryScore:

@@ -25,7 +25,6 @@ class BetaBinomial(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The mean rate."""
         return self.alpha / (self.alpha + self.beta)
 
     @property

@@ -47,7 +47,6 @@ class CheckNoise:
         return 2 * flips.total / flips.queries if flips else None
 
     def probabilities(self) -> dict[Tally, float]:
-        """How often noise alone makes a query do as badly, for each way in which one did worse."""
         fitted = self.fitted()
         by_region: dict[Region, float] = {}
         found = {}

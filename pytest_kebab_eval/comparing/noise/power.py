@@ -124,7 +124,6 @@ class OtherChecks:
         self.tallies: Tallies = Counter()
 
     def probabilities(self) -> dict[Tally, float]:
-        """Nothing did worse."""
         return {}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval import CompareReport, render_report_md
-from pytest_kebab_eval.comparing.paraphrases import ParaphraseGroup
+from pytest_kebab_eval.comparing.report import ParaphraseGroup
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, make_database, result, write_golden

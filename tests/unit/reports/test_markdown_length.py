@@ -11,8 +11,7 @@ import pytest
 
 from pytest_kebab_eval import CompareReport, ComparisonKind, QueryComparison, render_report_md
 from pytest_kebab_eval.comparing.gates import GateResult
-from pytest_kebab_eval.comparing.paraphrases import Paraphrase, ParaphraseGroup
-from pytest_kebab_eval.comparing.report import BrokenResult
+from pytest_kebab_eval.comparing.report import BrokenResult, Paraphrase, ParaphraseGroup
 from tests.unit.reports.conftest import AFTER, BEFORE, RICH, assert_well_formed, compared, section, tables
 
 MAX_LENGTH = 65_536
