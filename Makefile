@@ -37,7 +37,7 @@ test: $(VENV)/.installed ## run the tests, in four minutes on two cores; some of
 
 QUICK := tests/unit tests/test_architecture.py tests/test_output.py $(addprefix tests/integration/plugin/,test_regressions_fail.py test_gates.py)
 quick: $(VENV)/.installed ## run the tests for between two edits, in a minute: no server, no browser, few programs
-	KEBAB_TEST_POSTGRES=none $(BIN)/python -m pytest -n 2 -q $(QUICK)
+	KEBAB_TEST_POSTGRES=none HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 -q $(addprefix -p no:,cov html metadata rerunfailures timeout) $(QUICK)
 
 lowest: ## run the tests with the lowest declared version of every dependency
 	PIP_CONSTRAINT='$(CURDIR)/.ci/lowest.txt' $(MAKE) test VENV=build/lowest
