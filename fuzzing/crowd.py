@@ -23,6 +23,7 @@ import msgspec
 
 from pytest_kebab_eval import InputError, RunRecorder, compute_aggregate
 from pytest_kebab_eval.evaluate import evaluate, store
+from pytest_kebab_eval.scoring.aggregates import aggregate_json
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import backend_of, open_database, to_address
 from tests.builders import write_golden
@@ -206,7 +207,7 @@ def wrong_aggregates(db: str, golden: Path) -> Iterator[str]:
 
 
 def _computed(run_id: str, db: str, golden: Path) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(compute_aggregate(run_id, db=db, golden=golden)))
+    return msgspec.json.decode(aggregate_json(compute_aggregate(run_id, db=db, golden=golden)))
 
 
 # -- the command -----------------------------------------------------------------------------------

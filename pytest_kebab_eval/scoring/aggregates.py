@@ -32,6 +32,44 @@ class MetricValues(Value, frozen=True, kw_only=True):
         """A metric by its name, over all queries or one slice; None if nothing was measured."""
         return (self.values if part is None else self.slices.get(part, {})).get(metric)
 
+    # By the names that `aggregate_json` has for them.
+
+    @property
+    def hit_at_k(self) -> dict[str, float | None]:
+        return _table(self, "hit_at_k")
+
+    @property
+    def recall_at_k_doc(self) -> dict[str, float | None]:
+        return _table(self, "recall_at_k_doc")
+
+    @property
+    def precision_at_k_chunk(self) -> dict[str, float | None]:
+        return _table(self, "precision_at_k_chunk")
+
+    @property
+    def extra(self) -> dict[str, float | None]:
+        return _table(self, "extra")
+
+    @property
+    def mrr(self) -> float | None:
+        return self.values["mrr"]
+
+    @property
+    def citation_coverage(self) -> float | None:
+        return self.values["citation_coverage"]
+
+    @property
+    def groundedness(self) -> float | None:
+        return self.values["groundedness"]
+
+    @property
+    def empty_result_rate(self) -> float | None:
+        return self.values["empty_result_rate"]
+
+    @property
+    def refusal_correctness(self) -> float | None:
+        return self.values["refusal_correctness"]
+
 
 class AggregateMetrics(MetricValues, frozen=True, kw_only=True):
     """The metrics of a run over all its queries; None where no query was applicable."""
@@ -64,6 +102,11 @@ def nested(found: MetricValues) -> dict[str, Any]:
     shaped["extra"] = rest
     fields = msgspec.structs.asdict(found)
     return shaped | {name: value for name, value in fields.items() if name != "values" and name not in shaped}
+
+
+def _table(found: MetricValues, field: str) -> dict[str, float | None]:
+    values: dict[str, float | None] = nested(found)[field]
+    return values
 
 
 def in_json_order(values: Mapping[str, float | None]) -> dict[str, float | None]:
