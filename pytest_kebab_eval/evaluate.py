@@ -52,7 +52,7 @@ def evaluate(
     golden, k = inputs.golden, settings.compare_k
     rules = Rules(settings.fail_on, k, settings.alpha)
     with open_stores(settings, inputs) as stores:
-        cards_a, cards_b, movement = stores.score(observer, score_parts)
+        cards_a, cards_b, movement = stores.score(observer, score_parts)  # movement: of the rankings
         decided = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
         decisions = decided.of_groups
         sides = stores.sides(cards_a, cards_b, decisions)
@@ -60,7 +60,9 @@ def evaluate(
         if observer:
             observer.finish(golden.queries, stores.matcher, shown_runs(decisions))
         per_query = compare_queries(decisions, sides, stores.targets, movement, k)
-        checks = settings.fail_on.union(DEFAULT_CHECKS)  # every check counts that can fail a query
+        checks = settings.fail_on.union(
+            DEFAULT_CHECKS
+        )  # that count a query as failed, also where only gates do
         counts = count_comparison(per_query, b, movement, checks) if movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)

@@ -143,13 +143,13 @@ def cause_of(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None
         if not b.facts.depth:
             return "empty"
         return "below_cutoff" if b.first is not None else "gone"
-    return _answer_cause(checks, a, b)
+    if "answer" in checks or "refusal" in checks:
+        return _answer_cause(checks, a, b)
+    return "not_cited" if "citation" in checks or "attribution" in checks else None
 
 
 def _answer_cause(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore) -> str:
     """The same where what was found is as good as before: what happened to the answer."""
-    if "answer" not in checks and "refusal" not in checks:
-        return "not_cited"
     if b.facts.answered is None:
         return "no_answer"
     if b.facts.answered is False and (a is None or a.facts.answered):
