@@ -32,11 +32,11 @@ demo: $(VENV)/.package ## catch a regression in the bundled example
 	@$(BIN)/python examples/quickstart/demo.py --numbered build/demo
 
 TESTS ?=
-test: $(VENV)/.installed ## run the tests, in four minutes on two cores; some of them with TESTS='tests/unit -k gates'
+test: $(VENV)/.installed ## run the tests; some of them with TESTS='tests/unit -k gates'
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
 QUICK := tests/unit tests/test_architecture.py tests/test_output.py $(addprefix tests/integration/plugin/,test_regressions_fail.py test_gates.py)
-quick: $(VENV)/.installed ## run the tests for between two edits, in a minute: no server, no browser, few programs
+quick: $(VENV)/.installed ## run the tests for between two edits: no server, no browser, few programs
 	KEBAB_TEST_POSTGRES=none HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 -q $(addprefix -p no:,cov html metadata rerunfailures timeout) $(QUICK)
 
 lowest: ## run the tests with the lowest declared version of every dependency
