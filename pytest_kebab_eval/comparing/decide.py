@@ -123,7 +123,6 @@ class Decisions(NamedTuple):
 
     of_groups: list[Decision]
     counted: Mapping[Check, Tallies]
-    limits: Limits
 
 
 def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> Decisions:
@@ -145,7 +144,7 @@ def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> Dec
     )
     several = any(len(group.a) > 1 or len(group.b) > 1 for group in groups[:1])
     decider = _Decider(rules, limits, gained, alone=alone, several=several)
-    return Decisions([*map(decider.decide, groups, tallies)], counted, limits)
+    return Decisions([*map(decider.decide, groups, tallies)], counted)
 
 
 class _Counter:

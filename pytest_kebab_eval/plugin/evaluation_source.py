@@ -15,7 +15,16 @@ import pytest
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.inputs import Baseline, Inputs, Task, find_baseline, find_inputs, inputs_of, read_task
+from pytest_kebab_eval.inputs import (
+    Baseline,
+    Inputs,
+    Task,
+    find_baseline,
+    find_inputs,
+    inputs_of,
+    read_task,
+    run_names,
+)
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.command_line import usage_errors
 from pytest_kebab_eval.plugin.xdist import WorkerPayload, received_payload
@@ -108,7 +117,7 @@ class EvaluationSource:
     def _find_recorded_inputs(self) -> Inputs:
         """What is compared, with the run A that was the one to compare with when the session began."""
         runs_a, warnings = self._read_baseline()
-        settings = self._settings._replace(run_a=_named(runs_a) or None)
+        settings = self._settings._replace(run_a=run_names(runs_a) or None)
         inputs = inputs_of(settings, self._read_task())
         return inputs._replace(warnings=(*warnings, *inputs.warnings))
 
@@ -152,7 +161,7 @@ class EvaluationSource:
         if self._records:
             runs_a, warnings = self._read_baseline()
             b = f"{printable(self._settings.run_b)}, to be recorded"
-            yield f"A {printable(_named(runs_a))} → B {b}" if runs_a else f"run {b}, alone"
+            yield f"A {printable(run_names(runs_a))} → B {b}" if runs_a else f"run {b}, alone"
         else:
             inputs = self.read_inputs()
             b, warnings = printable(inputs.name_b), inputs.warnings
@@ -161,10 +170,6 @@ class EvaluationSource:
         golden = self.load_golden()
         yield f"golden {shown_path(golden.path)} ({counted(len(golden.queries), 'query')})"
         yield from (f"warning: {warning}" for warning in warnings)
-
-
-def _named(runs: Any) -> str:
-    return ",".join(run.run_id for run in runs)
 
 
 def custom_metrics(config: pytest.Config) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The page's example of an importer in a package of one's own is installed, and does what the page shows."""
+"""The example of docs/getting-runs-in.md: a package with an importer is installed, and reads its format."""
 
 from __future__ import annotations
 
