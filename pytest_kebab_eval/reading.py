@@ -60,7 +60,11 @@ class OpenStores:
         self._settings, self._inputs = settings, inputs
         self._queries = inputs.golden.by_id()
         first = [*self._stored_runs("a")[:1], *self._stored_runs("b")[:1]]
-        self.matcher = matcher or find_matcher(inputs.golden, inputs.mode, first, settings.span_overlap)
+        if matcher is None:
+            matcher = find_matcher(inputs.golden, inputs.mode, first, settings.span_overlap)
+        else:
+            matcher.look_in([database.corpus for database in dict.fromkeys(databases)])
+        self.matcher = matcher
 
     def _stored_runs(self, letter: str) -> list[OpenRun]:
         a, b, inputs = self.a, self.b, self._inputs

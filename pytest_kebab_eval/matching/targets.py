@@ -11,6 +11,7 @@ from pytest_kebab_eval.matching.locations import Location, Locations, Passages
 from pytest_kebab_eval.matching.strategies import ByAnchor, ByChunk, ByDocument, Coarser, Ranking, Strategy
 from pytest_kebab_eval.model import ExpectedSpan, GoldenQuery, Hit, MatchMode, Support, gains_of
 from pytest_kebab_eval.spans import describe, extent
+from pytest_kebab_eval.store import Corpus
 
 SPAN_OVERLAP = 0.5
 
@@ -52,6 +53,10 @@ class Matcher:
         for query_id, ways in coarser.items():
             self.coarser[query_id] = (*self.coarser.get(query_id, ()), *ways)
             self._known.pop(query_id, None)
+
+    def look_in(self, corpora: Sequence[Corpus]) -> None:
+        """From now on, look chunks up there: the databases that it was made with may be closed."""
+        self._locations = self._locations._replace(corpora=corpora)
 
     def locations_of(self, queries: Iterable[GoldenQuery]) -> Locations:
         """Where the chunks of these queries are, as `Locations.only` has it."""

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import WorkerError
-from pytest_kebab_eval.evaluate import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.parallel.golden import LoadedGolden, load_golden
 from pytest_kebab_eval.parallel.scoring import PartScorer
 from pytest_kebab_eval.settings import Settings
-from tests.builders import hit, make_database, render_report_json, result
+from tests.builders import answer, hit, make_database, render_report_json, result, write_golden
 from tests.stores import SqliteStore, Store
 from tests.unit.conftest import InlineWorkers
 
@@ -277,3 +277,24 @@ def test_a_worker_that_cannot_see_the_database_is_one_sentence(tmp_path: Path) -
         WorkerError, match=r"^a worker cannot see the database .*kebab\.sqlite; keep it where"
     ):
         evaluate(given, inputs, score_parts=score)
+
+
+def test_failures_can_be_explained_when_workers_scored_and_the_databases_were_closed(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"query": "?", "expected_chunk_ids": ["c1"], "must_contain": ["uv"]}
+    golden = write_golden(tmp_path / "golden.yaml", [{"id": query, **fields} for query in ("q1", "q2")])
+    said: dict[str, Any] = {
+        run: {query: result("c1", answer=answer(text)) for query in ("q1", "q2")}
+        for run, text in (("a", "uv"), ("b", "pip"))
+    }
+    versions = {"a": {"chunker_version": "v1"}, "b": {"chunker_version": "v2"}}
+    db = make_database(
+        tmp_path / "kebab.sqlite",
+        configs=versions,
+        corpus={"c1": ("d1", [{"kind": "line", "start": 1, "end": 9}])},
+        corpus_version="v1",
+        **said,
+    )
+    given = Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)
+    inputs = find_inputs(given)
+    in_parts_found, in_one_found = in_parts(given, 2), evaluate(given, inputs)
+    assert failure_evidence(given, inputs, in_parts_found) == failure_evidence(given, inputs, in_one_found)
