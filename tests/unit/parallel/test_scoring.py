@@ -282,19 +282,23 @@ def test_a_worker_that_cannot_see_the_database_is_one_sentence(tmp_path: Path) -
 def test_failures_can_be_explained_when_workers_scored_and_the_databases_were_closed(tmp_path: Path) -> None:
     fields: dict[str, Any] = {"query": "?", "expected_chunk_ids": ["c1"], "must_contain": ["uv"]}
     golden = write_golden(tmp_path / "golden.yaml", [{"id": query, **fields} for query in ("q1", "q2")])
+    lines = {"kind": "line", "start": 1, "end": 9}
+    found = hit("x", 1, doc_id="d1", citation={**lines, "path": "d1.md"})  # so that the answer alone is lost
     said: dict[str, Any] = {
-        run: {query: result("c1", answer=answer(text)) for query in ("q1", "q2")}
+        run: {query: result(found, answer=answer(text)) for query in ("q1", "q2")}
         for run, text in (("a", "uv"), ("b", "pip"))
     }
     versions = {"a": {"chunker_version": "v1"}, "b": {"chunker_version": "v2"}}
     db = make_database(
         tmp_path / "kebab.sqlite",
         configs=versions,
-        corpus={"c1": ("d1", [{"kind": "line", "start": 1, "end": 9}])},
+        corpus={"c1": ("d1", [lines])},
         corpus_version="v1",
         **said,
     )
     given = Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)
     inputs = find_inputs(given)
     in_parts_found, in_one_found = in_parts(given, 2), evaluate(given, inputs)
-    assert failure_evidence(given, inputs, in_parts_found) == failure_evidence(given, inputs, in_one_found)
+    evidence = failure_evidence(given, inputs, in_parts_found)
+    assert evidence.keys() == {"q1", "q2"}
+    assert evidence == failure_evidence(given, inputs, in_one_found)
