@@ -118,18 +118,11 @@ class Decision(NamedTuple):
         return any(tally.flips or (tally.drop > 0 and check not in self.lost) for check, tally in tallies)
 
 
-class Decisions(NamedTuple):
-    """What became of all queries, and how much each check was passed."""
-
-    of_groups: list[Decision]
-    counted: Mapping[Check, Tallies]
-
-
-def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> Decisions:
+def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> list[Decision]:
     """Decide over all groups together, then for each; alone: there is no run A."""
     counter = _Counter(rules.compare_k)
     tallies = [counter.tallies(group) for group in groups]
-    counted = _counted(groups, tallies)
+    counted = count_tallies(zip(groups, tallies, strict=True))
     failing = {check for check in counted if check.name in rules.fail_on}
     limits = {
         **_limits({check: found for check, found in counted.items() if check in failing}),
@@ -144,7 +137,7 @@ def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> Dec
     )
     several = any(len(group.a) > 1 or len(group.b) > 1 for group in groups[:1])
     decider = _Decider(rules, limits, gained, alone=alone, several=several)
-    return Decisions([*map(decider.decide, groups, tallies)], counted)
+    return [*map(decider.decide, groups, tallies)]
 
 
 class _Counter:
@@ -183,10 +176,10 @@ def _tallies(
             yield check, Tally(in_a.count(True), len(in_a), in_b.count(True), len(in_b))
 
 
-def _counted(groups: Sequence[Group], tallies: Sequence[Mapping[Check, Tally]]) -> dict[Check, Tallies]:
+def count_tallies(groups: Iterable[tuple[Group, Mapping[Check, Tally]]]) -> dict[Check, Tallies]:
     """How many queries have each tally of each check."""
     counted: dict[Check, Tallies] = {check: Counter() for check in (*CHECKS, LOSS)}
-    for group, of_group in zip(groups, tallies, strict=True):
+    for group, of_group in groups:
         for check, tally in of_group.items():
             counted[check][tally] += len(group.query_ids)
     return {check: found for check, found in counted.items() if found}

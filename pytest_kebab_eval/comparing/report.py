@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
-from pytest_kebab_eval.comparing.decide import Decisions, QueryRates, Rules
+from pytest_kebab_eval.comparing.decide import Decision, QueryRates, Rules
 from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Totals
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.problems import Problems
@@ -89,7 +89,7 @@ class Findings(NamedTuple):
     """What was found out of a comparison, step by step."""
 
     sides: Sides
-    decided: Decisions
+    decisions: Sequence[Decision]
     per_query: tuple[QueryComparison, ...]
     totals: Totals
     gates: tuple[GateResult, ...]
@@ -105,7 +105,7 @@ def make_report(
     warnings: Iterable[str],
 ) -> CompareReport:
     """The report of what was found."""
-    (a, b), totals, decisions = found.sides, found.totals, found.decided.of_groups
+    (a, b), totals = found.sides, found.totals
     unusual = golden.unusual()
     return CompareReport(
         run_a=a.card.run.run_id if a else None,
@@ -123,14 +123,14 @@ def make_report(
         paraphrases_b=paraphrase_groups(unusual, b.card),
         index_a=indexes[0],
         index_b=indexes[1],
-        missed=missed_queries(decisions, rules.compare_k),
+        missed=missed_queries(found.decisions, rules.compare_k),
         accepted=accepted(found.verdicts),
         not_in_golden=_not_in_golden(found.sides),
         unreadable=_unreadable(found.sides),
         problems=found.problems.problems,
         warnings=(*warnings, *found.problems.warnings),
-        replicates=replicate_report(found.sides, found.decided, rules.alpha),
-        rates=all_rates(decisions) if found.sides.has_several else msgspec.UNSET,
+        replicates=replicate_report(found.sides, found.decisions, rules.alpha),
+        rates=all_rates(found.decisions) if found.sides.has_several else msgspec.UNSET,
     )
 
 
