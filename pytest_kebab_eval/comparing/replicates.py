@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.control import CheckNoise
 
 ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
-Stored = Callable[
-    [str], "QueryResult | Unreadable | None"
-]  # by query id: the result of the run that is shown
 
 
 class Side(NamedTuple):
@@ -30,7 +27,7 @@ class Side(NamedTuple):
     letter: str  # a | b
     cards: tuple[Scorecard, ...]  # of its runs
     card: Scorecard  # their mean
-    stored: Stored
+    stored: Callable[[str], QueryResult | Unreadable | None]  # by query id, in the run that is shown
 
 
 class Sides(NamedTuple):
@@ -128,11 +125,10 @@ def spread_of(values: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]
     return found
 
 
-def deviation(values: Iterable[float]) -> float:
+def deviation(values: Sequence[float]) -> float:
     """The standard deviation of two values or more."""
-    known = [*values]
-    mean = math.fsum(known) / len(known)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (len(known) - 1))
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def shown_runs(decisions: Iterable[Decision]) -> ShownRuns:
