@@ -15,16 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_kebab_eval.golden.parsing import JsonReader, ParseError, decode_utf8
-from pytest_kebab_eval.golden.yaml_events import (
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-    StreamEndEvent,
-    YamlReader,
-    line_of,
-)
+from pytest_kebab_eval.golden.yaml_events import YamlReader, events, line_of
 from pytest_kebab_eval.importers.importer import Json
 from pytest_kebab_eval.importers.sources import Source, decode
 from pytest_kebab_eval.limits import IMPORTED_LINE
@@ -270,33 +261,33 @@ class _YamlMembers(YamlReader):
         """The members of the document; the value under `name` is members itself."""
         with self.reading() as next_event:
             next_event()  # the stream's start
-            if isinstance(next_event(), StreamEndEvent):
+            if isinstance(next_event(), events.StreamEndEvent):
                 raise ParseError(1, _EMPTY)
             event = next_event()
-            if not isinstance(event, (SequenceStartEvent, MappingStartEvent)):
+            if not isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
                 raise ParseError(line_of(event), _WRONG_TOP_LEVEL.format(name))
             members = list(self._members(event, 1, name))
             next_event()  # the document's end
             event = next_event()
-            if not isinstance(event, StreamEndEvent):
+            if not isinstance(event, events.StreamEndEvent):
                 raise ParseError(line_of(event), "a second YAML document starts here; keep to one")
             return members
 
     def _members(self, start: Any, depth: int, name: str | None = None) -> Iterator[Member]:
         next_event = self.loader.get_event
-        is_mapping = isinstance(start, MappingStartEvent)
-        end = MappingEndEvent if is_mapping else SequenceEndEvent
+        is_mapping = isinstance(start, events.MappingStartEvent)
+        end = events.MappingEndEvent if is_mapping else events.SequenceEndEvent
         while not isinstance(event := next_event(), end):
             if not is_mapping:
                 yield Member(self.value(event, depth + 1), line_of(event))
                 continue
-            if not isinstance(event, ScalarEvent):
+            if not isinstance(event, events.ScalarEvent):
                 raise ParseError(line_of(event), "a key must be plain text")
             key, line = event.value, line_of(event)
             event = next_event()
             if key != name:
                 yield Member(self.value(event, depth + 1), line, key)
-            elif isinstance(event, (SequenceStartEvent, MappingStartEvent)):
+            elif isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
                 yield Member(_Inner(self._members(event, depth + 1)), line, key)
             else:
                 raise ParseError(line, _NO_COLLECTION.format(name))
