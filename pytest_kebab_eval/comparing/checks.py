@@ -134,6 +134,7 @@ LOSS = Check(
     by_default=False,
 )
 DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in CHECKS if check.by_default))
+ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, "error"))
 OTHER_CHECKS = tuple(check.name for check in (LOSS, *CHECKS) if not check.by_default)
 SENTENCES = {check.name: check.sentence for check in (*CHECKS, LOSS)}
 

@@ -8,6 +8,7 @@ passages are expected by their texts, those that were retrieved are known by the
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.importers.importer import Imported, Json, golden_entry, joined_files, result_json
@@ -100,20 +101,14 @@ def _with_ids(source: Source, cases: Iterable[Case], known: Mapping[str, str]) -
         if not case.question.strip() and case.id is None:
             raise source.error(case.line, "this row has no question")
         made = text_id(case.question, "q")
-        name = case.id or known.get(made) or _free_id(made, lines)
+        numbered = chain([made], (f"{made}-{number}" for number in count(2)))
+        name = case.id or known.get(made) or next(free for free in numbered if free not in lines)
         if name in lines:
             raise source.error(
                 case.line, f"the id '{printable(name)}' is taken already, at line {lines[name]}"
             )
         lines[name] = case.line
         yield name, case
-
-
-def _free_id(name: str, taken: Mapping[str, int]) -> str:
-    number = 1
-    while (numbered := name if number == 1 else f"{name}-{number}") in taken:
-        number += 1
-    return numbered
 
 
 def _golden(source: Source, name: str, case: Case) -> Json:

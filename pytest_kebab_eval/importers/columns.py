@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from math import isfinite
+from math import inf, isfinite, nan
 from typing import IO, Any, NamedTuple
 
 import msgspec
@@ -168,15 +168,14 @@ class TopicRows:
 
     def __iter__(self) -> Iterator[tuple[str, list[Row]]]:
         for topic, parts_on_disk in self._spilled.items():
-            parts = [self._read(*part) for part in parts_on_disk]
+            parts = []
+            for start, length in parts_on_disk:
+                self._file.seek(start)
+                parts.append(self._file.read(length))
             words = b"".join([*parts, self._held.get(topic, b"")]).split(b"\t")
             rows = list(zip(map(float, words[:-1:3]), words[1:-1:3], words[2:-1:3], strict=True))
             self._check_unique(topic.decode(), rows)
             yield topic.decode(), rows
-
-    def _read(self, start: int, length: int) -> bytes:
-        self._file.seek(start)
-        return self._file.read(length)
 
     def _check_unique(self, topic: str, rows: list[Row]) -> None:
         if len({docno for _, docno, _ in rows}) == len(rows):
@@ -222,18 +221,15 @@ def _dictionary_rows(source: Source, member: Member, query: str) -> Iterator[Row
     for docno, number in member.value.items():
         if not docno.strip():
             raise source.error(member.line, f"query '{printable(query)}' has a document without an id")
-        value = _float(number) if isinstance(number, (int, float)) and not isinstance(number, bool) else None
-        if value is None or not isfinite(value):
+        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+        try:
+            value = float(number) if is_number else nan
+        except OverflowError:
+            value = inf
+        if not isfinite(value):
             raise source.error(
                 member.line,
                 f"'{brief(docno, 40)}' of query '{brief(query, 40)}' has {brief(repr(number), 40)}"
                 " instead of a finite number",
             )
         yield value, docno.encode(), line
-
-
-def _float(number: float) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf")

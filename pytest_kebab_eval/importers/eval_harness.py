@@ -97,8 +97,7 @@ def _expected(source: Source, line: int, expected: Any) -> Json:
     if isinstance(expected, list):
         return {"expected_chunk_ids": [_id(source, line, name, "expected_output") for name in expected]}
     if isinstance(expected, dict):
-        gains = {str(key): gain for key, gain in expected.items()}
-        return {"relevance": gains}
+        return {"relevance": {str(key): gain for key, gain in expected.items()}}
     raise source.error(line, "'expected_output' must be a list of ids, a mapping of ids to gains, or text")
 
 
@@ -116,10 +115,12 @@ def _results(source: Source, golden: Mapping[str, Json]) -> Iterator[tuple[str, 
 
 
 def _result(source: Source, line: int, query_id: str, query: str, output: Any) -> bytes:
-    ranked = _ranked_list(parsed_json(output) if isinstance(output, str) else output)
+    ranked = parsed_json(output) if isinstance(output, str) else output
+    if isinstance(ranked, dict):
+        ranked = ranked.get("retrieved")
     hits: Iterable[Json] = ()
     answer = None
-    if ranked is not None:
+    if isinstance(ranked, list):
         hits = _hits(source, line, ranked)
     elif isinstance(output, str):
         answer = {"answer": output, "grounded": True, "citations": []}
@@ -130,12 +131,6 @@ def _result(source: Source, line: int, query_id: str, query: str, output: Any) -
         )
     with source.only_unicode(line):
         return result_json(query_id, query, hits, answer)
-
-
-def _ranked_list(output: Any) -> list[Any] | None:
-    if isinstance(output, dict):
-        output = output.get("retrieved")
-    return output if isinstance(output, list) else None
 
 
 def _hits(source: Source, line: int, ranked: list[Any]) -> list[Json]:

@@ -208,9 +208,6 @@ class UniqueIds:
         self._field = field
         self._lines: dict[str, int] = {}
 
-    def __len__(self) -> int:
-        return len(self._lines)
-
     def add(self, line: int, given: Id | None) -> str:
         """The id as text; an error if it is missing or there already."""
         query_id = required_id(self._source, line, given, self._field)

@@ -118,8 +118,8 @@ class Scorer:
 
     def _new(self, judged: Judged) -> QueryScore:
         values: list[float | None] = [None] * len(self._basis.metrics)
-        for applies, metrics in self._of_facts:
-            if applies(judged):
+        for domain, metrics in self._of_facts:
+            if domain.applies(judged):
                 for position, compute in metrics:
                     value = compute(judged)
                     values[position] = None if value is None else float(value)
