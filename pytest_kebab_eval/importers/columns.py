@@ -43,6 +43,14 @@ class SpacedColumns(NamedTuple):
         """The fields of a line."""
         return line.split()
 
+    @contextmanager
+    def read(self, source: Source) -> Iterator[TopicRows]:
+        """The rows of a file with these columns."""
+        with temporary_file() as file:
+            topics = TopicRows(source, file)
+            _read_lines(source, self, topics)
+            yield topics
+
 
 class TabColumns(SpacedColumns):
     """Columns that are apart by one tab each, and may be quoted as in CSV."""
@@ -82,19 +90,6 @@ def _unquoted(source: Source, number: int, text: bytes) -> list[bytes]:
         return [field.encode() for field in next(csv.reader([text.decode()], delimiter="\t", strict=True))]
     except csv.Error as error:
         raise source.error(number, f"this is not TSV: {error}") from None
-
-
-def read_columns(columns: SpacedColumns) -> ReadTopics:
-    """A reader of files with these columns."""
-
-    @contextmanager
-    def read(source: Source) -> Iterator[TopicRows]:
-        with temporary_file() as file:
-            topics = TopicRows(source, file)
-            _read_lines(source, columns, topics)
-            yield topics
-
-    return read
 
 
 def _read_lines(source: Source, columns: SpacedColumns, topics: TopicRows) -> None:
@@ -209,9 +204,8 @@ def read_dictionaries(source: Source) -> Iterator[list[tuple[str, list[Row]]]]:
             raise source.error(member.line, "the id of a query is empty")
         with source.only_unicode(member.line):
             query.encode()
-        if query in found:
-            raise source.error(member.line, f"the query '{printable(query)}' is there already")
-        with source.only_unicode(member.line):
+            if query in found:
+                raise source.error(member.line, f"the query '{printable(query)}' is there already")
             found[query] = list(_dictionary_rows(source, member, query))
     yield list(found.items())
 
