@@ -99,11 +99,9 @@ class Corpus:
 
     def spans(self, chunk_id: str) -> tuple[Span, ...]:
         """The source spans of the chunk with that id."""
-        row = (
-            self._database.first("chunks", "source_spans_json", chunk_id=chunk_id)
-            if self.has_chunks
-            else None
-        )
+        if not self.has_chunks:
+            return ()
+        row = self._database.first("chunks", "source_spans_json", chunk_id=chunk_id)
         return _spans(row[0]) if row else ()
 
     def text(self, chunk_id: str) -> str | None:
@@ -124,9 +122,9 @@ class Corpus:
 
     def path_of(self, doc_id: str) -> str | None:
         """The path of that document."""
-        row = (
-            self._database.first("documents", "workspace_path", doc_id=doc_id) if self.has_documents else None
-        )
+        if not self.has_documents:
+            return None
+        row = self._database.first("documents", "workspace_path", doc_id=doc_id)
         return _text(row[0]) if row else None
 
     def coverage(self) -> IndexCoverage | None:

@@ -72,9 +72,13 @@ class Recording:
     def record_json(self, query_id: str, result_json: bytes) -> None:
         """Record a `result_json` as it is; an `InputError` if it could not be read back."""
         result = decode_result(query_id, result_json)
-        reason = result.reason if isinstance(result, Unreadable) else _not_utf8(result_json)
-        if reason or isinstance(result, Unreadable):
-            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {in_words(reason)}")
+        try:
+            result_json.decode()  # also in fields that nobody reads
+        except UnicodeDecodeError as error:
+            if not isinstance(result, Unreadable):
+                result = Unreadable(query_id, f"it is not UTF-8 at byte {error.start}")
+        if isinstance(result, Unreadable):
+            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {in_words(result.reason)}")
         self._keep(query_id, result, result_json)
 
     def has(self, query_id: str | int | UUID | PurePath) -> bool:
@@ -211,7 +215,6 @@ class RunRecorder(Recording):
     # -- the journal -------------------------------------------------------------------------------
 
     def has(self, query_id: str | int | UUID | PurePath) -> bool:
-        """Whether the query has a result already."""
         return self._rows is not None and id_text(query_id, "the id of a query") in self._rows
 
     @property
@@ -325,12 +328,3 @@ def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
     if isinstance(mask, str) or not all(isinstance(pattern, str) and pattern for pattern in mask):
         raise InputError(f"mask is {brief(repr(mask), 60)}; give True, False or a list of patterns for keys")
     return tuple(mask)
-
-
-def _not_utf8(data: bytes) -> str:
-    """Where the bytes are not UTF-8, also in fields that nobody reads; empty if they are."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return f"it is not UTF-8 at byte {error.start}"
-    return ""
