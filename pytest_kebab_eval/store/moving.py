@@ -21,9 +21,6 @@ from pytest_kebab_eval.text.progress import Progress
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 
 
-# -- copies --------------------------------------------------------------------------------------
-
-
 class Copied(NamedTuple):
     """What became of runs that were to be copied, by their ids."""
 
@@ -66,9 +63,6 @@ def _known_in(target: Address, runs: Sequence[RawRun]) -> list[str]:
     return known
 
 
-# -- tags ----------------------------------------------------------------------------------------
-
-
 def set_tag(db: Address, name: str, run_id: str) -> None:
     """Have a tag name this run; an `InputError` if it cannot be a tag's name."""
     if not _TAG.fullmatch(name):
@@ -77,9 +71,6 @@ def set_tag(db: Address, name: str, run_id: str) -> None:
             " with a letter or a digit"
         )
     backend_of(db).tag(name, run_id)
-
-
-# -- old runs ------------------------------------------------------------------------------------
 
 
 class Prunable(NamedTuple):

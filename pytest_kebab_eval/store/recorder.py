@@ -66,7 +66,9 @@ class Recording:
     ) -> None:
         """Record the result of a query; `more` may be mode, scope, timings_ms, timed_out, cost_usd, judge."""
         name = id_text(query_id, "the id of a query")
-        fields = {"query": query, "elapsed_ms": elapsed_ms, "error": self._without_secrets(error), **more}
+        if self._mask is not None and isinstance(error, (str, BaseException)):
+            error = mask_text(error_text(error) or "")  # errors of databases quote passwords
+        fields = {"query": query, "elapsed_ms": elapsed_ms, "error": error, **more}
         self.record_json(name, to_stored(name, hits, answer, documents=self._documents, **fields))
 
     def record_json(self, query_id: str, result_json: bytes) -> None:
@@ -88,12 +90,6 @@ class Recording:
     def _keep(self, query_id: str, result: QueryResult, result_json: bytes) -> None:  # noqa: ARG002  counted below
         self._ids.add(query_id)
         self.rows.append((query_id, result_json))
-
-    def _without_secrets(self, error: str | BaseException | None) -> str | BaseException | None:
-        """What went wrong, without the passwords that errors of databases quote."""
-        if self._mask is None or not isinstance(error, (str, BaseException)):
-            return error
-        return mask_text(error_text(error) or "")
 
 
 class RunRecorder(Recording):
@@ -177,7 +173,11 @@ class RunRecorder(Recording):
             self._rows = self._open_stored()
         else:
             backend_of(self.db).check_recordable(self.run_id, with_chunks=self._chunks is not None)
-            self._rows = self._open_journal() if self.keeps_unfinished else _open_temporary()
+            if self.keeps_unfinished:
+                self._rows = self._open_journal()
+            else:
+                with file_errors():  # the file disappears with the process, however it ends
+                    self._rows = RowFile(temporary_file(buffering=0))
         if self._shows_progress is not False:
             total = len(self._golden.queries) if self._golden else None
             delay = 0.0 if self._shows_progress else PROGRESS_DELAY_S
@@ -219,7 +219,6 @@ class RunRecorder(Recording):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The queries that have a result."""
         return self._rows.ids() if self._rows is not None else ()
 
     @property
@@ -313,12 +312,6 @@ class RunRecorder(Recording):
         rows.add(query_id, result_json)
         if self._progress is not None:
             self._progress.advance(errors=result.error is not None)
-
-
-def _open_temporary() -> RowFile:
-    """A file that disappears with the process, however it ends."""
-    with file_errors():
-        return RowFile(temporary_file(buffering=0))
 
 
 def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:

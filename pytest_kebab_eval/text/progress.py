@@ -63,7 +63,6 @@ class Progress:
             self._draw(self._line(now - self._began))
 
     def close(self) -> None:
-        """Remove the line."""
         if self._width:
             self._draw("")
         self._stream = None
