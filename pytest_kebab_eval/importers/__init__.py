@@ -51,15 +51,12 @@ __all__ = [
 
 
 class Summary(NamedTuple):
-    """How many queries and golden entries were imported; `golden` is None without a golden file.
-
-    Each warning is about ids that only one of two files has.
-    """
+    """How many queries and golden entries were imported."""
 
     run_id: str
     queries: int
-    golden: int | None
-    warnings: tuple[str, ...] = ()
+    golden: int | None  # None without a golden file
+    warnings: tuple[str, ...] = ()  # each about ids that only one of two files has
 
 
 class ImportedRun(RunRecorder):
