@@ -18,7 +18,14 @@ from pytest_kebab_eval.importers.importer import (
     result_json,
 )
 from pytest_kebab_eval.importers.samples import has_keys, has_top
-from pytest_kebab_eval.importers.sources import Id, Source, decode, distinct_texts, unique_records
+from pytest_kebab_eval.importers.sources import (
+    Id,
+    Source,
+    decode,
+    distinct_texts,
+    json_object,
+    unique_records,
+)
 
 Heading = str | tuple[str, ...]
 _STAGES = ("folder_selection", "retrieval", "generation", "judge")
@@ -225,15 +232,13 @@ def _cited(reference: _Reference | str, chunk_ids: set[str]) -> Json:
 
 # -- the configuration ---------------------------------------------------------------------------
 
-_config_decoder = msgspec.json.Decoder(dict[str, Any])
-
 
 def _config(source: Source) -> Json:
     data = source.read()
     if not data.strip():
         raise source.error(None, "there is no configuration in this file")
     source.check_encoding(None, data)
-    return decode(source, 1, data, _config_decoder, "configuration")
+    return decode(source, 1, data, json_object, "configuration")
 
 
 def _snapshot(config: Json, coverage: _Coverage) -> Json:
