@@ -19,10 +19,7 @@ from pytest_kebab_eval.text import printable
 
 
 class Case(NamedTuple):
-    """A row: the question, and what is known of it.
-
-    `rules` are more golden fields, `more` those of a result.
-    """
+    """A row: the question, and what is known of it."""
 
     line: int
     question: str
@@ -31,8 +28,8 @@ class Case(NamedTuple):
     answer: str | None = None
     expected: tuple[Passage, ...] = ()
     references: tuple[str, ...] = ()
-    rules: Mapping[str, Any] = {}
-    more: Mapping[str, Any] = {}
+    rules: Mapping[str, Any] = {}  # more golden fields
+    more: Mapping[str, Any] = {}  # more fields of the result
 
     @property
     def expects_texts(self) -> bool:
@@ -43,17 +40,19 @@ class Case(NamedTuple):
 MakeCase = Callable[[Source, TableRow], Case]
 
 
-def imported_tables(
-    results: Source, case: MakeCase, dataset: Source | None, expected: MakeCase, names: Collection[str] = ()
+def import_tables(
+    sources: Mapping[str, Source],
+    case: MakeCase,
+    expected: MakeCase,
+    dataset: str = "dataset",
+    names: Collection[str] = (),
 ) -> Imported:
-    """The run of all rows of a table, and what is expected by those of another, if there is one."""
+    """The run of all rows of `results`, and what is expected by those of `dataset`, if it is there."""
+    results, given = sources["results"], sources.get(dataset)
     cases = (case(results, row) for row in read_table(results, names))
-    return imported_cases(
-        results,
-        cases,
-        dataset,
-        (expected(dataset, row) for row in read_table(dataset, names)) if dataset else (),
-    )
+    if given is None:
+        return imported_cases(results, cases)
+    return imported_cases(results, cases, given, (expected(given, row) for row in read_table(given, names)))
 
 
 def imported_cases(

@@ -18,7 +18,6 @@ from pytest_kebab_eval.importers.columns import (
     Row,
     SpacedColumns,
     TopicRows,
-    read_columns,
     read_dictionaries,
 )
 from pytest_kebab_eval.importers.importer import (
@@ -33,10 +32,7 @@ from pytest_kebab_eval.importers.importer import (
 from pytest_kebab_eval.importers.sources import Id, Source, decode
 from pytest_kebab_eval.text import brief
 
-read_trec_run = read_columns(
-    SpacedColumns(("topic", "Q0", "docno", "rank", "score", "tag"), docno=2, value=4, tag=5)
-)
-read_trec_qrels = read_columns(SpacedColumns(("topic", "0", "docno", "relevance"), docno=2, value=3))
+TREC_RUN = SpacedColumns(("topic", "Q0", "docno", "rank", "score", "tag"), docno=2, value=4, tag=5)
 TEXTS_SHOWN = 10  # hits of a query that get their text, where a corpus has it
 
 Passages = Callable[[set[str]], Mapping[str, str]]  # the texts of the documents that it is asked for
@@ -45,7 +41,7 @@ _Judged = tuple[int, dict[str, float]]  # of a topic: its first line, and the re
 
 def read_any_run(source: Source) -> AbstractContextManager[ByTopic]:
     """A run in six columns, or as JSON if the file's ending says so."""
-    return read_dictionaries(source) if source.ending == ".json" else read_trec_run(source)
+    return read_dictionaries(source) if source.ending == ".json" else TREC_RUN.read(source)
 
 
 def import_rankings(
@@ -60,8 +56,11 @@ def import_rankings(
     The judgments are read now, the run when it is asked for.
     """
     run, qrels = sources["run"], sources["qrels"]
+    judged: dict[str, _Judged] = {}
     with read_qrels(qrels) as rows_by_topic:
-        judged = {topic: _judged(rows) for topic, rows in rows_by_topic}
+        for topic, rows in rows_by_topic:
+            first = min((int(line) for _, _, line in rows), default=1)
+            judged[topic] = first, {docno.decode(): value for value, docno, _ in rows if value > 0}
     found, expected = Ids(run, "topic"), Ids(qrels, "topic", judged)
     texts, without_text = read_texts(sources[topics], expected) if topics in sources else ({}, None)
     config: Json = {}
@@ -87,11 +86,6 @@ def import_rankings(
         join=Join(found, expected),
         warnings=(without_text,) if without_text else (),
     )
-
-
-def _judged(rows: list[Row]) -> _Judged:
-    first = min((int(line) for _, _, line in rows), default=1)
-    return first, {docno.decode(): value for value, docno, _ in rows if value > 0}
 
 
 def _shown(rows_by_topic: ByTopic) -> set[str]:

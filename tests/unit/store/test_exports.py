@@ -88,7 +88,7 @@ def test_a_run_comes_back_to_a_store_of_each_kind(tmp_path: Path, odd: Path, sto
 def test_any_row_comes_back(query_id: str, text: str) -> None:
     line = write_row(query_id, text.encode())
     assert line.count(b"\n") == 1
-    assert read_row(line) == (query_id, text.encode())
+    assert read_row(line, "a.jsonl", 2) == (query_id, text.encode())
 
 
 def test_an_export_is_the_same_each_time_and_plain_where_it_can_be(tmp_path: Path, odd: Path) -> None:
