@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +82,8 @@ def bisect(
     if recorder.recorded:
         runs = f"{counted(recorder.recorded, 'run')} recorded in {shown_address(settings.db_b)}"
         tell(f"{runs}; the newest run of the suite, 'latest', is now one of them")
-    steps = _steps(suspects)
+    by_commits = attrgetter("candidates")
+    steps = [list(step) for _, step in groupby(sorted(suspects, key=by_commits), by_commits)]
     if as_json:
         print_json([_as_json(step, search, repository) for step in steps])
     else:
@@ -160,14 +163,6 @@ def _named(commit: str, repository: Repository) -> str:
 
 
 # -- what is printed -----------------------------------------------------------------------------
-
-
-def _steps(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
-    """The suspects by the commits that one of is the first bad one, the oldest first."""
-    found: dict[tuple[int, ...], list[Suspect]] = {}
-    for suspect in sorted(suspects, key=lambda suspect: suspect.candidates):
-        found.setdefault(suspect.candidates, []).append(suspect)
-    return list(found.values())
 
 
 def _print_step(step: Sequence[Suspect], search: Bisection, repository: Repository) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.evaluating import Helpers, compare_and_warn, read_inputs, worker_options
+from pytest_kebab_eval.cli.evaluating import compare_and_warn, evaluate_with, read_inputs
 from pytest_kebab_eval.cli.options import comparing_options, json_option, run_arguments, sources_from
 from pytest_kebab_eval.cli.output import (
     REGRESSION,
@@ -19,7 +19,7 @@ from pytest_kebab_eval.cli.output import (
     write_file,
 )
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.errors import InputError, KebabEvalError
+from pytest_kebab_eval.errors import InputError, KebabEvalError, SettingsError
 from pytest_kebab_eval.evaluate import Evaluation, failure_evidence
 from pytest_kebab_eval.files import is_stream, same_file
 from pytest_kebab_eval.golden.lock import lock_path
@@ -38,14 +38,25 @@ from pytest_kebab_eval.text import printable, shown_path
 @comparing_options
 @json_option
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
-@worker_options
-def compare(a: str, b: str, as_json: bool, verbose: bool, helpers: Helpers, **given: Any) -> None:
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Score with N processes on this machine."
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Score on a Dask cluster, by the address of its scheduler: tcp://host:8786.",
+)
+def compare(
+    a: str, b: str, as_json: bool, verbose: bool, workers: int | None, scheduler: str | None, **given: Any
+) -> None:
     """Compare run B, the candidate, with run A, the baseline.
 
     Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
     """
+    if workers is not None and scheduler is not None:
+        raise SettingsError("--workers and --scheduler are both given; leave one of them out")
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
-    inputs, evaluation = helpers.evaluate(settings)
+    inputs, evaluation = evaluate_with(workers, scheduler, settings)
     report, verdicts = evaluation.report, evaluation.verdicts
     failing = [query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.FAILED]
     if as_json:

@@ -23,7 +23,7 @@ from pytest_kebab_eval.golden import GoldenSet, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.golden.reading import read_text
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.settings import Sources, database_of
+from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import brief, printable, shown_path
 from pytest_kebab_eval.upkeep import reanchoring, validation
@@ -41,7 +41,12 @@ def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
     """Check the golden file against the database; exits with 1 if something is off."""
     sources = sources_from(**given)
     golden = read_golden(sources)
-    findings = [] if golden_only else _find(golden, sources)
+    findings: list[validation.Finding] = []
+    if not golden_only:
+        with open_database(database_of(sources)) as database:
+            if not database.corpus.has_chunks:
+                tell("the database has no chunks, so expected ids are looked for among the stored hits alone")
+            findings = validation.validate(golden, database)
     if as_json:
         print_json([msgspec.to_builtins(found) | {"kind": found.kind.name.lower()} for found in findings])
     else:
@@ -51,13 +56,6 @@ def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
     tell(f"{counted(len(golden.queries), 'query')}, {counted(len(findings), 'finding')}")
     if findings:
         exit_with(REGRESSION)
-
-
-def _find(golden: GoldenSet, sources: Sources) -> list[validation.Finding]:
-    with open_database(database_of(sources)) as database:
-        if not database.corpus.has_chunks:
-            tell("the database has no chunks, so expected ids are looked for among the stored hits alone")
-        return validation.validate(golden, database)
 
 
 @click.command()

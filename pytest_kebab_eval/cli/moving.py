@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import (
     Address,
-    Database,
     Made,
     backend_of,
     check_suite,
@@ -64,24 +61,17 @@ def copy(
 def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str | None) -> list[str]:
     if bool(names) == (latest is not None):
         raise SettingsError("name the runs to copy, or say how many of the newest with --latest N")
-    with _from_database(db) as database:
-        check_suite(database, suite)
-        found = [find_run(database, name, suite) for name in names]
-        if latest is not None:
-            found = [run for run in in_order(database.runs()) if suite in (None, run.suite)][:latest]
-        if not found:
-            raise InputError(f"{database.name} has no runs")
-    return list(dict.fromkeys(run.run_id for run in found))
-
-
-@contextmanager
-def _from_database(db: Address) -> Iterator[Database]:
-    """The database that is copied from, which has an option of its own."""
     try:
         with open_database(db) as database:
-            yield database
-    except NoDatabase as error:
+            check_suite(database, suite)
+            found = [find_run(database, name, suite) for name in names]
+            if latest is not None:
+                found = [run for run in in_order(database.runs()) if suite in (None, run.suite)][:latest]
+            if not found:
+                raise InputError(f"{database.name} has no runs")
+    except NoDatabase as error:  # which has an option of its own here
         raise NoDatabase(str(error).replace("--kebab-db=FILE", "--from FILE")) from None
+    return list(dict.fromkeys(run.run_id for run in found))
 
 
 # -- export --------------------------------------------------------------------------------------
