@@ -235,7 +235,8 @@ class DirectReports:
         """Freeze what exists, unless other tests run, whose objects come and go."""
         if items and all(isinstance(item, KebabItem) for item in items):
             self._has_frozen = freeze()
-            if not _has_conftest(self._config):
+            plugins = self._config.pluginmanager.get_plugins()
+            if all(getattr(each, "__name__", "").rpartition(".")[2] != "conftest" for each in plugins):
                 skip_final_collection("pytest", "py.test")
 
     def _unfreeze(self) -> None:
@@ -253,11 +254,6 @@ def _is_marked(item: QueryItem) -> bool:
             return True
         node, marks = node.parent, 0
     return False
-
-
-def _has_conftest(config: pytest.Config) -> bool:
-    names = (getattr(plugin, "__name__", "") for plugin in config.pluginmanager.get_plugins())
-    return any(name.rpartition(".")[2] == "conftest" for name in names)
 
 
 def _reports(item: QueryItem, phases: Sequence[Phase], *, failed: bool) -> Iterator[pytest.TestReport]:

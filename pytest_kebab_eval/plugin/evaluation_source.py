@@ -108,18 +108,14 @@ class EvaluationSource:
         """Read what is compared; a usage error if anything is wrong with it."""
         if self._inputs is None:
             with usage_errors():
-                if self._records:
-                    self._inputs = self._find_recorded_inputs()
+                if self._records:  # with the run A to compare with when the session began
+                    runs_a, warnings = self._read_baseline()
+                    settings = self._settings._replace(run_a=run_names(runs_a) or None)
+                    inputs = inputs_of(settings, self._read_task())
+                    self._inputs = inputs._replace(warnings=(*warnings, *inputs.warnings))
                 else:
                     self._inputs = find_inputs(self._settings, custom_metrics(self._config))
         return self._inputs
-
-    def _find_recorded_inputs(self) -> Inputs:
-        """What is compared, with the run A that was the one to compare with when the session began."""
-        runs_a, warnings = self._read_baseline()
-        settings = self._settings._replace(run_a=run_names(runs_a) or None)
-        inputs = inputs_of(settings, self._read_task())
-        return inputs._replace(warnings=(*warnings, *inputs.warnings))
 
     def _read(self) -> Task | Inputs:
         return self._read_task() if self._records else self.read_inputs()

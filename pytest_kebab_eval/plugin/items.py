@@ -223,11 +223,6 @@ class GateItem(KebabItem):
 # -- Allure --------------------------------------------------------------------------------------
 
 
-def uses_allure(config: pytest.Config) -> bool:
-    """Whether Allure's plugin writes its results."""
-    return bool(config.getoption("allure_report_dir", None))
-
-
 class AllureResults:
     """A plugin for sessions in which Allure's writes its results."""
 

@@ -82,17 +82,14 @@ class RecordedRun:
         """Keep results; one that cannot be kept is the reason why the run will not be stored."""
         if self._recorder is not None and self.is_stored is None and not self.must_stop:
             for query_id, result_json in rows:
-                self._keep_row(self._recorder, query_id, result_json.encode())
-
-    def _keep_row(self, recorder: RunRecorder, query_id: str, result_json: bytes) -> None:
-        try:
-            if query_id in self._to_replace:  # a test that is not of one query runs again as a whole
-                self._to_replace.discard(query_id)
-                recorder.forget(query_id)
-            recorder.record_json(query_id, result_json)
-        except KebabEvalError as error:
-            self.refuse(str(error))
-            recorder.mark_for_repeat(query_id)
+                try:
+                    if query_id in self._to_replace:  # a test that is not of one query runs again as a whole
+                        self._to_replace.discard(query_id)
+                        self._recorder.forget(query_id)
+                    self._recorder.record_json(query_id, result_json.encode())
+                except KebabEvalError as error:
+                    self.refuse(str(error))
+                    self._recorder.mark_for_repeat(query_id)
 
     def mark_for_repeat(self, query_id: str) -> None:
         """The query's test is to run again, should the run be resumed."""
@@ -108,7 +105,9 @@ class RecordedRun:
             yield
             self.is_stored = True
         except (KebabEvalError, OSError) as error:
-            self.message = Line(f"run {printable(self.run_id)} was not recorded{_reason(error)}", -1)
+            words, text = "the run was not recorded", str(error)  # with which errors of the store begin
+            reason = text.removeprefix(words) if text.startswith(words) else f": {text}"
+            self.message = Line(f"run {printable(self.run_id)} was not recorded{reason}", -1)
             self.is_stored = False
 
     def check_whole(self, missing: str, died: str) -> None:
@@ -121,8 +120,13 @@ class RecordedRun:
 
     def store(self, raised: Mapping[str, tuple[str, str]], golden: GoldenSet | None, died: str) -> None:
         """Store the run, with what tests raised for queries without a result."""
-        errored = self._record_raised(raised)
         recorder = self._recorder
+        errored = 0
+        for query_id, (query, text) in raised.items():
+            if recorder is not None and not recorder.has(query_id):
+                recorder.record(query_id, query=query, error=text)
+                recorder.mark_for_repeat(query_id)
+                errored += 1
         if recorder is None or not recorder.ids:
             raise StoreError("no test recorded anything")
         recorded, missing = _coverage(set(recorder.ids), golden)
@@ -130,16 +134,6 @@ class RecordedRun:
         where = f"{recorded} recorded in {shown_address(self._database)}"
         with_errors = f", {errored} of them with an error" if errored else ""
         self.message = Line(f"run {printable(self.run_id)}: {where}{with_errors}{missing}{died}")
-
-    def _record_raised(self, raised: Mapping[str, tuple[str, str]]) -> int:
-        """Record what tests raised for queries without a result; how many those are."""
-        errored = 0
-        for query_id, (query, text) in raised.items():
-            if self._recorder is not None and not self._recorder.has(query_id):
-                self._recorder.record(query_id, query=query, error=text)
-                self._recorder.mark_for_repeat(query_id)
-                errored += 1
-        return errored
 
 
 def _coverage(recorded: set[str], golden: GoldenSet | None) -> tuple[str, str]:
@@ -154,13 +148,6 @@ def _coverage(recorded: set[str], golden: GoldenSet | None) -> tuple[str, str]:
     shown = ", ".join(map(printable, missing[:SHOWN_MISSING]))
     more = f" and {len(missing) - SHOWN_MISSING} more" if len(missing) > SHOWN_MISSING else ""
     return text, f"; without a result: {shown}{more}" if missing else ""
-
-
-def _reason(error: Exception) -> str:
-    """Why a run was not recorded, to follow these words; the store's own errors begin with them."""
-    words = "the run was not recorded"
-    text = str(error)
-    return text.removeprefix(words) if text.startswith(words) else f": {text}"
 
 
 # -- how far the session got ---------------------------------------------------------------------
@@ -192,7 +179,7 @@ class SessionProgress:
         self._not_collected += report.failed
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """A test has run, whatever came of it."""
+        """A test is over, whatever came of it; also called where its worker of xdist died in it."""
         self._finished.add(nodeid)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -203,10 +190,6 @@ class SessionProgress:
         """Only these are to run."""
         self._planned = {item.nodeid for item in items}
 
-    def finish(self, nodeid: str) -> None:
-        """A test is over, though its worker of xdist died in it."""
-        self._finished.add(nodeid)
-
     # -- what became of the session ---------------------------------------------------------------
 
     def what_is_missing(self, session: pytest.Session, exitstatus: int) -> str:
@@ -216,12 +199,10 @@ class SessionProgress:
         not_run = len(self._planned - self._finished)
         if not_run:
             tests = counted(len(self._planned), "test")
-            return f"the session did not finish: {not_run} of {tests} did not run{self._reason(session)}"
+            reason = brief(str(self._stopped_by or session.shouldfail or session.shouldstop or ""))
+            why = f" ({reason})" if reason else ""
+            return f"the session did not finish: {not_run} of {tests} did not run{why}"
         return "the session did not finish" if exitstatus in _UNFINISHED or self._stopped_by else ""
-
-    def _reason(self, session: pytest.Session) -> str:
-        text = brief(str(self._stopped_by or session.shouldfail or session.shouldstop or ""))
-        return f" ({text})" if text else ""
 
     def exit_code(self, exitstatus: int) -> int:
         """The exit code of a session that is not whole: 1, unless Ctrl-C or somebody's own code says more."""

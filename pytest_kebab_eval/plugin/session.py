@@ -26,7 +26,6 @@ from pytest_kebab_eval.plugin.items import (
     QueryItem,
     gate_name,
     query_name,
-    uses_allure,
 )
 from pytest_kebab_eval.plugin.recording import RecordingSession, RecordingTests, start_recording
 from pytest_kebab_eval.plugin.selection import Selection
@@ -67,7 +66,7 @@ def _register(session: KebabSession) -> None:
     register(session, "kebab-eval-session")
     register(session.selection, "kebab-eval-selection")
     register(FailureReports(), "kebab-eval-failures")
-    if uses_allure(config):
+    if config.getoption("allure_report_dir", None):
         register(AllureResults(), "kebab-eval-allure")
     DirectReports(config, session.settings.golden.absolute()).register()
     if hasattr(config, "workerinput"):
