@@ -62,12 +62,10 @@ class CommandGroup(click.Group):
     """Turns errors into one message and an exit code."""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
-        """Read the options of `kebab-eval` itself."""
         with safe_messages():
             return super().make_context(info_name, args, *rest, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
         _open_closed_streams()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):

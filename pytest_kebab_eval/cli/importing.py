@@ -29,7 +29,6 @@ class _Importers(click.Group):
 
     @cached_property
     def installed(self) -> InstalledImporters:
-        """What the metadata of the installed distributions names."""
         return InstalledImporters()
 
     def list_commands(self, ctx: click.Context) -> list[str]:

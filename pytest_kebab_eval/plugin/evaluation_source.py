@@ -68,11 +68,9 @@ class EvaluationSource:
             return load_golden_set(self._settings.golden)
 
     def load_gates(self) -> tuple[str, ...]:
-        """The gates, as they were written."""
         return self._received.gates if self._received else tuple(map(str, self._read().gates))
 
     def has_baseline(self) -> bool:
-        """Whether there is a run A to compare with."""
         if self._received:
             return self._received.has_baseline
         return bool(self._read_baseline().runs) if self._records else self.read_inputs().run_a is not None
@@ -142,14 +140,12 @@ class EvaluationSource:
             self.evaluate()
 
     def payload(self) -> WorkerPayload:
-        """What a worker of xdist needs to know."""
         known = (tuple(self.load_golden().queries), self.load_gates(), self.has_baseline())
         if self.is_recording:
             return WorkerPayload(*known)
         return WorkerPayload(*known, self.evaluate()._replace(matcher=None), self._evidence)
 
     def publish(self, context: dict[str, Any]) -> Published:
-        """Store the aggregates and write the reports."""
         return publish(self._settings, self.read_inputs(), self.evaluate(), context, self._briefs)
 
     def header_lines(self) -> Iterator[str]:

@@ -61,7 +61,6 @@ class RecordedRun:
         self._to_replace = set(self.resumed)
 
     def close(self) -> None:
-        """Close what is kept beside the database."""
         if self._recorder is not None:
             self._recorder.close()
 
@@ -175,7 +174,6 @@ class SessionProgress:
         self._planned.update(ids)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Count what could not be collected."""
         self._not_collected += report.failed
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:

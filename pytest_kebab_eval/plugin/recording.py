@@ -234,7 +234,6 @@ class RecordingSession(RecordingTests):
                 self.skip_recorded(self._run.resumed)
 
     def pytest_report_header(self) -> str | None:
-        """Say that a run goes on."""
         if not self._run.resumed:
             return None
         results = counted(len(self._run.resumed), "result")
@@ -283,7 +282,6 @@ class RecordingSession(RecordingTests):
         self._run.keep(rows)
 
     def _receive(self, parcel: Parcel) -> None:
-        """Keep what a worker recorded."""
         self._raised.update({query_id: (query, text) for query_id, query, text in parcel.raised})
         self._run.refuse(parcel.refusal)
         if parcel.config:
@@ -319,7 +317,6 @@ class RecordingSession(RecordingTests):
 
     @property
     def message(self) -> str:
-        """What became of the run."""
         return self._run.message.text
 
     def store_whole(self, session: pytest.Session, exitstatus: int = 0) -> bool:
@@ -334,7 +331,6 @@ class RecordingSession(RecordingTests):
         return bool(self._run.is_stored)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Store the run, or fail."""
         if self._config.option.collectonly:
             return
         if not self.store_whole(session, exitstatus):
@@ -344,7 +340,6 @@ class RecordingSession(RecordingTests):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print what became of the run."""
         text, is_error = self.message, self._run.message.direction < 0
         if text:
             prefix = "kebab-eval: ERROR: " if is_error else "kebab-eval: "

@@ -110,7 +110,6 @@ class Selection:
         return (yield)
 
     def plan(self, session: pytest.Session) -> None:
-        """Keep what is about to run."""
         self._session = session
         self._planned = _ours(session.items)
 

@@ -58,12 +58,10 @@ class CompareReportExtension(JSONSnapshotExtension):
     """Keeps the report in one file, laid out as `report.json`: one query a line."""
 
     def serialize(self, data: Any, **_: Any) -> str:
-        """The report as JSON."""
         return format_json(data)
 
     @classmethod
     def get_location(cls, *, test_location: PyTestLocation, **_: Any) -> str:
-        """The snapshot's path."""
         return test_location.filepath
 
     def read_snapshot_data_from_location(self, **location: str) -> str | bytes | None:

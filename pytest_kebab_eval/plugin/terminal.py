@@ -35,7 +35,6 @@ class TerminalSummary:
         self._controller = controller
 
     def pytest_report_header(self) -> list[str]:
-        """Name what is compared."""
         try:
             return [safe_lines(f"kebab-eval: {line}") for line in self._source.header_lines()]
         except pytest.UsageError:  # with --collect-only, where the golden file shows it as its error

@@ -177,7 +177,6 @@ class ShownEvidence:
     def read(
         self, queries: Sequence[GoldenQuery]
     ) -> Generator[tuple[GoldenQuery, QueryEvidence], None, None]:
-        """The queries, one at a time."""
         done = 0
         try:
             for query, evidence in read_evidence(
