@@ -136,26 +136,20 @@ class _Recorder:
 
     def _record(self, commit: str) -> int:
         """The exit code of the command: 0, or that of a skip."""
+        environment = without_git_locations(os.environ) | {
+            "KEBAB_EVAL_DB": address_for_a_command(self._search.settings.db_b),
+            "KEBAB_EVAL_GOLDEN": str(self._search.settings.golden.absolute()),
+        }
+        for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):  # which would fail what loses something
+            environment.pop(name, None)
         with self._repository.checked_out(commit) as directory:
-            command = self._command.replace("{commit}", commit)
-            code = run_in_shell(command, directory, self._environment())
+            code = run_in_shell(self._command.replace("{commit}", commit), directory, environment)
         if code not in (0, SKIP):
             raise StoreError(
                 f"the command exited with {code} at the commit {commit[:COMMIT_SHOWN]};"
                 f" fix it, or have it exit with {SKIP} where a commit cannot be recorded"
             )
         return code
-
-    def _environment(self) -> dict[str, str]:
-        """Where to record; without the runs to judge by, which would fail what loses something."""
-        settings = self._search.settings
-        environment = without_git_locations(os.environ) | {
-            "KEBAB_EVAL_DB": address_for_a_command(settings.db_b),
-            "KEBAB_EVAL_GOLDEN": str(settings.golden.absolute()),
-        }
-        for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):
-            environment.pop(name, None)
-        return environment
 
 
 def _named(commit: str, repository: Repository) -> str:

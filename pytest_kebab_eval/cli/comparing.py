@@ -111,8 +111,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     It exits with 1 where the database could not be read again, and a part of the report is missing.
     """
     from pytest_kebab_eval.reports.context import report_context
-    from pytest_kebab_eval.reports.first_bad import add_first_bad
-    from pytest_kebab_eval.reports.publishing import ReportSource, render
+    from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render
 
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
     if output is not None:
@@ -120,11 +119,11 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     inputs = read_inputs(settings)
     briefs = Briefs() if form == "html" else None
     made = compare_and_warn(settings, inputs, briefs)
-    context = report_context(made, inputs.golden.queries)
+    source = ReportSource(settings, inputs, made, report_context(made, inputs.golden.queries), briefs)
     errors: list[str] = []  # which are known when all parts are made
     if form != "json":
-        add_first_bad(context, settings, inputs, made, errors)
-    parts = render(form, ReportSource(settings, inputs, made, context, briefs), errors)
+        add_first_bad(source, errors)
+    parts = render(form, source, errors)
     if output is not None:
         write_file(output, parts)
     else:

@@ -142,7 +142,15 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
         _write(golden, text, made)
     name = shown_path(golden.path)
     if as_json:
-        changed = [_change_json(query) for query in made.changed]
+        changed = [
+            {
+                "query_id": query.query_id,
+                "line": query.line,
+                "ids": query.ids,
+                "by": "text" if query.by_text else "span",
+            }
+            for query in made.changed
+        ]
         undecided = msgspec.to_builtins(made.undecided)
         print_json({"written": not check, "changed": changed, "undecided": undecided})
     else:
@@ -174,15 +182,6 @@ def _write(golden: GoldenSet, text: str, made: Reanchoring) -> None:
         write_file(golden.path, [made.text])
     if made.locking.lock.chunks and (made.changed or not made.undecided):
         _write_if_changed(lock_path(golden.path), render_lock(made.locking.lock))
-
-
-def _change_json(query: NewChunks) -> dict[str, Any]:
-    return {
-        "query_id": query.query_id,
-        "line": query.line,
-        "ids": {old: list(new) for old, new in query.ids.items()},
-        "by": "text" if query.by_text else "span",
-    }
 
 
 def _sentence(query: NewChunks | Undecided) -> str:

@@ -140,8 +140,14 @@ def tag(run: str | None, name: str | None, delete: str | None, as_json: bool, **
         backend_of(db).tag(delete, None)
         said = f"tag {printable(delete)}: removed; it was {printable(tags[delete])}"
         _tell_tag(delete, None, said, as_json=as_json)
+    elif as_json:
+        print_json(dict(sorted(tags.items())))
     else:
-        _print_tags(tags, as_json=as_json)
+        width = max(map(len, tags), default=0)
+        for tagged, run_id in sorted(tags.items()):
+            print_line(f"{printable(tagged):<{width}}  {printable(run_id)}")
+        if not tags:
+            tell("there are no tags yet; kebab-eval tag RUN NAME sets one")
 
 
 def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> None:
@@ -150,17 +156,6 @@ def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> Non
         print_json({name: run_id})
     else:
         tell(said)
-
-
-def _print_tags(tags: dict[str, str], *, as_json: bool) -> None:
-    if as_json:
-        print_json(dict(sorted(tags.items())))
-        return
-    width = max(map(len, tags), default=0)
-    for name, run_id in sorted(tags.items()):
-        print_line(f"{printable(name):<{width}}  {printable(run_id)}")
-    if not tags:
-        tell("there are no tags yet; kebab-eval tag RUN NAME sets one")
 
 
 # -- prune ---------------------------------------------------------------------------------------
