@@ -23,7 +23,7 @@ from pytest_kebab_eval.plugin.xdist import has_workers, send_payload
 from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, first_of
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.session import KebabSession
@@ -177,10 +177,7 @@ class ReportedOutcomes:
 
 
 def _sentence(outcome: str, names: Sequence[str]) -> str:
-    shown = [brief(name, 80) for name in names[:MOST_NAMES_SHOWN]]
-    more = len(names) - len(shown)
-    listed = ", ".join(shown) + (f" and {more} more" if more else "")
-    items = counted(len(names), "item")
+    items, listed = counted(len(names), "item"), first_of(names, MOST_NAMES_SHOWN, 80)
     it, was = ("it", "was") if len(names) == 1 else ("them", "were")
     if outcome == _NOT_RUN:
         return (

@@ -15,7 +15,7 @@ from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of
 from pytest_kebab_eval.store import Address, RunRecorder, backend_of, shown_address
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, first_of, printable
 
 SHOWN_MISSING = 5
 _PYTESTS_OWN = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
@@ -144,9 +144,7 @@ def _coverage(recorded: set[str], golden: GoldenSet | None) -> tuple[str, str]:
     others = len(recorded) - found
     text = f"{found} of {len(golden.queries)} golden queries"
     text += f" and {counted(others, 'query')} not in the golden file" if others else ""
-    shown = ", ".join(map(printable, missing[:SHOWN_MISSING]))
-    more = f" and {len(missing) - SHOWN_MISSING} more" if len(missing) > SHOWN_MISSING else ""
-    return text, f"; without a result: {shown}{more}" if missing else ""
+    return text, f"; without a result: {first_of(missing, SHOWN_MISSING)}" if missing else ""
 
 
 # -- how far the session got ---------------------------------------------------------------------
