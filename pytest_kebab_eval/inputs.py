@@ -119,6 +119,7 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
                 *check_alike(runs_b, "the runs of B"),
             ]
         )
+    overlaps = (movement_metric(gate.metric).cutoff for gate in gates if gate.metric.startswith("overlap@"))
     return Inputs(
         golden,
         runs_a,
@@ -127,7 +128,7 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
         gates,
         (*_measured_at(settings.cutoffs, gates), *metrics),
         tuple(warnings),
-        (*settings.cutoffs, *_overlaps_of(gates)),
+        (*settings.cutoffs, *(cutoff for cutoff in overlaps if cutoff is not None)),
     )
 
 
@@ -173,11 +174,6 @@ def _parsed_gates(settings: Settings, metrics: tuple[Metric, ...]) -> tuple[Gate
             what = "a delta" if gate.delta else "the comparison of two runs"
             raise GateError(f"the gate '{gate}' is on {what}, which takes --kebab-run-a; there is only run B")
     return gates
-
-
-def _overlaps_of(gates: tuple[Gate, ...]) -> tuple[int, ...]:
-    found = (movement_metric(gate.metric).cutoff for gate in gates if gate.metric.startswith("overlap@"))
-    return tuple(cutoff for cutoff in found if cutoff is not None)
 
 
 def _measured_at(cutoffs: tuple[int, ...], gates: tuple[Gate, ...]) -> list[Metric]:

@@ -138,13 +138,10 @@ class _EntryEditor:
         given, written = {name for name in _FIELDS if value.get(name)}, {key.value for key, _ in entry.pairs}
         if not given <= written or entry.is_shared or any(_is_shared(entry.field(name)) for name in given):
             raise Refused("has an anchor, an alias or a tag where its chunk ids are; spell them out")
-        if any("\n" in self._text[node.start : node.end] for node in self._scalars(entry)):
+        keys = (key for name in ("relevance", "expected_texts") for key, _ in entry.field(name).pairs)
+        scalars = (*entry.field("expected_chunk_ids").items, *keys, *_span_ids(entry))
+        if any("\n" in self._text[node.start : node.end] for node in scalars):
             raise Refused("has a chunk id that is written over several lines; write it on one")
-
-    def _scalars(self, entry: Node) -> Iterator[Node]:
-        yield from entry.field("expected_chunk_ids").items
-        yield from (key for name in ("relevance", "expected_texts") for key, _ in entry.field(name).pairs)
-        yield from _span_ids(entry)
 
     # Each of a list's ids becomes what is new of it, or goes if all of that is there before.
 

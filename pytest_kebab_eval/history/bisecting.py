@@ -54,11 +54,9 @@ class Suspect:
         """What a commit says of the check; None if it could not be tried."""
         if not self.good.run < at < self.bad.run:
             return
-        if sighting is None:
-            self._passed_over.add(at)
-        elif sighting.state is State.FOUND:
+        if sighting is not None and sighting.state is State.FOUND:
             self.good = sighting
-        elif sighting.state in self._bad_states:
+        elif sighting is not None and sighting.state in self._bad_states:
             self.bad = sighting
         else:
             self._passed_over.add(at)

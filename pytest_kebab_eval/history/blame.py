@@ -166,15 +166,11 @@ def watched_queries(golden: GoldenSet, query_ids: Sequence[str]) -> list[Watched
     known = golden.by_id()
     for query_id in query_ids:
         if query_id not in known:
-            raise InputError(_no_such_query(golden, query_id))
+            names = [query.id for query in golden.queries[:NAMES_COMPARED] if len(query.id) <= NAME_COMPARED]
+            near = difflib.get_close_matches(query_id[:NAME_COMPARED], names, n=1)
+            hint = f"did you mean '{printable(near[0])}'?" if near else "see its ids"
+            raise InputError(f"{shown_path(golden.path)} has no query '{brief(query_id)}'; {hint}")
     return [Watched(query_id) for query_id in dict.fromkeys(query_ids)]
-
-
-def _no_such_query(golden: GoldenSet, query_id: str) -> str:
-    names = [query.id for query in golden.queries[:NAMES_COMPARED] if len(query.id) <= NAME_COMPARED]
-    near = difflib.get_close_matches(query_id[:NAME_COMPARED], names, n=1)
-    hint = f"did you mean '{printable(near[0])}'?" if near else "see its ids"
-    return f"{shown_path(golden.path)} has no query '{brief(query_id)}'; {hint}"
 
 
 # -- from run A to run B -------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.cases import Case, imported_cases
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, golden_entry, result_json
 from pytest_kebab_eval.importers.installed import Guess, InstalledImporters, guess_format
-from pytest_kebab_eval.importers.kebab import KEBAB, Named, find_export, import_export
+from pytest_kebab_eval.importers.kebab import KEBAB, find_export, import_export
 from pytest_kebab_eval.importers.passages import passages
 from pytest_kebab_eval.importers.samples import has_keys, has_top
 from pytest_kebab_eval.importers.sources import STDIN, Source
@@ -48,8 +48,6 @@ __all__ = [
     "read_table",
     "result_json",
 ]
-
-DEFAULT_SUITE = "default"
 
 
 class Summary(NamedTuple):
@@ -90,15 +88,14 @@ def import_run(
         with find_export(sources["results"]) as export:
             if export is not None:
                 _check_golden(importer, None, golden_out)
-                return Summary(*import_export(export, db, Named(run_id, suite, commit_hash)), None)
+                names = {"run_id": run_id, "suite": suite, "commit_hash": commit_hash}
+                return Summary(*import_export(export, db, **names), None)
     if golden_out and run_id and _has_run(db, run_id):
         return _finish(importer, sources, db, run_id, golden_out)
     recorder = ImportedRun(
-        db, suite=suite or DEFAULT_SUITE, run_id=run_id, commit_hash=commit_hash or "", progress=False
+        db, suite=suite or "default", run_id=run_id, commit_hash=commit_hash or "", progress=False
     )
-    recorder.commit_hash = (
-        commit_hash  # without it, no commit; RunRecorder would take the working directory's
-    )
+    recorder.commit_hash = commit_hash  # None stays; RunRecorder would take the working directory's
     queries, golden = 0, None
     warnings: list[str] = []
     try:

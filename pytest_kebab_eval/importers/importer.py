@@ -112,34 +112,21 @@ def joined_files(
 # -- two files that belong together by the ids in them -----------------------------------------------
 
 
-class Ids:
+class Ids(dict[str, None]):
     """The ids in a file, in the order in which they appear."""
 
     def __init__(self, source: Source, noun: str, ids: Iterable[str] = ()) -> None:
+        super().__init__(dict.fromkeys(ids))
         self.source = source
         self._noun = noun
-        self._ids = dict.fromkeys(ids)
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ids)
-
-    def __contains__(self, query_id: object) -> bool:
-        return query_id in self._ids
 
     def __str__(self) -> str:
         return f"{len(self)} {self._noun}{'' if len(self) == 1 else 's'}"
 
-    def add(self, query_id: str) -> None:
-        """Add an id, unless it is there."""
-        self._ids[query_id] = None
-
     def adding(self, results: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
         """The results as they come; their ids are added."""
         for query_id, result in results:
-            self.add(query_id)
+            self[query_id] = None
             yield query_id, result
 
     def missing_in(self, other: Ids) -> list[str]:
@@ -147,19 +134,18 @@ class Ids:
         return [query_id for query_id in self if query_id not in other]
 
 
-class Join:
-    """The ids that results are for, and those that something is expected for.
+class Join(NamedTuple):
+    """The ids that results are for, and those that something is expected for."""
 
-    It can be checked when all results have been read.
-    """
-
-    def __init__(self, results: Ids, expected: Ids) -> None:
-        self._results = results
-        self._expected = expected
+    results: Ids
+    expected: Ids
 
     def check(self) -> str | None:
-        """A sentence if an id is in one file alone; an `InputError` if none is in both."""
-        results, expected = self._results, self._expected
+        """A sentence if an id is in one file alone; an `InputError` if none is in both.
+
+        All results must have been read.
+        """
+        results, expected = self
         alone = results.missing_in(expected), expected.missing_in(results)
         if len(alone[0]) == len(results):
             raise nothing_alike(results, expected)

@@ -100,7 +100,7 @@ def _number(row: TableRow, field: str) -> int:
 def _case(row: TableRow, question: str, variables: Json, name: str) -> Case:
     values, test, response = row.values, _test(row.values), _mapping(row.values.get("response"))
     output = opened(response.get("output"))
-    assertions = list(_assertions(test))
+    failed = response.get("error") or (values.get("error") if values.get("failureReason") == _ERROR else None)
     return Case(
         line=row.line,
         question=question,
@@ -108,8 +108,11 @@ def _case(row: TableRow, question: str, variables: Json, name: str) -> Case:
         retrieved=_retrieved(output, response, values, variables),
         answer=answer_in(output) if answer_in(output) is not None else text_of(output),
         expected=passages_in({**_mapping(test.get("metadata")), **variables}, _EXPECTED),
-        rules=_rules(assertions, variables),
-        more=_outcome(values, response),
+        rules=_rules(_assertions(test), variables),
+        more={
+            "error": text_of(failed) or None,
+            **measured(elapsed_ms=values.get("latencyMs"), cost_usd=values.get("cost")),
+        },
     )
 
 
@@ -167,12 +170,6 @@ def _filled_in(value: Any, variables: Json) -> str:
         return ""
     text = _VARIABLE.sub(lambda found: text_of(variables.get(found[1], found[0])) or "", str(value))
     return "" if _UNFINISHED.search(text) else text
-
-
-def _outcome(values: Json, response: Json) -> Json:
-    failed = response.get("error") or (values.get("error") if values.get("failureReason") == _ERROR else None)
-    times = measured(elapsed_ms=values.get("latencyMs"), cost_usd=values.get("cost"))
-    return {"error": text_of(failed) or None, **times}
 
 
 def _provider(values: Json) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 
-from pytest_kebab_eval.importers.cases import Case, imported_tables
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json, optional
+from pytest_kebab_eval.importers.cases import Case, import_tables
+from pytest_kebab_eval.importers.importer import Importer, ImportOption, Json, optional
 from pytest_kebab_eval.importers.passages import as_list, first, passages, text_of
 from pytest_kebab_eval.importers.samples import Sample
 from pytest_kebab_eval.importers.sources import Source
@@ -16,10 +16,6 @@ _CONTEXTS = ("retrieved_contexts", "contexts")
 _ANSWER = ("response", "answer")
 _REFERENCE = ("reference", "ground_truth", "ground_truths")
 _EXPECTED = ("reference_contexts",)
-
-
-def _read(sources: Mapping[str, Source]) -> Imported:
-    return imported_tables(sources["results"], _case, sources.get("testset"), _expected)
 
 
 def _case(source: Source, row: TableRow) -> Case:
@@ -90,5 +86,5 @@ RAGAS = Importer(
         ),
         optional("testset", "The test set, if what is expected is in a file of its own.", _is_testset),
     ),
-    read=_read,
+    read=partial(import_tables, case=_case, expected=_expected, dataset="testset"),
 )

@@ -66,15 +66,13 @@ class Source:
     def read(self) -> bytes:
         """The whole content."""
         with self._opened() as stream, self._read_errors():
-            return self._checked_start(b"".join(self._pieces(stream)))
-
-    def _pieces(self, stream: IO[bytes]) -> Iterator[bytes]:
-        size = 0
-        while piece := stream.read(_BUFFER):
-            size += len(piece)
-            if size > IMPORTED_FILE:
-                raise self.error(None, f"this is more than {IMPORTED_FILE >> 20:,} MB; give it in parts")
-            yield piece
+            pieces, size = [], 0
+            while piece := stream.read(_BUFFER):
+                pieces.append(piece)
+                size += len(piece)
+                if size > IMPORTED_FILE:
+                    raise self.error(None, f"this is more than {IMPORTED_FILE >> 20:,} MB; give it in parts")
+            return self._checked_start(b"".join(pieces))
 
     def text(self) -> str:
         """The whole content, which must be UTF-8."""
@@ -207,9 +205,6 @@ class UniqueIds:
         self._source = source
         self._field = field
         self._lines: dict[str, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._lines)
 
     def add(self, line: int, given: Id | None) -> str:
         """The id as text; an error if it is missing or there already."""

@@ -59,9 +59,7 @@ def hallucinated(judged: Judged) -> bool:
     needs=lambda query: bool(query.claims),
 )
 def answered_well(judged: Judged) -> bool:
-    answer = judged.facts.answer
-    has_claim = answer is not None and answer.has_claim
-    return judged.facts.answerable is not False and has_claim and citation_hit(judged)
+    return judged.facts.answerable is not False and judged.facts.has_claim and citation_hit(judged)
 
 
 @metric(

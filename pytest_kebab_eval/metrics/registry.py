@@ -20,14 +20,11 @@ OWN_CUTOFF = "k"
 # -- how values add up: a mean, a percentile, a sum --------------------------------------------------
 
 
-class Values:
+class Values(Value, frozen=True):
     """What was measured of a metric: numbers, and how many queries have each (one, where none are given)."""
 
-    __slots__ = ("numbers", "weights")
-
-    def __init__(self, numbers: Sequence[float], weights: Sequence[int] | None = None) -> None:
-        self.numbers = numbers
-        self.weights = weights
+    numbers: Sequence[float]
+    weights: Sequence[int] | None = None
 
     def __iter__(self) -> Iterator[tuple[float, int]]:
         return zip(self.numbers, self.weights or [1] * len(self.numbers), strict=True)

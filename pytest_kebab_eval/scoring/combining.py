@@ -44,16 +44,12 @@ def _mean_scores(cards: Sequence[Scorecard], ids: Iterable[str], shown: Shown) -
         there = [score for card in cards if (score := card._scores.get(query_id)) is not None]
         key = (chosen, *there)
         if key not in known:
-            known[key] = _mean_score(chosen, there)
+            known[key] = chosen
+            if len({*there}) > 1:
+                values = tuple(map(_mean, zip(*(score.values for score in there), strict=True)))
+                known[key] = QueryScore(chosen.facts, values, chosen.positions)
         found[query_id] = known[key]
     return found
-
-
-def _mean_score(shown: QueryScore, scores: Sequence[QueryScore]) -> QueryScore:
-    if len({*scores}) == 1:
-        return shown
-    values = tuple(map(_mean, zip(*(score.values for score in scores), strict=True)))
-    return QueryScore(shown.facts, values, shown.positions)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -346,23 +346,20 @@ class _ChunksToLock:
 
     def find(self, name: str) -> FoundChunk:
         """What is known of a chunk."""
+        corpus, version = self._chunks.database.corpus, self._chunks.run.chunker_version
         hit = self._chunks.all.get(name) if name not in self._left else None
         if hit is not None:
-            return FoundChunk(_locked(hit, self._chunks), self._chunks.run.chunker_version, "new")
-        indexed = found_in_index(name, self._chunks.database.corpus)
+            locked = as_locked(hit) or LockedChunk(hit.doc_id)
+            if self._chunks.passages.has_chunk(name):
+                locked = LockedChunk(hit.doc_id, corpus.spans(name))
+            text = self._chunks.passages.text(hit)
+            return FoundChunk(msgspec.structs.replace(locked, text=text), version, "new")
+        indexed = found_in_index(name, corpus)
         if indexed and indexed.version != self._old_version:
             indexed = None
         old = found_in_lock(name, self._lock) or indexed or self._in_hits.get(name)
         old = old or FoundChunk(LockedChunk(), self._old_version, "nowhere")
-        if old.version == self._chunks.run.chunker_version:
+        if old.version == version:
             return old
         chunk = msgspec.structs.replace(old.chunk, chunker_version=old.version or "")
         return old._replace(chunk=chunk)
-
-
-def _locked(hit: Hit, chunks: _Chunks) -> LockedChunk:
-    """What is known of a new chunk: of the index, else of the hit."""
-    corpus, text = chunks.database.corpus, chunks.passages.text(hit)
-    if chunks.passages.has_chunk(hit.chunk_id or ""):
-        return LockedChunk(hit.doc_id, corpus.spans(hit.chunk_id or ""), text)
-    return msgspec.structs.replace(as_locked(hit) or LockedChunk(hit.doc_id), text=text)

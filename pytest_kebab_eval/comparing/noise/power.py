@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import CHECKS, Check, Tallies, Tally
-from pytest_kebab_eval.comparing.noise.beta_binomial import BetaBinomial
 from pytest_kebab_eval.comparing.noise.control import CheckNoise, Noise, control
 from pytest_kebab_eval.comparing.replicates import CheckRates, check_rates, deviation
 from pytest_kebab_eval.metrics import Metric
@@ -143,14 +142,12 @@ class Population:
         found: list[float] = []
         for tally, count in self._tallies:
             number = round(scale * count) or int(generator.random() < scale * count)
-            found += [_rate(tally, self._fitted, generator) for _ in range(number)]
+            if self._fitted is None:
+                found += [tally.a / tally.n_a] * number
+            else:
+                alpha, beta = self._fitted.alpha + tally.a, self._fitted.beta + tally.n_a - tally.a
+                found += [generator.betavariate(alpha, beta) for _ in range(number)]
         return found
-
-
-def _rate(tally: Tally, fitted: BetaBinomial | None, generator: random.Random) -> float:
-    if fitted is None:
-        return tally.a / tally.n_a
-    return generator.betavariate(fitted.alpha + tally.a, fitted.beta + tally.n_a - tally.a)
 
 
 class Session(NamedTuple):
