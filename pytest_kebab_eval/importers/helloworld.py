@@ -162,18 +162,15 @@ def _results(
             config.update(_snapshot(settings, result.indexing_coverage or _Coverage()))
         query = result.question or golden.get(query_id, {}).get("query", "")
         hits = _hits(source, line, result.retrieved_chunks or ())
-        yield query_id, result_json(query_id, query, hits, _answer(result), **_more_fields(result, settings))
-
-
-def _more_fields(result: _Result, settings: Json) -> Json:
-    latency = result.latency or _Latency()
-    return {
-        "elapsed_ms": latency.total_ms,
-        "error": result.error,
-        **_if_any("timings_ms", {stage: getattr(latency, f"{stage}_ms") for stage in _STAGES}),
-        **_if_any("judge", _judge(result, settings)),
-        "cost_usd": result.cost.judge_cost_usd if result.cost else None,
-    }
+        latency = result.latency or _Latency()
+        more = {
+            "elapsed_ms": latency.total_ms,
+            "error": result.error,
+            **_if_any("timings_ms", {stage: getattr(latency, f"{stage}_ms") for stage in _STAGES}),
+            **_if_any("judge", _judge(result, settings)),
+            "cost_usd": result.cost.judge_cost_usd if result.cost else None,
+        }
+        yield query_id, result_json(query_id, query, hits, _answer(result), **more)
 
 
 def _if_any(field: str, values: Json) -> Json:

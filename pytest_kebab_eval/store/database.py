@@ -126,7 +126,6 @@ class Database(ABC):
         ]
 
     def has_run(self, run_id: str) -> bool:
-        """Whether there is a run of that id."""
         return self.first("eval_runs", "run_id", run_id=run_id) is not None
 
     def with_config(self, run: Run) -> Run:
@@ -199,7 +198,6 @@ class Database(ABC):
         return ((text_of(query_id), result_json) for query_id, result_json in found if query_id is not None)
 
     def result_count(self, run_id: str) -> int:
-        """How many results the run has."""
         (count,) = self.first("eval_query_results", "count(*)", run_id=run_id) or (0,)
         return int(count)
 
