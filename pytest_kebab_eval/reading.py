@@ -99,7 +99,15 @@ class OpenStores:
         return Sides(self._side("a", a, shown) if a else None, self._side("b", b, shown))
 
     def _side(self, letter: str, cards: Cards, shown: ShownRuns) -> Side:
-        number_of = partial(_number, "ab".index(letter), cards, shown)
+        position = "ab".index(letter)
+
+        def number_of(query_id: str) -> int:
+            """The run that is shown of a query: of one that is not golden, the first that has it."""
+            number = shown.get(query_id, (0, 0))[position]
+            if query_id in cards[number]:
+                return number
+            return next((number for number, card in enumerate(cards) if query_id in card), 0)
+
         return Side(letter, cards, combine(cards, number_of), partial(self.stored, letter, shown))
 
     # -- single results, read again --------------------------------------------------------------
@@ -136,14 +144,6 @@ class OpenStores:
 
 def _readable(result: QueryResult | Unreadable | None) -> QueryResult | None:
     return result if isinstance(result, QueryResult) else None
-
-
-def _number(position: int, cards: Cards, shown: ShownRuns, query_id: str) -> int:
-    """The run that is shown of a query: of one that is not golden, the first that has it."""
-    number = shown.get(query_id, (0, 0))[position]
-    if query_id in cards[number]:
-        return number
-    return next((number for number, card in enumerate(cards) if query_id in card), 0)
 
 
 def read_evidence(

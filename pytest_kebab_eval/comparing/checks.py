@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.model import QueryComparison
     from pytest_kebab_eval.scoring.scorecard import QueryScore
 
-COMPARE_K = 10
-
 
 class LostCheck(NamedTuple):
     """A check that a query lost, for the sentence that says so."""

@@ -159,26 +159,23 @@ def replicate_report(
     """What is known by there being several runs; nothing where there are not."""
     if not sides.has_several:
         return msgspec.UNSET
+    from pytest_kebab_eval.comparing.noise.control import CheckNoise
+
     a, b = sides.a.cards if sides.a else (), sides.b.cards
+    counted = count_tallies((decision.group, decision.tallies) for decision in decisions)
     return ReplicateReport(
         runs_a=tuple(card.run.run_id for card in a),
         runs_b=tuple(card.run.run_id for card in b),
         alpha=alpha,
-        checks=tuple(_check_rates(decisions)),
+        checks=tuple(
+            check_rates(check, CheckNoise(tallies))
+            for check, tallies in counted.items()
+            if check is not LOSS and any(tally.a or tally.b for tally in tallies)
+        ),
         spread_a=spread_of([*map(exact_values, a)]),
         spread_b=spread_of([*map(exact_values, b)]),
         shown=shown_runs(decisions),
     )
-
-
-def _check_rates(decisions: Iterable[Decision]) -> Iterable[CheckRates]:
-    """How much each check flips that any query passes."""
-    from pytest_kebab_eval.comparing.noise.control import CheckNoise
-
-    counted = count_tallies((decision.group, decision.tallies) for decision in decisions)
-    for check, tallies in counted.items():
-        if check is not LOSS and any(tally.a or tally.b for tally in tallies):
-            yield check_rates(check, CheckNoise(tallies))
 
 
 def run_aggregates(sides: Sides, totals: Totals) -> tuple[RunAggregate, ...]:

@@ -56,16 +56,19 @@ class QueryVerdicts:
             if decision.lost or decision.may_be_noise
             for query_id in decision.group.query_ids
         }
+        self._unreadable = {
+            query_id: f"run {name} ({printable(card.run.run_id)}) cannot be read: {reason}"
+            for name, card in (("B", b), ("A", a))  # where neither can be read, A is named
+            if card
+            for query_id, reason in card.notes.unreadable.items()
+        }
         errors_a = a.notes.errors if a else {}
         self._errored_in_both = errors_a.keys() & b.notes.errors.keys()
 
     def judge(self, query_id: str, comparison: QueryComparison | None, xfail: Xfail | None) -> Verdict:
         """The verdict on a query; if there is no run A, only what needs none can fail it."""
-        for name, card in (("A", self._a), ("B", self._b)):
-            if card and query_id in card.notes.unreadable:
-                run = f"run {name} ({printable(card.run.run_id)})"
-                text = f"the stored result in {run} cannot be read: {card.notes.unreadable[query_id]}"
-                return Verdict(Outcome.FAILED, text)
+        if query_id in self._unreadable:
+            return Verdict(Outcome.FAILED, f"the stored result in {self._unreadable[query_id]}")
         if comparison is None:
             return Verdict(Outcome.SKIPPED, "in neither run" if self._a else "not in the run")
         if query_id in self._errored_in_both:

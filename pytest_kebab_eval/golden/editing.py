@@ -14,6 +14,8 @@ from pytest_kebab_eval.golden.nodes import Node, entry_nodes
 from pytest_kebab_eval.golden.reading import entries_of
 from pytest_kebab_eval.golden.yaml_events import LOADER
 
+# An item of a list, or a key with its value, and what is written in its place; None: it stays.
+_Member = tuple[Node, list[str] | None]
 NewIds = Mapping[str, Sequence[str]]  # for each old id, what becomes of it: one id or several
 _MARK = "\ufeff"  # with which some editors start a file
 _BLANK = " \t"
@@ -30,13 +32,6 @@ class Edited(NamedTuple):
 
     text: str
     refused: dict[int, str]
-
-
-class _Member(NamedTuple):
-    """An item of a list, or a key with its value, and what is written in its place; None: it stays."""
-
-    node: Node
-    written: list[str] | None
 
 
 class _Edit(NamedTuple):
@@ -151,7 +146,7 @@ class _EntryEditor:
             names = [name for name in self._new.get(item.value, (item.value,)) if name not in seen]
             seen.update(names)
             same = names == [item.value]
-            members.append(_Member(item, None if same else [self._written(name, item) for name in names]))
+            members.append((item, None if same else [self._written(name, item) for name in names]))
         return self._member_edits(found, members)
 
     def _gain_edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[_Edit]:
@@ -161,9 +156,8 @@ class _EntryEditor:
             names = [name for name, owner in owners.items() if owner == key.value]
             raw = self._text[key.end : gain.end]  # such as `: 2`
             written = [f"{self._written(name, key)}{raw}" for name in names]
-            members.append(
-                _Member(msgspec.structs.replace(key, end=gain.end), None if names == [key.value] else written)
-            )
+            pair = msgspec.structs.replace(key, end=gain.end)
+            members.append((pair, None if names == [key.value] else written))
         return self._member_edits(found, members)
 
     def _single_edits(self, entry: Node) -> Iterator[_Edit]:
@@ -186,7 +180,7 @@ class _EntryEditor:
             elif written is not None and not parent.in_flow:
                 yield self._without_line(node)
             elif written is not None:
-                yield self._without_in_flow(node, members[number - 1 if kept else number + 1].node)
+                yield self._without_in_flow(node, members[number - 1 if kept else number + 1][0])
             kept = kept or written != []
 
     def _separator(self, parent: Node, node: Node) -> str:

@@ -113,10 +113,7 @@ class Bisection(NamedTuple):
     def search(
         self, suspects: Sequence[Suspect], try_commit: Callable[[int], Mapping[Watched, Sighting] | None]
     ) -> None:
-        """Try commits until each suspect has one left, or none that could be tried; None skips a commit.
-
-        The next one is the middle of the longest stretch that is left.
-        """
+        """Try commits until each suspect has one left, or none that could be tried; None skips a commit."""
         while longest := max((suspect.untried for suspect in suspects), key=len, default=[]):
             at = longest[len(longest) // 2]
             found = try_commit(at)

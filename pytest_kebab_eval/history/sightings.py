@@ -172,8 +172,10 @@ class RunJudge:
 
     def _first_rank(self, query_id: str, hits: tuple[Hit, ...]) -> int | None:
         # A chunk that is there twice counts once, at its first rank; the first correct rank is the same.
-        strategy = self._tools.strategies.get(query_id) or self._tools.strategy(self._queries[query_id])
-        return strategy.first(hits, self._passages)
+        strategies = self._tools.strategies
+        if query_id not in strategies:
+            strategies[query_id] = self._tools.matcher.targets(self._queries[query_id]).strategy
+        return strategies[query_id].first(hits, self._passages)
 
     def _sighting(self, opened: OpenRun, position: int, check: str, row: tuple[str, object]) -> Sighting:
         result = self._ranks.rank(*row) if check == RETRIEVAL else decode_row(*row)
@@ -199,12 +201,7 @@ class _Tools:
             yardstick.golden, mode, yardstick.base, yardstick.settings.span_overlap
         )
         coarsen(self.matcher, yardstick.golden.queries, yardstick.base)
-        self.strategies: dict[str, Strategy] = {}  # those that were asked for
-
-    def strategy(self, query: GoldenQuery) -> Strategy:
-        """What tells the query's correct hits; it is asked for in every run."""
-        found = self.strategies[query.id] = self.matcher.targets(query).strategy
-        return found
+        self.strategies: dict[str, Strategy] = {}  # what tells a query's correct hits, in every run
 
     @cached_property
     def _scorer(self) -> Scorer:

@@ -51,15 +51,12 @@ __all__ = [
 
 
 class Summary(NamedTuple):
-    """How many queries and golden entries were imported; `golden` is None without a golden file.
-
-    Each warning is about ids that only one of two files has.
-    """
+    """How many queries and golden entries were imported."""
 
     run_id: str
     queries: int
-    golden: int | None
-    warnings: tuple[str, ...] = ()
+    golden: int | None  # None without a golden file
+    warnings: tuple[str, ...] = ()  # each about ids that only one of two files has
 
 
 class ImportedRun(RunRecorder):
@@ -97,7 +94,6 @@ def import_run(
     )
     recorder.commit_hash = commit_hash  # None stays; RunRecorder would take the working directory's
     queries, golden = 0, None
-    warnings: list[str] = []
     try:
         with _new_golden(golden_out, recorder) as new_golden, recorder:
             imported = importer.read(sources)
@@ -105,13 +101,13 @@ def import_run(
             for query_id, result in imported.results:
                 recorder.record_json(query_id, result)
                 queries += 1
-            warnings += _missing_ids(imported)
+            warnings = tuple(_missing_ids(imported))
             recorder.config.update(imported.config)
             if golden_out and new_golden and imported.golden:
                 golden = write_golden(new_golden, golden_out, imported.golden())
     except OSError as error:  # of a temporary file
         raise StoreError(f"nothing was imported: {error.strerror or error}") from None
-    return Summary(recorder.run_id, queries, golden, tuple(warnings))
+    return Summary(recorder.run_id, queries, golden, warnings)
 
 
 def _check_golden(importer: Importer, golden: object, golden_out: Path | None) -> None:

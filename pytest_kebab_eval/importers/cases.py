@@ -19,10 +19,7 @@ from pytest_kebab_eval.text import printable
 
 
 class Case(NamedTuple):
-    """A row: the question, and what is known of it.
-
-    `rules` are more golden fields, `more` those of a result.
-    """
+    """A row: the question, and what is known of it."""
 
     line: int
     question: str
@@ -31,8 +28,8 @@ class Case(NamedTuple):
     answer: str | None = None
     expected: tuple[Passage, ...] = ()
     references: tuple[str, ...] = ()
-    rules: Mapping[str, Any] = {}
-    more: Mapping[str, Any] = {}
+    rules: Mapping[str, Any] = {}  # more golden fields
+    more: Mapping[str, Any] = {}  # more fields of the result
 
     @property
     def expects_texts(self) -> bool:

@@ -9,12 +9,10 @@ import csv
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from math import inf, isfinite, nan
-from typing import IO, Any, NamedTuple
-
-import msgspec
+from typing import IO, NamedTuple
 
 from pytest_kebab_eval.files import temporary_file
-from pytest_kebab_eval.importers.sources import Source, decode
+from pytest_kebab_eval.importers.sources import Source, decode, json_object
 from pytest_kebab_eval.importers.tables import Member, read_json_members
 from pytest_kebab_eval.text import brief, printable
 
@@ -27,16 +25,13 @@ ReadTopics = Callable[[Source], AbstractContextManager[ByTopic]]
 
 
 class SpacedColumns(NamedTuple):
-    """The columns of a file, the topic first, and the numbers of others that matter; `tag` is a run's name.
-
-    Columns are apart by any spaces. The last `optional` ones may be missing.
-    """
+    """Columns that are apart by any spaces, the topic first, and the numbers of others that matter."""
 
     names: tuple[str, ...]
     docno: int
     value: int
-    tag: int | None = None
-    optional: int = 0
+    tag: int | None = None  # a run's name
+    optional: int = 0  # how many of the last ones may be missing
     has_header: bool = False  # perhaps
 
     def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:  # noqa: ARG002
@@ -69,7 +64,7 @@ class JsonColumns(SpacedColumns):
 
     def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:
         """The values of these keys as text."""
-        values = decode(source, number, line, _decoder, "JSON object")
+        values = decode(source, number, line, json_object, "JSON object")
         found = []
         for name in self.names:
             value = values.get(name)
@@ -80,9 +75,6 @@ class JsonColumns(SpacedColumns):
             if "\t" in text:  # which parts the fields of the temporary file
                 raise source.error(number, f"the id '{brief(text, 40)}' has a tab in it")
         return [text.encode() for text in found]
-
-
-_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 def _unquoted(source: Source, number: int, text: bytes) -> list[bytes]:
@@ -125,10 +117,7 @@ def _is_number(text: bytes) -> bool:
 
 
 class TopicRows:
-    """The rows of each topic, in the order in which the topics appear; `tags` are those of the run.
-
-    The lines are kept in memory up to a limit, and then in the file.
-    """
+    """The rows of each topic, in the order in which the topics appear; `tags` are those of the run."""
 
     def __init__(self, source: Source, file: IO[bytes]) -> None:
         self._source = source

@@ -17,7 +17,6 @@ from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow
 
 _NAMES = ("testRunData", "testCases", "test_cases", "test_results", "goldens")
-_SEPARATOR = "|"
 _WITH_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
 
 
@@ -45,7 +44,7 @@ def _case(source: Source, row: TableRow) -> Case:
 
 
 def _passages(given: Any) -> tuple[Passage, ...]:
-    parts = given.split(_SEPARATOR) if isinstance(given, str) else given
+    parts = given.split("|") if isinstance(given, str) else given
     if not isinstance(parts, list):
         return ()
     return passages([_with_source(part) for part in parts])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,48 +20,35 @@ Json = dict[str, Any]
 
 
 class ImportOption(NamedTuple):
-    """A file of the format; the name `results` becomes the option `--results`.
-
-    `fits` says whether a file looks like it, for `import auto`.
-    """
+    """A file of the format; the name `results` becomes the option `--results`."""
 
     name: str
     help: str
-    fits: Fits = never
+    fits: Fits = never  # whether a file looks like it, for `import auto`
     required: bool = True
 
 
-def optional(name: str, help: str, fits: Fits = never) -> ImportOption:  # noqa: A002
-    """A file that may be left out."""
-    return ImportOption(name, help, fits, required=False)
+optional = partial(ImportOption, required=False)  # a file that may be left out
 
 
 class Imported(NamedTuple):
-    """A run in a foreign format; its results are read as they are asked for.
-
-    `golden` makes the entries of a golden file, if the format has any. `config` is the run's snapshot; it is
-    complete only when all results have been read. `join` is there if results and golden entries are of two
-    files.
-    """
+    """A run in a foreign format; its results are read as they are asked for."""
 
     results: Iterable[tuple[str, bytes]]
-    golden: Callable[[], Iterable[Json]] | None
-    config: Json
-    join: Join | None = None
+    golden: Callable[[], Iterable[Json]] | None  # makes the entries of a golden file, if the format has any
+    config: Json  # the run's snapshot; complete only when all results have been read
+    join: Join | None = None  # if results and golden entries are of two files
     warnings: tuple[str, ...] = ()
 
 
 class Importer(NamedTuple):
-    """A foreign format; `read` takes the files by the names of their options.
-
-    Of the options in `needs_one_of`, which are not required, one must be given.
-    """
+    """A foreign format; `read` takes the files by the names of their options."""
 
     name: str
     help: str
     options: tuple[ImportOption, ...]
     read: Callable[[Mapping[str, Source]], Imported]
-    needs_one_of: tuple[str, ...] = ()
+    needs_one_of: tuple[str, ...] = ()  # options that are not required, of which one must be given
 
     def missing(self, given: Collection[str]) -> str | None:
         """The option that is missing, as it would be written."""

@@ -64,11 +64,8 @@ def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
         config["chunker_version"] = versions.pop()
 
 
-_is_plain, _is_export = has_keys("query_id", "hits_top_k"), has_keys("kebab_eval_export", "run")
-
-
 def _fits(sample: Sample) -> bool:
-    return _is_plain(sample) or _is_export(sample)
+    return has_keys("query_id", "hits_top_k")(sample) or has_keys("kebab_eval_export", "run")(sample)
 
 
 KEBAB = Importer(

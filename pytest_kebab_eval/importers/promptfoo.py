@@ -186,14 +186,11 @@ def _mapping(given: Any) -> Json:
     return given if isinstance(given, dict) else {}
 
 
-_is_row = has_keys("promptIdx", "testIdx", "vars")
-_has_columns_of_csv = has_keys("Status", "Score", "Grader Reason")
-
-
 def _is_results(sample: Sample) -> bool:
     """Also its own CSV, which is refused with a reason."""
     is_file = {"results", "config"} <= sample.top or {"evalId", "results"} <= sample.top
-    return is_file or _is_row(sample) or (sample.kind == "csv" and _has_columns_of_csv(sample))
+    is_row = has_keys("promptIdx", "testIdx", "vars")(sample)
+    return is_file or is_row or (sample.kind == "csv" and {"Status", "Score", "Grader Reason"} <= sample.keys)
 
 
 PROMPTFOO = Importer(

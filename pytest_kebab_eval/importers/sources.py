@@ -244,6 +244,9 @@ def json_lines(source: Source, kind: type[T], what: str) -> Iterator[tuple[int, 
         raise source.error(None, f"there is no {what} in this file")
 
 
+json_object = msgspec.json.Decoder(dict[str, Any])
+
+
 def decode(source: Source, number: int, data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
     """JSON as a record of the decoder's type; an error with the line if it is none."""
     try:

@@ -17,12 +17,11 @@ import msgspec
 from pytest_kebab_eval.golden.parsing import JsonReader, ParseError, decode_utf8
 from pytest_kebab_eval.golden.yaml_events import YamlReader, events, line_of
 from pytest_kebab_eval.importers.importer import Json
-from pytest_kebab_eval.importers.sources import Source, decode
+from pytest_kebab_eval.importers.sources import Source, decode, json_object
 from pytest_kebab_eval.limits import IMPORTED_LINE
 from pytest_kebab_eval.text import brief
 
 _Lines = Iterable[tuple[int, bytes]]
-_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 class TableRow(NamedTuple):
@@ -65,7 +64,7 @@ def _is_json_lines(data: bytes) -> bool:
     """Whether the first line is a whole object, and another follows it."""
     first, _, rest = data.strip().partition(b"\n")
     try:
-        return rest.lstrip().startswith(b"{") and isinstance(_decoder.decode(first), dict)
+        return rest.lstrip().startswith(b"{") and isinstance(json_object.decode(first), dict)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
 
@@ -85,7 +84,7 @@ def _from_json(source: Source, data: bytes, names: Collection[str]) -> Iterator[
 def _from_json_lines(source: Source, lines: _Lines) -> Iterator[TableRow]:
     for number, line in lines:
         values = _with_nan(line) if b"NaN" in line else None
-        yield TableRow(number, values or decode(source, number, line, _decoder, "row"))
+        yield TableRow(number, values or decode(source, number, line, json_object, "row"))
 
 
 def _with_nan(line: bytes) -> Json | None:
@@ -157,10 +156,7 @@ _MAX_DEPTH = 8  # of lists and mappings under the names that are looked for
 
 
 def read_members(source: Source, name: str) -> list[Member]:
-    """The members of the list or mapping under `name`, or of the whole document if it has no such key.
-
-    The ending says the format, else the first character does.
-    """
+    """The members of the list or mapping under `name`, or of the whole document if it has no such key."""
     data = source.read()
     try:
         text = decode_utf8(data)
@@ -245,15 +241,14 @@ class _JsonMembers(JsonReader):
             return
         separator = ","
         while separator == ",":
-            yield self._key() if opening == "{" else None
+            key = None
+            if opening == "{":
+                key, line = self.value()
+                if not isinstance(key, str):
+                    raise ParseError(line, "this is not JSON: a key must be in quotes")
+                self.take(":")
+            yield key
             separator = self.take("," + closing)
-
-    def _key(self) -> str:
-        key, line = self.value()
-        if not isinstance(key, str):
-            raise ParseError(line, "this is not JSON: a key must be in quotes")
-        self.take(":")
-        return key
 
 
 class _YamlMembers(YamlReader):

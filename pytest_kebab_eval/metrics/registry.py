@@ -83,12 +83,9 @@ F = TypeVar("F", bound=Formula)
 
 
 class Family(Value, frozen=True):
-    """What a formula's metrics have in common; as the decorator `@metric(…)`, it registers them.
+    """What a formula's metrics have in common; as the decorator `@metric(…)`, it registers them."""
 
-    One with `{k}` in its pattern is there for every cutoff.
-    """
-
-    pattern: str
+    pattern: str  # with `{k}` in it, there is one for every cutoff
     over: Domain
     description: str
     lower_is_better: bool = False

@@ -68,7 +68,6 @@ class Corpus:
 
     @cached_property
     def has_chunks(self) -> bool:
-        """Whether there are chunks."""
         return self._chunk_columns >= _CHUNK_COLUMNS and self._has_rows("chunks")
 
     @cached_property
@@ -98,35 +97,28 @@ class Corpus:
         return self._chunks[chunk_id]
 
     def spans(self, chunk_id: str) -> tuple[Span, ...]:
-        """The source spans of the chunk with that id."""
-        row = (
-            self._database.first("chunks", "source_spans_json", chunk_id=chunk_id)
-            if self.has_chunks
-            else None
-        )
+        if not self.has_chunks:
+            return ()
+        row = self._database.first("chunks", "source_spans_json", chunk_id=chunk_id)
         return _spans(row[0]) if row else ()
 
     def text(self, chunk_id: str) -> str | None:
-        """The text of the chunk with that id."""
         has_texts = self.has_chunks and "text" in self._chunk_columns
         row = self._database.first("chunks", "text", chunk_id=chunk_id) if has_texts else None
         return _text(row[0]) if row else None
 
     def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
-        """The ids of all chunks of these documents."""
         rows = self._database.select("chunks", "chunk_id", "doc_id") if self.has_chunks else ()
         return [_text(chunk_id) or "" for chunk_id, doc_id in rows if (_text(doc_id) or "") in doc_ids]
 
     def document_at(self, path: str) -> str | None:
-        """The document with that path."""
         found = self._documents.get(path) if self.has_documents else None
         return found[0] if found else None
 
     def path_of(self, doc_id: str) -> str | None:
-        """The path of that document."""
-        row = (
-            self._database.first("documents", "workspace_path", doc_id=doc_id) if self.has_documents else None
-        )
+        if not self.has_documents:
+            return None
+        row = self._database.first("documents", "workspace_path", doc_id=doc_id)
         return _text(row[0]) if row else None
 
     def coverage(self) -> IndexCoverage | None:
@@ -154,10 +146,7 @@ class Corpus:
         )
 
     def resolves(self, citation: Span) -> bool:
-        """Whether a document has the cited path, and one of its chunks overlaps the cited span.
-
-        Spans that cannot be compared count as overlapping.
-        """
+        """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do."""
         cited = extent(citation)
         return any(
             touches(cited, chunk_extents)

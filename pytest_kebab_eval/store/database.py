@@ -38,15 +38,15 @@ ALL_IDS = IdRange()
 
 
 class RawRun(NamedTuple):
-    """A run as it is stored, byte for byte; its results may be read more than once."""
+    """The columns of a run as they are stored, byte for byte, and its results, which may be read again."""
 
     run_id: str
     suite: str
     config_json: str
     commit_hash: str | None
     created_at: str
+    aggregate_json: str
     rows: Rows
-    aggregate_json: str = "{}"
 
 
 class Database(ABC):
@@ -126,7 +126,6 @@ class Database(ABC):
         ]
 
     def has_run(self, run_id: str) -> bool:
-        """Whether there is a run of that id."""
         return self.first("eval_runs", "run_id", run_id=run_id) is not None
 
     def with_config(self, run: Run) -> Run:
@@ -163,7 +162,7 @@ class Database(ABC):
             None if value is None else self.plain_text(value, run_id) for value in values
         )
         rows = _RawRows(self, run_id, progress)
-        return RawRun(run_id, suite or "", config or "", commit, created or "", rows, aggregate or "{}")
+        return RawRun(run_id, suite or "", config or "", commit, created or "", aggregate or "{}", rows)
 
     def plain_text(self, value: object, run_id: str) -> str:
         """A value of a run as text; an `InputError` if it is none."""
@@ -199,7 +198,6 @@ class Database(ABC):
         return ((text_of(query_id), result_json) for query_id, result_json in found if query_id is not None)
 
     def result_count(self, run_id: str) -> int:
-        """How many results the run has."""
         (count,) = self.first("eval_query_results", "count(*)", run_id=run_id) or (0,)
         return int(count)
 

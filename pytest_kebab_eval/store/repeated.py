@@ -49,9 +49,8 @@ class RepeatedHits:
             found = known.ranked(result_json)
         elif self._patience > 0 and type(result_json) is bytes:
             found = self._ranked_anew(query_id, result_json)
-        return self._ranked_whole(query_id, result_json) if found is None else found
-
-    def _ranked_whole(self, query_id: str, result_json: object) -> FirstRank | Unreadable:
+        if found is not None:
+            return found
         result = decode_result(query_id, result_json)
         if isinstance(result, Unreadable):
             return result

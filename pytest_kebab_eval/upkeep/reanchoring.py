@@ -70,9 +70,8 @@ def reanchor(
     anchors = _Anchors(golden, chunks, least_overlap)
     decisions = _Decisions(golden, anchors)
     edited = decisions.edit(text)
-    outcomes = [found for found in decisions.found if found is not None]
-    changed = tuple(found for found in outcomes if isinstance(found, NewChunks) and found.ids)
-    undecided = tuple(found for found in outcomes if isinstance(found, Undecided))
+    changed = tuple(found for found in decisions.found if isinstance(found, NewChunks) and found.ids)
+    undecided = tuple(found for found in decisions.found if isinstance(found, Undecided))
     locking = _locking(decisions, chunks, texts=texts)
     return Reanchoring(edited, locking, changed, undecided, chunks.in_index)
 
@@ -121,10 +120,6 @@ class _Chunks:
                 self.all[chunk_id] = msgspec.structs.replace(hit, doc_id=chunk.doc_id)
                 found = True
         return found
-
-    def has_texts_or_spans(self) -> bool:
-        """Whether the text or span of any chunk is known."""
-        return any(self.passages.text(hit) or self.passages.extents(hit) for hit in self.all.values())
 
     def near(self, query: GoldenQuery, doc_ids: Iterable[str]) -> list[Hit]:
         """The chunks of these documents, and those that the query found, in the order of the documents."""
@@ -176,7 +171,8 @@ class _Anchors:
     def _why_not(self, name: str, *, only_document: bool) -> str:
         chunk = f"expects the chunk '{brief(name, 60)}'"
         where = f"run {printable(self._chunks.run.run_id)}"
-        if not self._chunks.has_texts_or_spans():
+        passages, hits = self._chunks.passages, self._chunks.all.values()
+        if not any(passages.text(hit) or passages.extents(hit) for hit in hits):
             return f"{chunk}, but {where} stores neither texts nor spans to find it by"
         if only_document:
             known = "of which only the document is known"
@@ -184,10 +180,7 @@ class _Anchors:
         return f"{chunk}, which no chunk of {where} has half of"
 
     def left_names(self, query: GoldenQuery) -> set[str]:
-        """The chunks of the older chunker that a query has, if it is left as it is.
-
-        Without those that are the same chunk by the newer one.
-        """
+        """The chunks of a query that is left which are not the same chunk by the newer chunker."""
         found = {name: self._find(query, name)[0] for name in self._old_names(query)}
         return {name for name, sure in found.items() if [hit.chunk_id for hit, _ in sure] != [name]}
 
@@ -276,11 +269,10 @@ class _Decisions:
         """The golden file with the new ids; a query that cannot be edited is left."""
         while True:
             self._leave_clashes()
-            changes = {n: found.ids for n, found in enumerate(self.found) if isinstance(found, NewChunks)}
+            new = ((n, found.ids) for n, found in enumerate(self.found) if isinstance(found, NewChunks))
+            changes = {number: ids for number, ids in new if ids}
             try:
-                edited = rename_chunks(
-                    text, self.golden.path.suffix.lower(), {n: ids for n, ids in changes.items() if ids}
-                )
+                edited = rename_chunks(text, self.golden.path.suffix.lower(), changes)
             except Refused as error:
                 raise GoldenError(f"{shown_path(self.golden.path)} {error}") from None
             if not edited.refused:
@@ -294,7 +286,6 @@ class _Decisions:
         return set[str]().union(*self._left.values())
 
     def names(self, number: int) -> list[str]:
-        """The chunks that a query will have."""
         found = self.found[number]
         new = found.ids if isinstance(found, NewChunks) else {}
         old = _probe(self.golden.queries[number]).expected_chunk_ids
@@ -345,7 +336,6 @@ class _ChunksToLock:
             self._old_version = old_run.chunker_version
 
     def find(self, name: str) -> FoundChunk:
-        """What is known of a chunk."""
         corpus, version = self._chunks.database.corpus, self._chunks.run.chunker_version
         hit = self._chunks.all.get(name) if name not in self._left else None
         if hit is not None:

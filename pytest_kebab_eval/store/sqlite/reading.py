@@ -10,10 +10,16 @@ from typing import Any
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
-from pytest_kebab_eval.store.plain import first_row, text_of
+from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.schema import TAGS_TABLE
 from pytest_kebab_eval.store.sqlite.connections import SQLITE_ERRORS, connect, is_locked, reason
-from pytest_kebab_eval.store.sqlite.tables import DamagedIndex, check_results, check_table, results_index
+from pytest_kebab_eval.store.sqlite.tables import (
+    DamagedIndex,
+    check_results,
+    check_table,
+    plain_indexes,
+    results_index,
+)
 from pytest_kebab_eval.text import printable, shown_path
 
 _KEYS_AT_A_TIME = 500  # SQLite before 3.32 takes 999 parameters
@@ -47,12 +53,7 @@ class SqliteDatabase(Database):
         check_table(self._connection, table)
 
     def is_indexed(self, table: str, column: str) -> bool:
-        for _, index, *_ in self.query(f"PRAGMA index_list({table})"):
-            name = text_of(index).replace('"', '""')
-            first = first_row(self.query(f'PRAGMA index_info("{name}")'))
-            if first and text_of(first[2]) == column:
-                return True
-        return False
+        return any(index.columns[:1] == (column,) for index in plain_indexes(self._connection, table))
 
     def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
         index = results_index(self._connection)
