@@ -46,6 +46,22 @@ class Passages:
             return hit.text
         return self._corpus.text(hit.chunk_id, self._version)
 
+    def is_at(self, hit: Hit, path: str) -> bool:
+        """Whether the hit is in a document of that path: its own, else that of its document or chunk."""
+        if hit.doc_path or self._corpus is None:
+            return hit.doc_path == path
+        doc_ids = self._corpus.documents_at(path)
+        if not doc_ids:
+            return False
+        chunk = None if has_document(hit) else self._chunk(hit.chunk_id)
+        return (chunk.doc_id if chunk else hit.doc_id) in doc_ids
+
+    def heading_path(self, hit: Hit) -> Sequence[str]:
+        """The headings above the hit: its own, else those of its chunk."""
+        if hit.heading_path or self._corpus is None or not hit.chunk_id:
+            return hit.heading_path or ()
+        return self._corpus.heading_path(hit.chunk_id, self._version)
+
     def resolves(self, citation: Span) -> bool | None:
         """Whether the corpus has what is cited; None if there is no corpus to ask."""
         if self._corpus is None or not self._corpus.has_documents:
@@ -58,7 +74,7 @@ class Passages:
 
     def document_at(self, path: str) -> str | None:
         """The document of a path, as far as the corpus knows."""
-        return self._corpus.document_at(path) if self._corpus else None
+        return next(iter(self._corpus.documents_at(path)), None) if self._corpus else None
 
     def paths_of(self, doc_ids: Iterable[str], chunk_ids: Iterable[str]) -> frozenset[str]:
         """Where the documents are, else those of the chunks, as far as the corpus knows."""
@@ -154,6 +170,11 @@ class Locations(NamedTuple):
             return bool(self.lock.chunks[chunk_id].spans) or self.is_left(chunk_id)
         found = (corpus.chunk(chunk_id, self.version) for corpus in self.corpora)
         return any(chunk and chunk.extents for chunk in found)
+
+
+def has_document(hit: Hit) -> bool:
+    """Whether a hit says what document it is from; where that is not known, its own id is stored."""
+    return bool(hit.doc_id) and hit.doc_id != hit.chunk_id
 
 
 def citation_extents(hit: Hit) -> tuple[Box, ...]:
