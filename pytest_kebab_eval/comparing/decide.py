@@ -219,15 +219,15 @@ class _Decider:
             _shown(group.b, lost, self._k, passes=False),
         )
         a, b = group.a[shown[0]] if group.a else None, group.b[shown[1]]
-        if self._alone:
+        if not any(group.a):
             lost = tuple(
                 check for check in CHECKS if b and not check.needs_a and check.passes(b, self._k) is False
             )
-            return Decision(group, None, tallies, lost, shown)
-        if not any(group.a) or not any(group.b):
-            kind = _kind_of_ranks(rank_within(a, self._k), rank_within(b, self._k))
-            lost = (RETRIEVAL,) if kind is ComparisonKind.REGRESSION else ()
-            return Decision(group, kind, tallies, lost, shown)
+            return Decision(group, None if self._alone else ComparisonKind.NEW, tallies, lost, shown)
+        if not any(group.b):
+            found = rank_within(a, self._k) is not None
+            kind = ComparisonKind.REGRESSION if found else ComparisonKind.DRAW
+            return Decision(group, kind, tallies, (RETRIEVAL,) if found else (), shown)
         return Decision(
             group, self._kind(lost, tallies), tallies, lost, shown, tuple(self._rates(lost, tallies))
         )
@@ -251,13 +251,6 @@ class _Decider:
         if any(self._is_sure(self._gained, check, tallies[check].reversed()) for check in gains):
             return ComparisonKind.WIN
         return ComparisonKind.LOSS if LOSS in lost else ComparisonKind.DRAW
-
-
-def _kind_of_ranks(a: int | None, b: int | None) -> ComparisonKind:
-    """The kind where a side has no result, so that one of the ranks is None."""
-    if a is not None:
-        return ComparisonKind.REGRESSION
-    return ComparisonKind.DRAW if b is None else ComparisonKind.WIN
 
 
 def _shown(scores: Scores, lost: Sequence[Check], k: int, *, passes: bool) -> int:

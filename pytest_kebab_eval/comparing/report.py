@@ -13,7 +13,7 @@ from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Totals
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.problems import Problems
 from pytest_kebab_eval.comparing.queries import missed_queries
-from pytest_kebab_eval.comparing.replicates import ReplicateReport, Sides, all_rates, replicate_report
+from pytest_kebab_eval.comparing.replicates import ReplicateReport, Side, Sides, all_rates, replicate_report
 from pytest_kebab_eval.comparing.significance import Significance
 from pytest_kebab_eval.comparing.verdicts import Verdict, accepted
 from pytest_kebab_eval.golden import GoldenSet
@@ -75,6 +75,7 @@ class CompareReport(Value, frozen=True, kw_only=True):
     missed: tuple[str, ...] = ()  # queries whose targets no run found
     accepted: tuple[str, ...] = ()  # queries that fail as their xfail says
     not_in_golden: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()  # of those, the ones that run A has: deleted from it, or renamed?
     unreadable: tuple[BrokenResult, ...] = ()
     problems: tuple[str, ...] = ()  # why the comparison is not to be relied on, which fails it
     warnings: tuple[str, ...] = ()
@@ -125,7 +126,8 @@ def make_report(
         index_b=indexes[1],
         missed=missed_queries(decisions, rules.compare_k),
         accepted=accepted(found.verdicts),
-        not_in_golden=_not_in_golden(found.sides),
+        not_in_golden=_not_in_golden(found.sides.present),
+        removed=_not_in_golden([a] if a else []),
         unreadable=_unreadable(found.sides),
         problems=found.problems.problems,
         warnings=(*warnings, *found.problems.warnings),
@@ -134,9 +136,9 @@ def make_report(
     )
 
 
-def _not_in_golden(sides: Sides) -> tuple[str, ...]:
+def _not_in_golden(sides: Iterable[Side]) -> tuple[str, ...]:
     """The results whose query the golden file does not have."""
-    unknown = (side.card.notes.unknown_query_ids for side in sides.present)
+    unknown = (side.card.notes.unknown_query_ids for side in sides)
     return tuple(sorted({query_id for query_ids in unknown for query_id in query_ids}))
 
 
