@@ -188,7 +188,7 @@ def test_queries_that_left_can_fail_a_gate(project: Project) -> None:
 
 def across_chunkers(project: Project, by_document: int, queries_in_all: int) -> None:
     """Queries across chunkers; of some, neither text nor place of what they expect is known."""
-    known = [
+    known: list[Json] = [
         {
             "id": f"known{n}",
             "expected_chunk_ids": [f"k{n}#1"],
@@ -196,7 +196,7 @@ def across_chunkers(project: Project, by_document: int, queries_in_all: int) -> 
         }
         for n in range(queries_in_all - by_document)
     ]
-    unknown = [
+    unknown: list[Json] = [
         {"id": f"q{n}", "expected_chunk_ids": [f"d{n}#1"], "expected_doc_ids": [f"d{n}"]}
         for n in range(by_document)
     ]

@@ -111,12 +111,12 @@ def test_a_delta_that_only_comes_from_other_queries_is_zero_over_the_paired_ones
     # A finds 1 of 2. B does not have the query that A missed, which looks like a gain of a half.
     report = compared(tmp_path, {"q1": C1, "q2": C1}, {"q1": HIT, "q2": MISS}, {"q1": HIT})
     row = metric_row(report, "hit@5")
-    assert [row[column] for column in ("A", "B", "Δ", "Δ paired")] == ["0.5000", "1.0000", "+0.5000", "0"]
+    assert [row[column] for column in ("A", "B", "Δ", "Δ all")] == ["0.5000", "1.0000", "0", "+0.5000"]
 
 
-def test_runs_of_the_same_queries_need_no_paired_column(tmp_path: Path) -> None:
+def test_runs_of_the_same_queries_need_no_column_of_all(tmp_path: Path) -> None:
     markdown = render_report_md(compared(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": MISS}))
-    assert "paired" not in markdown
+    assert "Δ all" not in markdown
     assert "do not cover" not in markdown
 
 
