@@ -49,20 +49,17 @@ def evaluate(
     An observer is shown every result while it is scored. `score_parts` scores in other processes.
     """
     inputs = inputs or find_inputs(settings)
-    golden, k = inputs.golden, settings.compare_k
-    rules = Rules(settings.fail_on, k, settings.alpha)
+    golden, rules = inputs.golden, Rules(settings.fail_on, settings.compare_k, settings.alpha)
     with open_stores(settings, inputs) as stores:
         cards_a, cards_b, movement = stores.score(observer, score_parts)  # movement: of the rankings
-        decided = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
-        decisions = decided.of_groups
+        decisions = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
         sides = stores.sides(cards_a, cards_b, decisions)
-        a, b = sides.card_a, sides.b.card
+        a, b = sides.means
         if observer:
             observer.finish(golden.queries, stores.matcher, shown_runs(decisions))
-        per_query = compare_queries(decisions, sides, stores.targets, movement, k)
-        checks = settings.fail_on.union(
-            DEFAULT_CHECKS
-        )  # that count a query as failed, also where only gates do
+        per_query = compare_queries(decisions, sides, stores.targets, movement, rules.compare_k)
+        # What counts a query as failed, also where only gates do.
+        checks = settings.fail_on.union(DEFAULT_CHECKS)
         counts = count_comparison(per_query, a, b, movement, checks) if a and movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)
@@ -70,7 +67,7 @@ def evaluate(
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         fine = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
         problems = find_problems(golden, sides, decisions, stores.matcher, fine)
-        found = Findings(sides, decided, per_query, totals, gates, verdicts, problems)
+        found = Findings(sides, decisions, per_query, totals, gates, verdicts, problems)
         report = make_report(found, golden, rules, stores.indexes(), inputs.warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher

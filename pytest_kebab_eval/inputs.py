@@ -78,10 +78,7 @@ CustomMetrics = Mapping[str, Callable[[GoldenQuery, QueryResult], "float | None"
 def find_inputs(
     settings: Settings, custom_metrics: CustomMetrics | None = None, golden: GoldenSet | None = None
 ) -> Inputs:
-    """Everything that can be wrong with what the user gave is found here, before any work.
-
-    The golden file is read, unless what it holds is given.
-    """
+    """Everything that can be wrong with what the user gave is found here, before any work."""
     return inputs_of(settings, read_task(settings, custom_metrics, golden))
 
 
@@ -91,7 +88,13 @@ def read_task(
     """Read what does not depend on the runs."""
     golden = golden or load_golden_set(settings.golden)
     metrics = tuple(custom_metric(name, function) for name, function in (custom_metrics or {}).items())
-    return Task(golden, _parsed_gates(settings, metrics), metrics)
+    known = [*all_names(), *(metric.name for metric in metrics)]
+    gates = tuple(parse_gate(text, known) for text in settings.gates)
+    for gate in gates:
+        if gate.needs_baseline and settings.run_a is None:
+            what = "a delta" if gate.delta else "the comparison of two runs"
+            raise GateError(f"the gate '{gate}' is on {what}, which takes --kebab-run-a; there is only run B")
+    return Task(golden, gates, metrics)
 
 
 def inputs_of(settings: Settings, task: Task) -> Inputs:
@@ -119,6 +122,7 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
                 *check_alike(runs_b, "the runs of B"),
             ]
         )
+    overlaps = (movement_metric(gate.metric).cutoff for gate in gates if gate.metric.startswith("overlap@"))
     return Inputs(
         golden,
         runs_a,
@@ -127,7 +131,7 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
         gates,
         (*_measured_at(settings.cutoffs, gates), *metrics),
         tuple(warnings),
-        (*settings.cutoffs, *_overlaps_of(gates)),
+        (*settings.cutoffs, *(cutoff for cutoff in overlaps if cutoff is not None)),
     )
 
 
@@ -163,21 +167,6 @@ def check_alike(runs: Sequence[Run], whose: str = "the runs") -> Iterator[str]:
     commits = {run.commit_hash for run in runs if run.commit_hash}
     if len(commits) > 1:
         yield f"{whose} are of {len(commits)} commits; what differs there counts as noise"
-
-
-def _parsed_gates(settings: Settings, metrics: tuple[Metric, ...]) -> tuple[Gate, ...]:
-    known = [*all_names(), *(metric.name for metric in metrics)]
-    gates = tuple(parse_gate(text, known) for text in settings.gates)
-    for gate in gates:
-        if gate.needs_baseline and settings.run_a is None:
-            what = "a delta" if gate.delta else "the comparison of two runs"
-            raise GateError(f"the gate '{gate}' is on {what}, which takes --kebab-run-a; there is only run B")
-    return gates
-
-
-def _overlaps_of(gates: tuple[Gate, ...]) -> tuple[int, ...]:
-    found = (movement_metric(gate.metric).cutoff for gate in gates if gate.metric.startswith("overlap@"))
-    return tuple(cutoff for cutoff in found if cutoff is not None)
 
 
 def _measured_at(cutoffs: tuple[int, ...], gates: tuple[Gate, ...]) -> list[Metric]:
@@ -236,22 +225,16 @@ def find_baseline(settings: Settings) -> Baseline:
 
 
 def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, most_runs: int) -> str:
-    """The warning that there is no run A yet; or the error, where there should be one."""
-    if not _is_first(settings, error, most_runs):
-        raise type(error)(f"run A: {error}") from None
+    """The warning that there is no run A yet; or the error, where there are other runs than B."""
+    if not isinstance(error, NoDatabase):  # or else there is nothing at all
+        with open_database(settings.db_a) as a:
+            others = [run for run in a.runs() if settings.suite in (None, run.suite)]
+        if len(others) > most_runs:
+            raise type(error)(f"run A: {error}") from None
     if settings.if_no_baseline != "pass":
         hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
         raise type(error)(f"run A: {error}\n{hint}") from None
     return f"there is no baseline '{printable(settings.run_a or '')}' yet, so run B is judged alone"
-
-
-def _is_first(settings: Settings, error: Exception, most_runs: int) -> bool:
-    """Whether A is not there because nothing is: no file, or a database with no run but B."""
-    if isinstance(error, NoDatabase):
-        return True
-    with open_database(settings.db_a) as a:
-        others = [run for run in a.runs() if settings.suite in (None, run.suite)]
-        return len(others) <= most_runs
 
 
 def _strict_refusal(a: Run | None, b: Run, golden_versions: set[str | None]) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.decide import Decision
-from pytest_kebab_eval.comparing.evidence import QueryEvidence, judged_evidence, readable
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.movement import Movement, measure_movement
 from pytest_kebab_eval.comparing.replicates import ShownRuns, Side, Sides, shown_runs
 from pytest_kebab_eval.golden import GoldenSet
@@ -99,7 +99,15 @@ class OpenStores:
         return Sides(self._side("a", a, shown) if a else None, self._side("b", b, shown))
 
     def _side(self, letter: str, cards: Cards, shown: ShownRuns) -> Side:
-        number_of = partial(_number, "ab".index(letter), cards, shown)
+        position = "ab".index(letter)
+
+        def number_of(query_id: str) -> int:
+            """The run that is shown of a query: of one that is not golden, the first that has it."""
+            number = shown.get(query_id, (0, 0))[position]
+            if query_id in cards[number]:
+                return number
+            return next((number for number, card in enumerate(cards) if query_id in card), 0)
+
         return Side(letter, cards, combine(cards, number_of), partial(self.stored, letter, shown))
 
     # -- single results, read again --------------------------------------------------------------
@@ -114,22 +122,28 @@ class OpenStores:
 
     def evidence(self, queries: Iterable[GoldenQuery], shown: ShownRuns) -> Iterator[QueryEvidence]:
         """Queries with their stored results, judged again."""
-        inputs = self._inputs
+        run_a, run_b = self._inputs.run_a, self._inputs.run_b
         judge = QueryJudge(self.matcher, self._settings.k)
-        version_a = inputs.run_a.chunker_version if inputs.run_a else None
-        passages_a = Passages(self.a.corpus, version_a)
-        passages = passages_a, Passages(self.b.corpus, inputs.run_b.chunker_version)
+        passages_a = Passages(self.a.corpus, run_a.chunker_version if run_a else None)
+        passages_b = Passages(self.b.corpus, run_b.chunker_version)
         for query in queries:
-            a, b = (self.stored(letter, shown, query.id) for letter in "ab")
-            yield judged_evidence(query, judge, a, b, passages)
+            stored_a, stored_b = (self.stored(letter, shown, query.id) for letter in "ab")
+            a, b = _readable(stored_a), _readable(stored_b)
+            yield QueryEvidence(
+                a=a,
+                b=b,
+                correct_a=judge.correct_ranks(query, a, passages_a),
+                correct_b=judge.correct_ranks(query, b, passages_b),
+                expected=judge.targets(query).ids,
+                readable_a=not isinstance(stored_a, Unreadable),
+                readable_b=not isinstance(stored_b, Unreadable),
+                cited_a=judge.citations_resolve(a, passages_a),
+                cited_b=judge.citations_resolve(b, passages_b),
+            )
 
 
-def _number(position: int, cards: Cards, shown: ShownRuns, query_id: str) -> int:
-    """The run that is shown of a query: of one that is not golden, the first that has it."""
-    number = shown.get(query_id, (0, 0))[position]
-    if query_id in cards[number]:
-        return number
-    return next((number for number, card in enumerate(cards) if query_id in card), 0)
+def _readable(result: QueryResult | Unreadable | None) -> QueryResult | None:
+    return result if isinstance(result, QueryResult) else None
 
 
 def read_evidence(
@@ -158,8 +172,8 @@ def stored_results(stack: ExitStack, settings: Settings, run_a: Run | None, run_
     """Read single results for as long as the stack is open."""
     a, b = _open_both(stack, settings, alone=run_a is None)
     return StoredResults(
-        a=lambda query_id: readable(a.read_result(run_a.run_id, query_id)) if run_a else None,
-        b=lambda query_id: readable(b.read_result(run_b.run_id, query_id)),
+        a=lambda query_id: _readable(a.read_result(run_a.run_id, query_id)) if run_a else None,
+        b=lambda query_id: _readable(b.read_result(run_b.run_id, query_id)),
     )
 
 

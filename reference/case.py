@@ -24,8 +24,9 @@ CREATE TABLE eval_query_results (
 CHUNK_TABLES = """
 CREATE TABLE documents (doc_id TEXT PRIMARY KEY, workspace_path TEXT NOT NULL);
 CREATE TABLE chunks (
-    chunk_id TEXT PRIMARY KEY, doc_id TEXT NOT NULL, text TEXT NOT NULL, heading_path_json TEXT NOT NULL,
-    source_spans_json TEXT NOT NULL, token_estimate INTEGER NOT NULL, chunker_version TEXT NOT NULL);
+    chunk_id TEXT NOT NULL, doc_id TEXT NOT NULL, text TEXT NOT NULL, heading_path_json TEXT NOT NULL,
+    source_spans_json TEXT NOT NULL, token_estimate INTEGER NOT NULL, chunker_version TEXT NOT NULL,
+    PRIMARY KEY ({key}));
 """
 
 
@@ -74,6 +75,8 @@ class Options:
     by_age: bool = False
     snapshot: str | None = None
     wrong: str | None = None
+    allow_documents: bool = False
+    same_run: str | None = None  # how both sides name the same run: by "id", by "latest", or among "several"
 
     @property
     def checks(self) -> frozenset[str]:
@@ -91,6 +94,7 @@ class Options:
             ("strict-chunker-version", "true" if self.strict and self.in_ini else None),
             ("if-no-baseline", self.if_no_baseline),
             ("snapshot", self.snapshot),
+            ("allow-document-matching", "true" if self.allow_documents and self.in_ini else None),
         ]
         return [(name, str(value)) for name, value in given if value is not None]
 
@@ -107,11 +111,30 @@ class Case:
     options: Options = field(default_factory=Options)
     golden_name: str = "golden_queries.yaml"
     locked: tuple[Chunk, ...] = ()
+    more_a: tuple[Run, ...] = ()
+    more_b: tuple[Run, ...] = ()
+    partial: Run | None = None
+    rules24: bool = False
+
+    @property
+    def side_a(self) -> list[Run]:
+        """The runs of A, of which `more_a` are further replicates."""
+        return [] if self.run_a is None else [self.run_a, *self.more_a]
+
+    @property
+    def side_b(self) -> list[Run]:
+        """The runs of B."""
+        return [self.run_b, *self.more_b]
 
     @property
     def runs(self) -> list[Run]:
-        """The runs that are stored, A first."""
-        return [run for run in (self.run_a, self.run_b) if run is not None]
+        """The runs that are named, A first."""
+        return [*self.side_a, *self.side_b]
+
+    @property
+    def has_replicates(self) -> bool:
+        """Whether a side has several runs."""
+        return bool(self.more_a or self.more_b)
 
     @property
     def is_comparison(self) -> bool:
@@ -125,15 +148,20 @@ class Case:
             arguments += [f"--kebab-{name}={value}" for name, value in self.options.settings()]
             arguments += [f"--kebab-gate={gate}" for gate in self.options.gates]
             arguments += ["--strict-chunker-version"] if self.options.strict else []
+            arguments += ["--kebab-allow-document-matching"] if self.options.allow_documents else []
         return [*arguments, self.options.wrong] if self.options.wrong else arguments
 
     def _run_arguments(self) -> list[str]:
         """How the runs are named: by their ids, or by their age."""
-        by_age = self.options.by_age and self.is_comparison
-        name_a = "missing" if self.run_a is None else self.run_a.run_id
-        name_b = self.run_b.run_id
+        by_age = self.options.by_age and self.is_comparison and not self.has_replicates
+        name_a = ",".join(run.run_id for run in self.side_a) or "missing"
+        name_b = ",".join(run.run_id for run in self.side_b)
         if by_age:
             name_a, name_b = ("latest" if self.options.two_databases else "latest~1"), "latest"
+        if self.options.same_run == "latest":
+            name_a, name_b = "latest", "latest"
+        elif self.options.same_run:
+            name_a = name_b if self.options.same_run == "id" else f"{name_a},{self.run_b.run_id}"
         arguments = [f"--kebab-run-b={name_b}"]
         if not self.options.alone:
             arguments.append(f"--kebab-run-a={name_a}")
@@ -145,11 +173,12 @@ class Case:
         """Write the golden file, the database or databases, and the ini file."""
         write_golden(directory / self.golden_name, self.golden)
         (directory / "pytest.ini").write_text(self._ini(), encoding="utf-8")
+        newest = [] if self.partial is None else [self.partial]
         if self.options.two_databases:
-            store(directory / "a.sqlite", self.runs[:-1], self.chunks)
-            store(directory / "b.sqlite", self.runs[-1:], self.chunks)
+            store(directory / "a.sqlite", self.side_a, self.chunks)
+            store(directory / "b.sqlite", [*self.side_b, *newest], self.chunks)
         else:
-            store(directory / "kebab.sqlite", self.runs, self.chunks)
+            store(directory / "kebab.sqlite", [*self.runs, *newest], self.chunks)
 
     def write_for_lock(self, directory: Path) -> Path:
         """Write the index as it was when the golden file was locked."""
@@ -169,7 +198,9 @@ class Case:
 def store(path: Path, runs: list[Run], chunks: tuple[Chunk, ...] | None) -> None:
     """Write a database with these runs and, unless None, these chunks."""
     with sqlite3.connect(path) as database:
-        database.executescript(EVAL_TABLES + ("" if chunks is None else CHUNK_TABLES))
+        ids = [chunk.chunk_id for chunk in chunks or ()]
+        key = "chunk_id" if len(set(ids)) == len(ids) else "chunk_id, chunker_version"
+        database.executescript(EVAL_TABLES + ("" if chunks is None else CHUNK_TABLES.format(key=key)))
         for day, run in enumerate(runs, start=1):
             row = (run.run_id, "suite", json.dumps(run.config), f"2026-01-{day:02}T00:00:00Z")
             database.execute("INSERT INTO eval_runs VALUES (?, ?, ?, '{}', NULL, ?)", row)
@@ -179,6 +210,15 @@ def store(path: Path, runs: list[Run], chunks: tuple[Chunk, ...] | None) -> None
             database.execute("INSERT OR IGNORE INTO documents VALUES (?, ?)", (chunk.doc_id, chunk.path))
             database.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, 7, ?)", chunk_row(chunk))
     database.close()
+
+
+def marked_partial(config: Entry) -> Entry | None:
+    """The configuration of a run that was recorded from a selection (section 2.4).
+
+    None as long as the place of the mark is not decided; then no partial run is made.
+    """
+    del config
+    return None
 
 
 def chunk_row(chunk: Chunk) -> tuple[str, ...]:

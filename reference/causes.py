@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .case import Entry
 from .checks import answerable, has_claim, keeps_rules
-from .matching import Matching
+from .matching import Matching, expected_chunks
 from .results import Result
 
 Causes = frozenset[str]
@@ -40,11 +40,27 @@ def retrieval_causes(matching: Matching, entry: Entry, a: Result, b: Result) -> 
     k = matching.case.options.compare_k or COMPARED_RANKS
     top_a = [hit for hit in a.hits if hit["rank"] <= k]
     found = {hit["doc_id"] for hit in top_a if any(matching.is_target(hit, target) for target in targets)}
+    if matching.case.rules24:
+        return causes_by_first_hit(matching, entry, found, b)
     if found & {hit["doc_id"] for hit in b.hits if hit["rank"] <= k}:
         return frozenset({"wrong_chunk"})
     below = found & {hit["doc_id"] for hit in b.hits}
     others = below or len(targets) > 1 or entry.get("expected_doc_ids")
     return frozenset({"gone", "wrong_chunk"}) if others else frozenset({"gone"})
+
+
+def causes_by_first_hit(matching: Matching, entry: Entry, found: set[str], b: Result) -> Causes:
+    """'the first hit is the right document, another part of it'; or 'no longer in `chunks`'."""
+    first = b.hits[0]["doc_id"]
+    docs = {doc for target in matching.compared_targets(entry) for doc in target.docs}
+    if first in found:
+        causes = {"wrong_chunk"}
+    else:
+        known = docs | set(entry.get("expected_doc_ids", []))
+        causes = {"gone", "wrong_chunk"} if first in known or len(found) > 1 else {"gone"}
+    indexed = {row.chunk_id for row in matching.rows.values() if b.version in {None, row.version}}
+    missing = matching.rows and not set(expected_chunks(entry)) <= indexed
+    return frozenset(causes | {"not_in_index"} if missing else causes)
 
 
 def answer_causes(entry: Entry, a: Result, b: Result) -> Causes:

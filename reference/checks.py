@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from .case import Entry
-from .matching import EXACT, Matching, Units, comparable, is_support, units_of
+from .case import Chunk, Entry
+from .matching import EXACT, Matching, Units, comparable, units_of
 from .results import Result
 
 Open = Literal["open"]
@@ -76,23 +76,32 @@ def citations_resolve(matching: Matching, result: Result) -> Passes:
 
 
 def resolves(matching: Matching, result: Result, citation: Entry) -> Passes:
-    """To a chunk of the tables, or without them to one of the query's own hits."""
+    """To a chunk of the tables; whether one of another chunker than the run's is such a chunk is open."""
+    rows = list(matching.rows.values())
+    own = [row for row in rows if result.version in {None, row.version}]
+    found = {resolves_among(rows, result, citation), resolves_among(own, result, citation)}
+    return found.pop() if len(found) == 1 else OPEN
+
+
+def resolves_among(rows: list[Chunk], result: Result, citation: Entry) -> Passes:
+    """To one of these chunks, or where there are none to one of the query's own hits."""
     chunk_id, place = citation.get("chunk_id"), citation.get("citation")
     own = {hit["chunk_id"] for hit in result.hits}
     if chunk_id is not None:
-        known = [chunk_id in matching.rows, chunk_id in own] if matching.rows else [chunk_id in own]
+        in_rows = chunk_id in {row.chunk_id for row in rows}
+        known = [in_rows, chunk_id in own] if rows else [chunk_id in own]
         by_id: Passes = known[0] if len(set(known)) == 1 else OPEN
-        return by_id if place is None or by_id is resolves_place(matching, result, place) else OPEN
-    return resolves_place(matching, result, place or {})
+        return by_id if place is None or by_id is resolves_place(rows, result, place) else OPEN
+    return resolves_place(rows, result, place or {})
 
 
-def resolves_place(matching: Matching, result: Result, place: Entry) -> Passes:
+def resolves_place(rows: list[Chunk], result: Result, place: Entry) -> Passes:
     """'a document with that path and a chunk of it overlapping the cited span'."""
-    if matching.rows:
-        chunks = [chunk for chunk in matching.rows.values() if chunk.path == place["path"]]
+    if rows:
+        chunks = [chunk for chunk in rows if chunk.path == place["path"]]
         return overlaps_any(place, [units_of(list(chunk.spans)) for chunk in chunks])
-    hits = [hit for hit in result.hits if hit["doc_path"] == place["path"]]
-    if any(not hit.get("citation") for hit in hits):
+    hits = [hit for hit in result.hits if hit.get("doc_path", place["path"]) == place["path"]]
+    if any(not hit.get("citation") or not hit.get("doc_path") for hit in hits):
         return OPEN
     return overlaps_any(place, [units_of([hit["citation"]]) for hit in hits])
 
@@ -135,18 +144,22 @@ def cites_by_id(matching: Matching, entry: Entry, result: Result, chunk_id: str)
         return chunk_id in {target.chunk_id for target in targets}
     hits = [hit for hit in result.hits if hit["chunk_id"] == chunk_id]
     if not hits:
-        return OPEN if chunk_id in matching.rows or chunk_id in matching.hits else False
+        known = {row.chunk_id for row in matching.rows.values()} | set(matching.hits)
+        return OPEN if chunk_id in known else False
     supports = [target.support for target in targets if target.support is not None]
     if supports:
-        return any(is_support(hits[0], support, by_text=False) for support in supports)
+        return any(matching.is_support(hits[0], support, by_text=False) for support in supports)
     return any(matching.is_target(hits[0], target) for target in targets)
 
 
 def cites_by_place(matching: Matching, entry: Entry, result: Result, place: Entry) -> Passes:
     """A place of an unknown document is no target; how much overlap another one needs is open."""
-    docs = {hit["doc_id"] for hit in result.hits if hit["doc_path"] == place["path"]}
+    docs = {hit["doc_id"] for hit in result.hits if matching.path_of(hit) in {None, place["path"]}}
     docs |= {chunk.doc_id for chunk in matching.rows.values() if chunk.path == place["path"]}
     docs |= {
-        hit["doc_id"] for hits in matching.hits.values() for hit in hits if hit["doc_path"] == place["path"]
+        hit["doc_id"]
+        for hits in matching.hits.values()
+        for hit in hits
+        if matching.path_of(hit) in {None, place["path"]}
     }
     return OPEN if docs else False

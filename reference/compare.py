@@ -17,8 +17,8 @@ from .case import Case
 from .differences import Session, differences
 from .gates import SNAPSHOT, has_snapshot_item, judge_with_gates
 from .generate import Generator
-from .model import Judgment
 from .product import lock_golden, preload, run_gate
+from .verdicts import Judgment
 
 MODES = ("plain", "-n 2", "-k", "--lf", "-x", "--deselect", "removed")
 REMOVING = """
@@ -105,9 +105,8 @@ def modes_for(seed: int, *, everything: bool = False) -> list[str]:
     return ["plain", *(mode for at, (mode, share) in enumerate(every.items()) if seed % share == at)]
 
 
-def compare_one(seed: int, directory: Path, tally: Tally, modes: list[str]) -> None:
+def compare_one(case: Case, directory: Path, tally: Tally, modes: list[str]) -> None:
     """Run one comparison in its modes, and print what differs."""
-    case = Generator(seed).make()
     case.write(directory)
     if case.locked:
         lock_golden(case, directory)
@@ -120,7 +119,7 @@ def compare_one(seed: int, directory: Path, tally: Tally, modes: list[str]) -> N
         if found:
             tally.disagreements[session.mode] += 1
             say(
-                f"seed {seed}, {session.mode}: {' '.join(case.arguments())}",
+                f"seed {case.seed}, {session.mode}: {' '.join(case.arguments())}",
                 *(f"    {text}" for text in found),
             )
 
@@ -161,6 +160,9 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--comparisons", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first comparison")
+    parser.add_argument(
+        "--rules", type=int, choices=[24], help="the coming rules on pairing, baselines and chunk ids"
+    )
     parser.add_argument("--only", type=int, metavar="SEED", help="repeat this one, in every mode")
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="where --only leaves its files")
     return parser.parse_args()
@@ -177,7 +179,8 @@ def main() -> int:
         for seed in seeds if arguments.only is None else [arguments.only]:
             directory = Path(name) / "case"
             directory.mkdir()
-            compare_one(seed, directory, tally, modes_for(seed, everything=arguments.only is not None))
+            case = Generator(seed, rules24=arguments.rules == 24).make()
+            compare_one(case, directory, tally, modes_for(seed, everything=arguments.only is not None))
             if arguments.keep:
                 shutil.copytree(directory, arguments.keep, dirs_exist_ok=True)
             shutil.rmtree(directory)

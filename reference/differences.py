@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from .case import Case, Entry
 from .checks import OPEN
-from .model import Judgment, Value, Verdict
 from .product import Observed
+from .verdicts import Judgment, Value, Verdict
 
 EXIT_NOTHING_SELECTED = 5
 NESTED = {"hit": "hit_at_k", "recall_doc": "recall_at_k_doc", "precision_chunk": "precision_at_k_chunk"}
@@ -89,6 +89,8 @@ def row_differences(verdict: Verdict, row: dict[str, object]) -> Iterator[str]:
     if verdict.kind is None:
         return
     pairs = [("kind", verdict.kind), ("a_hit_rank", verdict.rank_a), ("b_hit_rank", verdict.rank_b)]
+    if verdict.kind == "new" and "no baseline" not in str(row["note"]):
+        yield f"note {row['note']!r}, expected no baseline"
     for name, expected in pairs:
         if row[name] != expected:
             yield f"{name} {row[name]}, expected {expected}"
@@ -117,31 +119,44 @@ def report_differences(judgment: Judgment, report: Entry) -> Iterator[str]:
         yield f"matched {deltas['chunker_version_match']}, expected {judgment.mode}"
     for side, values in judgment.aggregates.items():
         aggregate = report.get(f"aggregate_{side}") or {}
-        yield from value_differences(side.upper(), values, aggregate)
+        yield from value_differences(side.upper(), values, aggregate, judgment.tolerance)
         for name, sliced in judgment.slices.items():
             extra = {"extra": aggregate.get("slices", {}).get(name, {})}
-            yield from value_differences(f"{side.upper()} {name}", sliced[side], extra)
+            yield from value_differences(f"{side.upper()} {name}", sliced[side], extra, judgment.tolerance)
     if deltas:
-        yield from value_differences("B - A", deltas_of(judgment), deltas)
+        yield from value_differences("B - A", judgment.deltas, deltas, 2 * judgment.tolerance)
+        yield from count_differences(judgment, report)
 
 
-def deltas_of(judgment: Judgment) -> dict[str, Value]:
-    """'B − A of the rounded values, rounded to 4 decimals, `null` if either is'."""
-    a, b = judgment.aggregates["a"], judgment.aggregates["b"]
-    pairs = {name: (a[name], b[name]) for name in a if name in b}
-    known = {name: values for name, values in pairs.items() if OPEN not in values}
-    return {
-        name: None if one is None or other is None else round(float(other) - float(one), 4)
-        for name, (one, other) in known.items()
-    }
+def count_differences(judgment: Judgment, report: Entry) -> Iterator[str]:
+    """The numbers of compared, new and removed queries, and of those that a test is over."""
+    comparison = report.get("comparison") or {}
+    stored = {"queries": comparison.get("queries"), **comparison.get("values", {})}
+    for name, numbers in judgment.counts.items():
+        if stored.get(name) not in numbers | {None}:
+            yield f"{name} of the comparison {stored[name]}, expected one of {sorted(numbers)}"
+    for name, expected in judgment.changes.items():
+        test = (report.get("significance") or {}).get(name)
+        found = (test["n"], test["up"], test["down"]) if test else expected
+        if found != expected:
+            yield f"test of {name}: n, up, down {found}, expected {expected}"
 
 
-def value_differences(of: str, values: dict[str, Value], stored: Entry) -> Iterator[str]:
+def value_differences(of: str, values: dict[str, Value], stored: Entry, tolerance: float) -> Iterator[str]:
     """Metrics of report.json that are not what they should be; cutoffs of gates alone may be left out."""
     for name, expected in values.items():
         value = stored_value(stored, name)
-        if value != expected and not (value is None and re.search(r"@(2|7|20)\b|@(2|7|20)_", name)):
+        if expected == OPEN or is_near(value, expected, tolerance):
+            continue
+        if not (value is None and re.search(r"@(2|7|20)\b|@(2|7|20)_", name)):
             yield f"{name} of {of} is {value}, expected {expected}"
+
+
+def is_near(value: object, expected: Value, tolerance: float) -> bool:
+    """Whether a stored value is the expected one."""
+    if isinstance(value, float) and isinstance(expected, float):
+        return abs(value - expected) <= tolerance
+    return value == expected
 
 
 def stored_value(aggregate: Entry, name: str) -> object:

@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 
 from .case import Case
 from .checks import OPEN
-from .matching import Matching
-from .metrics import aggregate
-from .model import FAILED, PASSED, SKIPPED, Judge, Judgment, Outcomes, Value, result_of
-from .results import read_row
+from .coverage import ids_of_a, ids_of_b
+from .model import Judge
+from .pairing import Measured, in_slice
+from .verdicts import FAILED, PASSED, SKIPPED, Judgment, Outcomes, Value
 
 EITHER = PASSED | FAILED
 SNAPSHOT = "snapshot[compare-report]"
-COMPARISON_METRICS = frozenset({"regressions", "losses", "wins", "failed"})
+COMPARISON_METRICS = frozenset({"regressions", "losses", "wins", "failed", "new", "removed"})
+ROUNDING = 1.5e-4  # whether means over replicates are of rounded values is open
 KINDS = {"regressions": "regression", "losses": "loss", "wins": "win"}
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -61,6 +62,7 @@ class Gates:
 
     def __init__(self, case: Case, judge: Judge, judgment: Judgment) -> None:
         self.case, self.judge, self.judgment = case, judge, judgment
+        self.measured = Measured(case, judge.matching)
         self.gates = {text: parse(text) for text in case.options.gates}
 
     def is_wrong_use(self) -> bool:
@@ -71,45 +73,24 @@ class Gates:
         """What the item of each gate may be."""
         return {text: self._outcome(gate) for text, gate in self.gates.items()}
 
-    def aggregates(self, slice_name: str | None = None) -> dict[str, dict[str, Value]]:
-        """The metrics of each side, over all queries or over a slice; nothing where a row cannot be read."""
-        sides = {"b": self.case.run_b}
-        if self.case.is_comparison and self.case.run_a is not None:
-            sides["a"] = self.case.run_a
-        return {side: self._aggregate(run.run_id, slice_name) for side, run in sides.items()}
-
-    def _aggregate(self, run_id: str, slice_name: str | None) -> dict[str, Value]:
-        run = next(run for run in self.case.runs if run.run_id == run_id)
-        everything = [read_row(text) for text in run.rows.values()]
-        if not all(result.readable for result in everything):
-            return {}
-        found = [
-            (entry, result_of(run, entry["id"])) for entry in self.case.golden if in_slice(entry, slice_name)
-        ]
-        rows = [(entry, result) for entry, result in found if result is not None]
-        return aggregate(self.matching, rows, [result for _, result in rows] if slice_name else everything)
-
-    @property
-    def matching(self) -> Matching:
-        """How both runs are matched."""
-        return self.judge.matching
-
     def _outcome(self, gate: Gate) -> Outcomes:
         if gate.needs_comparison and not self.case.is_comparison:
             return SKIPPED
         if gate.metric in COMPARISON_METRICS:
             return self._comparison_outcome(gate)
-        values = self.aggregates(gate.slice)
-        b = values["b"].get(gate.metric, OPEN)
+        if self.case.has_replicates:
+            return EITHER
         if not gate.delta:
-            return held(b, gate.op, gate.number / 100 if gate.percent else gate.number)
-        return delta_outcome(gate, values["a"].get(gate.metric, OPEN), b)
+            value = self.measured.aggregates(gate.slice)["b"].get(gate.metric, OPEN)
+            return held(value, gate.op, gate.number / 100 if gate.percent else gate.number)
+        values = self.measured.compared(gate.slice)
+        return delta_outcome(gate, *(values[side].get(gate.metric, OPEN) for side in ("a", "b")))
 
     def _comparison_outcome(self, gate: Gate) -> Outcomes:
         """Counts of the comparison; where nothing was compared, there is nothing to count."""
         ids = {entry["id"] for entry in self.case.golden if in_slice(entry, gate.slice)}
-        if not ids & self.judgment.compared:
-            return FAILED
+        if not ids & self._compared():
+            return EITHER if gate.metric in {"new", "removed"} else FAILED
         counts = self._counts(gate)
         if counts is None or gate.percent:
             return EITHER
@@ -117,10 +98,38 @@ class Gates:
 
     def _counts(self, gate: Gate) -> set[int] | None:
         entries = [entry for entry in self.case.golden if in_slice(entry, gate.slice)]
+        if gate.metric == "removed":
+            return {len(self.removed_ids())}
+        if gate.metric == "new":
+            return {len(self.new_ids() & {entry["id"] for entry in entries})}
+        if self.case.has_replicates:
+            return None
         verdicts = [self.judgment.verdicts[entry["id"]] for entry in entries]
         if gate.metric != "failed":
             return {sum(verdict.kind == KINDS[gate.metric] for verdict in verdicts)}
         return self._failed_counts({entry["id"] for entry in entries})
+
+    def _compared(self) -> set[str]:
+        """The queries that count as compared: a new one is 'never counted as compared'."""
+        compared = set(self.judgment.compared)
+        return compared & ids_of_a(self.case) if self.case.rules24 else compared
+
+    def new_ids(self) -> set[str]:
+        """'no result in A'; golden queries of B."""
+        return (ids_of_b(self.case) - ids_of_a(self.case)) & {entry["id"] for entry in self.case.golden}
+
+    def removed_ids(self) -> set[str]:
+        """'results of A whose query is not in the golden file'."""
+        return ids_of_a(self.case) - {entry["id"] for entry in self.case.golden}
+
+    def counts(self) -> dict[str, frozenset[int]]:
+        """The numbers of the comparison in report.json; whether one absent from B is compared is open."""
+        if not self.case.rules24 or not self.case.is_comparison:
+            return {}
+        golden = self._compared()
+        numbers = {"queries": {len(golden), len(golden & ids_of_b(self.case))}}
+        numbers |= {"new": {len(self.new_ids())}, "removed": {len(self.removed_ids())}}
+        return {name: frozenset(found) for name, found in numbers.items()}
 
     def _failed_counts(self, ids: set[str]) -> set[int] | None:
         """Queries that 'fail a check (`attribution` only if chosen), or are absent from B'."""
@@ -134,14 +143,6 @@ class Gates:
                 return None
             count += bool(verdict.checks - ignored) or (sides.a is not None and sides.b is None)
         return {count}
-
-
-def in_slice(entry: dict[str, object], slice_name: str | None) -> bool:
-    """Whether a query is of a slice such as `difficulty=hard`."""
-    if slice_name is None:
-        return True
-    name, _, value = slice_name.partition("=")
-    return entry.get(name) == value
 
 
 def held(value: Value, op: str, number: float) -> Outcomes:
@@ -174,8 +175,17 @@ def judge_with_gates(case: Case) -> Judgment:
         return Judgment({}, usage_error=True)
     snapshot = {SNAPSHOT: FAILED} if has_snapshot_item(case) else {}
     items = {f"gate[{text}]": outcomes for text, outcomes in gates.outcomes().items()} | snapshot
-    slices = {name: gates.aggregates(name) for name in sorted(slice_names(case))}
-    return replace(judgment, other_items=items, aggregates=gates.aggregates(), slices=slices)
+    measured = gates.measured
+    return replace(
+        judgment,
+        other_items=items,
+        aggregates=measured.aggregates(),
+        slices={name: measured.aggregates(name) for name in sorted(slice_names(case))},
+        deltas=measured.deltas(),
+        changes=measured.changes(),
+        counts=gates.counts(),
+        tolerance=ROUNDING if case.has_replicates else 0.0,
+    )
 
 
 def has_snapshot_item(case: Case) -> bool:

@@ -9,6 +9,7 @@ from .answers import make_answer, make_rules
 from .case import Case, Chunk, Entry, Options, Run
 from .matching import expected_chunks
 from .random_gates import make_gates
+from .variations import Variations
 from .world import FIRST, SECOND, make_world
 
 ODD_NAMES = ("", "ünï ", "1e3 ", "a/b ", "yes: ", "[x] ", "日本 ", "#", "q::", "'", "%20", "<b>")
@@ -24,11 +25,12 @@ WRONG_USE = (
 class Generator:
     """Makes one comparison from a seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, rules24: bool = False) -> None:
         self.seed = seed
+        self.rules24 = rules24
         self.rng = random.Random(seed)  # noqa: S311
-        self.world = make_world(self.rng)
-        self.is_locked = self.world.ids_used_again or self.chance(0.15)
+        self.world = make_world(self.rng, rules24=rules24)
+        self.is_locked = self._needs_lock() or self.chance(0.15)
         self.versions = self._versions()
         self.has_answers = self.chance(0.6)
 
@@ -36,8 +38,14 @@ class Generator:
         """True in that share of the cases."""
         return self.rng.random() < share
 
+    def _needs_lock(self) -> bool:
+        """Where ids are shared and the table does not have both, only a lock says whose an expected id is."""
+        return self.world.ids_used_again and self.world.with_tables != "both"
+
     def _versions(self) -> tuple[str | None, str | None]:
         """The chunkers of A and B; a version is left out only where no table would say whose rows count."""
+        if self.world.ids_used_again and self.world.with_tables == "second":
+            return FIRST, SECOND
         if self.is_locked and self.chance(0.2) and not self.world.ids_used_again:
             return SECOND, SECOND
         if self.chance(0.55):
@@ -48,7 +56,7 @@ class Generator:
 
     def make(self) -> Case:
         """The comparison."""
-        golden = [self._entry(number) for number in range(self.rng.randint(1, 8))]
+        golden = [self._entry(number) for number in range(self.rng.randint(1, 14 if self.rules24 else 8))]
         golden = [*golden, *self._paraphrases(golden)]
         if self.seed % NOTHING_IS_FOUND == 0:
             golden = [self._unfindable(entry) for entry in golden]
@@ -58,7 +66,8 @@ class Generator:
         stored_a = None if options.if_no_baseline else run_a
         ending = self.rng.choices(["yaml", "json", "jsonl"], [4, 1, 1])[0]
         name, locked = f"golden_queries.{ending}", self._locked(golden)
-        return Case(self.seed, golden, stored_a, run_b, self.world.tables, options, name, locked)
+        case = Case(self.seed, golden, stored_a, run_b, self.world.tables, options, name, locked)
+        return Variations(case).make() if self.rules24 else case
 
     def _unfindable(self, entry: Entry) -> Entry:
         """The same query, looking for a chunk that no run returns."""
@@ -162,7 +171,7 @@ class Generator:
         support: Entry = {"path": chunk.path, "heading": self.rng.choice(["", "# "]) + heading}
         if self.chance(0.2):
             del support["heading"]
-        if self.chance(0.5) and (self.world.with_text or not self.world.tables):
+        if self.chance(0.5) and (self.rules24 or self.world.with_text or not self.world.tables):
             words = chunk.text.split(". ")[0]
             support["snippets"] = self.rng.choice([[words], [words.upper()], ["nowhere", words], ["nowhere"]])
         return support
@@ -252,8 +261,9 @@ class Generator:
             fail_on = tuple(self.rng.sample(every, self.rng.randint(1, 7)))
         elif self.chance(0.1):
             fail_on = ("none",)
-        alone = self.chance(0.06)
-        missing = not alone and self.chance(0.03)
+        is_comparison = self.world.ids_used_again and bool(self.world.tables)  # else whose ids count is open
+        alone = not is_comparison and self.chance(0.06)
+        missing = not is_comparison and not alone and self.chance(0.03)
         return Options(
             fail_on=fail_on,
             compare_k=self.rng.randint(1, 12) if self.chance(0.2) else None,

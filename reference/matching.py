@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .case import Case, Chunk, Entry, Run
-from .results import Result, read_row
+from .results import Result, result_of, results_of
 
 Units = frozenset[tuple[str, int]]
 
@@ -64,9 +64,10 @@ class Matching:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.overlap = DEFAULT_OVERLAP if case.options.span_overlap is None else case.options.span_overlap
-        self.rows: dict[str, Chunk] = {chunk.chunk_id: chunk for chunk in case.chunks or ()}
+        self.rows = {(chunk.chunk_id, chunk.version): chunk for chunk in case.chunks or ()}
+        self.paths = {chunk.doc_id: chunk.path for chunk in case.chunks or ()}
         self.locked: dict[str, Chunk] = {chunk.chunk_id: chunk for chunk in case.locked}
-        self.runs = case.runs if case.is_comparison else [case.run_b]
+        self.runs = case.runs if case.is_comparison else case.side_b
         self.hits = stored_hits(self.runs)
         self.mode = self._mode()
 
@@ -74,19 +75,24 @@ class Matching:
         versions = {run.chunker_version for run in self.runs}
         if len(versions) > 1:
             return FALLBACK
-        golden = self._golden_version()
-        if golden is None or golden in versions:
+        golden = self._golden_versions()
+        if not golden or golden & versions:
             return EXACT
         if not self.case.is_comparison:
             return FALLBACK
         expected = {chunk_id for entry in self.case.golden for chunk_id in expected_chunks(entry)}
         return EXACT if expected & set(self.hits) else FALLBACK
 
-    def _golden_version(self) -> str | None:
+    def _golden_versions(self) -> set[str]:
         """'the lock file's, else that of the expected ids in `chunks`, else assumed'."""
         ids = [chunk_id for entry in self.case.golden for chunk_id in expected_chunks(entry)]
-        known = self.rows | self.locked
-        return next((known[chunk_id].version for chunk_id in ids if chunk_id in known), None)
+        locked = {self.locked[chunk_id].version for chunk_id in ids if chunk_id in self.locked}
+        return locked or {version for chunk_id, version in self.rows if chunk_id in ids}
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether spans decide, since the chunkers differ."""
+        return self.mode == FALLBACK
 
     def targets(self, entry: Entry) -> list[Target]:
         """What the query looks for, but for documents."""
@@ -104,9 +110,9 @@ class Matching:
 
     def _for_both_runs(self, entry: Entry, target: Target) -> Target:
         """'for both runs alike': where a hit of its document has no span to compare, the document decides."""
-        rows = [run.rows[entry["id"]] for run in self.runs if entry["id"] in run.rows]
-        for result in map(read_row, rows):
-            for hit in () if result.errored else result.hits:
+        results = [result_of(run, entry["id"]) for run in self.runs]
+        for result in results:
+            for hit in () if result is None or result.errored else result.hits:
                 units = self.units(hit) if hit["doc_id"] in target.docs else target.units
                 if not units or not target.units or not comparable(units, target.units):
                     return replace(target, units=None)
@@ -135,9 +141,9 @@ class Matching:
                 yield span["doc_id"], [span]
         if chunk_id in self.locked:
             yield self.locked[chunk_id].doc_id, list(self.locked[chunk_id].spans)
-        row = self.rows.get(chunk_id)
-        if row is not None and self._row_counts(row):
-            yield row.doc_id, list(row.spans)
+        for row in self.rows.values():
+            if row.chunk_id == chunk_id and self._row_counts(row):
+                yield row.doc_id, list(row.spans)
         for hit in self.hits.get(chunk_id, []):
             yield hit["doc_id"], [hit["citation"]] if hit.get("citation") else []
 
@@ -149,7 +155,7 @@ class Matching:
     def is_target(self, hit: Entry, target: Target) -> bool:
         """Whether a hit is that target."""
         if target.support is not None:
-            return is_support(hit, target.support)
+            return self.is_support(hit, target.support)
         if target.chunk_id is not None and self.mode == EXACT:
             return bool(hit["chunk_id"] == target.chunk_id)
         return hit["doc_id"] in target.docs and self._overlaps(self.units(hit), target.units)
@@ -162,10 +168,33 @@ class Matching:
 
     def units(self, hit: Entry) -> Units | None:
         """'A hit's span is that of its `chunks` row, else its citation's'."""
-        row = self.rows.get(hit["chunk_id"])
+        row = self.row_of(hit)
         if row is not None and row.spans:
             return units_of(list(row.spans))
         return units_of([hit["citation"]]) if hit.get("citation") else None
+
+    def row_of(self, hit: Entry) -> Chunk | None:
+        """'A chunk is known by its id and chunker version together'; a hit's version is its run's."""
+        if hit["chunker_version"] is not None:
+            return self.rows.get((hit["chunk_id"], hit["chunker_version"]))
+        return next((row for row in self.rows.values() if row.chunk_id == hit["chunk_id"]), None)
+
+    def path_of(self, hit: Entry) -> str | None:
+        """'path … of a hit come from the hit, else from `documents`'."""
+        return hit.get("doc_path") or self.paths.get(hit["doc_id"])
+
+    def is_support(self, hit: Entry, support: Entry, *, by_text: bool = True) -> bool:
+        """'same path; the hit's heading path, joined, starts with this one', and a snippet in its text."""
+        if self.path_of(hit) != support["path"]:
+            return False
+        row = self.row_of(hit)
+        heading_path = hit.get("heading_path") or (row.heading if row else ())
+        if not normalised(" > ".join(heading_path)).startswith(normalised(support.get("heading", ""))):
+            return False
+        text, snippets = hit.get("text") or (row and row.text), support.get("snippets", [])
+        if not snippets or not text or not by_text:
+            return True
+        return any(snippet.lower() in text.lower() for snippet in snippets)
 
     def correct_ranks(self, entry: Entry, result: Result) -> dict[str, int]:
         """By target, the rank of its first hit; 'a query that errored counts as a miss'."""
@@ -197,24 +226,11 @@ def span_targets(entry: Entry) -> list[Target]:
     ]
 
 
-def is_support(hit: Entry, support: Entry, *, by_text: bool = True) -> bool:
-    """'same path; the hit's heading path, joined, starts with this one', and a snippet in its text."""
-    if hit.get("doc_path") != support["path"]:
-        return False
-    heading = normalised(" > ".join(hit.get("heading_path", [])))
-    if not heading.startswith(normalised(support.get("heading", ""))):
-        return False
-    text, snippets = hit.get("text"), support.get("snippets", [])
-    if not snippets or not text or not by_text:
-        return True
-    return any(snippet.lower() in text.lower() for snippet in snippets)
-
-
 def stored_hits(runs: list[Run]) -> dict[str, list[Entry]]:
     """The hits of the runs by chunk, A's first."""
     hits: dict[str, list[Entry]] = {}
     for run in runs:
-        for text in run.rows.values():
-            for hit in read_row(text).hits:
+        for result in results_of(run):
+            for hit in result.hits:
                 hits.setdefault(hit["chunk_id"], []).append(hit)
     return hits

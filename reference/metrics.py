@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 
 from .case import Entry
 from .checks import OPEN, answerable, citations_resolve, keeps_rules
 from .matching import EXACT, Matching
-from .model import Value
 from .results import Result
+from .verdicts import Value
 
 Rows = list[tuple[Entry, Result]]
 
@@ -124,6 +125,30 @@ def chunk_metrics(rankings: list[Ranking], matching: Matching) -> dict[str, Valu
         by_cutoff |= {"ndcg@{}": Ranking.ndcg, "map@{}": Ranking.average_precision}
         values["map"] = mean(one.average_precision() for one in rankings)
     return values | at_cutoffs(by_cutoff, rankings)
+
+
+def map_to(matching: Matching, rows: Rows, depths: Iterable[float]) -> Value:
+    """`map`, computed to a depth; open where the ways to count the depth lead to different values."""
+    rankings = [Ranking(matching, entry, result) for entry, result in rows]
+    judged = [one for one in rankings if one.targets]
+    values = {mean(one.average_precision(depth) for one in judged) for depth in depths}
+    return values.pop() if len(values) == 1 else OPEN
+
+
+def changed_queries(matching: Matching, rows_a: Rows, rows_b: Rows) -> dict[str, tuple[int, int, int]]:
+    """By metric, over paired queries with targets: how many there are, went up and went down."""
+    formulas: dict[str, Callable[[Ranking], float]] = {"mrr": Ranking.mrr}
+    formulas |= {f"hit@{k}": functools.partial(Ranking.hit, k=k) for k in CUTOFFS}
+    pairs = [
+        (Ranking(matching, entry, a), Ranking(matching, entry, b))
+        for (entry, a), (_, b) in zip(rows_a, rows_b, strict=True)
+        if matching.targets(entry)
+    ]
+    steps = {name: [formula(b) - formula(a) for a, b in pairs] for name, formula in formulas.items()}
+    return {
+        name: (len(pairs), sum(step > 0 for step in found), sum(step < 0 for step in found))
+        for name, found in steps.items()
+    }
 
 
 def document_metrics(rankings: list[Ranking]) -> dict[str, Value]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from .case import Case, Entry, Run
 from .causes import COMPARED_RANKS, causes_of
 from .checks import (
     OPEN,
-    Open,
     Passes,
     attributes,
     citations_resolve,
@@ -18,53 +16,23 @@ from .checks import (
     keeps_rules,
     refuses_rightly,
 )
+from .coverage import has_coverage_problem, in_any_way
 from .matching import EXACT, FALLBACK, Matching
-from .results import Result, read_row
+from .replicates import Replicates, has_broken_replicate
+from .results import Result, result_of, results_of
+from .verdicts import (
+    FAILED,
+    NOTHING,
+    PASSED,
+    SKIPPED,
+    XFAILED,
+    Judgment,
+    Outcomes,
+    Sides,
+    Verdict,
+)
 
 FEWEST_MEASURED = 5
-
-Outcomes = frozenset[str]
-Value = float | Open | None
-PASSED, FAILED, SKIPPED, XFAILED = (frozenset({name}) for name in ("passed", "failed", "skipped", "xfailed"))
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One query: what B lost, and what its item may be; `open_checks` may be lost or not."""
-
-    kind: str | None
-    rank_a: int | None
-    rank_b: int | None
-    checks: frozenset[str]
-    open_checks: frozenset[str]
-    outcomes: Outcomes
-    lost: frozenset[str] | None = None
-    gained: frozenset[str] | None = None
-    causes: frozenset[str] = frozenset()
-    overlap: float | None = None
-
-
-@dataclass(frozen=True)
-class Judgment:
-    """The whole comparison; `usage_error` means that nothing is compared at all."""
-
-    verdicts: dict[str, Verdict]
-    compared: frozenset[str] = frozenset()
-    usage_error: bool = False
-    session_fails: frozenset[bool] = frozenset({False})
-    mode: str | None = None
-    other_items: dict[str, Outcomes] = field(default_factory=dict)
-    aggregates: dict[str, dict[str, Value]] = field(default_factory=dict)
-    slices: dict[str, dict[str, dict[str, Value]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Sides:
-    """A query with what each run has for it; None where a run has nothing."""
-
-    entry: Entry
-    a: Result | None
-    b: Result | None
 
 
 class Judge:
@@ -75,11 +43,12 @@ class Judge:
         self.fail_on = case.options.checks
         self.compare_k = case.options.compare_k or COMPARED_RANKS
         self.matching = Matching(case)
+        self.replicates = Replicates(case)
         self.sides = [self._sides(entry) for entry in case.golden]
 
     def _sides(self, entry: Entry) -> Sides:
-        run_a = self.case.run_a if self.case.is_comparison else None
-        return Sides(entry, result_of(run_a, entry["id"]), result_of(self.case.run_b, entry["id"]))
+        a = first_result(self.case.side_a, entry["id"]) if self.case.is_comparison else None
+        return Sides(entry, a, first_result(self.case.side_b, entry["id"]))
 
     def judge(self) -> Judgment:
         """The judgment of the whole comparison."""
@@ -97,6 +66,8 @@ class Judge:
     def _is_wrong_use(self) -> bool:
         if self.case.options.wrong:
             return True
+        if self.case.options.same_run:  # 'wrong use'; where it is the only run, there is no baseline
+            return self.case.run_a is not None or self.case.options.if_no_baseline != "pass"
         if self.case.run_a is None and not self.case.options.alone:
             return self.case.options.if_no_baseline != "pass"
         if self.case.is_comparison:
@@ -106,6 +77,14 @@ class Judge:
     def _verdict(self, sides: Sides) -> Verdict:
         if not self.case.is_comparison:
             return self._verdict_alone(sides)
+        if self.case.rules24 and sides.a is None and sides.b is not None:
+            return self._verdict_new(sides)
+        if not self.replicates.agree:
+            return Verdict(None, None, None, NOTHING, NOTHING, self.replicates.outcomes(sides.entry))
+        verdict = self._verdict_compared(sides)
+        return self.replicates.relaxed(verdict, sides.entry) if self.case.has_replicates else verdict
+
+    def _verdict_compared(self, sides: Sides) -> Verdict:
         ranks_a, ranks_b = self._ranks(sides.entry, sides.a), self._ranks(sides.entry, sides.b)
         rank_a, rank_b = min(ranks_a.values(), default=None), min(ranks_b.values(), default=None)
         kind = kind_of(rank_a, rank_b)
@@ -116,6 +95,21 @@ class Judge:
         causes = self._causes(sides, lost) if lost and not open_checks else frozenset()
         overlap = overlap_of(sides.a, sides.b, self._top)
         return Verdict(kind, rank_a, rank_b, lost, open_checks, outcomes, *targets, causes, overlap)
+
+    def _verdict_new(self, sides: Sides) -> Verdict:
+        """'*new*: skipped, "no baseline", unless it errors'; whether always, or by fail-on, is open."""
+        results = self.replicates.of_b(sides.entry["id"])
+        rank = min(self._ranks(sides.entry, sides.b).values(), default=None)
+        errored = [result.errored for result in results]
+        outcomes = FAILED if any(errored) else SKIPPED
+        if any(not result.readable for result in results):
+            return Verdict("new", None, rank, NOTHING, frozenset({"error"}), FAILED)
+        if any(errored) and not (all(errored) and "error" in self.fail_on):
+            outcomes |= SKIPPED
+        if is_past(sides.entry.get("xfail", {})):
+            outcomes |= FAILED
+        open_checks = frozenset({"error"}) if any(errored) else NOTHING
+        return Verdict("new", None, rank, NOTHING, open_checks, outcomes)
 
     def _top(self, result: Result) -> set[str]:
         """The ids of the top 10 (`--kebab-compare-k`)."""
@@ -217,9 +211,18 @@ class Judge:
         return FAILED if could_fail and not lost else PASSED | FAILED
 
     def _session_fails(self) -> frozenset[bool]:
-        """'A comparison that measures nothing … fails', and a row that cannot be read."""
+        """'A comparison that measures nothing … fails', a row that cannot be read, and other problems."""
+        fails = [self._measures_nothing(), has_broken_replicate(self.case)]
+        if self.case.rules24 and self.case.is_comparison:
+            fails.append(has_coverage_problem(self.case, self.matching))
+        return in_any_way(fails)
+
+    def _measures_nothing(self) -> frozenset[bool]:
+        if not self.replicates.agree:
+            unreadable = any(not row.readable for run in self.matching.runs for row in results_of(run))
+            return frozenset({True} if unreadable else {True, False})
         results = [result for sides in self.sides for result in (sides.a, sides.b) if result]
-        rows = [read_row(text) for run in self.matching.runs for text in run.rows.values()]
+        rows = [result for run in self.matching.runs for result in results_of(run)]
         if not results or any(not row.readable for row in rows):
             return frozenset({True})
         baseline = [sides.a for sides in self.sides if sides.a]
@@ -245,9 +248,9 @@ class Judge:
         return frozenset(len(found) >= FEWEST_MEASURED for found in (with_hits, judged, expecting))
 
 
-def result_of(run: Run | None, query_id: str) -> Result | None:
-    """What a run has stored for a query."""
-    return None if run is None or query_id not in run.rows else read_row(run.rows[query_id])
+def first_result(runs: list[Run], query_id: str) -> Result | None:
+    """What the first run that has it has stored for a query."""
+    return next((result_of(run, query_id) for run in runs if query_id in run.rows), None)
 
 
 def is_judged(result: Result | None) -> bool:

@@ -39,6 +39,8 @@ def pytest_unconfigure():
     open("modules.txt", "w").write(" ".join(sys.modules))
 """
 
+REPORT = "runs/*/report.json"
+
 Main = Callable[[list[str]], int]
 
 
@@ -77,8 +79,8 @@ def run_gate(case: Case, directory: Path, *more: str, plugins: bool = False) -> 
         *case.arguments(),
         *more,
     ]
-    for old in ("junit.xml", "runs/cand/report.json"):
-        (directory / old).unlink(missing_ok=True)
+    for old in (directory / "junit.xml", *directory.glob(REPORT)):
+        old.unlink(missing_ok=True)
     exit_code = in_child(directory, arguments)
     output = (directory / "output.txt").read_text(encoding="utf-8", errors="replace")
     return Observed(exit_code, read_junit(directory), read_report(directory), output)
@@ -168,6 +170,5 @@ def outcome_of(case: ET.Element) -> str:
 
 def read_report(directory: Path) -> dict[str, Any] | None:
     """The report, if one was written."""
-    path = directory / "runs" / "cand" / "report.json"
-    report: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    return report
+    reports = [json.loads(path.read_text(encoding="utf-8")) for path in directory.glob(REPORT)]
+    return reports[0] if reports else None

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass
 from typing import Any
 
-from .case import Entry
+from .case import Entry, Run
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run has for a query; `hits` are in order of rank, each chunk once."""
+    """What a run has for a query; `hits` are in order of rank, each chunk once.
+
+    `version` is the run's chunker; `depths` is that of the list, by its last rank, its chunks and its hits.
+    """
 
     hits: tuple[Entry, ...] = ()
     answer: Entry | None = None
     error: str | None = None
     readable: bool = True
+    depths: tuple[int, ...] = (0, 0, 0)
+    version: str | None = None
 
     @property
     def errored(self) -> bool:
@@ -42,18 +48,39 @@ class Result:
 UNREADABLE = Result(readable=False)
 
 
-def read_row(text: str) -> Result:
-    """A row; one that does not parse, or whose ranks are wrong, is unreadable."""
+def result_of(run: Run, query_id: str) -> Result | None:
+    """What a run has stored for a query."""
+    return read_row(run, query_id) if query_id in run.rows else None
+
+
+def results_of(run: Run) -> list[Result]:
+    """All that a run has stored."""
+    return [read_row(run, query_id) for query_id in run.rows]
+
+
+def read_row(run: Run, query_id: str) -> Result:
+    """The row of a query."""
+    return read_text(run.rows[query_id], query_id, run.chunker_version)
+
+
+@functools.lru_cache(maxsize=1000)
+def read_text(text: str, query_id: str, version: str | None) -> Result:
+    """A row; one that does not parse, is of another query, or whose ranks are wrong, is unreadable."""
     try:
         row = json.loads(text)
     except ValueError:
         return UNREADABLE
     if not isinstance(row, dict) or not isinstance(row.get("hits_top_k"), list):
         return UNREADABLE
+    if row.get("query_id", query_id) != query_id:
+        return UNREADABLE
     answer = row.get("answer")
     if not ranks_are_valid(row["hits_top_k"]) or (answer is not None and "grounded" not in answer):
         return UNREADABLE
-    return Result(distinct_hits(row["hits_top_k"]), answer, row.get("error"))
+    hits = distinct_hits([{"chunker_version": version, **hit} for hit in row["hits_top_k"]])
+    last = max((hit["rank"] for hit in hits), default=0)
+    depths = (last, len(hits), len(row["hits_top_k"]))
+    return Result(hits, answer, row.get("error"), depths=depths, version=version)
 
 
 def ranks_are_valid(hits: list[Any]) -> bool:

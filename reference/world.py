@@ -62,14 +62,17 @@ class World:
         return hit
 
 
-def make_world(rng: random.Random) -> World:
+def make_world(rng: random.Random, *, rules24: bool = False) -> World:
     """A world: one to four documents, and what is stored about their chunks."""
     kind = rng.choices(["line", "code", "byte", "time", "page", "mixed"], [6, 2, 1, 1, 1, 1])[0]
     documents = range(rng.randint(1, 4))
     first = tuple(chunk for number in documents for chunk in cut(rng, number, FIRST, kind))
     second = tuple(chunk for number in documents for chunk in cut(rng, number, SECOND, kind))
-    if rng.random() < 0.08:
-        return World(first, with_ids_used_again(second), "none", True, False, kind, ids_used_again=True)
+    if rng.random() < (0.25 if rules24 else 0.08):
+        shared = with_ids_used_again(second)
+        tables = rng.choice(["none", "second", "both"]) if rules24 else "none"
+        with_citations = tables == "none" or rng.random() < 0.7
+        return World(first, shared, tables, with_citations, False, kind, ids_used_again=True)
     with_citations = rng.random() < 0.7
     with_tables = rng.choices(["none", "empty", "first", "second", "both"], [5, 1, 3, 2, 3])[0]
     return World(first, second, with_tables, with_citations, with_citations and rng.random() < 0.6, kind)

@@ -16,7 +16,7 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.golden.editing import rename_chunks
 from pytest_kebab_eval.golden.lock import read_lock, render_lock
 from pytest_kebab_eval.golden.reading import read_text
-from pytest_kebab_eval.importers.kebab import Named, import_export
+from pytest_kebab_eval.importers.kebab import import_export
 from pytest_kebab_eval.metrics import all_names
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.parallel.golden import join_parts, read_part, split_file
@@ -84,11 +84,11 @@ def exported(directory: Path) -> Execute:
         path.write_bytes(data)
         for file in (db, again):
             file.unlink(missing_ok=True)
-        run_id, count = import_export(path, db, Named())
+        run_id, count = import_export(path, db)
         with open_database(path) as database:
             assert sum(1 for _ in database.results(run_id)) == count
         export_run(db, run_id, again)
-        import_export(again, directory / "other.sqlite", Named("other"))
+        import_export(again, directory / "other.sqlite", run_id="other")
         (directory / "other.sqlite").unlink()
 
     return execute

@@ -5,7 +5,9 @@ To add a command: one function in a file of this package, and one line in `COMMA
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import io
 import os
 import sys
@@ -18,7 +20,6 @@ import click
 from pytest_kebab_eval.cli.options import refuse_empty, with_command_flags
 from pytest_kebab_eval.cli.output import REGRESSION, safe_messages, tell
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
-from pytest_kebab_eval.gc_freeze import skip_final_collection
 from pytest_kebab_eval.text import shown_path
 
 WRONG_USE = 2
@@ -170,4 +171,6 @@ def main() -> None:
     error. Exit codes: 0; 1 for a regression, a failed gate or findings; 2 for wrong use; 130 or 141 where it
     was stopped, or its output closed.
     """
-    skip_final_collection("kebab-eval")
+    if Path(*sys.argv[:1]).stem == "kebab-eval":
+        # No collection at the end, in which objects of another program might still write something.
+        atexit.register(gc.freeze)

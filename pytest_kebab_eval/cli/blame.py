@@ -17,7 +17,6 @@ from pytest_kebab_eval.history.blame import (
     Blame,
     Seen,
     Walk,
-    blame_losses,
     losses_between,
     walk_between,
     walk_suite,
@@ -70,7 +69,7 @@ def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
     tell_size(golden)
     watched = watched_queries(golden, queries or [query.id for query in golden.queries])
     with walk_suite(settings, golden) as walk, _progress(walk) as progress:
-        return walk.blame(watched, after_run=progress.advance)
+        return walk.blame(watched, progress.advance)
 
 
 def _blame_regressions(settings: Settings) -> list[Blame]:
@@ -80,7 +79,7 @@ def _blame_regressions(settings: Settings) -> list[Blame]:
         tell("B lost nothing that A had")
         return []
     with walk_between(settings, inputs) as walk, _progress(walk) as progress:
-        return blame_losses(walk, watched, progress.advance)
+        return walk.blame(watched, progress.advance, lost_in_last=True)
 
 
 def _progress(walk: Walk) -> Progress:

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.model import QueryComparison
     from pytest_kebab_eval.scoring.scorecard import QueryScore
 
-    Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
-
-COMPARE_K = 10
-
 
 class LostCheck(NamedTuple):
     """A check that a query lost, for the sentence that says so."""
@@ -53,10 +49,6 @@ def rank_within(score: QueryScore | None, k: int) -> int | None:
 
 def _is_found(score: QueryScore, k: int) -> bool | None:
     return rank_within(score, k) is not None if score.facts.targets.gains else None
-
-
-def _keeps_rules(score: QueryScore, k: int) -> bool | None:
-    return score.facts.keeps_rules
 
 
 def _has_claim(score: QueryScore, k: int) -> bool | None:
@@ -112,7 +104,7 @@ def _errored(lost: LostCheck) -> str:
 RETRIEVAL = Check("retrieval", "found", _is_found, _lost_targets)
 CHECKS = (
     RETRIEVAL,
-    Check("answer", "kept its rules", _keeps_rules, _lost_answer),
+    Check("answer", "kept its rules", lambda score, k: score.facts.keeps_rules, _lost_answer),
     Check("answer", "contained a claim", _has_claim, _lost_answer),
     Check("answer", "answered", _is_answered, _lost_answer),
     Check("refusal", "answered or refused as it should", _refuses_as_it_should, _lost_refusal),
@@ -140,6 +132,7 @@ LOSS = Check(
     by_default=False,
 )
 DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in CHECKS if check.by_default))
+ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, "error"))
 OTHER_CHECKS = tuple(check.name for check in (LOSS, *CHECKS) if not check.by_default)
 SENTENCES = {check.name: check.sentence for check in (*CHECKS, LOSS)}
 
@@ -185,9 +178,3 @@ def rank_tally(a: Sequence[int], b: Sequence[int]) -> Tally:
     passes_a = 0 if max(b) < min(a) else len(a)
     passes_b = 0 if max(a) < min(b) else len(b)
     return Tally(passes_a, len(a), passes_b, len(b), jitters)
-
-
-def ranks_within(scores: Scores, k: int) -> Sequence[int]:
-    """The ranks in the runs of one side; none if some run did not find it, which is no matter of rank."""
-    ranks = [rank_within(score, k) for score in scores if score is not None]
-    return [] if None in ranks else [rank for rank in ranks if rank is not None]

@@ -20,7 +20,6 @@ from pytest_kebab_eval.comparing.checks import (
     Tally,
     rank_tally,
     rank_within,
-    ranks_within,
 )
 from pytest_kebab_eval.model import ComparisonKind, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
@@ -118,18 +117,11 @@ class Decision(NamedTuple):
         return any(tally.flips or (tally.drop > 0 and check not in self.lost) for check, tally in tallies)
 
 
-class Decisions(NamedTuple):
-    """What became of all queries, and how much each check was passed."""
-
-    of_groups: list[Decision]
-    counted: Mapping[Check, Tallies]
-
-
-def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> Decisions:
+def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> list[Decision]:
     """Decide over all groups together, then for each; alone: there is no run A."""
     counter = _Counter(rules.compare_k)
     tallies = [counter.tallies(group) for group in groups]
-    counted = _counted(groups, tallies)
+    counted = count_tallies(zip(groups, tallies, strict=True))
     failing = {check for check in counted if check.name in rules.fail_on}
     limits = {
         **_limits({check: found for check, found in counted.items() if check in failing}),
@@ -144,7 +136,7 @@ def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> Dec
     )
     several = any(len(group.a) > 1 or len(group.b) > 1 for group in groups[:1])
     decider = _Decider(rules, limits, gained, alone=alone, several=several)
-    return Decisions([*map(decider.decide, groups, tallies)], counted)
+    return [*map(decider.decide, groups, tallies)]
 
 
 class _Counter:
@@ -161,8 +153,13 @@ class _Counter:
         tallies = self._tallies.get(key)
         if tallies is None:
             tallies = self._tallies[key] = dict(_tallies(*key))
-        a, b = ranks_within(group.a, self._k), ranks_within(group.b, self._k)
+        a, b = self._ranks(group.a), self._ranks(group.b)
         return {**tallies, LOSS: rank_tally(a, b)} if a and b else tallies
+
+    def _ranks(self, scores: Scores) -> list[int]:
+        """The ranks in the runs of one side; none if some run did not find it, which is no matter of rank."""
+        ranks = [rank_within(score, self._k) for score in scores if score is not None]
+        return [] if None in ranks else [rank for rank in ranks if rank is not None]
 
     def _outcomes_of(self, scores: Scores) -> tuple[tuple[bool | None, ...], ...]:
         return tuple([self._outcomes.get(score) or self._new(score) for score in scores if score is not None])
@@ -183,10 +180,10 @@ def _tallies(
             yield check, Tally(in_a.count(True), len(in_a), in_b.count(True), len(in_b))
 
 
-def _counted(groups: Sequence[Group], tallies: Sequence[Mapping[Check, Tally]]) -> dict[Check, Tallies]:
+def count_tallies(groups: Iterable[tuple[Group, Mapping[Check, Tally]]]) -> dict[Check, Tallies]:
     """How many queries have each tally of each check."""
     counted: dict[Check, Tallies] = {check: Counter() for check in (*CHECKS, LOSS)}
-    for group, of_group in zip(groups, tallies, strict=True):
+    for group, of_group in groups:
         for check, tally in of_group.items():
             counted[check][tally] += len(group.query_ids)
     return {check: found for check, found in counted.items() if found}

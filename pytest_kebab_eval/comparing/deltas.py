@@ -238,12 +238,10 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
 
 def _tested(pairs: Pairs, metric: Metric) -> Significance:
     """Whether the metric changed."""
-    family = metric.family
-    changes = pairs.changes(metric)
+    changes, max_value = pairs.changes(metric), metric.family.max_value
     found = paired_significance(
         changes.values, changes.n, yes_no=changes.is_yes_no, lower_is_better=metric.lower_is_better
     )
-    max_value = family.max_value
     if max_value is None or found.low is None or found.high is None:
         return found
     return msgspec.structs.replace(found, low=max(-max_value, found.low), high=min(max_value, found.high))
@@ -267,13 +265,9 @@ def _judge_drift(a: Scorecard, b: Scorecard) -> dict[str, str]:
 def _named(judges: frozenset[JudgeIdentity]) -> str:
     return " and ".join(
         brief(
-            f"{model or 'unknown'} (prompt {prompt or 'unknown'}, temperature {_or_unknown(temperature)})", 90
+            f"{model or 'unknown'} (prompt {prompt or 'unknown'}, temperature"
+            f" {f'{temperature:g}' if isinstance(temperature, float) else temperature or 'unknown'})",
+            90,
         )
         for model, prompt, temperature in sorted(judges, key=str)
     )
-
-
-def _or_unknown(temperature: float | str | None) -> str:
-    if isinstance(temperature, float):
-        return f"{temperature:g}"
-    return temperature or "unknown"

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.model import (
-    Answer,
-    GoldenQuery,
-    QueryComparison,
-    QueryResult,
-    Unreadable,
-    Value,
-    gains_of,
-)
-from pytest_kebab_eval.scoring.facts import QueryJudge
+from pytest_kebab_eval.model import Answer, GoldenQuery, QueryComparison, QueryResult, Value, gains_of
 
 HITS_SHOWN = 5  # in a message
 _LONGEST_SHOWN = 200  # characters of a hit's text
-
-StoredResult = QueryResult | Unreadable | None
 
 
 class QueryEvidence(Value, frozen=True):
@@ -60,34 +48,7 @@ def _for_message(answer: Answer | None) -> Answer | None:
     return msgspec.structs.replace(answer, citations=citations, refusal_reason=None)
 
 
-def judged_evidence(
-    query: GoldenQuery,
-    judge: QueryJudge,
-    a: StoredResult,
-    b: StoredResult,
-    passages: tuple[Passages, Passages],
-) -> QueryEvidence:
-    """A query with what the runs stored for it, judged again."""
-    found_a, found_b = readable(a), readable(b)
-    return QueryEvidence(
-        a=found_a,
-        b=found_b,
-        correct_a=judge.correct_ranks(query, found_a, passages[0]),
-        correct_b=judge.correct_ranks(query, found_b, passages[1]),
-        expected=judge.targets(query).ids,
-        readable_a=not isinstance(a, Unreadable),
-        readable_b=not isinstance(b, Unreadable),
-        cited_a=judge.citations_resolve(found_a, passages[0]),
-        cited_b=judge.citations_resolve(found_b, passages[1]),
-    )
-
-
 def unread_evidence(query: GoldenQuery) -> QueryEvidence:
     """A query whose stored results can no longer be read."""
     expected = tuple(gains_of(query)) or query.expected_doc_ids or ()
     return QueryEvidence(None, None, (), (), expected, readable_a=False, readable_b=False)
-
-
-def readable(result: StoredResult) -> QueryResult | None:
-    """The result, if it is there and parses."""
-    return result if isinstance(result, QueryResult) else None

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
 from pytest_kebab_eval.metrics.facts import ResultDomain
 from pytest_kebab_eval.metrics.registry import Family
-from pytest_kebab_eval.model import Hit, QueryResult, Unreadable, Value
+from pytest_kebab_eval.model import QueryResult, Unreadable, Value
 from pytest_kebab_eval.scoring.aggregates import rounded
 from pytest_kebab_eval.scoring.columns import Ranked, key_of
 from pytest_kebab_eval.scoring.combining import Pairs, combine
@@ -164,15 +164,12 @@ def measure_movement(
         return movements[0]
     cards = [movement.card for movement in movements]
     card = combine(cards, lambda query_id: next(n for n, card in enumerate(cards) if query_id in card))
-    changed = {query_id for movement in movements for query_id in movement.moved}
-    return Movement(card, {query_id: _mean_moved(query_id, movements) for query_id in changed})
-
-
-def _mean_moved(query_id: str, movements: Sequence[Movement]) -> tuple[float, float]:
-    """Over the pairs that have the query; it moved in one, so there is one."""
-    paired = [movement.moved.get(query_id, SAME) for movement in movements if query_id in movement.card]
-    overlap, rbo = (math.fsum(values) / len(paired) for values in zip(*paired, strict=True))
-    return overlap, rbo
+    moved: dict[str, tuple[float, float]] = {}
+    for query_id in {query_id for movement in movements for query_id in movement.moved}:
+        paired = [movement.moved.get(query_id, SAME) for movement in movements if query_id in movement.card]
+        overlap, rbo = (math.fsum(values) / len(paired) for values in zip(*paired, strict=True))
+        moved[query_id] = overlap, rbo
+    return Movement(card, moved)
 
 
 def _between(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Sequence[int]) -> Movement:
@@ -239,18 +236,6 @@ class Churn(NamedTuple):
     not_compared: int  # in both, but errored in both, or not readable in one
 
 
-class _Ranking(NamedTuple):
-    """A query's hits in few bytes; None of them counts where it errored."""
-
-    keys: array[int]
-    ranks: tuple[int, ...] | None = None
-    errored: bool = False
-
-    @property
-    def ranked(self) -> Ranked:
-        return Ranked(self.keys, self.ranks)
-
-
 def measure_churn(a: Results, b: Results, k: int, *, by_document: bool = False) -> Churn:
     """Compare the rankings of all queries that both runs have; by document, where the chunkers differ."""
     in_a = dict(_rankings(a, by_document=by_document))
@@ -271,8 +256,8 @@ def measure_churn(a: Results, b: Results, k: int, *, by_document: bool = False) 
     return Churn(tuple(moved), compared, len(in_a), only_in_b, not_compared)
 
 
-def _moved(query_id: str, a: _Ranking, b: _Ranking, k: int) -> Moved:
-    rankings = beside(a.ranked, b.ranked)
+def _moved(query_id: str, a: Ranked, b: Ranked, k: int) -> Moved:
+    rankings = beside(a, b)
     return Moved(
         rbo=rounded(rankings.rbo()),
         overlap=rounded(rankings.overlap(k)),
@@ -284,23 +269,19 @@ def _moved(query_id: str, a: _Ranking, b: _Ranking, k: int) -> Moved:
     )
 
 
-def _rankings(results: Results, *, by_document: bool) -> Iterator[tuple[str, _Ranking | None]]:
+def _rankings(results: Results, *, by_document: bool) -> Iterator[tuple[str, Ranked | None]]:
     """The rankings by query; None for a result that cannot be read."""
     for result in results:
         if isinstance(result, Unreadable):
             yield result.query_id, None
         elif result.error is not None:
-            yield result.query_id, _Ranking(array("q"), errored=True)
+            yield result.query_id, Ranked(array("q"), errored=True)
+        elif by_document:
+            hits = distinct_hits(result.hits)
+            documents = dict.fromkeys(hit.doc_id or hit.doc_path or hit.chunk_id for hit in hits)
+            yield result.query_id, Ranked(array("q", map(hash, documents)))
         else:
-            yield result.query_id, _ranking(distinct_hits(result.hits), by_document=by_document)
-
-
-def _ranking(hits: tuple[Hit, ...], *, by_document: bool) -> _Ranking:
-    if by_document:
-        documents = dict.fromkeys(hit.doc_id or hit.doc_path or hit.chunk_id for hit in hits)
-        return _Ranking(array("q", map(hash, documents)))
-    is_gapped = bool(hits) and hits[-1].rank != len(hits)
-    return _Ranking(
-        array("q", [hash(key_of(hit)) for hit in hits]),
-        tuple(hit.rank for hit in hits) if is_gapped else None,
-    )
+            hits = distinct_hits(result.hits)
+            is_gapped = bool(hits) and hits[-1].rank != len(hits)
+            ranks = tuple(hit.rank for hit in hits) if is_gapped else None
+            yield result.query_id, Ranked(array("q", [hash(key_of(hit)) for hit in hits]), ranks)

@@ -150,9 +150,9 @@ def _repeated_chunks(sides: Sides) -> Iterator[str]:
 
 def _lacking_queries(sides: Sides, golden: GoldenSet) -> Iterator[str]:
     """Runs that lack golden queries which others of their side have."""
-    for letter, cards, *_ in sides.present:
+    for letter, cards, *_ in sides.present if sides.has_several else ():
         there = {query_id for query_id in golden.by_id() if any(query_id in card for card in cards)}
-        for card in cards if len(cards) > 1 else ():
+        for card in cards:
             missing = sum(query_id not in card for query_id in there)
             if missing:
                 yield (

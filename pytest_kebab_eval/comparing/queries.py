@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 
-from pytest_kebab_eval.comparing.checks import COMPARE_K, LOSS, rank_within
+from pytest_kebab_eval.comparing.checks import LOSS, rank_within
 from pytest_kebab_eval.comparing.config_changes import change_notes, config_changes
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.movement import Movement
@@ -23,7 +23,7 @@ def compare_queries(
     sides: Sides,
     targets_of: Callable[[str], Targets],
     movement: Movement | None,
-    compare_k: int = COMPARE_K,
+    compare_k: int,
 ) -> tuple[QueryComparison, ...]:
     """What became of each query, sorted by id."""
     comparer = _Comparer(sides, targets_of, movement, compare_k)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import LOSS, Check
-from pytest_kebab_eval.comparing.decide import Decision, Decisions, QueryRates
+from pytest_kebab_eval.comparing.decide import Decision, QueryRates, count_tallies
 from pytest_kebab_eval.comparing.deltas import Totals
 from pytest_kebab_eval.model import QueryResult, Unreadable, Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate, exact_values, rounded
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.control import CheckNoise
 
 ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
-Stored = Callable[
-    [str], "QueryResult | Unreadable | None"
-]  # by query id: the result of the run that is shown
 
 
 class Side(NamedTuple):
@@ -30,7 +27,7 @@ class Side(NamedTuple):
     letter: str  # a | b
     cards: tuple[Scorecard, ...]  # of its runs
     card: Scorecard  # their mean
-    stored: Stored
+    stored: Callable[[str], QueryResult | Unreadable | None]  # by query id, in the run that is shown
 
 
 class Sides(NamedTuple):
@@ -44,9 +41,9 @@ class Sides(NamedTuple):
         return (self.a, self.b) if self.a else (self.b,)
 
     @property
-    def card_a(self) -> Scorecard | None:
-        """The mean of A's runs."""
-        return self.a.card if self.a else None
+    def means(self) -> tuple[Scorecard | None, Scorecard]:
+        """The mean of the runs of each side."""
+        return self.a.card if self.a else None, self.b.card
 
     @property
     def has_several(self) -> bool:
@@ -128,11 +125,10 @@ def spread_of(values: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]
     return found
 
 
-def deviation(values: Iterable[float]) -> float:
+def deviation(values: Sequence[float]) -> float:
     """The standard deviation of two values or more."""
-    known = [*values]
-    mean = math.fsum(known) / len(known)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (len(known) - 1))
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def shown_runs(decisions: Iterable[Decision]) -> ShownRuns:
@@ -157,29 +153,29 @@ def all_rates(decisions: Iterable[Decision]) -> tuple[QueryRates, ...]:
     return tuple(sorted(found, key=lambda rates: rates.query_id))
 
 
-def replicate_report(sides: Sides, decided: Decisions, alpha: float) -> ReplicateReport | msgspec.UnsetType:
+def replicate_report(
+    sides: Sides, decisions: Sequence[Decision], alpha: float
+) -> ReplicateReport | msgspec.UnsetType:
     """What is known by there being several runs; nothing where there are not."""
     if not sides.has_several:
         return msgspec.UNSET
+    from pytest_kebab_eval.comparing.noise.control import CheckNoise
+
     a, b = sides.a.cards if sides.a else (), sides.b.cards
+    counted = count_tallies((decision.group, decision.tallies) for decision in decisions)
     return ReplicateReport(
         runs_a=tuple(card.run.run_id for card in a),
         runs_b=tuple(card.run.run_id for card in b),
         alpha=alpha,
-        checks=tuple(_check_rates(decided)),
+        checks=tuple(
+            check_rates(check, CheckNoise(tallies))
+            for check, tallies in counted.items()
+            if check is not LOSS and any(tally.a or tally.b for tally in tallies)
+        ),
         spread_a=spread_of([*map(exact_values, a)]),
         spread_b=spread_of([*map(exact_values, b)]),
-        shown=shown_runs(decided.of_groups),
+        shown=shown_runs(decisions),
     )
-
-
-def _check_rates(decided: Decisions) -> Iterable[CheckRates]:
-    """How much each check flips that any query passes."""
-    from pytest_kebab_eval.comparing.noise.control import CheckNoise
-
-    for check, tallies in decided.counted.items():
-        if check is not LOSS and any(tally.a or tally.b for tally in tallies):
-            yield check_rates(check, CheckNoise(tallies))
 
 
 def run_aggregates(sides: Sides, totals: Totals) -> tuple[RunAggregate, ...]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
-from pytest_kebab_eval.comparing.decide import Decisions, QueryRates, Rules
+from pytest_kebab_eval.comparing.decide import Decision, QueryRates, Rules
 from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Totals
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.problems import Problems
 from pytest_kebab_eval.comparing.queries import missed_queries
-from pytest_kebab_eval.comparing.replicates import ReplicateReport, Side, Sides, all_rates, replicate_report
+from pytest_kebab_eval.comparing.replicates import ReplicateReport, Sides, all_rates, replicate_report
 from pytest_kebab_eval.comparing.significance import Significance
-from pytest_kebab_eval.comparing.verdicts import Verdict, accepted
+from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, rounded
@@ -74,8 +74,8 @@ class CompareReport(Value, frozen=True, kw_only=True):
     index_b: IndexCoverage | None = None
     missed: tuple[str, ...] = ()  # queries whose targets no run found
     accepted: tuple[str, ...] = ()  # queries that fail as their xfail says
-    not_in_golden: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()  # of those, the ones that run A has: deleted from it, or renamed?
+    not_in_golden: tuple[str, ...] = ()  # queries that the golden file does not have
+    removed: tuple[str, ...] = ()  # of those, the ones that run A has: deleted from it, or renamed
     unreadable: tuple[BrokenResult, ...] = ()
     problems: tuple[str, ...] = ()  # why the comparison is not to be relied on, which fails it
     warnings: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Findings(NamedTuple):
     """What was found out of a comparison, step by step."""
 
     sides: Sides
-    decided: Decisions
+    decisions: Sequence[Decision]
     per_query: tuple[QueryComparison, ...]
     totals: Totals
     gates: tuple[GateResult, ...]
@@ -106,7 +106,8 @@ def make_report(
     warnings: Iterable[str],
 ) -> CompareReport:
     """The report of what was found."""
-    (a, b), totals, decisions = found.sides, found.totals, found.decided.of_groups
+    (a, b), totals, verdicts = found.sides, found.totals, found.verdicts.items()
+    present = found.sides.present
     unusual = golden.unusual()
     return CompareReport(
         run_a=a.card.run.run_id if a else None,
@@ -124,31 +125,20 @@ def make_report(
         paraphrases_b=paraphrase_groups(unusual, b.card),
         index_a=indexes[0],
         index_b=indexes[1],
-        missed=missed_queries(decisions, rules.compare_k),
-        accepted=accepted(found.verdicts),
-        not_in_golden=_not_in_golden(found.sides.present),
-        removed=_not_in_golden([a] if a else []),
-        unreadable=_unreadable(found.sides),
+        missed=missed_queries(found.decisions, rules.compare_k),
+        accepted=tuple(sorted(name for name, verdict in verdicts if verdict.outcome is Outcome.XFAILED)),
+        not_in_golden=tuple(sorted({name for side in present for name in side.card.notes.unknown_query_ids})),
+        removed=tuple(sorted(a.card.notes.unknown_query_ids)) if a else (),
+        unreadable=tuple(
+            BrokenResult(side.letter, query_id, reason, card.run.run_id if len(side.cards) > 1 else None)
+            for side in present
+            for card in side.cards
+            for query_id, reason in sorted(card.notes.unreadable.items())
+        ),
         problems=found.problems.problems,
         warnings=(*warnings, *found.problems.warnings),
-        replicates=replicate_report(found.sides, found.decided, rules.alpha),
-        rates=all_rates(decisions) if found.sides.has_several else msgspec.UNSET,
-    )
-
-
-def _not_in_golden(sides: Iterable[Side]) -> tuple[str, ...]:
-    """The results whose query the golden file does not have."""
-    unknown = (side.card.notes.unknown_query_ids for side in sides)
-    return tuple(sorted({query_id for query_ids in unknown for query_id in query_ids}))
-
-
-def _unreadable(sides: Sides) -> tuple[BrokenResult, ...]:
-    """The results that cannot be read, of every run."""
-    return tuple(
-        BrokenResult(side.letter, query_id, reason, card.run.run_id if len(side.cards) > 1 else None)
-        for side in sides.present
-        for card in side.cards
-        for query_id, reason in sorted(card.notes.unreadable.items())
+        replicates=replicate_report(found.sides, found.decisions, rules.alpha),
+        rates=all_rates(found.decisions) if found.sides.has_several else msgspec.UNSET,
     )
 
 

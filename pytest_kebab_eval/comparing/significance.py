@@ -70,14 +70,13 @@ def paired_significance(
         smallest = _LEAST_YES_NO / n if yes_no else _smallest_graded(counts, n)
         if p < _ALPHA:  # what was shown could be shown
             smallest = min(smallest, abs(mean))
-    verdict = _verdict(mean, p, lower_is_better) if enough else TOO_FEW
+    if not enough:
+        verdict = TOO_FEW
+    elif p >= _ALPHA:
+        verdict = NO_EVIDENCE
+    else:
+        verdict = IMPROVED if (mean < 0) == lower_is_better else WORSE
     return Significance(n, up, down, _rounded(low), _rounded(high), p, _rounded(smallest), verdict)
-
-
-def _verdict(mean: float, p: float, lower_is_better: bool) -> str:
-    if p >= _ALPHA:
-        return NO_EVIDENCE
-    return IMPROVED if (mean < 0) == lower_is_better else WORSE
 
 
 def _rounded(value: float | None) -> float | None:

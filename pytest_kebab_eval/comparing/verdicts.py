@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from pytest_kebab_eval.comparing.checks import LOSS, RETRIEVAL, SENTENCES, LostCheck, passed_checks
 from pytest_kebab_eval.comparing.decide import Decision, Rules, lost_rates
@@ -34,11 +33,7 @@ class Verdict(Value, frozen=True):
 PASSED = Verdict(Outcome.PASSED)
 
 
-class _Failure(NamedTuple):
-    """What B must not lose and lost, in words."""
-
-    check: str  # or `absent`
-    text: str
+Failures = dict[str, str]  # what B must not lose and lost, by check or `absent`, in words
 
 
 class QueryVerdicts:
@@ -61,16 +56,19 @@ class QueryVerdicts:
             if decision.lost or decision.may_be_noise
             for query_id in decision.group.query_ids
         }
+        self._unreadable = {
+            query_id: f"run {name} ({printable(card.run.run_id)}) cannot be read: {reason}"
+            for name, card in (("B", b), ("A", a))  # where neither can be read, A is named
+            if card
+            for query_id, reason in card.notes.unreadable.items()
+        }
         errors_a = a.notes.errors if a else {}
         self._errored_in_both = errors_a.keys() & b.notes.errors.keys()
 
     def judge(self, query_id: str, comparison: QueryComparison | None, xfail: Xfail | None) -> Verdict:
         """The verdict on a query; if there is no run A, only what needs none can fail it."""
-        for name, card in (("A", self._a), ("B", self._b)):
-            if card and query_id in card.notes.unreadable:
-                run = f"run {name} ({printable(card.run.run_id)})"
-                text = f"the stored result in {run} cannot be read: {card.notes.unreadable[query_id]}"
-                return Verdict(Outcome.FAILED, text)
+        if query_id in self._unreadable:
+            return Verdict(Outcome.FAILED, f"the stored result in {self._unreadable[query_id]}")
         if comparison is None:
             return Verdict(Outcome.SKIPPED, "in neither run" if self._a else "not in the run")
         if query_id in self._errored_in_both:
@@ -82,18 +80,18 @@ class QueryVerdicts:
         if xfail is not None:
             verdict = _expected_to_fail(xfail, failures, self._could_fail(query_id, xfail), self._today)
         elif failures:
-            verdict = Verdict(Outcome.FAILED, _joined(failures))
+            verdict = Verdict(Outcome.FAILED, "; ".join(failures.values()))
         else:
             return PASSED
         return self._with_rates(query_id, verdict)
 
-    def _failures(self, comparison: QueryComparison) -> list[_Failure]:
+    def _failures(self, comparison: QueryComparison) -> Failures:
         is_loss = comparison.kind is ComparisonKind.LOSS
         if not comparison.checks and not is_loss and comparison.cause != "absent":
-            return []
+            return {}
         score = self._b.score(comparison.query_id)
         if score is None:
-            return [_Failure("absent", "run B has no result for it (lost coverage)")]
+            return {"absent": "run B has no result for it (lost coverage)"}
         fail_on, alone = self._rules.fail_on, comparison.kind in (None, ComparisonKind.NEW)
         checks = [check for check in comparison.checks if check in fail_on or alone]
         if checks and score.facts.errored and "error" not in fail_on and not alone:
@@ -101,7 +99,7 @@ class QueryVerdicts:
         if is_loss and LOSS.name in fail_on:
             checks.append(LOSS.name)
         lost = LostCheck(comparison, score, brief(self._b.notes.errors.get(comparison.query_id, "")))
-        return [_Failure(check, SENTENCES[check](lost)) for check in checks]
+        return {check: SENTENCES[check](lost) for check in checks}
 
     def _could_fail(self, query_id: str, xfail: Xfail) -> bool:
         """Whether B could have lost anything accepted; if not, an xfail may still be needed."""
@@ -134,19 +132,13 @@ def judge_queries(
     return {query_id: verdict or judge.judge(query_id, None, None) for query_id, verdict in verdicts.items()}
 
 
-def _joined(failures: Iterable[_Failure]) -> str:
-    return "; ".join(failure.text for failure in failures)
-
-
-def _expected_to_fail(
-    xfail: Xfail, failures: list[_Failure], could_fail: bool, today: datetime.date
-) -> Verdict:
+def _expected_to_fail(xfail: Xfail, failures: Failures, could_fail: bool, today: datetime.date) -> Verdict:
     """An accepted regression: fine while it lasts, until its date, and no longer than it is needed."""
-    reason, until, text = printable(xfail.reason), xfail.until, _joined(failures)
+    reason, until, text = printable(xfail.reason), xfail.until, "; ".join(failures.values())
     if until is not None and today > until:
         ended = f"its xfail ({reason}) ended on {until}; fix it or set a new date"
         return Verdict(Outcome.FAILED, f"{ended}; {text}" if failures else ended)
-    not_covered = [failure.check for failure in failures if failure.check not in xfail.checks]
+    not_covered = [check for check in failures if check not in xfail.checks]
     if not_covered:
         return Verdict(Outcome.FAILED, f"{text}; its xfail ({reason}) {_limits(xfail, not_covered)}")
     if failures:
@@ -163,10 +155,3 @@ def _limits(xfail: Xfail, not_covered: list[str]) -> str:
     if "error" in not_covered:
         return "does not cover an error"
     return f"covers {' and '.join(xfail.checks)} alone"
-
-
-def accepted(verdicts: Mapping[str, Verdict]) -> tuple[str, ...]:
-    """The queries that fail as their xfail says, sorted."""
-    return tuple(
-        sorted(query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.XFAILED)
-    )

@@ -21,7 +21,6 @@ __all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
 
 MAX_PROBLEMS_SHOWN = 50
 
-
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 

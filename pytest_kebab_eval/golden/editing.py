@@ -14,6 +14,8 @@ from pytest_kebab_eval.golden.nodes import Node, entry_nodes
 from pytest_kebab_eval.golden.reading import entries_of
 from pytest_kebab_eval.golden.yaml_events import LOADER
 
+# An item of a list, or a key with its value, and what is written in its place; None: it stays.
+_Member = tuple[Node, list[str] | None]
 NewIds = Mapping[str, Sequence[str]]  # for each old id, what becomes of it: one id or several
 _MARK = "\ufeff"  # with which some editors start a file
 _BLANK = " \t"
@@ -30,13 +32,6 @@ class Edited(NamedTuple):
 
     text: str
     refused: dict[int, str]
-
-
-class _Member(NamedTuple):
-    """An item of a list, or a key with its value, and what is written in its place; None: it stays."""
-
-    node: Node
-    written: list[str] | None
 
 
 class _Edit(NamedTuple):
@@ -138,13 +133,10 @@ class _EntryEditor:
         given, written = {name for name in _FIELDS if value.get(name)}, {key.value for key, _ in entry.pairs}
         if not given <= written or entry.is_shared or any(_is_shared(entry.field(name)) for name in given):
             raise Refused("has an anchor, an alias or a tag where its chunk ids are; spell them out")
-        if any("\n" in self._text[node.start : node.end] for node in self._scalars(entry)):
+        keys = (key for name in ("relevance", "expected_texts") for key, _ in entry.field(name).pairs)
+        scalars = (*entry.field("expected_chunk_ids").items, *keys, *_span_ids(entry))
+        if any("\n" in self._text[node.start : node.end] for node in scalars):
             raise Refused("has a chunk id that is written over several lines; write it on one")
-
-    def _scalars(self, entry: Node) -> Iterator[Node]:
-        yield from entry.field("expected_chunk_ids").items
-        yield from (key for name in ("relevance", "expected_texts") for key, _ in entry.field(name).pairs)
-        yield from _span_ids(entry)
 
     # Each of a list's ids becomes what is new of it, or goes if all of that is there before.
 
@@ -154,7 +146,7 @@ class _EntryEditor:
             names = [name for name in self._new.get(item.value, (item.value,)) if name not in seen]
             seen.update(names)
             same = names == [item.value]
-            members.append(_Member(item, None if same else [self._written(name, item) for name in names]))
+            members.append((item, None if same else [self._written(name, item) for name in names]))
         return self._member_edits(found, members)
 
     def _gain_edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[_Edit]:
@@ -164,9 +156,8 @@ class _EntryEditor:
             names = [name for name, owner in owners.items() if owner == key.value]
             raw = self._text[key.end : gain.end]  # such as `: 2`
             written = [f"{self._written(name, key)}{raw}" for name in names]
-            members.append(
-                _Member(msgspec.structs.replace(key, end=gain.end), None if names == [key.value] else written)
-            )
+            pair = msgspec.structs.replace(key, end=gain.end)
+            members.append((pair, None if names == [key.value] else written))
         return self._member_edits(found, members)
 
     def _single_edits(self, entry: Node) -> Iterator[_Edit]:
@@ -189,7 +180,7 @@ class _EntryEditor:
             elif written is not None and not parent.in_flow:
                 yield self._without_line(node)
             elif written is not None:
-                yield self._without_in_flow(node, members[number - 1 if kept else number + 1].node)
+                yield self._without_in_flow(node, members[number - 1 if kept else number + 1][0])
             kept = kept or written != []
 
     def _separator(self, parent: Node, node: Node) -> str:

@@ -152,8 +152,7 @@ def _texts_by_chunk(value: Any) -> dict[str, str]:
     return {_text(key): _text(text) for key, text in value.items()}
 
 
-def _mapping(value: Any, required: Iterable[str], optional: Iterable[str]) -> dict[str, Any]:
-    required = tuple(required)
+def _mapping(value: Any, required: list[str], optional: list[str]) -> dict[str, Any]:
     known = (*required, *optional)
     if not isinstance(value, dict):
         _reject(f"must be a mapping with {_join(known)}, not {describe_type(value)}")

@@ -14,16 +14,14 @@ from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.text import brief, shown_path
 
-Letters = Annotated[int, msgspec.Meta(ge=0, le=TEXT_COMPARED)]
-Hashes = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{5})*\Z")]
-
 
 class HashedText(Value, frozen=True):
     """A text of which only hashes of its runs of letters are kept."""
 
-    letters: Letters  # how many there are
+    letters: Annotated[int, msgspec.Meta(ge=0, le=TEXT_COMPARED)]  # how many there are
     size: Annotated[int, msgspec.Meta(ge=1, le=100)]  # letters of a run
-    hashes: Hashes  # of the runs that follow each other, five digits each
+    # Of the runs that follow each other, five digits each.
+    hashes: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{5})*\Z")]
 
 
 class LockedChunk(Value, frozen=True):
@@ -79,17 +77,13 @@ def read_lock(path: Path) -> Lock | None:
 
 def render_lock(lock: Lock) -> str:
     """A lock file's text: one chunk a line, sorted by id, so that its diff can be reviewed."""
-    chunks = [
-        f"    {_json(chunk_id)}: {_json(_without_missing(msgspec.to_builtins(chunk)))}"
-        for chunk_id, chunk in sorted(lock.chunks.items())
-    ]
+    chunks = []
+    for chunk_id, chunk in sorted(lock.chunks.items()):
+        fields = msgspec.to_builtins(chunk).items()
+        known = {key: value for key, value in fields if value is not None or key == "doc_id"}
+        chunks.append(f"    {_json(chunk_id)}: {_json(known)}")
     body = ",\n".join(chunks)
     return f'{{\n  "chunker_version": {_json(lock.chunker_version)},\n  "chunks": {{\n{body}\n  }}\n}}\n'
-
-
-def _without_missing(chunk: dict[str, object]) -> dict[str, object]:
-    """Without the text, the hashes and the version, where there are none."""
-    return {key: value for key, value in chunk.items() if value is not None or key == "doc_id"}
 
 
 def _json(value: object) -> str:

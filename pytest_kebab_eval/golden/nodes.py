@@ -72,17 +72,16 @@ def _yaml_node(event: Any, next_event: Callable[[], Any], *, is_shared: bool) ->
     while type(member) not in (yaml.SequenceEndEvent, yaml.MappingEndEvent):
         members.append(_yaml_node(member, next_event, is_shared=is_shared))
         member = next_event()
-    make = _list if isinstance(event, yaml.SequenceStartEvent) else _mapping
-    return make(start, member.end_mark.index, members, in_flow=bool(event.flow_style), is_shared=is_shared)
+    kind = "list" if isinstance(event, yaml.SequenceStartEvent) else "mapping"
+    in_flow = bool(event.flow_style)
+    return _collection(start, member.end_mark.index, kind, members, in_flow=in_flow, is_shared=is_shared)
 
 
-def _list(start: int, end: int, members: list[Node], *, in_flow: bool, is_shared: bool = False) -> Node:
-    return Node(start, end, items=tuple(members), kind="list", in_flow=in_flow, is_shared=is_shared)
-
-
-def _mapping(start: int, end: int, members: list[Node], *, in_flow: bool, is_shared: bool = False) -> Node:
+def _collection(start: int, end: int, kind: str, members: list[Node], **more: Any) -> Node:
+    if kind == "list":
+        return Node(start, end, items=tuple(members), kind=kind, **more)
     pairs = tuple(zip(members[::2], members[1::2], strict=True))
-    return Node(start, end, pairs=pairs, kind="mapping", in_flow=in_flow, is_shared=is_shared)
+    return Node(start, end, pairs=pairs, kind=kind, **more)
 
 
 # -- JSON ------------------------------------------------------------------------------------------
@@ -114,8 +113,7 @@ def _json_collection(text: str, start: int) -> Node:
         at = _skip(text, members[-1].end)
         if text[at] in ",:":
             at = _skip(text, at + 1)
-    make = _list if text[start] == "[" else _mapping
-    return make(start, at + 1, members, in_flow=True)
+    return _collection(start, at + 1, "list" if text[start] == "[" else "mapping", members, in_flow=True)
 
 
 def _skip(text: str, at: int) -> int:

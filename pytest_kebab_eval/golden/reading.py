@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.parsing import BYTE_ORDER_MARK, JsonReader, ParseError, decode_utf8, read_file
-from pytest_kebab_eval.golden.yaml_events import (
-    SequenceEndEvent,
-    SequenceStartEvent,
-    StreamEndEvent,
-    YamlReader,
-    line_of,
-)
+from pytest_kebab_eval.golden.yaml_events import YamlReader, events, line_of
 from pytest_kebab_eval.text import shown_path
 
 
@@ -127,15 +121,15 @@ def _yaml_entries(data: bytes, problems: list[Problem]) -> Iterator[Entry]:
     reader = YamlReader(data)
     with reader.reading() as next_event:
         next_event()  # the stream's start
-        if isinstance(next_event(), StreamEndEvent):
+        if isinstance(next_event(), events.StreamEndEvent):
             return
         event = next_event()
-        if not isinstance(event, SequenceStartEvent):
+        if not isinstance(event, events.SequenceStartEvent):
             raise ParseError(line_of(event), "the top level must be a list of queries: - id: …")
-        while not isinstance(event := next_event(), SequenceEndEvent):
+        while not isinstance(event := next_event(), events.SequenceEndEvent):
             key_marks: dict[Any, Any] = {}
             yield Entry(reader.value(event, 1, key_marks), line_of(event), key_marks)
         next_event()  # the document's end
         event = next_event()
-        if not isinstance(event, StreamEndEvent):
+        if not isinstance(event, events.StreamEndEvent):
             problems.append(Problem(line_of(event), "a second YAML document starts here; keep to one"))

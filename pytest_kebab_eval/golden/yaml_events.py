@@ -12,39 +12,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import yaml
-from yaml.events import (
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-    StreamEndEvent,
-)
+from yaml import events
+from yaml.events import MappingEndEvent, ScalarEvent, SequenceEndEvent, SequenceStartEvent
 
 from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8
 from pytest_kebab_eval.limits import YAML_DEPTH, YAML_FREE_REPEATS, YAML_NUMBER, YAML_REPEATS_PER_VALUE
 from pytest_kebab_eval.text import brief, printable
 
-__all__ = [
-    "MappingEndEvent",
-    "MappingStartEvent",
-    "ScalarEvent",
-    "SequenceEndEvent",
-    "SequenceStartEvent",
-    "StreamEndEvent",
-    "YamlReader",
-    "line_of",
-]
+__all__ = ["YamlReader", "events", "line_of"]
 
 _TAG = "tag:yaml.org,2002:"
-_CONSTRUCTORS = {
-    f"{_TAG}null": "construct_yaml_null",
-    f"{_TAG}bool": "construct_yaml_bool",
-    f"{_TAG}int": "construct_yaml_int",
-    f"{_TAG}float": "construct_yaml_float",
-    f"{_TAG}timestamp": "construct_yaml_timestamp",
-    f"{_TAG}str": "construct_yaml_str",
-}
+_KINDS = ("null", "bool", "int", "float", "timestamp", "str")
+_CONSTRUCTORS = {f"{_TAG}{kind}": f"construct_yaml_{kind}" for kind in _KINDS}
 # By first character: the types, other than text, that an unquoted value may have.
 _RESOLVERS = yaml.SafeLoader.yaml_implicit_resolvers
 # By first character: how long text may be that is anything else. Only numbers and dates can be long.

@@ -54,11 +54,9 @@ class Suspect:
         """What a commit says of the check; None if it could not be tried."""
         if not self.good.run < at < self.bad.run:
             return
-        if sighting is None:
-            self._passed_over.add(at)
-        elif sighting.state is State.FOUND:
+        if sighting is not None and sighting.state is State.FOUND:
             self.good = sighting
-        elif sighting.state in self._bad_states:
+        elif sighting is not None and sighting.state in self._bad_states:
             self.bad = sighting
         else:
             self._passed_over.add(at)
@@ -115,10 +113,7 @@ class Bisection(NamedTuple):
     def search(
         self, suspects: Sequence[Suspect], try_commit: Callable[[int], Mapping[Watched, Sighting] | None]
     ) -> None:
-        """Try commits until each suspect has one left, or none that could be tried; None skips a commit.
-
-        The next one is the middle of the longest stretch that is left.
-        """
+        """Try commits until each suspect has one left, or none that could be tried; None skips a commit."""
         while longest := max((suspect.untried for suspect in suspects), key=len, default=[]):
             at = longest[len(longest) // 2]
             found = try_commit(at)

@@ -89,22 +89,25 @@ class Walk(NamedTuple):
     def blame(
         self,
         watched: Sequence[Watched],
-        traces: dict[Watched, Trace] | None = None,
         after_run: Callable[[], object] = lambda: None,
-        judge: RunJudge | None = None,
+        *,
+        lost_in_last: bool = False,
     ) -> list[Blame]:
-        """What became of each check, in the order given; every run is read once.
+        """What became of each check, in the order given; what the last run has no result for is lost.
 
-        Without traces, which know how run B lost it, what the newest run has no result for is lost.
+        With `lost_in_last`, what the last run says of a check, such as no result, counts as lost.
         """
-        is_of_suite = traces is None
-        traces = {watch: Trace() for watch in watched} if traces is None else traces
-        judge = judge or RunJudge(self.yardstick, watched)
+        judge = RunJudge(self.yardstick, watched)
+        traces = {watch: Trace() for watch in watched}
+        if lost_in_last:
+            last = len(self.runs) - 1
+            for watch, sighting in judge.sightings(self.runs[last], last):
+                traces[watch] = Trace({*BAD, sighting.state})
         for position, stored in enumerate(self.runs):
             for watch, sighting in judge.sightings(stored, position):
                 traces[watch].add(sighting)
             after_run()
-        if is_of_suite:
+        if not lost_in_last:
             runs = enumerate(self.runs)
             empty = {position for position, (database, run) in runs if not database.result_count(run.run_id)}
             for trace in traces.values():
@@ -166,15 +169,11 @@ def watched_queries(golden: GoldenSet, query_ids: Sequence[str]) -> list[Watched
     known = golden.by_id()
     for query_id in query_ids:
         if query_id not in known:
-            raise InputError(_no_such_query(golden, query_id))
+            names = [query.id for query in golden.queries[:NAMES_COMPARED] if len(query.id) <= NAME_COMPARED]
+            near = difflib.get_close_matches(query_id[:NAME_COMPARED], names, n=1)
+            hint = f"did you mean '{printable(near[0])}'?" if near else "see its ids"
+            raise InputError(f"{shown_path(golden.path)} has no query '{brief(query_id)}'; {hint}")
     return [Watched(query_id) for query_id in dict.fromkeys(query_ids)]
-
-
-def _no_such_query(golden: GoldenSet, query_id: str) -> str:
-    names = [query.id for query in golden.queries[:NAMES_COMPARED] if len(query.id) <= NAME_COMPARED]
-    near = difflib.get_close_matches(query_id[:NAME_COMPARED], names, n=1)
-    hint = f"did you mean '{printable(near[0])}'?" if near else "see its ids"
-    return f"{shown_path(golden.path)} has no query '{brief(query_id)}'; {hint}"
 
 
 # -- from run A to run B -------------------------------------------------------------------------
@@ -226,14 +225,3 @@ def losses_between(inputs: Inputs, report: CompareReport) -> list[Watched]:
             "the first bad run is looked for from one run to another; name one run for A and one for B"
         )
     return lost_in(report)
-
-
-def blame_losses(
-    walk: Walk, watched: Sequence[Watched], after_run: Callable[[], object] = lambda: None
-) -> list[Blame]:
-    """The first bad run of what B lost; how it is lost in B, such as without a result, counts as lost."""
-    last = len(walk.runs) - 1
-    judge = RunJudge(walk.yardstick, watched)
-    in_b = judge.sightings(walk.runs[last], last)
-    traces = {watch: Trace({*BAD, sighting.state}) for watch, sighting in in_b}
-    return walk.blame(watched, traces, after_run, judge)

@@ -87,17 +87,12 @@ class Trace:
         Runs that have no result at all, `empty`, say nothing of any query.
         """
         telling = [sighting for sighting in self.unknown if sighting.run not in empty]
-        absent = [sighting for sighting in telling if sighting.state is State.ABSENT]
-        if (
-            self.last_good is None
-            or self.first_bad is not None
-            or not absent
-            or telling[-1] is not absent[-1]
-        ):
-            return
-        self.first_bad = absent[0]
-        self.unknown = [sighting for sighting in self.unknown if sighting.run < absent[0].run]
-        self.times_lost += 1
+        is_absent = bool(telling) and telling[-1].state is State.ABSENT
+        if is_absent and self.last_good is not None and self.first_bad is None:
+            first = next(sighting for sighting in telling if sighting.state is State.ABSENT)
+            self.first_bad = first
+            self.unknown = [sighting for sighting in self.unknown if sighting.run < first.run]
+            self.times_lost += 1
 
 
 # -- what a run says ---------------------------------------------------------------------------------
@@ -128,11 +123,6 @@ class Yardstick(NamedTuple):
         is_known = run.chunker_version in known
         return match_mode(self.base, self.golden) if is_known else MatchMode.FALLBACK
 
-    def of_queries(self, query_ids: Collection[str]) -> Yardstick:
-        """The same for these queries alone, so that no more is looked up than they need."""
-        queries = tuple(query for query in self.golden.queries if query.id in query_ids)
-        return self._replace(golden=msgspec.structs.replace(self.golden, queries=queries))
-
 
 class RunJudge:
     """Judges run after run, matched as a comparison would match them; repeated hits are not judged again."""
@@ -142,8 +132,11 @@ class RunJudge:
         for watch in watched:
             self._watched.setdefault(watch.query_id, []).append(watch)
         self._yardstick = yardstick
-        self._narrow = yardstick.of_queries(self._watched)
-        self._queries = self._narrow.golden.by_id()
+        # The golden set has these queries alone, so that no more is looked up than they need.
+        queries = tuple(query for query in yardstick.golden.queries if query.id in self._watched)
+        golden = msgspec.structs.replace(yardstick.golden, queries=queries)
+        self._narrow = yardstick._replace(golden=golden)
+        self._queries = golden.by_id()
         self._modes: dict[str | None, MatchMode] = {}
         self._by_mode: dict[MatchMode, _Tools] = {}
         self._ranks = RepeatedHits(len(self._queries), self._first_rank)
@@ -179,8 +172,10 @@ class RunJudge:
 
     def _first_rank(self, query_id: str, hits: tuple[Hit, ...]) -> int | None:
         # A chunk that is there twice counts once, at its first rank; the first correct rank is the same.
-        strategy = self._tools.strategies.get(query_id) or self._tools.strategy(self._queries[query_id])
-        return strategy.first(hits, self._passages)
+        strategies = self._tools.strategies
+        if query_id not in strategies:
+            strategies[query_id] = self._tools.matcher.targets(self._queries[query_id]).strategy
+        return strategies[query_id].first(hits, self._passages)
 
     def _sighting(self, opened: OpenRun, position: int, check: str, row: tuple[str, object]) -> Sighting:
         result = self._ranks.rank(*row) if check == RETRIEVAL else decode_row(*row)
@@ -189,14 +184,12 @@ class RunJudge:
         if result.error is not None:
             return Sighting(position, State.ERROR, reason=result.error)
         if isinstance(result, FirstRank):
-            return self._by_rank.get(result.rank) or self._of_rank(position, result.rank)
+            rank = result.rank
+            if rank not in self._by_rank:  # all queries that were found at this rank share it
+                is_found = rank is not None and rank <= self._yardstick.settings.compare_k
+                self._by_rank[rank] = Sighting(position, State.FOUND if is_found else State.LOST, rank)
+            return self._by_rank[rank]
         return Sighting(position, State.FOUND if check == ERROR else self._tools.state(opened, check, result))
-
-    def _of_rank(self, position: int, rank: int | None) -> Sighting:
-        """What all queries of the run share that were found at this rank."""
-        is_found = rank is not None and rank <= self._yardstick.settings.compare_k
-        found = self._by_rank[rank] = Sighting(position, State.FOUND if is_found else State.LOST, rank)
-        return found
 
 
 class _Tools:
@@ -208,12 +201,7 @@ class _Tools:
             yardstick.golden, mode, yardstick.base, yardstick.settings.span_overlap
         )
         coarsen(self.matcher, yardstick.golden.queries, yardstick.base)
-        self.strategies: dict[str, Strategy] = {}  # those that were asked for
-
-    def strategy(self, query: GoldenQuery) -> Strategy:
-        """What tells the query's correct hits; it is asked for in every run."""
-        found = self.strategies[query.id] = self.matcher.targets(query).strategy
-        return found
+        self.strategies: dict[str, Strategy] = {}  # what tells a query's correct hits, in every run
 
     @cached_property
     def _scorer(self) -> Scorer:

@@ -18,15 +18,12 @@ LAST_RUNS = 30
 
 
 class HistoryPoint(NamedTuple):
-    """One run on the way; values by metric name.
-
-    `of_other_golden`: the values are of another golden file, and the results are gone that could be scored.
-    """
+    """One run on the way; values by metric name."""
 
     run_id: str
     created_at: str
     values: dict[str, float]
-    of_other_golden: bool = False
+    of_other_golden: bool = False  # the values are, and the results are gone that could be scored
 
 
 def history(

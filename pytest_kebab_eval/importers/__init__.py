@@ -13,7 +13,7 @@ from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.cases import Case, imported_cases
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, golden_entry, result_json
 from pytest_kebab_eval.importers.installed import Guess, InstalledImporters, guess_format
-from pytest_kebab_eval.importers.kebab import KEBAB, Named, find_export, import_export
+from pytest_kebab_eval.importers.kebab import KEBAB, find_export, import_export
 from pytest_kebab_eval.importers.passages import passages
 from pytest_kebab_eval.importers.samples import has_keys, has_top
 from pytest_kebab_eval.importers.sources import STDIN, Source
@@ -49,19 +49,14 @@ __all__ = [
     "result_json",
 ]
 
-DEFAULT_SUITE = "default"
-
 
 class Summary(NamedTuple):
-    """How many queries and golden entries were imported; `golden` is None without a golden file.
-
-    Each warning is about ids that only one of two files has.
-    """
+    """How many queries and golden entries were imported."""
 
     run_id: str
     queries: int
-    golden: int | None
-    warnings: tuple[str, ...] = ()
+    golden: int | None  # None without a golden file
+    warnings: tuple[str, ...] = ()  # each about ids that only one of two files has
 
 
 class ImportedRun(RunRecorder):
@@ -90,17 +85,15 @@ def import_run(
         with find_export(sources["results"]) as export:
             if export is not None:
                 _check_golden(importer, None, golden_out)
-                return Summary(*import_export(export, db, Named(run_id, suite, commit_hash)), None)
+                names = {"run_id": run_id, "suite": suite, "commit_hash": commit_hash}
+                return Summary(*import_export(export, db, **names), None)
     if golden_out and run_id and _has_run(db, run_id):
         return _finish(importer, sources, db, run_id, golden_out)
     recorder = ImportedRun(
-        db, suite=suite or DEFAULT_SUITE, run_id=run_id, commit_hash=commit_hash or "", progress=False
+        db, suite=suite or "default", run_id=run_id, commit_hash=commit_hash or "", progress=False
     )
-    recorder.commit_hash = (
-        commit_hash  # without it, no commit; RunRecorder would take the working directory's
-    )
+    recorder.commit_hash = commit_hash  # None stays; RunRecorder would take the working directory's
     queries, golden = 0, None
-    warnings: list[str] = []
     try:
         with _new_golden(golden_out, recorder) as new_golden, recorder:
             imported = importer.read(sources)
@@ -108,13 +101,13 @@ def import_run(
             for query_id, result in imported.results:
                 recorder.record_json(query_id, result)
                 queries += 1
-            warnings += _missing_ids(imported)
+            warnings = tuple(_missing_ids(imported))
             recorder.config.update(imported.config)
             if golden_out and new_golden and imported.golden:
                 golden = write_golden(new_golden, golden_out, imported.golden())
     except OSError as error:  # of a temporary file
         raise StoreError(f"nothing was imported: {error.strerror or error}") from None
-    return Summary(recorder.run_id, queries, golden, tuple(warnings))
+    return Summary(recorder.run_id, queries, golden, warnings)
 
 
 def _check_golden(importer: Importer, golden: object, golden_out: Path | None) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.importers.columns import TabColumns, read_columns
+from pytest_kebab_eval.importers.columns import TabColumns
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, optional
 from pytest_kebab_eval.importers.rankings import import_rankings, read_any_run
 from pytest_kebab_eval.importers.samples import Sample, has_keys, is_run, is_scores
@@ -34,7 +34,7 @@ def _read(sources: Mapping[str, Source]) -> Imported:
     if "qrels" not in files:
         raise InputError(f"there is no qrels/*.tsv in {sources['data'].name}; name one with --qrels")
     passages = partial(_texts, files["corpus"]) if "corpus" in files else None
-    return import_rankings(files, read_any_run, read_columns(_QRELS), "queries", passages)
+    return import_rankings(files, read_any_run, _QRELS.read, "queries", passages)
 
 
 def _files_of(data: Source) -> dict[str, Source]:

@@ -8,6 +8,7 @@ passages are expected by their texts, those that were retrieved are known by the
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.importers.importer import Imported, Json, golden_entry, joined_files, result_json
@@ -18,10 +19,7 @@ from pytest_kebab_eval.text import printable
 
 
 class Case(NamedTuple):
-    """A row: the question, and what is known of it.
-
-    `rules` are more golden fields, `more` those of a result.
-    """
+    """A row: the question, and what is known of it."""
 
     line: int
     question: str
@@ -30,8 +28,8 @@ class Case(NamedTuple):
     answer: str | None = None
     expected: tuple[Passage, ...] = ()
     references: tuple[str, ...] = ()
-    rules: Mapping[str, Any] = {}
-    more: Mapping[str, Any] = {}
+    rules: Mapping[str, Any] = {}  # more golden fields
+    more: Mapping[str, Any] = {}  # more fields of the result
 
     @property
     def expects_texts(self) -> bool:
@@ -42,17 +40,19 @@ class Case(NamedTuple):
 MakeCase = Callable[[Source, TableRow], Case]
 
 
-def imported_tables(
-    results: Source, case: MakeCase, dataset: Source | None, expected: MakeCase, names: Collection[str] = ()
+def import_tables(
+    sources: Mapping[str, Source],
+    case: MakeCase,
+    expected: MakeCase,
+    dataset: str = "dataset",
+    names: Collection[str] = (),
 ) -> Imported:
-    """The run of all rows of a table, and what is expected by those of another, if there is one."""
+    """The run of all rows of `results`, and what is expected by those of `dataset`, if it is there."""
+    results, given = sources["results"], sources.get(dataset)
     cases = (case(results, row) for row in read_table(results, names))
-    return imported_cases(
-        results,
-        cases,
-        dataset,
-        (expected(dataset, row) for row in read_table(dataset, names)) if dataset else (),
-    )
+    if given is None:
+        return imported_cases(results, cases)
+    return imported_cases(results, cases, given, (expected(given, row) for row in read_table(given, names)))
 
 
 def imported_cases(
@@ -100,20 +100,14 @@ def _with_ids(source: Source, cases: Iterable[Case], known: Mapping[str, str]) -
         if not case.question.strip() and case.id is None:
             raise source.error(case.line, "this row has no question")
         made = text_id(case.question, "q")
-        name = case.id or known.get(made) or _free_id(made, lines)
+        numbered = chain([made], (f"{made}-{number}" for number in count(2)))
+        name = case.id or known.get(made) or next(free for free in numbered if free not in lines)
         if name in lines:
             raise source.error(
                 case.line, f"the id '{printable(name)}' is taken already, at line {lines[name]}"
             )
         lines[name] = case.line
         yield name, case
-
-
-def _free_id(name: str, taken: Mapping[str, int]) -> str:
-    number = 1
-    while (numbered := name if number == 1 else f"{name}-{number}") in taken:
-        number += 1
-    return numbered
 
 
 def _golden(source: Source, name: str, case: Case) -> Json:

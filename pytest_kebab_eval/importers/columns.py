@@ -8,13 +8,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from math import isfinite
-from typing import IO, Any, NamedTuple
-
-import msgspec
+from math import inf, isfinite, nan
+from typing import IO, NamedTuple
 
 from pytest_kebab_eval.files import temporary_file
-from pytest_kebab_eval.importers.sources import Source, decode
+from pytest_kebab_eval.importers.sources import Source, decode, json_object
 from pytest_kebab_eval.importers.tables import Member, read_json_members
 from pytest_kebab_eval.text import brief, printable
 
@@ -27,21 +25,26 @@ ReadTopics = Callable[[Source], AbstractContextManager[ByTopic]]
 
 
 class SpacedColumns(NamedTuple):
-    """The columns of a file, the topic first, and the numbers of others that matter; `tag` is a run's name.
-
-    Columns are apart by any spaces. The last `optional` ones may be missing.
-    """
+    """Columns that are apart by any spaces, the topic first, and the numbers of others that matter."""
 
     names: tuple[str, ...]
     docno: int
     value: int
-    tag: int | None = None
-    optional: int = 0
+    tag: int | None = None  # a run's name
+    optional: int = 0  # how many of the last ones may be missing
     has_header: bool = False  # perhaps
 
     def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:  # noqa: ARG002
         """The fields of a line."""
         return line.split()
+
+    @contextmanager
+    def read(self, source: Source) -> Iterator[TopicRows]:
+        """The rows of a file with these columns."""
+        with temporary_file() as file:
+            topics = TopicRows(source, file)
+            _read_lines(source, self, topics)
+            yield topics
 
 
 class TabColumns(SpacedColumns):
@@ -61,7 +64,7 @@ class JsonColumns(SpacedColumns):
 
     def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:
         """The values of these keys as text."""
-        values = decode(source, number, line, _decoder, "JSON object")
+        values = decode(source, number, line, json_object, "JSON object")
         found = []
         for name in self.names:
             value = values.get(name)
@@ -74,27 +77,11 @@ class JsonColumns(SpacedColumns):
         return [text.encode() for text in found]
 
 
-_decoder = msgspec.json.Decoder(dict[str, Any])
-
-
 def _unquoted(source: Source, number: int, text: bytes) -> list[bytes]:
     try:
         return [field.encode() for field in next(csv.reader([text.decode()], delimiter="\t", strict=True))]
     except csv.Error as error:
         raise source.error(number, f"this is not TSV: {error}") from None
-
-
-def read_columns(columns: SpacedColumns) -> ReadTopics:
-    """A reader of files with these columns."""
-
-    @contextmanager
-    def read(source: Source) -> Iterator[TopicRows]:
-        with temporary_file() as file:
-            topics = TopicRows(source, file)
-            _read_lines(source, columns, topics)
-            yield topics
-
-    return read
 
 
 def _read_lines(source: Source, columns: SpacedColumns, topics: TopicRows) -> None:
@@ -130,10 +117,7 @@ def _is_number(text: bytes) -> bool:
 
 
 class TopicRows:
-    """The rows of each topic, in the order in which the topics appear; `tags` are those of the run.
-
-    The lines are kept in memory up to a limit, and then in the file.
-    """
+    """The rows of each topic, in the order in which the topics appear; `tags` are those of the run."""
 
     def __init__(self, source: Source, file: IO[bytes]) -> None:
         self._source = source
@@ -168,15 +152,14 @@ class TopicRows:
 
     def __iter__(self) -> Iterator[tuple[str, list[Row]]]:
         for topic, parts_on_disk in self._spilled.items():
-            parts = [self._read(*part) for part in parts_on_disk]
+            parts = []
+            for start, length in parts_on_disk:
+                self._file.seek(start)
+                parts.append(self._file.read(length))
             words = b"".join([*parts, self._held.get(topic, b"")]).split(b"\t")
             rows = list(zip(map(float, words[:-1:3]), words[1:-1:3], words[2:-1:3], strict=True))
             self._check_unique(topic.decode(), rows)
             yield topic.decode(), rows
-
-    def _read(self, start: int, length: int) -> bytes:
-        self._file.seek(start)
-        return self._file.read(length)
 
     def _check_unique(self, topic: str, rows: list[Row]) -> None:
         if len({docno for _, docno, _ in rows}) == len(rows):
@@ -210,9 +193,8 @@ def read_dictionaries(source: Source) -> Iterator[list[tuple[str, list[Row]]]]:
             raise source.error(member.line, "the id of a query is empty")
         with source.only_unicode(member.line):
             query.encode()
-        if query in found:
-            raise source.error(member.line, f"the query '{printable(query)}' is there already")
-        with source.only_unicode(member.line):
+            if query in found:
+                raise source.error(member.line, f"the query '{printable(query)}' is there already")
             found[query] = list(_dictionary_rows(source, member, query))
     yield list(found.items())
 
@@ -222,18 +204,15 @@ def _dictionary_rows(source: Source, member: Member, query: str) -> Iterator[Row
     for docno, number in member.value.items():
         if not docno.strip():
             raise source.error(member.line, f"query '{printable(query)}' has a document without an id")
-        value = _float(number) if isinstance(number, (int, float)) and not isinstance(number, bool) else None
-        if value is None or not isfinite(value):
+        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+        try:
+            value = float(number) if is_number else nan
+        except OverflowError:
+            value = inf
+        if not isfinite(value):
             raise source.error(
                 member.line,
                 f"'{brief(docno, 40)}' of query '{brief(query, 40)}' has {brief(repr(number), 40)}"
                 " instead of a finite number",
             )
         yield value, docno.encode(), line
-
-
-def _float(number: float) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf")

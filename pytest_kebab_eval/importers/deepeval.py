@@ -6,23 +6,18 @@ In CSV and JSONL, DeepEval joins the passages of a case with `|`, and splits the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from pytest_kebab_eval.importers.cases import Case, imported_tables
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, optional
+from pytest_kebab_eval.importers.cases import Case, import_tables
+from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
 from pytest_kebab_eval.importers.passages import Passage, first, measured, milliseconds, passages, text_of
 from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow
 
 _NAMES = ("testRunData", "testCases", "test_cases", "test_results", "goldens")
-_SEPARATOR = "|"
 _WITH_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
-
-
-def _read(sources: Mapping[str, Source]) -> Imported:
-    return imported_tables(sources["results"], _case, sources.get("dataset"), _case, _NAMES)
 
 
 def _case(source: Source, row: TableRow) -> Case:
@@ -49,7 +44,7 @@ def _case(source: Source, row: TableRow) -> Case:
 
 
 def _passages(given: Any) -> tuple[Passage, ...]:
-    parts = given.split(_SEPARATOR) if isinstance(given, str) else given
+    parts = given.split("|") if isinstance(given, str) else given
     if not isinstance(parts, list):
         return ()
     return passages([_with_source(part) for part in parts])
@@ -84,5 +79,5 @@ DEEPEVAL = Importer(
         ),
         optional("dataset", "The dataset, if what is expected is in a file of its own.", _is_dataset),
     ),
-    read=_read,
+    read=partial(import_tables, case=_case, expected=_case, names=_NAMES),
 )

@@ -97,8 +97,7 @@ def _expected(source: Source, line: int, expected: Any) -> Json:
     if isinstance(expected, list):
         return {"expected_chunk_ids": [_id(source, line, name, "expected_output") for name in expected]}
     if isinstance(expected, dict):
-        gains = {str(key): gain for key, gain in expected.items()}
-        return {"relevance": gains}
+        return {"relevance": {str(key): gain for key, gain in expected.items()}}
     raise source.error(line, "'expected_output' must be a list of ids, a mapping of ids to gains, or text")
 
 
@@ -107,35 +106,24 @@ def _expected(source: Source, line: int, expected: Any) -> Json:
 
 def _results(source: Source, golden: Mapping[str, Json]) -> Iterator[tuple[str, bytes]]:
     for member in _members(source, "outputs"):
-        query_id = member.key or ""
-        value = member.value
-        if isinstance(value, dict) and "actual_output" in value:
-            value = value["actual_output"]
-        query = golden[query_id]["query"] if query_id in golden else ""
-        yield query_id, _result(source, member.line, query_id, query, value)
-
-
-def _result(source: Source, line: int, query_id: str, query: str, output: Any) -> bytes:
-    ranked = _ranked_list(parsed_json(output) if isinstance(output, str) else output)
-    hits: Iterable[Json] = ()
-    answer = None
-    if ranked is not None:
-        hits = _hits(source, line, ranked)
-    elif isinstance(output, str):
-        answer = {"answer": output, "grounded": True, "citations": []}
-    elif output is not None:
-        raise source.error(
-            line,
-            f"the output of '{printable(query_id)}' must be a ranked list, {{\"retrieved\": […]}} or text",
-        )
-    with source.only_unicode(line):
-        return result_json(query_id, query, hits, answer)
-
-
-def _ranked_list(output: Any) -> list[Any] | None:
-    if isinstance(output, dict):
-        output = output.get("retrieved")
-    return output if isinstance(output, list) else None
+        query_id, line, output = member.key or "", member.line, member.value
+        if isinstance(output, dict) and "actual_output" in output:
+            output = output["actual_output"]
+        ranked = parsed_json(output) if isinstance(output, str) else output
+        if isinstance(ranked, dict):
+            ranked = ranked.get("retrieved")
+        hits: Iterable[Json] = ()
+        answer = None
+        if isinstance(ranked, list):
+            hits = _hits(source, line, ranked)
+        elif isinstance(output, str):
+            answer = {"answer": output, "grounded": True, "citations": []}
+        elif output is not None:
+            what = 'must be a ranked list, {"retrieved": […]} or text'
+            raise source.error(line, f"the output of '{printable(query_id)}' {what}")
+        with source.only_unicode(line):
+            result = result_json(query_id, golden.get(query_id, {}).get("query", ""), hits, answer)
+        yield query_id, result
 
 
 def _hits(source: Source, line: int, ranked: list[Any]) -> list[Json]:

@@ -18,7 +18,14 @@ from pytest_kebab_eval.importers.importer import (
     result_json,
 )
 from pytest_kebab_eval.importers.samples import has_keys, has_top
-from pytest_kebab_eval.importers.sources import Id, Source, decode, distinct_texts, unique_records
+from pytest_kebab_eval.importers.sources import (
+    Id,
+    Source,
+    decode,
+    distinct_texts,
+    json_object,
+    unique_records,
+)
 
 Heading = str | tuple[str, ...]
 _STAGES = ("folder_selection", "retrieval", "generation", "judge")
@@ -155,18 +162,15 @@ def _results(
             config.update(_snapshot(settings, result.indexing_coverage or _Coverage()))
         query = result.question or golden.get(query_id, {}).get("query", "")
         hits = _hits(source, line, result.retrieved_chunks or ())
-        yield query_id, result_json(query_id, query, hits, _answer(result), **_more_fields(result, settings))
-
-
-def _more_fields(result: _Result, settings: Json) -> Json:
-    latency = result.latency or _Latency()
-    return {
-        "elapsed_ms": latency.total_ms,
-        "error": result.error,
-        **_if_any("timings_ms", {stage: getattr(latency, f"{stage}_ms") for stage in _STAGES}),
-        **_if_any("judge", _judge(result, settings)),
-        "cost_usd": result.cost.judge_cost_usd if result.cost else None,
-    }
+        latency = result.latency or _Latency()
+        more = {
+            "elapsed_ms": latency.total_ms,
+            "error": result.error,
+            **_if_any("timings_ms", {stage: getattr(latency, f"{stage}_ms") for stage in _STAGES}),
+            **_if_any("judge", _judge(result, settings)),
+            "cost_usd": result.cost.judge_cost_usd if result.cost else None,
+        }
+        yield query_id, result_json(query_id, query, hits, _answer(result), **more)
 
 
 def _if_any(field: str, values: Json) -> Json:
@@ -225,15 +229,13 @@ def _cited(reference: _Reference | str, chunk_ids: set[str]) -> Json:
 
 # -- the configuration ---------------------------------------------------------------------------
 
-_config_decoder = msgspec.json.Decoder(dict[str, Any])
-
 
 def _config(source: Source) -> Json:
     data = source.read()
     if not data.strip():
         raise source.error(None, "there is no configuration in this file")
     source.check_encoding(None, data)
-    return decode(source, 1, data, _config_decoder, "configuration")
+    return decode(source, 1, data, json_object, "configuration")
 
 
 def _snapshot(config: Json, coverage: _Coverage) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,48 +20,35 @@ Json = dict[str, Any]
 
 
 class ImportOption(NamedTuple):
-    """A file of the format; the name `results` becomes the option `--results`.
-
-    `fits` says whether a file looks like it, for `import auto`.
-    """
+    """A file of the format; the name `results` becomes the option `--results`."""
 
     name: str
     help: str
-    fits: Fits = never
+    fits: Fits = never  # whether a file looks like it, for `import auto`
     required: bool = True
 
 
-def optional(name: str, help: str, fits: Fits = never) -> ImportOption:  # noqa: A002
-    """A file that may be left out."""
-    return ImportOption(name, help, fits, required=False)
+optional = partial(ImportOption, required=False)  # a file that may be left out
 
 
 class Imported(NamedTuple):
-    """A run in a foreign format; its results are read as they are asked for.
-
-    `golden` makes the entries of a golden file, if the format has any. `config` is the run's snapshot; it is
-    complete only when all results have been read. `join` is there if results and golden entries are of two
-    files.
-    """
+    """A run in a foreign format; its results are read as they are asked for."""
 
     results: Iterable[tuple[str, bytes]]
-    golden: Callable[[], Iterable[Json]] | None
-    config: Json
-    join: Join | None = None
+    golden: Callable[[], Iterable[Json]] | None  # makes the entries of a golden file, if the format has any
+    config: Json  # the run's snapshot; complete only when all results have been read
+    join: Join | None = None  # if results and golden entries are of two files
     warnings: tuple[str, ...] = ()
 
 
 class Importer(NamedTuple):
-    """A foreign format; `read` takes the files by the names of their options.
-
-    Of the options in `needs_one_of`, which are not required, one must be given.
-    """
+    """A foreign format; `read` takes the files by the names of their options."""
 
     name: str
     help: str
     options: tuple[ImportOption, ...]
     read: Callable[[Mapping[str, Source]], Imported]
-    needs_one_of: tuple[str, ...] = ()
+    needs_one_of: tuple[str, ...] = ()  # options that are not required, of which one must be given
 
     def missing(self, given: Collection[str]) -> str | None:
         """The option that is missing, as it would be written."""
@@ -112,34 +100,21 @@ def joined_files(
 # -- two files that belong together by the ids in them -----------------------------------------------
 
 
-class Ids:
+class Ids(dict[str, None]):
     """The ids in a file, in the order in which they appear."""
 
     def __init__(self, source: Source, noun: str, ids: Iterable[str] = ()) -> None:
+        super().__init__(dict.fromkeys(ids))
         self.source = source
         self._noun = noun
-        self._ids = dict.fromkeys(ids)
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ids)
-
-    def __contains__(self, query_id: object) -> bool:
-        return query_id in self._ids
 
     def __str__(self) -> str:
         return f"{len(self)} {self._noun}{'' if len(self) == 1 else 's'}"
 
-    def add(self, query_id: str) -> None:
-        """Add an id, unless it is there."""
-        self._ids[query_id] = None
-
     def adding(self, results: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
         """The results as they come; their ids are added."""
         for query_id, result in results:
-            self.add(query_id)
+            self[query_id] = None
             yield query_id, result
 
     def missing_in(self, other: Ids) -> list[str]:
@@ -147,19 +122,18 @@ class Ids:
         return [query_id for query_id in self if query_id not in other]
 
 
-class Join:
-    """The ids that results are for, and those that something is expected for.
+class Join(NamedTuple):
+    """The ids that results are for, and those that something is expected for."""
 
-    It can be checked when all results have been read.
-    """
-
-    def __init__(self, results: Ids, expected: Ids) -> None:
-        self._results = results
-        self._expected = expected
+    results: Ids
+    expected: Ids
 
     def check(self) -> str | None:
-        """A sentence if an id is in one file alone; an `InputError` if none is in both."""
-        results, expected = self._results, self._expected
+        """A sentence if an id is in one file alone; an `InputError` if none is in both.
+
+        All results must have been read.
+        """
+        results, expected = self
         alone = results.missing_in(expected), expected.missing_in(results)
         if len(alone[0]) == len(results):
             raise nothing_alike(results, expected)

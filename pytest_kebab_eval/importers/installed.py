@@ -21,6 +21,7 @@ GROUP = "kebab_eval.importers"
 _MOST_FILES = 5  # no format has more
 
 Tell = Callable[[str], object]
+_Candidate = tuple[Importer, Mapping[str, set[str]]]  # for each option, the files that look like it
 
 
 class InstalledImporters:
@@ -105,20 +106,6 @@ class Guess(NamedTuple):
         return f"{self.importer.name} ({files})"
 
 
-class _Candidate(NamedTuple):
-    """A format, and for each of its options the files that look like it."""
-
-    importer: Importer
-    fitting: Mapping[str, set[str]]
-
-    def guesses(self, paths: Sequence[str]) -> Iterator[Guess]:
-        """Each way in which every file is one of the format."""
-        for chosen in permutations(self.fitting, len(paths)):
-            files = dict(zip(chosen, paths, strict=True))
-            if all(path in self.fitting[name] for name, path in files.items()):
-                yield Guess(self.importer, {name: files[name] for name in self.fitting if name in files})
-
-
 def guess_format(importers: Iterable[Importer], paths: Sequence[str], tell: Tell) -> Guess:
     """The one format that the files are of; an error that names all if they could be of several, or none.
 
@@ -132,7 +119,7 @@ def guess_format(importers: Iterable[Importer], paths: Sequence[str], tell: Tell
         raise InputError(f"there are {len(paths)} files; name one to {_MOST_FILES}, all of the same run")
     samples = {path: take_sample(path) for path in paths}
     candidates = list(_candidates(importers, samples, tell))
-    parts = [guess for candidate in candidates for guess in candidate.guesses(paths)]
+    parts = [guess for candidate in candidates for guess in _guesses(candidate, paths)]
     whole = [guess for guess in parts if guess.missing is None]
     if len(whole) == 1:
         return whole[0]
@@ -142,6 +129,15 @@ def guess_format(importers: Iterable[Importer], paths: Sequence[str], tell: Tell
     if len(parts) == 1:
         raise InputError(f"this could be {parts[0]}, which needs {parts[0].missing}; name all of its files")
     raise InputError(f"cannot tell the format: {_seen(candidates, samples)}; name it instead of auto")
+
+
+def _guesses(candidate: _Candidate, paths: Sequence[str]) -> Iterator[Guess]:
+    """Each way in which every file is one of the format."""
+    importer, fitting = candidate
+    for chosen in permutations(fitting, len(paths)):
+        files = dict(zip(chosen, paths, strict=True))
+        if all(path in fitting[name] for name, path in files.items()):
+            yield Guess(importer, {name: files[name] for name in fitting if name in files})
 
 
 def _candidates(
@@ -156,7 +152,7 @@ def _candidates(
         except Exception as error:  # noqa: BLE001  # code of others
             tell(f"the importer '{printable(importer.name)}' cannot be asked: {_reason(error)}")
         else:
-            yield _Candidate(importer, fitting)
+            yield importer, fitting
 
 
 def _seen(candidates: Sequence[_Candidate], samples: Mapping[str, Sample]) -> str:
@@ -164,10 +160,10 @@ def _seen(candidates: Sequence[_Candidate], samples: Mapping[str, Sample]) -> st
     parts = []
     for path, sample in samples.items():
         uses = [
-            f"--{name} of {candidate.importer.name}"
-            for candidate in candidates
-            for name, fitting in candidate.fitting.items()
-            if path in fitting
+            f"--{name} of {importer.name}"
+            for importer, fitting in candidates
+            for name, paths in fitting.items()
+            if path in paths
         ]
         could_be = f", which could be {_either(uses)}" if uses else ""
         parts.append(f"{shown_path(Path(path))} is {sample.describe()}{could_be}")

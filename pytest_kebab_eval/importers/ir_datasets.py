@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from functools import partial
 
-from pytest_kebab_eval.importers.columns import ByTopic, JsonColumns, TabColumns, read_columns
+from pytest_kebab_eval.importers.columns import ByTopic, JsonColumns, TabColumns
 from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
 from pytest_kebab_eval.importers.rankings import import_rankings, read_any_run
 from pytest_kebab_eval.importers.samples import Sample, has_keys, is_number_at, is_run, is_topics
@@ -18,13 +18,13 @@ _JSON_SCORED = JsonColumns(("query_id", "doc_id", "score"), docno=1, value=2)
 
 
 def _read_qrels(source: Source) -> AbstractContextManager[ByTopic]:
-    return read_columns(_JSON_QRELS if source.ending == ".jsonl" else _QRELS)(source)
+    return (_JSON_QRELS if source.ending == ".jsonl" else _QRELS).read(source)
 
 
 def _read_run(source: Source) -> AbstractContextManager[ByTopic]:
     if source.ending not in {".jsonl", ".tsv"}:
         return read_any_run(source)
-    return read_columns(_JSON_SCORED if source.ending == ".jsonl" else _SCORED)(source)
+    return (_JSON_SCORED if source.ending == ".jsonl" else _SCORED).read(source)
 
 
 def _is_qrels(sample: Sample) -> bool:

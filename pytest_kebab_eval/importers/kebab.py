@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -48,6 +48,7 @@ def _read(sources: Mapping[str, Source]) -> Imported:
 def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
     ids = UniqueIds(source, "query_id")
     versions = set()
+    number = 0
     for number, line in source.lines():
         line = line.strip()
         result = decode(source, number, line, _decoder, "result")
@@ -57,17 +58,14 @@ def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
             raise source.error(number, f"this is not a result: {read_back.reason}")
         versions |= {hit.chunker_version for hit in result.hits_top_k if isinstance(hit.chunker_version, str)}
         yield query_id, line
-    if not ids:
+    if not number:
         raise source.error(None, "there is no result in this file")
     if len(versions) == 1:  # with several, it is not known which chunker made the run's ids
         config["chunker_version"] = versions.pop()
 
 
-_is_plain, _is_export = has_keys("query_id", "hits_top_k"), has_keys("kebab_eval_export", "run")
-
-
 def _fits(sample: Sample) -> bool:
-    return _is_plain(sample) or _is_export(sample)
+    return has_keys("query_id", "hits_top_k")(sample) or has_keys("kebab_eval_export", "run")(sample)
 
 
 KEBAB = Importer(
@@ -81,21 +79,16 @@ KEBAB = Importer(
 # -- a run that `kebab-eval export` wrote --------------------------------------------------------------
 
 
-class Named(NamedTuple):
-    """What the run is to be called here; None: as in the export."""
+def import_export(path: Path, db: Address, **names: str | None) -> tuple[str, int]:
+    """Store an exported run, all of it or nothing; its id, and how many results it has.
 
-    run_id: str | None = None
-    suite: str | None = None
-    commit_hash: str | None = None
-
-
-def import_export(path: Path, db: Address, named: Named) -> tuple[str, int]:
-    """Store an exported run, all of it or nothing; its id, and how many results it has."""
+    Where `run_id`, `suite` or `commit_hash` is None, that of the export is kept.
+    """
     with open_database(path) as database:
         (exported,) = database.runs()
         count = database.result_count(exported.run_id)
         with Progress("importing", count) as progress:
-            given = {name: value for name, value in named._asdict().items() if value is not None}
+            given: Json = {name: value for name, value in names.items() if value is not None}
             run = database.raw_run(exported.run_id, progress)._replace(**given)
             check_names(run.run_id, run.suite)
             backend_of(db).check_recordable(run.run_id)

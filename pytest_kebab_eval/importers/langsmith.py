@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from pytest_kebab_eval.importers.cases import Case, imported_tables
+from pytest_kebab_eval.importers.cases import Case, import_tables
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, optional
 from pytest_kebab_eval.importers.passages import (
     EXPECTED_PASSAGES,
@@ -33,9 +33,8 @@ _NAMES = ("results", "examples", "runs")
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
-    examples = sources.get("examples")
-    case = partial(_case, names=() if examples else _REFERENCE)
-    return imported_tables(sources["results"], case, examples, _example, _NAMES)
+    case = partial(_case, names=() if "examples" in sources else _REFERENCE)
+    return import_tables(sources, case, _example, "examples", _NAMES)
 
 
 def _case(source: Source, row: TableRow, names: tuple[str, ...]) -> Case:

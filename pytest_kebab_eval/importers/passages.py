@@ -248,8 +248,7 @@ def passages_in(given: Any, names: Iterable[str] = PASSAGES) -> tuple[Passage, .
 
 def measured(**given: Any) -> Json:
     """Times and costs as fields of a result, without those that are no sensible number."""
-    amounts = {name: _amount(value) for name, value in given.items()}
-    return {name: amount for name, amount in amounts.items() if amount is not None}
+    return {name: amount for name, value in given.items() if (amount := _amount(value)) is not None}
 
 
 def milliseconds(seconds: Any) -> float | None:

@@ -100,7 +100,7 @@ def _number(row: TableRow, field: str) -> int:
 def _case(row: TableRow, question: str, variables: Json, name: str) -> Case:
     values, test, response = row.values, _test(row.values), _mapping(row.values.get("response"))
     output = opened(response.get("output"))
-    assertions = list(_assertions(test))
+    failed = response.get("error") or (values.get("error") if values.get("failureReason") == _ERROR else None)
     return Case(
         line=row.line,
         question=question,
@@ -108,8 +108,11 @@ def _case(row: TableRow, question: str, variables: Json, name: str) -> Case:
         retrieved=_retrieved(output, response, values, variables),
         answer=answer_in(output) if answer_in(output) is not None else text_of(output),
         expected=passages_in({**_mapping(test.get("metadata")), **variables}, _EXPECTED),
-        rules=_rules(assertions, variables),
-        more=_outcome(values, response),
+        rules=_rules(_assertions(test), variables),
+        more={
+            "error": text_of(failed) or None,
+            **measured(elapsed_ms=values.get("latencyMs"), cost_usd=values.get("cost")),
+        },
     )
 
 
@@ -169,12 +172,6 @@ def _filled_in(value: Any, variables: Json) -> str:
     return "" if _UNFINISHED.search(text) else text
 
 
-def _outcome(values: Json, response: Json) -> Json:
-    failed = response.get("error") or (values.get("error") if values.get("failureReason") == _ERROR else None)
-    times = measured(elapsed_ms=values.get("latencyMs"), cost_usd=values.get("cost"))
-    return {"error": text_of(failed) or None, **times}
-
-
 def _provider(values: Json) -> str:
     provider = values.get("provider")
     named = (provider.get("label") or provider.get("id")) if isinstance(provider, Mapping) else provider
@@ -189,14 +186,11 @@ def _mapping(given: Any) -> Json:
     return given if isinstance(given, dict) else {}
 
 
-_is_row = has_keys("promptIdx", "testIdx", "vars")
-_has_columns_of_csv = has_keys("Status", "Score", "Grader Reason")
-
-
 def _is_results(sample: Sample) -> bool:
     """Also its own CSV, which is refused with a reason."""
     is_file = {"results", "config"} <= sample.top or {"evalId", "results"} <= sample.top
-    return is_file or _is_row(sample) or (sample.kind == "csv" and _has_columns_of_csv(sample))
+    is_row = has_keys("promptIdx", "testIdx", "vars")(sample)
+    return is_file or is_row or (sample.kind == "csv" and {"Status", "Score", "Grader Reason"} <= sample.keys)
 
 
 PROMPTFOO = Importer(

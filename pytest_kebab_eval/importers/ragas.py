@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 
-from pytest_kebab_eval.importers.cases import Case, imported_tables
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json, optional
+from pytest_kebab_eval.importers.cases import Case, import_tables
+from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
 from pytest_kebab_eval.importers.passages import as_list, first, passages, text_of
 from pytest_kebab_eval.importers.samples import Sample
 from pytest_kebab_eval.importers.sources import Source
@@ -18,50 +18,34 @@ _REFERENCE = ("reference", "ground_truth", "ground_truths")
 _EXPECTED = ("reference_contexts",)
 
 
-def _read(sources: Mapping[str, Source]) -> Imported:
-    return imported_tables(sources["results"], _case, sources.get("testset"), _expected)
-
-
 def _case(source: Source, row: TableRow) -> Case:
     values = row.values
     if not any(name in values for name in (*_CONTEXTS, *_ANSWER, "retrieved_context_ids")):
         raise source.error(
             row.line, "there is no column 'retrieved_contexts' or 'response', nor 'contexts' or 'answer'"
         )
-    return Case(
-        line=row.line,
-        question=_question(source, row),
+    return _expected(source, row, _EXPECTED)._replace(
         retrieved=passages(first(values, _CONTEXTS), values.get("retrieved_context_ids")),
         answer=text_of(first(values, _ANSWER)),
-        expected=passages(first(values, _EXPECTED), values.get("reference_context_ids")),
-        references=_references(values),
     )
 
 
-def _expected(source: Source, row: TableRow) -> Case:
+def _expected(source: Source, row: TableRow, contexts: tuple[str, ...] = (*_EXPECTED, "contexts")) -> Case:
     """A row of a test set; before version 0.2, its `contexts` are those that the question was made from."""
     values = row.values
-    return Case(
-        line=row.line,
-        question=_question(source, row),
-        expected=passages(first(values, (*_EXPECTED, "contexts")), values.get("reference_context_ids")),
-        references=_references(values),
-    )
-
-
-def _question(source: Source, row: TableRow) -> str:
-    given = first(row.values, _QUESTION)
-    if isinstance(given, list):
+    question = first(values, _QUESTION)
+    if isinstance(question, list):
         raise source.error(
             row.line, "this is a conversation of several turns; only single questions can be imported"
         )
-    if not isinstance(given, str):
+    if not isinstance(question, str):
         raise source.error(row.line, "there is no 'user_input', nor a 'question'")
-    return given
-
-
-def _references(values: Json) -> tuple[str, ...]:
-    return tuple(str(text) for text in as_list(first(values, _REFERENCE)) if text is not None)
+    return Case(
+        line=row.line,
+        question=question,
+        expected=passages(first(values, contexts), values.get("reference_context_ids")),
+        references=tuple(str(text) for text in as_list(first(values, _REFERENCE)) if text is not None),
+    )
 
 
 def _is_results(sample: Sample) -> bool:
@@ -90,5 +74,5 @@ RAGAS = Importer(
         ),
         optional("testset", "The test set, if what is expected is in a file of its own.", _is_testset),
     ),
-    read=_read,
+    read=partial(import_tables, case=_case, expected=_expected, dataset="testset"),
 )

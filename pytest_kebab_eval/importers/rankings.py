@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +18,6 @@ from pytest_kebab_eval.importers.columns import (
     Row,
     SpacedColumns,
     TopicRows,
-    read_columns,
     read_dictionaries,
 )
 from pytest_kebab_eval.importers.importer import (
@@ -34,23 +32,16 @@ from pytest_kebab_eval.importers.importer import (
 from pytest_kebab_eval.importers.sources import Id, Source, decode
 from pytest_kebab_eval.text import brief
 
-read_trec_run = read_columns(
-    SpacedColumns(("topic", "Q0", "docno", "rank", "score", "tag"), docno=2, value=4, tag=5)
-)
-read_trec_qrels = read_columns(SpacedColumns(("topic", "0", "docno", "relevance"), docno=2, value=3))
+TREC_RUN = SpacedColumns(("topic", "Q0", "docno", "rank", "score", "tag"), docno=2, value=4, tag=5)
 TEXTS_SHOWN = 10  # hits of a query that get their text, where a corpus has it
 
 Passages = Callable[[set[str]], Mapping[str, str]]  # the texts of the documents that it is asked for
+_Judged = tuple[int, dict[str, float]]  # of a topic: its first line, and the relevant documents
 
 
 def read_any_run(source: Source) -> AbstractContextManager[ByTopic]:
     """A run in six columns, or as JSON if the file's ending says so."""
-    return read_dictionaries(source) if source.ending == ".json" else read_trec_run(source)
-
-
-class _JudgedTopic(NamedTuple):
-    line: int  # the first
-    relevant: dict[str, float]
+    return read_dictionaries(source) if source.ending == ".json" else TREC_RUN.read(source)
 
 
 def import_rankings(
@@ -65,8 +56,11 @@ def import_rankings(
     The judgments are read now, the run when it is asked for.
     """
     run, qrels = sources["run"], sources["qrels"]
+    judged: dict[str, _Judged] = {}
     with read_qrels(qrels) as rows_by_topic:
-        judged = {topic: _judged(rows) for topic, rows in rows_by_topic}
+        for topic, rows in rows_by_topic:
+            first = min((int(line) for _, _, line in rows), default=1)
+            judged[topic] = first, {docno.decode(): value for value, docno, _ in rows if value > 0}
     found, expected = Ids(run, "topic"), Ids(qrels, "topic", judged)
     texts, without_text = read_texts(sources[topics], expected) if topics in sources else ({}, None)
     config: Json = {}
@@ -75,14 +69,14 @@ def import_rankings(
         with read_run(run) as rows_by_topic:
             shown = passages(_shown(rows_by_topic)) if passages else {}
             for topic, rows in rows_by_topic:
-                found.add(topic)
+                found[topic] = None
                 rows.sort(reverse=True)
                 yield topic, _result(topic, texts.get(topic, topic), rows, shown)
             if isinstance(rows_by_topic, TopicRows) and rows_by_topic.tags:
                 tags = list(rows_by_topic.tags)
                 config["config"] = {"tag": tags[0] if len(tags) == 1 else tags}
-        for topic, judgment in judged.items():
-            if judgment.relevant and topic not in found:
+        for topic, (_, relevant) in judged.items():
+            if relevant and topic not in found:
                 yield topic, _result(topic, texts.get(topic, topic), [], {})
 
     return Imported(
@@ -91,13 +85,6 @@ def import_rankings(
         config=config,
         join=Join(found, expected),
         warnings=(without_text,) if without_text else (),
-    )
-
-
-def _judged(rows: list[Row]) -> _JudgedTopic:
-    return _JudgedTopic(
-        line=min((int(line) for _, _, line in rows), default=1),
-        relevant={docno.decode(): value for value, docno, _ in rows if value > 0},
     )
 
 
@@ -127,9 +114,10 @@ def _result(topic: str, text: str, rows: list[Row], passages: Mapping[str, str])
     return result_json(topic, text, hits, None)
 
 
-def _golden(qrels: Source, topic: str, judged: _JudgedTopic, texts: Mapping[str, str]) -> Json:
+def _golden(qrels: Source, topic: str, judged: _Judged, texts: Mapping[str, str]) -> Json:
     """The golden entry of a topic; without relevant documents it expects nothing, so it is not judged."""
-    gains = {docno: int(gain) if gain.is_integer() else gain for docno, gain in judged.relevant.items()}
+    line, relevant = judged
+    gains = {docno: int(gain) if gain.is_integer() else gain for docno, gain in relevant.items()}
     fields: Json = {
         "id": topic,
         "query": texts.get(topic, topic),
@@ -137,7 +125,7 @@ def _golden(qrels: Source, topic: str, judged: _JudgedTopic, texts: Mapping[str,
         "expected_chunk_ids": list(gains),
         "relevance": gains if any(gain != 1 for gain in gains.values()) else None,
     }
-    return golden_entry(qrels, judged.line, fields)
+    return golden_entry(qrels, line, fields)
 
 
 # -- the texts of topics: SGML (`<top> <num> … <title> …`), `id<TAB>text` a line, or JSONL ---------------
@@ -165,7 +153,10 @@ def read_texts(source: Source, judged: Ids) -> tuple[dict[str, str], str | None]
         found[topic] = text
     if not found:
         raise source.error(None, "there are no topics in this file")
-    named = {_judged_id(topic_id, judged): text for topic_id, text in found.items()}
+    named = {}
+    for topic, text in found.items():
+        short = topic.lstrip("0")
+        named[short if topic not in judged and short in judged else topic] = text
     without = judged.missing_in(Ids(source, "topic", named))
     if len(without) == len(judged):
         raise nothing_alike(Ids(source, "topic", found), judged)
@@ -175,11 +166,6 @@ def read_texts(source: Source, judged: Ids) -> tuple[dict[str, str], str | None]
         f"{source.name} has the text of {len(judged) - len(without)} of the {judged} in {judged.source.name};"
         f" that of '{brief(without[0], 40)}' is not there; say --allow-missing if that is right"
     )
-
-
-def _judged_id(topic_id: str, judged: Ids) -> str:
-    short = topic_id.lstrip("0")
-    return short if topic_id not in judged and short in judged else topic_id
 
 
 def _topics(source: Source) -> Iterator[_TopicText]:

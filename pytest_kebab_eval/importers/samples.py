@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable
 from itertools import islice
+from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,7 +80,7 @@ def has_top(*names: str) -> Fits:
 
 def is_run(sample: Sample) -> bool:
     """A run in TREC's columns."""
-    return sample.kind == "columns" and len(sample.fields) == 6 and _is_number(sample.fields[4])
+    return sample.kind == "columns" and len(sample.fields) == 6 and is_number_at(sample, 4)
 
 
 def is_scores(sample: Sample) -> bool:
@@ -96,12 +97,8 @@ def is_topics(sample: Sample) -> bool:
 
 def is_number_at(sample: Sample, column: int) -> bool:
     """Whether that column of the first line is a number."""
-    return len(sample.fields) > column and _is_number(sample.fields[column])
-
-
-def _is_number(text: str) -> bool:
     try:
-        return float(text) == float(text)
+        return len(sample.fields) > column and not isnan(float(sample.fields[column]))
     except ValueError:
         return False
 
@@ -120,17 +117,13 @@ def take_sample(path: str) -> Sample:
     if source.ending == ".csv":
         return Sample("csv", frozenset(next(csv.reader([line]))))
     if source.ending in {".yaml", ".yml"}:
-        return _sample_of_yaml(path)
+        lines = (line for _, line in islice(source.lines(), _LINES_OF_YAML))
+        keys = (match[1].decode() for line in lines if (match := _YAML_KEY.match(line)))
+        return Sample("yaml", top=frozenset(keys))
     if line.lstrip().startswith("<"):
         return Sample("sgml")
     has_tabs = "\t" in line
     return Sample("columns", fields=tuple(line.split("\t") if has_tabs else line.split()), has_tabs=has_tabs)
-
-
-def _sample_of_yaml(path: str) -> Sample:
-    lines = (line for _, line in islice(Source(path).lines(), _LINES_OF_YAML))
-    keys = (match[1].decode() for line in lines if (match := _YAML_KEY.match(line)))
-    return Sample("yaml", top=frozenset(keys))
 
 
 def _sample_of_json(path: str, line: str) -> Sample:

@@ -66,15 +66,13 @@ class Source:
     def read(self) -> bytes:
         """The whole content."""
         with self._opened() as stream, self._read_errors():
-            return self._checked_start(b"".join(self._pieces(stream)))
-
-    def _pieces(self, stream: IO[bytes]) -> Iterator[bytes]:
-        size = 0
-        while piece := stream.read(_BUFFER):
-            size += len(piece)
-            if size > IMPORTED_FILE:
-                raise self.error(None, f"this is more than {IMPORTED_FILE >> 20:,} MB; give it in parts")
-            yield piece
+            pieces, size = [], 0
+            while piece := stream.read(_BUFFER):
+                pieces.append(piece)
+                size += len(piece)
+                if size > IMPORTED_FILE:
+                    raise self.error(None, f"this is more than {IMPORTED_FILE >> 20:,} MB; give it in parts")
+            return self._checked_start(b"".join(pieces))
 
     def text(self) -> str:
         """The whole content, which must be UTF-8."""
@@ -208,9 +206,6 @@ class UniqueIds:
         self._field = field
         self._lines: dict[str, int] = {}
 
-    def __len__(self) -> int:
-        return len(self._lines)
-
     def add(self, line: int, given: Id | None) -> str:
         """The id as text; an error if it is missing or there already."""
         query_id = required_id(self._source, line, given, self._field)
@@ -247,6 +242,9 @@ def json_lines(source: Source, kind: type[T], what: str) -> Iterator[tuple[int, 
         yield number, decode(source, number, line, decoder, what)
     if not number:
         raise source.error(None, f"there is no {what} in this file")
+
+
+json_object = msgspec.json.Decoder(dict[str, Any])
 
 
 def decode(source: Source, number: int, data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:

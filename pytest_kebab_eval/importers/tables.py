@@ -8,30 +8,20 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.golden.parsing import JsonReader, ParseError, decode_utf8
-from pytest_kebab_eval.golden.yaml_events import (
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-    StreamEndEvent,
-    YamlReader,
-    line_of,
-)
+from pytest_kebab_eval.golden.yaml_events import YamlReader, events, line_of
 from pytest_kebab_eval.importers.importer import Json
-from pytest_kebab_eval.importers.sources import Source, decode
+from pytest_kebab_eval.importers.sources import Source, decode, json_object
 from pytest_kebab_eval.limits import IMPORTED_LINE
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief
 
 _Lines = Iterable[tuple[int, bytes]]
-_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 class TableRow(NamedTuple):
@@ -74,7 +64,7 @@ def _is_json_lines(data: bytes) -> bool:
     """Whether the first line is a whole object, and another follows it."""
     first, _, rest = data.strip().partition(b"\n")
     try:
-        return rest.lstrip().startswith(b"{") and isinstance(_decoder.decode(first), dict)
+        return rest.lstrip().startswith(b"{") and isinstance(json_object.decode(first), dict)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
 
@@ -94,7 +84,7 @@ def _from_json(source: Source, data: bytes, names: Collection[str]) -> Iterator[
 def _from_json_lines(source: Source, lines: _Lines) -> Iterator[TableRow]:
     for number, line in lines:
         values = _with_nan(line) if b"NaN" in line else None
-        yield TableRow(number, values or decode(source, number, line, _decoder, "row"))
+        yield TableRow(number, values or decode(source, number, line, json_object, "row"))
 
 
 def _with_nan(line: bytes) -> Json | None:
@@ -166,10 +156,7 @@ _MAX_DEPTH = 8  # of lists and mappings under the names that are looked for
 
 
 def read_members(source: Source, name: str) -> list[Member]:
-    """The members of the list or mapping under `name`, or of the whole document if it has no such key.
-
-    The ending says the format, else the first character does.
-    """
+    """The members of the list or mapping under `name`, or of the whole document if it has no such key."""
     data = source.read()
     try:
         text = decode_utf8(data)
@@ -197,36 +184,26 @@ def _innermost(members: list[Member]) -> list[Member]:
     return members
 
 
-def _wrong_top_level(line: int, name: str) -> ParseError:
-    return ParseError(line, f"the top level must be a mapping with '{name}', or a list")
-
-
-def _no_collection(line: int, name: str) -> ParseError:
-    return ParseError(line, f"'{printable(name)}' must be a list or a mapping")
-
-
-def _empty() -> ParseError:
-    return ParseError(1, "there is nothing in this file")
+_EMPTY = "there is nothing in this file"
+_WRONG_TOP_LEVEL = "the top level must be a mapping with '{}', or a list"
+_NO_COLLECTION = "'{}' must be a list or a mapping"
 
 
 class _JsonMembers(JsonReader):
     def read_under(self, name: str) -> list[Member]:
         """The members of the document; the value under `name` is members itself."""
-        return self._read(self._members_under(name), lambda line: _wrong_top_level(line, name))
+        return self._read(self._members_under(name), _WRONG_TOP_LEVEL.format(name))
 
     def read_deep(self, names: Collection[str]) -> list[Member]:
         """The members of the document; values under these names are members themselves, at any level."""
-        return self._read(
-            self._deep_members(names, 0),
-            lambda line: ParseError(line, "the top level must be a list or a mapping"),
-        )
+        return self._read(self._deep_members(names, 0), "the top level must be a list or a mapping")
 
-    def _read(self, members: Iterator[Member], wrong: Callable[[int], ParseError]) -> list[Member]:
+    def _read(self, members: Iterator[Member], wrong_top_level: str) -> list[Member]:
         first = self.peek()
         if not first:
-            raise _empty()
+            raise ParseError(1, _EMPTY)
         if first not in "[{":
-            raise wrong(self.line)
+            raise ParseError(self.line, wrong_top_level)
         found = list(members)
         if self.peek():
             raise ParseError(self.line, "this is not JSON: there is something after its end")
@@ -239,7 +216,7 @@ class _JsonMembers(JsonReader):
             elif self.peek() in {"[", "{"}:
                 yield Member(_Inner(self._member(inner) for inner in self._keys()), self.line, key)
             else:
-                raise _no_collection(self.line, name)
+                raise ParseError(self.line, _NO_COLLECTION.format(name))
 
     def _deep_members(self, names: Collection[str], depth: int) -> Iterator[Member]:
         if depth > _MAX_DEPTH:
@@ -264,15 +241,14 @@ class _JsonMembers(JsonReader):
             return
         separator = ","
         while separator == ",":
-            yield self._key() if opening == "{" else None
+            key = None
+            if opening == "{":
+                key, line = self.value()
+                if not isinstance(key, str):
+                    raise ParseError(line, "this is not JSON: a key must be in quotes")
+                self.take(":")
+            yield key
             separator = self.take("," + closing)
-
-    def _key(self) -> str:
-        key, line = self.value()
-        if not isinstance(key, str):
-            raise ParseError(line, "this is not JSON: a key must be in quotes")
-        self.take(":")
-        return key
 
 
 class _YamlMembers(YamlReader):
@@ -280,33 +256,33 @@ class _YamlMembers(YamlReader):
         """The members of the document; the value under `name` is members itself."""
         with self.reading() as next_event:
             next_event()  # the stream's start
-            if isinstance(next_event(), StreamEndEvent):
-                raise _empty()
+            if isinstance(next_event(), events.StreamEndEvent):
+                raise ParseError(1, _EMPTY)
             event = next_event()
-            if not isinstance(event, (SequenceStartEvent, MappingStartEvent)):
-                raise _wrong_top_level(line_of(event), name)
+            if not isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
+                raise ParseError(line_of(event), _WRONG_TOP_LEVEL.format(name))
             members = list(self._members(event, 1, name))
             next_event()  # the document's end
             event = next_event()
-            if not isinstance(event, StreamEndEvent):
+            if not isinstance(event, events.StreamEndEvent):
                 raise ParseError(line_of(event), "a second YAML document starts here; keep to one")
             return members
 
     def _members(self, start: Any, depth: int, name: str | None = None) -> Iterator[Member]:
         next_event = self.loader.get_event
-        is_mapping = isinstance(start, MappingStartEvent)
-        end = MappingEndEvent if is_mapping else SequenceEndEvent
+        is_mapping = isinstance(start, events.MappingStartEvent)
+        end = events.MappingEndEvent if is_mapping else events.SequenceEndEvent
         while not isinstance(event := next_event(), end):
             if not is_mapping:
                 yield Member(self.value(event, depth + 1), line_of(event))
                 continue
-            if not isinstance(event, ScalarEvent):
+            if not isinstance(event, events.ScalarEvent):
                 raise ParseError(line_of(event), "a key must be plain text")
             key, line = event.value, line_of(event)
             event = next_event()
             if key != name:
                 yield Member(self.value(event, depth + 1), line, key)
-            elif isinstance(event, (SequenceStartEvent, MappingStartEvent)):
+            elif isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
                 yield Member(_Inner(self._members(event, depth + 1)), line, key)
             else:
-                raise _no_collection(line, name)
+                raise ParseError(line, _NO_COLLECTION.format(name))

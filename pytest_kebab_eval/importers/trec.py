@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from pytest_kebab_eval.importers.columns import SpacedColumns
 from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
-from pytest_kebab_eval.importers.rankings import import_rankings, read_trec_qrels, read_trec_run
+from pytest_kebab_eval.importers.rankings import TREC_RUN, import_rankings
 from pytest_kebab_eval.importers.samples import Sample, is_number_at, is_run, is_topics
+
+_QRELS = SpacedColumns(("topic", "0", "docno", "relevance"), docno=2, value=3)
 
 
 def _is_qrels(sample: Sample) -> bool:
@@ -27,5 +30,5 @@ TREC = Importer(
         ImportOption("qrels", "The judgments: topic, 0, docno, relevance.", _is_qrels),
         optional("topics", "The topics' texts: <top> <num> … <title> …, or id, tab, text.", _is_topics),
     ),
-    read=partial(import_rankings, read_run=read_trec_run, read_qrels=read_trec_qrels),
+    read=partial(import_rankings, read_run=TREC_RUN.read, read_qrels=_QRELS.read),
 )

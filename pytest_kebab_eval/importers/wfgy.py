@@ -85,7 +85,7 @@ def _results(traced: Ids, gold: Mapping[str, Json]) -> Iterator[tuple[str, bytes
     source = traced.source
     for line, trace in json_lines(source, _TraceLine, "trace"):
         query_id = required_id(source, line, trace.id, "qid")
-        traced.add(query_id)
+        traced[query_id] = None
         query = trace.q or gold.get(query_id, {}).get("query", "")
         hits = [id_hit(rank, str(name)) for rank, name in enumerate(trace.retrieved_ids or (), start=1)]
         results[query_id] = result_json(query_id, query, hits, _answer(trace.answer_json))

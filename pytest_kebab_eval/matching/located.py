@@ -100,12 +100,8 @@ class ByText(HitByHit):
         if self._doc_ids is not None and hit.doc_id not in self._doc_ids and _has_document(hit):
             return []
         compared = _Compared(hit, passages)
-        found = []
-        for number, target in enumerate(self._targets):
-            match = self._match(number, target, compared)
-            if match is not None:
-                found.append(match)
-        return found
+        matches = (self._match(number, target, compared) for number, target in enumerate(self._targets))
+        return [match for match in matches if match is not None]
 
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
         """Whether a target is cited; what has a text is not told by its document alone."""

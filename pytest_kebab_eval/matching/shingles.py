@@ -100,16 +100,12 @@ def _shared_length(stretches: Sequence[Stretch]) -> int:
     main = max(stretches, key=lambda stretch: stretch.stop - stretch.start)
     length = end = 0
     for stretch in stretches:
-        if _goes_with(stretch, main):
+        # It is about as far from the longest one in both texts, and not scattered.
+        distance = max(main.start - stretch.stop, stretch.start - main.stop, 0)
+        if abs(stretch.offset - main.offset) <= SHINGLE + distance // 4:
             length += max(0, stretch.stop - max(stretch.start, end))
             end = max(stretch.stop, end)
     return length
-
-
-def _goes_with(stretch: Stretch, main: Stretch) -> bool:
-    """Whether a stretch is about as far from the longest one in both texts, and not scattered."""
-    distance = max(main.start - stretch.stop, stretch.start - main.stop, 0)
-    return abs(stretch.offset - main.offset) <= SHINGLE + distance // 4
 
 
 def _stretches(shorter: str, longer: str) -> list[Stretch]:

@@ -66,7 +66,6 @@ class ByChunk(Value, frozen=True):
     ids: tuple[str, ...]
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:  # noqa: ARG002
-        """Which hits are correct, and where each target was found first."""
         ids = self.ids
         if len(ids) <= _FEW:
             hits = [hit for hit in hits if hit.chunk_id in ids]
@@ -81,7 +80,6 @@ class ByChunk(Value, frozen=True):
         return Ranking(found, tuple(sorted([rank for rank in found if rank is not None])))
 
     def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:  # noqa: ARG002
-        """The rank of the first correct hit."""
         ids = self.ids
         for hit in hits:
             if hit.chunk_id in ids:
@@ -103,7 +101,6 @@ class HitByHit(ABC):
         """The targets that a hit satisfies."""
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
-        """Which hits are correct, and where each target was found first."""
         found: list[int | None] = [None] * self.count
         correct = []
         by_document = by_text = False
@@ -123,7 +120,6 @@ class HitByHit(ABC):
         return Ranking(tuple(found), tuple(correct), by_document, by_text, tuple(sorted(coarser)))
 
     def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
-        """The rank of the first correct hit."""
         for hit in hits:
             for match in self.matches(hit, passages):
                 if match.is_correct:

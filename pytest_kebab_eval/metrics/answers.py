@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pytest_kebab_eval.matching.citations import NO_CITATIONS, CitationCheck
 from pytest_kebab_eval.metrics.facts import (
     Judged,
@@ -48,8 +50,8 @@ def refused(judged: Judged) -> bool:
 @metric(
     "hallucination_rate", should_refuse, "a query that should be refused was answered", lower_is_better=True
 )
-def hallucinated(judged: Judged) -> bool:
-    return not refused(judged)
+def answered(judged: Judged) -> bool:
+    return judged.facts.answered is True
 
 
 @metric(
@@ -59,9 +61,7 @@ def hallucinated(judged: Judged) -> bool:
     needs=lambda query: bool(query.claims),
 )
 def answered_well(judged: Judged) -> bool:
-    answer = judged.facts.answer
-    has_claim = answer is not None and answer.has_claim
-    return judged.facts.answerable is not False and has_claim and citation_hit(judged)
+    return judged.facts.answerable is not False and judged.facts.has_claim and citation_hit(judged)
 
 
 @metric(
@@ -81,26 +81,9 @@ def citation_hit(judged: Judged) -> bool:
     return citations.only_hits and citations.a_correct_hit
 
 
-@metric(
-    "under_refusal_rate",
-    unanswerable,
-    "an unanswerable query was answered",
-    lower_is_better=True,
-    needs_answers=True,
-)
-def answered_anyway(judged: Judged) -> bool:
-    return judged.facts.answered is True
-
-
-@metric(
-    "over_refusal_rate",
-    answerable,
-    "an answerable query was refused",
-    lower_is_better=True,
-    needs_answers=True,
-)
-def refused_anyway(judged: Judged) -> bool:
-    return judged.facts.answered is False
+_rate_of_all = partial(metric, lower_is_better=True, needs_answers=True)  # also of queries without an answer
+_rate_of_all("under_refusal_rate", unanswerable, "an unanswerable query was answered")(answered)
+_rate_of_all("over_refusal_rate", answerable, "an answerable query was refused")(refused)
 
 
 @metric("attribution_hit_rate", attributable, "a citation matches a target")

@@ -7,6 +7,8 @@ scores) is no part of them. `scoring.facts` makes them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 from pytest_kebab_eval.matching.citations import CitationCheck
 from pytest_kebab_eval.matching.strategies import Ranking
@@ -98,27 +100,20 @@ class Judged(Value, frozen=True):
 # -- the queries that a metric is over -------------------------------------------------------------
 
 
-class Domain:
-    """The queries that a metric is over, by a predicate of `judged.facts`.
+class Domain(NamedTuple):
+    """The queries that a metric is over.
 
-    Formulas over it look at `judged.facts` alone, too, so that queries with the same facts are computed once.
+    With `of_facts`, the predicate and all formulas over it look at `judged.facts` alone, so that queries with
+    the same facts are computed once.
     """
 
-    of_facts = True
-
-    def __init__(self, description: str, applies: Callable[[Judged], bool]) -> None:
-        self.description = description
-        self.applies = applies
-
-    def __call__(self, judged: Judged) -> bool:
-        """Whether the query is one of them."""
-        return self.applies(judged)
+    description: str
+    applies: Callable[[Judged], bool]
+    of_facts: bool = True
 
 
-class ResultDomain(Domain):
-    """A domain of the stored result, whose formulas are computed for every query."""
-
-    of_facts = False
+# A domain of the stored result, whose formulas are computed for every query.
+ResultDomain = partial(Domain, of_facts=False)
 
 
 def _has_expected_answer(judged: Judged) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import fsum, inf, log2
 
 from pytest_kebab_eval.metrics.facts import (
@@ -63,17 +62,10 @@ def ndcg(judged: Judged, k: int) -> float:
     return min(1.0, gained / ideal)
 
 
-@metric("map", with_targets, "average precision over all stored hits, each target once")
-def average_precision(judged: Judged) -> float:
-    return _average_precision(judged.facts.ranking.found, inf)
-
-
 @metric("map@{k}", with_targets, "average precision of the top k, each target once")
-def average_precision_at(judged: Judged, k: int) -> float:
-    return _average_precision(judged.facts.ranking.found, k)
-
-
-def _average_precision(found: Sequence[int | None], k: float) -> float:
+@metric("map", with_targets, "average precision over all stored hits, each target once")
+def average_precision(judged: Judged, k: float = inf) -> float:
+    found = judged.facts.ranking.found
     ranks = sorted(rank for rank in found if rank is not None and rank <= k)
     # One hit can be the first of several targets; no precision is above 1.
     return fsum(min(1.0, number / rank) for number, rank in enumerate(ranks, 1)) / len(found)
@@ -100,9 +92,9 @@ def document_hit(judged: Judged, k: int) -> bool:
     "1 / position of the first expected document among distinct documents, 0 past 10",
 )
 def document_reciprocal_rank(judged: Judged) -> float:
-    positions = [position for position in judged.facts.doc_positions if position is not None]
-    first = min(positions, default=None)
-    return 1 / first if first is not None and first <= MRR_DEPTH else 0.0
+    positions = (position for position in judged.facts.doc_positions if position is not None)
+    first = min(positions, default=inf)
+    return 1 / first if first <= MRR_DEPTH else 0.0
 
 
 @metric("precision@{k}_doc", with_documents, "expected documents among the first k distinct documents / k")
@@ -136,8 +128,8 @@ def empty_result(judged: Judged) -> bool:
 def scope_miss(judged: Judged) -> bool:
     scope = judged.result.scope
     folders = [folder.strip("/") for folder in (scope.folders if scope else None) or ()]
-    return not any(_within(path, folder) for path in judged.target_paths for folder in folders)
-
-
-def _within(path: str, folder: str) -> bool:
-    return folder in ("", ".", path) or path.startswith(f"{folder}/")
+    return not any(
+        folder in ("", ".", path) or path.startswith(f"{folder}/")
+        for path in judged.target_paths
+        for folder in folders
+    )

@@ -20,14 +20,11 @@ OWN_CUTOFF = "k"
 # -- how values add up: a mean, a percentile, a sum --------------------------------------------------
 
 
-class Values:
+class Values(Value, frozen=True):
     """What was measured of a metric: numbers, and how many queries have each (one, where none are given)."""
 
-    __slots__ = ("numbers", "weights")
-
-    def __init__(self, numbers: Sequence[float], weights: Sequence[int] | None = None) -> None:
-        self.numbers = numbers
-        self.weights = weights
+    numbers: Sequence[float]
+    weights: Sequence[int] | None = None
 
     def __iter__(self) -> Iterator[tuple[float, int]]:
         return zip(self.numbers, self.weights or [1] * len(self.numbers), strict=True)
@@ -86,12 +83,9 @@ F = TypeVar("F", bound=Formula)
 
 
 class Family(Value, frozen=True):
-    """What a formula's metrics have in common; as the decorator `@metric(…)`, it registers them.
+    """What a formula's metrics have in common; as the decorator `@metric(…)`, it registers them."""
 
-    One with `{k}` in its pattern is there for every cutoff.
-    """
-
-    pattern: str
+    pattern: str  # with `{k}` in it, there is one for every cutoff
     over: Domain
     description: str
     lower_is_better: bool = False

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -110,16 +111,9 @@ class _Cluster:
         self.count = count
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-
-        def submit(task: T) -> Future:
-            with _as_worker_errors(self._address):
-                return self._client.submit(function, task, pure=False)
-
-        def result_of(future: Future) -> Any:
-            with _as_worker_errors(self._address):
-                return self._result(future)
-
-        return in_order(submit, result_of, tasks, AHEAD * self.count)
+        errors = _as_worker_errors(self._address)
+        submit = errors(partial(self._client.submit, function, pure=False))
+        return in_order(submit, errors(self._result), tasks, AHEAD * self.count)
 
     def _result(self, future: Future) -> Any:
         """A task's result; an error if there is nobody left to wait for."""
@@ -130,12 +124,9 @@ class _Cluster:
             except TimeoutError:
                 if future.status == "error":  # the task's own
                     raise
-                if self._has_workers():
+                if self._client.status != "running":
+                    raise _lost(self._address) from None
+                if self._client.ncores():  # there are workers
                     since = time.monotonic()
                 elif time.monotonic() - since > GONE_S:
                     raise _no_worker(self._address) from None
-
-    def _has_workers(self) -> bool:
-        if self._client.status != "running":
-            raise _lost(self._address)
-        return bool(self._client.ncores())

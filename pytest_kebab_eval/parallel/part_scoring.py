@@ -6,7 +6,7 @@ What is sent of a part is its distinct scores, which score each query has, and t
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -103,8 +103,7 @@ class CardJoiner:
         return Scorecard(self._run, self._basis, _joined(self._notes), self._scores, columns, hit_keys)
 
 
-def _joined(notes: Iterable[Notes]) -> Notes:
-    notes = [*notes]
+def _joined(notes: Sequence[Notes]) -> Notes:
     return Notes(
         errors={key: text for part in notes for key, text in part.errors.items()},
         unreadable={key: text for part in notes for key, text in part.unreadable.items()},
@@ -194,7 +193,6 @@ def _scorer(task: PartTask, databases: Sequence[Database]) -> Scorer:
     corpora = [database.corpus for database in dict.fromkeys(databases)]
     matcher = Matcher(job.mode, task.locations._replace(corpora=corpora), job.span_overlap)
     metrics = map(Metric.parse, job.metrics)
-    survey = Survey(
-        dict.fromkeys(task.golden_ids, ()), job.needs_met, ""
-    )  # slices are known where it is joined
+    slices: dict[str, tuple[str, ...]] = dict.fromkeys(task.golden_ids, ())  # known where it is joined
+    survey = Survey(slices, job.needs_met, "")
     return Scorer(GoldenSet(Path(), queries), matcher, job.k, metrics, survey)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.movement import Movement, movement_metrics
 from pytest_kebab_eval.golden import GoldenSet
@@ -12,7 +11,7 @@ from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.strategies import Coarser
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import all_metrics
-from pytest_kebab_eval.model import GoldenQuery, QueryResult
+from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.parallel.golden import LoadedGolden
 from pytest_kebab_eval.parallel.part_scoring import (
     AddressedRun,
@@ -30,13 +29,7 @@ from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import IdRange, absolute, open_database
 
 PART_QUERIES = 25_000  # golden queries of a part: more would take a worker more memory
-
-
-class IdPart(NamedTuple):
-    """A range of query ids, and the golden queries in it."""
-
-    ids: IdRange
-    golden_ids: list[str]
+_Part = tuple[IdRange, list[str]]  # a range of query ids, and the golden queries in it
 
 
 class PartScorer:
@@ -59,21 +52,21 @@ class PartScorer:
         results = self._workers.map(score_part, _tasks(job, parts, golden, matcher))
         survey = Survey(slices, met, golden.fingerprint)  # while the workers are at it: it takes a moment
         joiner = _Joiner(job, basis_of(metrics, survey, matcher.mode.value))
-        for part, scores in zip(parts, results, strict=True):
-            joiner.add(scores, part.golden_ids)
+        for (_, golden_ids), scores in zip(parts, results, strict=True):
+            joiner.add(scores, golden_ids)
         if not joiner.is_whole(golden):
             return None
         matcher.coarsen(joiner.coarser)
         return joiner.joined()
 
-    def _parts(self, golden: GoldenSet) -> list[IdPart]:
+    def _parts(self, golden: GoldenSet) -> list[_Part]:
         """The parts: enough for all workers, and none with too much for one to hold."""
         ids = sorted(golden.by_id())
         size = max(1, min(self._part_queries, -(-len(ids) // self._workers.count)))
         found = [ids[start : start + size] for start in range(0, len(ids), size)]
         firsts = ["", *(golden_ids[0] for golden_ids in found[1:])]
         ranges = map(IdRange, firsts, [*firsts[1:], None])
-        return [*map(IdPart, ranges, found)]
+        return [*zip(ranges, found, strict=True)]
 
 
 def _job(settings: Settings, inputs: Inputs, met: frozenset[str]) -> Job:
@@ -90,15 +83,15 @@ def _job(settings: Settings, inputs: Inputs, met: frozenset[str]) -> Job:
     )
 
 
-def _tasks(job: Job, parts: Iterable[IdPart], golden: GoldenSet, matcher: Matcher) -> Iterator[PartTask]:
+def _tasks(job: Job, parts: Iterable[_Part], golden: GoldenSet, matcher: Matcher) -> Iterator[PartTask]:
     by_id, queries = golden.by_id(), golden.queries
     for ids, golden_ids in parts:
         if isinstance(queries, PackedQueries):
             fields = queries.packed(golden_ids)
         else:
             fields = [pack(by_id[query_id]) for query_id in golden_ids]
-        wanted: Iterator[GoldenQuery] = map(by_id.__getitem__, golden_ids)
-        yield PartTask(job, ids, golden_ids, fields, matcher.locations_of(wanted))
+        locations = matcher.locations_of(by_id[query_id] for query_id in golden_ids)
+        yield PartTask(job, ids, golden_ids, fields, locations)
 
 
 class _Joiner:

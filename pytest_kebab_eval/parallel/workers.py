@@ -74,17 +74,11 @@ class _Processes:
         self.count = count
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-
+        @_died()
         def submit(task: T) -> Future[R]:
-            with _died():
-                return self._pool.submit(function, task)
+            return self._pool.submit(function, task)
 
-        return in_order(submit, _result, tasks, AHEAD * self.count)
-
-
-def _result(future: Future[R]) -> R:
-    with _died():
-        return future.result()
+        return in_order(submit, _died()(Future[R].result), tasks, AHEAD * self.count)
 
 
 @contextmanager

@@ -8,6 +8,9 @@ the golden file, which tears down what other tests have set up.
 
 from __future__ import annotations
 
+import atexit
+import gc
+import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +19,6 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.gc_freeze import freeze, skip_final_collection, unfreeze
 from pytest_kebab_eval.plugin.command_line import will_run_items
 from pytest_kebab_eval.plugin.items import KebabItem, QueryItem, file_nodeid
 
@@ -234,13 +236,22 @@ class DirectReports:
     def _freeze(self, items: Sequence[pytest.Item]) -> None:
         """Freeze what exists, unless other tests run, whose objects come and go."""
         if items and all(isinstance(item, KebabItem) for item in items):
-            self._has_frozen = freeze()
-            if not _has_conftest(self._config):
-                skip_final_collection("pytest", "py.test")
+            self._has_frozen = not gc.get_freeze_count()  # unless someone already did
+            if self._has_frozen:
+                gc.freeze()
+            if not _has_conftest(self._config) and _program() in ("pytest", "py.test"):
+                # No collection at the end, in which objects of others might still write something.
+                atexit.register(gc.freeze)
 
     def _unfreeze(self) -> None:
         if self._has_frozen:
-            unfreeze()
+            gc.unfreeze()
+
+
+def _program() -> str:
+    """The name of the program that is running: `pytest`, also for `python -m pytest`."""
+    path = Path(*sys.argv[:1])
+    return path.parent.name if path.name == "__main__.py" else path.stem
 
 
 def _is_marked(item: QueryItem) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -17,10 +17,7 @@ from pytest_kebab_eval.scoring.aggregates import MetricValues, nested
 _RUN_FIELDS = ("run_a", "run_b", "warnings")
 # Rankings move without anything being lost, so every change of the retriever would be a change to review.
 _MOVEMENT = ("overlap", "rbo")
-_VOLATILE = {
-    "golden_sha256",
-    *(metric.name for metric in all_metrics() if metric.family.volatile),
-}
+_VOLATILE = {"golden_sha256", *(metric.name for metric in all_metrics() if metric.family.volatile)}
 
 _encode_line = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -44,16 +41,12 @@ def snapshot_of(report: CompareReport) -> dict[str, Any]:
     """The report without run ids, times and costs, which differ from run to run, and without movement."""
     fields = msgspec.to_builtins(_nested_fields(report))
     fields["gates"] = [gate for gate in fields["gates"] if not _is_left_out(gate["metric"])]
-    if report.replicates:
-        fields["replicates"] = _without_run_ids(fields["replicates"])
+    if report.replicates:  # how many runs each side has, not which
+        replicates = fields["replicates"]
+        replicates |= {side: len(replicates[side]) for side in ("runs_a", "runs_b")}
+        del replicates["shown"]
     fields["per_query"] = [_without_left_out(query) for query in fields["per_query"]]
     return {key: _without_left_out(value) for key, value in fields.items() if key not in _RUN_FIELDS}
-
-
-def _without_run_ids(replicates: dict[str, Any]) -> dict[str, Any]:
-    """How many runs each side has, not which; and what their checks and metrics say."""
-    runs = {side: len(replicates[side]) for side in ("runs_a", "runs_b")}
-    return {key: value for key, value in (replicates | runs).items() if key != "shown"}
 
 
 def _without_left_out(value: Any) -> Any:
@@ -78,25 +71,18 @@ def _json_parts(fields: dict[str, Any]) -> Iterator[str]:
         yield f"{separator}  {json.dumps(key)}: "
         separator = ",\n"
         if isinstance(value, (list, tuple)) and value:
-            yield from _list_parts(value)
+            yield "[\n    "
+            for number, element in enumerate(value):
+                yield (",\n    " if number else "") + _line(element)
+            yield "\n  ]"
         else:
             text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2)
             yield text.replace("\n", "\n  ")
     yield "\n}\n"
 
 
-def _list_parts(elements: Sequence[Any]) -> Iterator[str]:
-    separator = "[\n    "
-    for element in elements:
-        yield separator + (_query_line if type(element) is QueryComparison else _line)(element)
-        separator = ",\n    "
-    yield "\n  ]"
-
-
 def _line(element: Any) -> str:
+    if type(element) is QueryComparison:
+        # A fourth of the time, and the same: numbers that are rounded to 4 decimals look alike in both.
+        return msgspec.json.format(msgspec.json.encode(element), indent=0).decode()
     return _encode_line(msgspec.to_builtins(element))
-
-
-def _query_line(comparison: QueryComparison) -> str:
-    """The same line in a fourth of the time; numbers that are rounded to 4 decimals look alike in both."""
-    return msgspec.json.format(msgspec.json.encode(comparison), indent=0).decode()

@@ -8,12 +8,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.context import MetricRow, metric_rows
+from pytest_kebab_eval.reports.context import metric_rows
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
     check_noise,
@@ -120,7 +121,7 @@ def _lost(comparison: QueryComparison, evidence: QueryEvidence) -> Iterator[str]
 
 
 def _answer(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvidence) -> Iterator[str]:
-    if not {"answer", "refusal", "citation"} & set(comparison.checks):
+    if not {*ANSWER_CHECKS} & {*comparison.checks}:
         return
     answer = evidence.b.answer if evidence.b else None
     if answer is None:
@@ -143,7 +144,6 @@ def _top_hits(evidence: QueryEvidence) -> Iterator[str]:
 
 
 def _hit(hit: Hit) -> str:
-    """A hit on one line: its id, where it is from, how it begins."""
     where = " > ".join([hit.doc_path or hit.doc_id or "", *(hit.heading_path or ())])
     where = "" if where == hit.chunk_id else where
     begins = hit.snippet or hit.text or ""
@@ -217,14 +217,14 @@ def _metric_lines(report: CompareReport) -> Iterator[Line]:
             f"{format_spread(row.spread_a):>8}{format_spread(row.spread_b):>8}" if report.replicates else ""
         )
         numbers = f"{format_value(row.a):>9} {format_value(row.b):>9} {format_delta(row.delta):>9}{extra}"
+        p = (
+            f" ({format_p(row.significance.p)})"
+            if row.significance and row.significance.p is not None
+            else ""
+        )
         n = "" if row.n_a == row.n_b else f"n {row.n_a}→{row.n_b}"
-        figures = filter(None, [numbers, _significance(row) if row.delta else "", n])
+        figures = filter(None, [numbers, f"{row.conclusion}{p}" if row.delta else "", n])
         yield Line(f"{name:<{width}} {'  '.join(figures)}", row.direction)
-
-
-def _significance(row: MetricRow) -> str:
-    p = row.significance.p if row.significance else None
-    return row.conclusion + ("" if p is None else f" ({format_p(p)})")
 
 
 _DIRECTIONS = {ComparisonKind.WIN: 1, ComparisonKind.LOSS: -1, ComparisonKind.REGRESSION: -1}

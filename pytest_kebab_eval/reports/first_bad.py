@@ -11,7 +11,6 @@ from pytest_kebab_eval.errors import KebabEvalError
 from pytest_kebab_eval.history.blame import (
     Blame,
     Seen,
-    blame_losses,
     is_of_two_runs,
     lost_in,
     runs_between,
@@ -90,7 +89,7 @@ def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) ->
     if not watched:
         return FirstBad(between, [], len(lost))
     with walk_between(settings, inputs) as walk:
-        blames = blame_losses(walk, watched)
+        blames = walk.blame(watched, lost_in_last=True)
         order = {run.run_id: position for position, (_, run) in enumerate(walk.runs)}
     steps = sorted(_steps(blames), key=lambda step: order[step.bad.run_id], reverse=True)
     return FirstBad(between, steps, len(lost) - len(watched))

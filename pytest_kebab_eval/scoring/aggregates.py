@@ -150,9 +150,16 @@ def aggregate(card: Scorecard) -> AggregateMetrics:
 
     Of several runs, each value is the mean of theirs; what is counted is counted over the queries of all.
     """
-    if card.replicates:
-        return _mean(_aggregate(card), [_aggregate(run, _exact) for run in card.replicates])
-    return _aggregate(card)
+    counted = _aggregate(card)
+    if not card.replicates:
+        return counted
+    each = [_aggregate(run, _exact) for run in card.replicates]
+    values = _means(counted.values, [aggregate.values for aggregate in each])
+    slices = {
+        part: _means(names, [aggregate.slices.get(part, {}) for aggregate in each])
+        for part, names in counted.slices.items()
+    }
+    return msgspec.structs.replace(counted, values=values, slices=slices)
 
 
 def exact_values(card: Scorecard) -> dict[str, float | None]:
@@ -188,24 +195,13 @@ def _aggregate(card: Scorecard, stored: Stored = rounded) -> AggregateMetrics:
     )
 
 
-def _mean(counted: AggregateMetrics, each: Sequence[AggregateMetrics]) -> AggregateMetrics:
-    """The means of the runs' exact values, with the counts of what was counted over all of them."""
-    values = _means(counted.values, [aggregate.values for aggregate in each])
-    slices = {
-        part: _means(names, [aggregate.slices.get(part, {}) for aggregate in each])
-        for part, names in counted.slices.items()
-    }
-    return msgspec.structs.replace(counted, values=values, slices=slices)
-
-
 def _means(names: Iterable[str], values: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    return {name: mean([known.get(name) for known in values]) for name in names}
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of what was measured, rounded; None if nothing was."""
-    measured = [value for value in values if value is not None]
-    return rounded(math.fsum(measured) / len(measured)) if measured else None
+    """The means of what was measured, rounded; None where nothing was."""
+    means: dict[str, float | None] = {}
+    for name in names:
+        measured = [value for known in values if (value := known.get(name)) is not None]
+        means[name] = rounded(math.fsum(measured) / len(measured)) if measured else None
+    return means
 
 
 class Reduced(NamedTuple):

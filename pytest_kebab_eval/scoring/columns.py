@@ -73,6 +73,7 @@ class Ranked(NamedTuple):
 
     keys: Sequence[int]
     ranks: tuple[int, ...] | None = None
+    errored: bool = False  # so that there are no hits
 
 
 def key_of(hit: Hit) -> str | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.metrics import Metric
-from pytest_kebab_eval.scoring.columns import NOT_MEASURED, Column, HitKeys, Ranked
+from pytest_kebab_eval.scoring.columns import NOT_MEASURED, Column, Ranked
 from pytest_kebab_eval.scoring.scorecard import NO_NOTES, Notes, QueryScore, Scorecard
 from pytest_kebab_eval.text import printable
 
@@ -30,7 +30,6 @@ def combine(cards: Sequence[Scorecard], shown: Shown) -> Scorecard:
     scores = _mean_scores(cards, ids, shown)
     run = msgspec.structs.replace(first.run, run_id=",".join(card.run.run_id for card in cards))
     combined = Scorecard(run, first._basis, _notes(cards, scores, shown), scores, _columns(cards, ids))
-    combined._hit_keys = _AllHitKeys([card._hit_keys for card in cards])
     combined.replicates = tuple(cards)
     return combined
 
@@ -44,16 +43,12 @@ def _mean_scores(cards: Sequence[Scorecard], ids: Iterable[str], shown: Shown) -
         there = [score for card in cards if (score := card._scores.get(query_id)) is not None]
         key = (chosen, *there)
         if key not in known:
-            known[key] = _mean_score(chosen, there)
+            known[key] = chosen
+            if len({*there}) > 1:
+                values = tuple(map(_mean, zip(*(score.values for score in there), strict=True)))
+                known[key] = QueryScore(chosen.facts, values, chosen.positions)
         found[query_id] = known[key]
     return found
-
-
-def _mean_score(shown: QueryScore, scores: Sequence[QueryScore]) -> QueryScore:
-    if len({*scores}) == 1:
-        return shown
-    values = tuple(map(_mean, zip(*(score.values for score in scores), strict=True)))
-    return QueryScore(shown.facts, values, shown.positions)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -99,20 +94,6 @@ def _notes(cards: Sequence[Scorecard], scores: Mapping[str, QueryScore], shown: 
         frozenset(judge for card in cards for judge in card.notes.judges),
         tuple(sorted({query_id for card in cards for query_id in card.notes.repeated})),
     )
-
-
-class _AllHitKeys(HitKeys):
-    """The hits of several runs, to look for ids that none of them has."""
-
-    def __init__(self, each: Sequence[HitKeys]) -> None:
-        super().__init__()
-        self._each = each
-
-    def without(self, ids: Iterable[str]) -> set[str]:
-        unseen = {*ids}
-        for keys in self._each:
-            unseen = keys.without(unseen)
-        return unseen
 
 
 # -- two runs ------------------------------------------------------------------------------------

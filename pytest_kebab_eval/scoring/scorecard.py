@@ -148,7 +148,10 @@ class Scorecard:
         return self._basis.slices.get(query_id, _NO_SLICES)
 
     def ids_without_hits(self, ids: Iterable[str]) -> set[str]:
-        return self._hit_keys.without(ids)
+        unseen = {*ids}
+        for card in self.replicates or (self,):
+            unseen = card._hit_keys.without(unseen)
+        return unseen
 
     def slices(self) -> list[str]:
         """The slices that any query of the run is in, sorted."""

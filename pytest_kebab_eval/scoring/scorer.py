@@ -70,12 +70,14 @@ class Scorer:
         metrics = (*all_metrics(), *more_metrics)
         survey = survey or survey_of(golden, metrics)
         self._basis = basis_of(metrics, survey, matcher.mode.value)
-        positions = self._basis.positions
         measured = [metric for metric in metrics if survey.measures(metric)]
-        self._in_columns = [metric for metric in measured if not metric.family.over.of_facts]
-        self._of_facts = _by_domain(
-            (positions[metric.name], metric) for metric in measured if metric.family.over.of_facts
-        )
+        self.in_columns = [metric for metric in measured if not metric.family.over.of_facts]
+        of_facts: dict[Domain, list[tuple[int, Compute]]] = {}  # each domain is asked once a query
+        for metric in measured:
+            if metric.family.over.of_facts:
+                position = self._basis.positions[metric.name]
+                of_facts.setdefault(metric.family.over, []).append((position, metric.compute))
+        self._of_facts = list(of_facts.items())
         self._known: dict[Facts, QueryScore] = {}
 
     def score(
@@ -110,30 +112,19 @@ class Scorer:
                 observer.replace(query.id, result, facts.ranking.correct)
         return card.with_scores(scores)
 
-    def new_columns(self) -> Columns:
-        return Columns(self._in_columns)
-
     def score_of(self, judged: Judged) -> QueryScore:
         """The score of all queries with these facts."""
         return self._known.get(judged.facts) or self._new(judged)
 
     def _new(self, judged: Judged) -> QueryScore:
         values: list[float | None] = [None] * len(self._basis.metrics)
-        for applies, metrics in self._of_facts:
-            if applies(judged):
+        for domain, metrics in self._of_facts:
+            if domain.applies(judged):
                 for position, compute in metrics:
                     value = compute(judged)
                     values[position] = None if value is None else float(value)
         score = self._known[judged.facts] = QueryScore(judged.facts, tuple(values), self._basis.positions)
         return score
-
-
-def _by_domain(metrics: Iterable[tuple[int, Metric]]) -> list[tuple[Domain, list[tuple[int, Compute]]]]:
-    """Formulas by the queries they are over, so that each domain is asked once a query."""
-    found: dict[Domain, list[tuple[int, Compute]]] = {}
-    for position, metric in metrics:
-        found.setdefault(metric.family.over, []).append((position, metric.compute))
-    return list(found.items())
 
 
 class _Scoring:
@@ -144,7 +135,7 @@ class _Scoring:
         self._observer = observer
         self._query_of, self._judge, self._score_of = scorer.queries.get, scorer.judge, scorer.score_of
         self.scores: dict[str, QueryScore] = {}
-        self.columns = scorer.new_columns()
+        self.columns = Columns(scorer.in_columns)
         self.hit_keys = HitKeys()
         self._errors: dict[str, str] = {}
         self._unreadable: dict[str, str] = {}

@@ -47,11 +47,6 @@ def is_export(address: Address) -> bool:
     return isinstance(address, Path) and address.name.lower().endswith(EXPORT_ENDINGS)
 
 
-def is_postgres(text: str) -> bool:
-    """Whether the text is meant as the address of a PostgreSQL database."""
-    return _SCHEME.match(text) is not None
-
-
 def to_address(database: str | Address) -> Address:
     """The address, however it is given; an `InputError` if it is not valid, or of another kind.
 
@@ -59,7 +54,7 @@ def to_address(database: str | Address) -> Address:
     """
     if not isinstance(database, str):
         return database
-    if is_postgres(database):
+    if _SCHEME.match(database):
         return parse_postgres(database)
     other = _OTHER_SCHEME.match(database)
     if other:

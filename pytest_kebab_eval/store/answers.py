@@ -48,7 +48,11 @@ def to_stored_answer(answer: AnswerLike | None) -> dict[str, Any] | None:
     given = msgspec.to_builtins(answer) if isinstance(answer, Answer) else dict(answer)
     check_keys(given, _KEYS, _HINTS, "the answer")
     grounded = _is_grounded(given)
-    _check_text(given, grounded)
+    if given.get("answer") is None and (grounded or "answer" in given):
+        has = f"it has {', '.join(map(printable, given))}" if given else "it is empty"
+        raise InputError(f"an answer needs its text under 'answer'; {has}")
+    if not isinstance(given.get("answer", ""), str):
+        raise InputError(f"the answer's text is {brief(repr(given['answer']), 40)}; give text")
     citations = given.get("citations")
     stored = {"answer": "", **given, "grounded": grounded}
     stored.pop("refused", None)
@@ -68,14 +72,6 @@ def _is_grounded(given: Mapping[str, Any]) -> bool:
         value = str(found["grounded"]).lower()
         raise InputError(f"the answer has both grounded and refused {value}; give one of them")
     return found.get("grounded", not found.get("refused", False))
-
-
-def _check_text(given: Mapping[str, Any], grounded: bool) -> None:
-    if given.get("answer") is None and (grounded or "answer" in given):
-        has = f"it has {', '.join(map(printable, given))}" if given else "it is empty"
-        raise InputError(f"an answer needs its text under 'answer'; {has}")
-    if not isinstance(given.get("answer", ""), str):
-        raise InputError(f"the answer's text is {brief(repr(given['answer']), 40)}; give text")
 
 
 # -- citations -------------------------------------------------------------------------------------
@@ -102,11 +98,6 @@ def _to_stored_citation(number: int, cited: Any) -> dict[str, Any]:
     if "kind" in cited:
         return {"marker": f"[{number}]", "citation": checked_citation(cited, what)}
     check_keys(cited, _CITED_KEYS, {"id": "chunk_id", "doc_id": "citation"}, what)
-    return {"marker": f"[{number}]", **cited, **_cited_passage(cited, what)}
-
-
-def _cited_passage(cited: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """The id and the passage of a citation, which needs one of them."""
     found: dict[str, Any] = {}
     if cited.get("chunk_id") is not None:
         found["chunk_id"] = id_text(cited["chunk_id"], f"the chunk_id of {what}")
@@ -114,7 +105,7 @@ def _cited_passage(cited: Mapping[str, Any], what: str) -> dict[str, Any]:
         found["citation"] = checked_citation(cited["citation"], what)
     if not found:
         raise InputError(f"{what} says neither which chunk_id nor which citation; give one of them")
-    return found
+    return {"marker": f"[{number}]", **cited, **found}
 
 
 def checked_citation(citation: Any, what: str) -> dict[str, Any]:
@@ -122,7 +113,12 @@ def checked_citation(citation: Any, what: str) -> dict[str, Any]:
     given = msgspec.to_builtins(citation) if isinstance(citation, Span) else citation
     if not isinstance(given, Mapping):
         raise InputError(f"{what} is {brief(repr(citation), 60)}; give a mapping with kind and path")
-    _check_kind(given.get("kind"), what)
+    kind = given.get("kind")
+    if kind is None:
+        raise InputError(f"{what} has no kind; there is {', '.join(CITATION_KINDS)}")
+    if kind not in CITATION_KINDS:
+        advice = nearest(str(kind), CITATION_KINDS)
+        raise InputError(f"{what} has the kind '{printable(str(kind))}', which does not exist; {advice}")
     for first, last in _RANGES:
         if given.get(first) is not None and given.get(last) is not None:
             start, end = finite(given[first], f"{first} of {what}"), finite(given[last], f"{last} of {what}")
@@ -131,12 +127,3 @@ def checked_citation(citation: Any, what: str) -> dict[str, Any]:
                     f"{what} ends before it starts: {first} {start:g}, {last} {end:g}; swap them"
                 )
     return dict(given)
-
-
-def _check_kind(kind: Any, what: str) -> None:
-    if kind in CITATION_KINDS:
-        return
-    if kind is None:
-        raise InputError(f"{what} has no kind; there is {', '.join(CITATION_KINDS)}")
-    advice = nearest(str(kind), CITATION_KINDS)
-    raise InputError(f"{what} has the kind '{printable(str(kind))}', which does not exist; {advice}")

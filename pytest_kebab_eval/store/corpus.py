@@ -68,7 +68,6 @@ class Corpus:
 
     @cached_property
     def has_chunks(self) -> bool:
-        """Whether there are chunks."""
         return self._chunk_columns >= _CHUNK_COLUMNS and self._has_rows("chunks")
 
     @cached_property
@@ -91,41 +90,35 @@ class Corpus:
         if chunk_id not in self._chunks:
             version = {"chunker_version"} & self._chunk_columns
             columns = ("doc_id", "source_spans_json", *version)
-            row = first_row(self._database.select("chunks", *columns, chunk_id=chunk_id))
+            row = self._database.first("chunks", *columns, chunk_id=chunk_id)
             self._chunks[chunk_id] = (
                 None if row is None else Chunk(_text(row[0]), extents(_spans(row[1])), *map(_text, row[2:]))
             )
         return self._chunks[chunk_id]
 
     def spans(self, chunk_id: str) -> tuple[Span, ...]:
-        """The source spans of the chunk with that id."""
         if not self.has_chunks:
             return ()
-        row = first_row(self._database.select("chunks", "source_spans_json", chunk_id=chunk_id))
+        row = self._database.first("chunks", "source_spans_json", chunk_id=chunk_id)
         return _spans(row[0]) if row else ()
 
     def text(self, chunk_id: str) -> str | None:
-        """The text of the chunk with that id."""
-        if not (self.has_chunks and "text" in self._chunk_columns):
-            return None
-        row = first_row(self._database.select("chunks", "text", chunk_id=chunk_id))
+        has_texts = self.has_chunks and "text" in self._chunk_columns
+        row = self._database.first("chunks", "text", chunk_id=chunk_id) if has_texts else None
         return _text(row[0]) if row else None
 
     def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
-        """The ids of all chunks of these documents."""
         rows = self._database.select("chunks", "chunk_id", "doc_id") if self.has_chunks else ()
         return [_text(chunk_id) or "" for chunk_id, doc_id in rows if (_text(doc_id) or "") in doc_ids]
 
     def document_at(self, path: str) -> str | None:
-        """The document with that path."""
         found = self._documents.get(path) if self.has_documents else None
         return found[0] if found else None
 
     def path_of(self, doc_id: str) -> str | None:
-        """The path of that document."""
         if not self.has_documents:
             return None
-        row = first_row(self._database.select("documents", "workspace_path", doc_id=doc_id))
+        row = self._database.first("documents", "workspace_path", doc_id=doc_id)
         return _text(row[0]) if row else None
 
     def coverage(self) -> IndexCoverage | None:
@@ -173,7 +166,7 @@ class Corpus:
 
     def _chunks_of(self, doc_id: str) -> list[tuple[Box, ...]]:
         if doc_id not in self._extents_of:
-            if self._is_indexed_by_document:
+            if self._spans_by_document is None:
                 rows = self._database.select("chunks", "source_spans_json", doc_id=doc_id)
                 found = [spans for (spans,) in rows]
             else:
@@ -182,12 +175,10 @@ class Corpus:
         return self._extents_of[doc_id]
 
     @cached_property
-    def _is_indexed_by_document(self) -> bool:
-        return self._database.is_indexed("chunks", "doc_id")
-
-    @cached_property
-    def _spans_by_document(self) -> dict[str, list[object]]:
+    def _spans_by_document(self) -> dict[str, list[object]] | None:
         """All spans, read in one pass: without an SQL index on doc_id, each lookup would be a pass."""
+        if self._database.is_indexed("chunks", "doc_id"):
+            return None
         found = defaultdict(list)
         for doc_id, spans in self._database.select("chunks", "doc_id", "source_spans_json"):
             found[_text(doc_id) or ""].append(spans)

@@ -71,6 +71,10 @@ class Database(ABC):
     def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
         """Columns of the rows of a table in which others have these values."""
 
+    def first(self, table: str, *columns: str, **equal: str) -> tuple[Any, ...] | None:
+        """The first row that `select` gives; None if there is none."""
+        return first_row(self.select(table, *columns, **equal))
+
     @abstractmethod
     def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
         """The rows of a statement that SQLite and PostgreSQL both know."""
@@ -122,8 +126,7 @@ class Database(ABC):
         ]
 
     def has_run(self, run_id: str) -> bool:
-        """Whether there is a run of that id."""
-        return first_row(self.select("eval_runs", "run_id", run_id=run_id)) is not None
+        return self.first("eval_runs", "run_id", run_id=run_id) is not None
 
     def with_config(self, run: Run) -> Run:
         """The run with its configuration; a snapshot that does not parse counts as empty, with a warning."""
@@ -145,7 +148,7 @@ class Database(ABC):
 
     def _json_of(self, run_id: str, column: str) -> dict[str, Any] | None:
         """An object that is stored with a run, empty if there is no such run; None if it does not parse."""
-        row = first_row(self.select("eval_runs", column, run_id=run_id))
+        row = self.first("eval_runs", column, run_id=run_id)
         try:
             return msgspec.json.decode(row[0] if row else b"{}", type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
@@ -154,7 +157,7 @@ class Database(ABC):
     def raw_run(self, run_id: str, progress: Progress | None = None) -> RawRun:
         """A run as it is stored; its rows are read when they are asked for."""
         columns = ("suite", "config_snapshot_json", "commit_hash", "created_at", "aggregate_json")
-        values = first_row(self.select("eval_runs", *columns, run_id=run_id)) or (None,) * len(columns)
+        values = self.first("eval_runs", *columns, run_id=run_id) or (None,) * len(columns)
         suite, config, commit, created, aggregate = (
             None if value is None else self.plain_text(value, run_id) for value in values
         )
@@ -195,20 +198,20 @@ class Database(ABC):
         return ((text_of(query_id), result_json) for query_id, result_json in found if query_id is not None)
 
     def result_count(self, run_id: str) -> int:
-        """How many results the run has."""
-        (count,) = first_row(self.select("eval_query_results", "count(*)", run_id=run_id)) or (0,)
+        (count,) = self.first("eval_query_results", "count(*)", run_id=run_id) or (0,)
         return int(count)
 
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """One result of a run; None if the run has none for the query."""
-        row = self._result_row(run_id, query_id)
+        row = self.first("eval_query_results", "result_json", run_id=run_id, query_id=query_id)
         return None if row is None else decode_row(query_id, row[0])
 
     def holds(self, run_id: str, rows: Rows) -> bool:
         """Whether a run has these results, byte for byte, and no others."""
         count = 0
         for query_id, result_json in rows:
-            if self._result_row(run_id, query_id) != (result_json,):
+            row = self.first("eval_query_results", "result_json", run_id=run_id, query_id=query_id)
+            if row != (result_json,):
                 return False
             count += 1
         return count == self.result_count(run_id)
@@ -217,9 +220,6 @@ class Database(ABC):
         """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
         with self.errors():
             return self.result(run_id, query_id)
-
-    def _result_row(self, run_id: str, query_id: str) -> tuple[Any, ...] | None:
-        return first_row(self.select("eval_query_results", "result_json", run_id=run_id, query_id=query_id))
 
 
 class _RawRows:

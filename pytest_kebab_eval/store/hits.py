@@ -167,16 +167,11 @@ def _from_mapping(rank: int, hit: Mapping[str, Any]) -> StoredHit:
         raise InputError(f"hit {rank} has neither a chunk_id nor a doc_id: {brief(repr(dict(hit)), 60)}")
     if found.get("citation") is not None:
         found["citation"] = checked_citation(found["citation"], f"the citation of hit {rank}")
-    return _with_score(rank, found)
-
-
-def _with_score(rank: int, hit: StoredHit) -> StoredHit:
-    """The hit with its `score` where stored hits have it."""
-    score = hit.pop("score", None)
+    score = found.pop("score", None)
     if score is not None:
         number = finite(score, f"the score of hit {rank}")
-        hit["retrieval"] = {"fusion_score": number, **(hit.get("retrieval") or {})}
-    return hit
+        found["retrieval"] = {"fusion_score": number, **(found.get("retrieval") or {})}
+    return found
 
 
 def _from_pair(rank: int, first: Any, other: Any) -> StoredHit:

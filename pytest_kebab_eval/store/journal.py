@@ -75,7 +75,6 @@ class RowFile:
                 yield record.name, record.data
 
     def ids(self) -> tuple[str, ...]:
-        """The ids of the queries that have a result."""
         return tuple(self._starts)
 
     def add(self, query_id: str, result_json: bytes) -> None:
@@ -87,7 +86,6 @@ class RowFile:
         self._starts.pop(query_id, None)
 
     def close(self) -> None:
-        """Close the file."""
         with suppress(OSError):
             self._file.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,9 +19,6 @@ from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Progress
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
-
-
-# -- copies --------------------------------------------------------------------------------------
 
 
 class Copied(NamedTuple):
@@ -65,9 +63,6 @@ def _known_in(target: Address, runs: Sequence[RawRun]) -> list[str]:
     return known
 
 
-# -- tags ----------------------------------------------------------------------------------------
-
-
 def set_tag(db: Address, name: str, run_id: str) -> None:
     """Have a tag name this run; an `InputError` if it cannot be a tag's name."""
     if not _TAG.fullmatch(name):
@@ -76,9 +71,6 @@ def set_tag(db: Address, name: str, run_id: str) -> None:
             " with a letter or a digit"
         )
     backend_of(db).tag(name, run_id)
-
-
-# -- old runs ------------------------------------------------------------------------------------
 
 
 class Prunable(NamedTuple):
@@ -93,20 +85,16 @@ def find_prunable(db: Address, keep: int, suite: str | None = None) -> Prunable:
     with open_database(db) as database:
         check_suite(database, suite)
         named = set(database.tags().values())
-        old = _older(in_order(database.runs()), keep, suite)
+        runs = in_order(database.runs())
+    seen: Counter[str] = Counter()
+    old = []
+    for run in runs:
+        seen[run.suite] += 1
+        if seen[run.suite] > keep and suite in (None, run.suite):
+            old.append(run)
     return Prunable(
         [run for run in old if run.run_id not in named], [run for run in old if run.run_id in named]
     )
-
-
-def _older(newest_first: Sequence[Run], keep: int, suite: str | None) -> list[Run]:
-    seen: dict[str, int] = {}
-    old = []
-    for run in newest_first:
-        seen[run.suite] = seen.get(run.suite, 0) + 1
-        if seen[run.suite] > keep and suite in (None, run.suite):
-            old.append(run)
-    return old
 
 
 def tags_by_run(tags: dict[str, str]) -> dict[str, list[str]]:

@@ -85,22 +85,19 @@ def plain(value: Any, *where: str | int) -> Any:
         }
     if isinstance(value, (list, tuple, Iterator)):
         return [plain(inner, *where, number) for number, inner in enumerate(value)]
-    return value.as_posix() if isinstance(value, PurePath) else _builtin(value, where)
-
-
-def _key(key: Any, where: tuple[str | int, ...]) -> str:
-    return key if isinstance(key, str) else id_text(key, f"a key of {place(where)}")
-
-
-def _builtin(value: Any, where: tuple[str | int, ...]) -> Any:
-    """What msgspec makes of dates, enumerations, its own structs and dataclasses."""
+    if isinstance(value, PurePath):
+        return value.as_posix()
     try:
-        found = msgspec.to_builtins(value)
+        found = msgspec.to_builtins(value)  # dates, enumerations, its own structs and dataclasses
     except (TypeError, ValueError):
         raise InputError(
             f"{place(where)} is {brief(repr(value), 60)}; give text, a number, a list or a mapping"
         ) from None
     return found if found is value or isinstance(found, str) else plain(found, *where)
+
+
+def _key(key: Any, where: tuple[str | int, ...]) -> str:
+    return key if isinstance(key, str) else id_text(key, f"a key of {place(where)}")
 
 
 def check_depth(value: Any, most: int) -> None:

@@ -66,15 +66,21 @@ class Recording:
     ) -> None:
         """Record the result of a query; `more` may be mode, scope, timings_ms, timed_out, cost_usd, judge."""
         name = id_text(query_id, "the id of a query")
-        fields = {"query": query, "elapsed_ms": elapsed_ms, "error": self._without_secrets(error), **more}
+        if self._mask is not None and isinstance(error, (str, BaseException)):
+            error = mask_text(error_text(error) or "")  # errors of databases quote passwords
+        fields = {"query": query, "elapsed_ms": elapsed_ms, "error": error, **more}
         self.record_json(name, to_stored(name, hits, answer, documents=self._documents, **fields))
 
     def record_json(self, query_id: str, result_json: bytes) -> None:
         """Record a `result_json` as it is; an `InputError` if it could not be read back."""
         result = decode_result(query_id, result_json)
-        reason = result.reason if isinstance(result, Unreadable) else _not_utf8(result_json)
-        if reason or isinstance(result, Unreadable):
-            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {in_words(reason)}")
+        try:
+            result_json.decode()  # also in fields that nobody reads
+        except UnicodeDecodeError as error:
+            if not isinstance(result, Unreadable):
+                result = Unreadable(query_id, f"it is not UTF-8 at byte {error.start}")
+        if isinstance(result, Unreadable):
+            raise InputError(f"query '{printable(query_id)}' cannot be recorded: {in_words(result.reason)}")
         self._keep(query_id, result, result_json)
 
     def has(self, query_id: str | int | UUID | PurePath) -> bool:
@@ -84,12 +90,6 @@ class Recording:
     def _keep(self, query_id: str, result: QueryResult, result_json: bytes) -> None:  # noqa: ARG002  counted below
         self._ids.add(query_id)
         self.rows.append((query_id, result_json))
-
-    def _without_secrets(self, error: str | BaseException | None) -> str | BaseException | None:
-        """What went wrong, without the passwords that errors of databases quote."""
-        if self._mask is None or not isinstance(error, (str, BaseException)):
-            return error
-        return mask_text(error_text(error) or "")
 
 
 class RunRecorder(Recording):
@@ -173,7 +173,11 @@ class RunRecorder(Recording):
             self._rows = self._open_stored()
         else:
             backend_of(self.db).check_recordable(self.run_id, with_chunks=self._chunks is not None)
-            self._rows = self._open_journal() if self.keeps_unfinished else _open_temporary()
+            if self.keeps_unfinished:
+                self._rows = self._open_journal()
+            else:
+                with file_errors():  # the file disappears with the process, however it ends
+                    self._rows = RowFile(temporary_file(buffering=0))
         if self._shows_progress is not False:
             total = len(self._golden.queries) if self._golden else None
             delay = 0.0 if self._shows_progress else PROGRESS_DELAY_S
@@ -211,12 +215,10 @@ class RunRecorder(Recording):
     # -- the journal -------------------------------------------------------------------------------
 
     def has(self, query_id: str | int | UUID | PurePath) -> bool:
-        """Whether the query has a result already."""
         return self._rows is not None and id_text(query_id, "the id of a query") in self._rows
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The queries that have a result."""
         return self._rows.ids() if self._rows is not None else ()
 
     @property
@@ -312,12 +314,6 @@ class RunRecorder(Recording):
             self._progress.advance(errors=result.error is not None)
 
 
-def _open_temporary() -> RowFile:
-    """A file that disappears with the process, however it ends."""
-    with file_errors():
-        return RowFile(temporary_file(buffering=0))
-
-
 def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
     """The patterns to mask by, beside what looks like a secret; None to mask nothing."""
     if isinstance(mask, bool):
@@ -325,12 +321,3 @@ def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
     if isinstance(mask, str) or not all(isinstance(pattern, str) and pattern for pattern in mask):
         raise InputError(f"mask is {brief(repr(mask), 60)}; give True, False or a list of patterns for keys")
     return tuple(mask)
-
-
-def _not_utf8(data: bytes) -> str:
-    """Where the bytes are not UTF-8, also in fields that nobody reads; empty if they are."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return f"it is not UTF-8 at byte {error.start}"
-    return ""

@@ -49,9 +49,8 @@ class RepeatedHits:
             found = known.ranked(result_json)
         elif self._patience > 0 and type(result_json) is bytes:
             found = self._ranked_anew(query_id, result_json)
-        return self._ranked_whole(query_id, result_json) if found is None else found
-
-    def _ranked_whole(self, query_id: str, result_json: object) -> FirstRank | Unreadable:
+        if found is not None:
+            return found
         result = decode_result(query_id, result_json)
         if isinstance(result, Unreadable):
             return result
@@ -65,35 +64,29 @@ class RepeatedHits:
             self.forget()
             return None
         self._bytes -= len(self._known.pop(query_id, _NOTHING).head)
-        beginning = _Beginning.of(query_id, result_json)
+        beginning = _beginning(query_id, result_json)
         if beginning is None:
             return None
-        known = _Known(beginning.head, len(beginning.hits), FirstRank(self._judge(query_id, beginning.hits)))
+        head, hits = beginning
+        known = _Known(head, len(hits), FirstRank(self._judge(query_id, hits)))
         if self._bytes + len(known.head) <= REMEMBERED_BYTES:
             self._bytes += len(known.head)
             self._known[query_id] = known
         return known.ranked(result_json)
 
 
-class _Beginning(NamedTuple):
-    """A stored result up to the key after its hits, and the hits."""
-
-    head: bytes
-    hits: tuple[Hit, ...]
-
-    @classmethod
-    def of(cls, query_id: str, result_json: bytes) -> _Beginning | None:
-        """The beginning, if it is that of an object with hits and nothing else that is judged."""
-        at = result_json.find(_AFTER_HITS)
-        end = result_json.rfind(b",", 0, max(at, 0))
-        if end < 0 or result_json[end + 1 : at].strip(_JSON_SPACE):
-            return None
-        # If a brace makes it an object, what follows the comma is the next key of that object.
-        found = decode_result(query_id, result_json[:end] + b"}")
-        if isinstance(found, Unreadable):
-            return None
-        plain = QueryResult(query_id=query_id, query=found.query, hits=found.hits)
-        return cls(result_json[:at], found.hits) if found == plain else None
+def _beginning(query_id: str, result_json: bytes) -> tuple[bytes, tuple[Hit, ...]] | None:
+    """A result up to the key after its hits, and the hits; None if that has more which is judged."""
+    at = result_json.find(_AFTER_HITS)
+    end = result_json.rfind(b",", 0, max(at, 0))
+    if end < 0 or result_json[end + 1 : at].strip(_JSON_SPACE):
+        return None
+    # If a brace makes it an object, what follows the comma is the next key of that object.
+    found = decode_result(query_id, result_json[:end] + b"}")
+    if isinstance(found, Unreadable):
+        return None
+    plain = QueryResult(query_id=query_id, query=found.query, hits=found.hits)
+    return (result_json[:at], found.hits) if found == plain else None
 
 
 class _Known(NamedTuple):

@@ -12,7 +12,7 @@ import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.limits import CITED_PAIRS
-from pytest_kebab_eval.model import Amount, Hit, QueryResult, Unreadable
+from pytest_kebab_eval.model import Amount, QueryResult, Unreadable
 from pytest_kebab_eval.store.plain import place, plain
 from pytest_kebab_eval.text import brief, printable
 
@@ -43,7 +43,11 @@ def to_stored(
     from pytest_kebab_eval.store.answers import to_stored_answer
     from pytest_kebab_eval.store.hits import to_stored_hits
 
-    _check_fields(fields)
+    unknown = next((name for name in fields if name not in _KNOWN_FIELDS), None)
+    if unknown is not None:
+        near = difflib.get_close_matches(unknown, [*_OPTIONAL_FIELDS, "elapsed_ms", "error"], n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else f"; there is {', '.join(_OPTIONAL_FIELDS)}"
+        raise InputError(f"a result has no field '{printable(unknown)}'{hint}")
     try:
         stored_hits, stored_answer = to_stored_hits(hits, documents), to_stored_answer(answer)
         fields["error"] = error_text(error)
@@ -89,14 +93,6 @@ def error_text(error: Any) -> str | None:
     return error
 
 
-def _check_fields(fields: Mapping[str, Any]) -> None:
-    for name in fields:
-        if name not in _KNOWN_FIELDS:
-            near = difflib.get_close_matches(name, [*_OPTIONAL_FIELDS, "elapsed_ms", "error"], n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else f"; there is {', '.join(_OPTIONAL_FIELDS)}"
-            raise InputError(f"a result has no field '{printable(name)}'{hint}")
-
-
 _TYPE_WORDS = {
     "str": "text",
     "int": "a whole number",
@@ -140,11 +136,10 @@ def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadabl
         return _decode_errored(query_id, result_json) or Unreadable(query_id, brief(str(error), 200))
     hits = result.hits
     ranks = [hit.rank for hit in hits]
-    if ranks != _FIRST_RANKS[: len(ranks)]:
-        in_order = _in_rank_order(hits, ranks)
-        if in_order is None:
+    if ranks != _FIRST_RANKS[: len(ranks)] and not all(map(lt, ranks, ranks[1:])):
+        if len({*ranks}) < len(ranks):
             return Unreadable(query_id, "two hits in hits_top_k have the same rank")
-        hits = in_order
+        hits = tuple(sorted(hits, key=lambda hit: hit.rank))
     if result.answer and len(hits) * len(result.answer.citations) > CITED_PAIRS:
         count = sum(not cited.chunk_id for cited in result.answer.citations)
         if len(hits) * count > CITED_PAIRS:
@@ -174,12 +169,3 @@ def _decode_errored(query_id: str, result_json: bytes) -> QueryResult | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return QueryResult(query_id=query_id, hits=(), error=stored.error, elapsed_ms=stored.elapsed_ms)
-
-
-def _in_rank_order(hits: tuple[Hit, ...], ranks: list[int]) -> tuple[Hit, ...] | None:
-    """The hits by rank, or None if two share a rank."""
-    if all(map(lt, ranks, ranks[1:])):
-        return hits
-    if len({*ranks}) < len(ranks):
-        return None
-    return tuple(sorted(hits, key=lambda hit: hit.rank))

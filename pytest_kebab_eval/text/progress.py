@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, TextIO
 from pytest_kebab_eval.text import safe_lines
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 _REDRAW_S = 0.1
@@ -50,9 +48,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def advance(self, count: int = 1, *, errors: int = 0) -> None:
@@ -67,7 +63,6 @@ class Progress:
             self._draw(self._line(now - self._began))
 
     def close(self) -> None:
-        """Remove the line."""
         if self._width:
             self._draw("")
         self._stream = None

@@ -91,22 +91,19 @@ def normalised(text: str) -> str:
     return " ".join(_words_of(text))
 
 
-class _Pieces(NamedTuple):
+class _Pieces:
     """What two questions are compared by: three letters in a row within a word, and the numbers."""
 
-    letters: frozenset[str]
-    numbers: frozenset[str]  # these must be the same: version 1 is not version 2
+    def __init__(self, text: str) -> None:
+        words = _words_of(text)
+        self.letters = {f" {word} "[at : at + 3] for word in words for at in range(len(word))}
+        # These must be the same: version 1 is not version 2.
+        self._numbers = {word for word in words if any(char.isdigit() for char in word)}
 
     def shared(self, other: _Pieces) -> float:
         union = len(self.letters | other.letters)
-        is_same = self.numbers == other.numbers and union
+        is_same = self._numbers == other._numbers and union
         return len(self.letters & other.letters) / union if is_same else 0.0
-
-
-def _pieces(text: str) -> _Pieces:
-    words = _words_of(text)
-    letters = frozenset(f" {word} "[at : at + 3] for word in words for at in range(len(word)))
-    return _Pieces(letters, frozenset(word for word in words if any(char.isdigit() for char in word)))
 
 
 class NearDuplicates:
@@ -117,19 +114,19 @@ class NearDuplicates:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._counts = Counter(piece for text in texts for piece in _pieces(text).letters)
+        self._counts = Counter(piece for text in texts for piece in _Pieces(text).letters)
         self._by_piece: dict[str, list[str]] = {}
         self._added: dict[str, _Pieces] = {}
 
     def add(self, name: str, text: str) -> None:
         """A question to be found by its name."""
-        pieces = self._added[name] = _pieces(text)
+        pieces = self._added[name] = _Pieces(text)
         for piece in self._rarest(pieces):
             self._by_piece.setdefault(piece, []).append(name)
 
     def find(self, text: str) -> str | None:
         """The name of the most alike question that was added; None if none is alike enough."""
-        pieces = _pieces(text)
+        pieces = _Pieces(text)
         names = dict.fromkeys(
             name for piece in self._rarest(pieces) for name in self._by_piece.get(piece, ())
         )
@@ -186,7 +183,7 @@ def propose(
         if near is not None:
             duplicates.append(NotProposed(question, f"nearly {near}"))
         elif result is None or reason:
-            without.append(NotProposed(question, reason or "the run has no result for it"))
+            without.append(NotProposed(question, reason))
         else:
             hits = [hit for hit in distinct_hits(result.hits) if _has_id(hit)][:top]
             names = _names(question, result)
@@ -200,9 +197,9 @@ def propose(
 def _results_of(
     questions: Sequence[Question], results: Iterable[QueryResult | Unreadable]
 ) -> tuple[dict[str, QueryResult], bool]:
-    """The results by their questions: those whose text is the same, else those of the log's ids.
+    """The results of questions, by their text, else by the log's ids; and whether any result has a text.
 
-    A result that cannot be read stands as one that errored. Beside it, whether any result has a text.
+    A result that cannot be read stands as one that errored.
     """
     has_texts = False
     keys = {normalised(question.text) for question in questions}
@@ -222,15 +219,15 @@ def _results_of(
     return {**by_id, **by_text}, has_texts
 
 
-def _why_not(result: QueryResult | None) -> str | None:
-    """Why a result gives nothing to expect; None if it does."""
+def _why_not(result: QueryResult | None) -> str:
+    """Why a result gives nothing to expect; empty if it does."""
     if result is None:
-        return None
+        return "the run has no result for it"
     if result.error is not None:
         return f"its result has an error: {brief(result.error, 100)}"
     if not result.hits:
         return "the run found nothing"
-    return None if any(map(_has_id, result.hits)) else "no hit of the run has an id"
+    return "" if any(map(_has_id, result.hits)) else "no hit of the run has an id"
 
 
 def _has_id(hit: Hit) -> bool:

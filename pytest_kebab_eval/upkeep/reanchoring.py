@@ -70,9 +70,8 @@ def reanchor(
     anchors = _Anchors(golden, chunks, least_overlap)
     decisions = _Decisions(golden, anchors)
     edited = decisions.edit(text)
-    outcomes = [found for found in decisions.found if found is not None]
-    changed = tuple(found for found in outcomes if isinstance(found, NewChunks) and found.ids)
-    undecided = tuple(found for found in outcomes if isinstance(found, Undecided))
+    changed = tuple(found for found in decisions.found if isinstance(found, NewChunks) and found.ids)
+    undecided = tuple(found for found in decisions.found if isinstance(found, Undecided))
     locking = _locking(decisions, chunks, texts=texts)
     return Reanchoring(edited, locking, changed, undecided, chunks.in_index)
 
@@ -121,10 +120,6 @@ class _Chunks:
                 self.all[chunk_id] = msgspec.structs.replace(hit, doc_id=chunk.doc_id)
                 found = True
         return found
-
-    def has_texts_or_spans(self) -> bool:
-        """Whether the text or span of any chunk is known."""
-        return any(self.passages.text(hit) or self.passages.extents(hit) for hit in self.all.values())
 
     def near(self, query: GoldenQuery, doc_ids: Iterable[str]) -> list[Hit]:
         """The chunks of these documents, and those that the query found, in the order of the documents."""
@@ -176,7 +171,8 @@ class _Anchors:
     def _why_not(self, name: str, *, only_document: bool) -> str:
         chunk = f"expects the chunk '{brief(name, 60)}'"
         where = f"run {printable(self._chunks.run.run_id)}"
-        if not self._chunks.has_texts_or_spans():
+        passages, hits = self._chunks.passages, self._chunks.all.values()
+        if not any(passages.text(hit) or passages.extents(hit) for hit in hits):
             return f"{chunk}, but {where} stores neither texts nor spans to find it by"
         if only_document:
             known = "of which only the document is known"
@@ -276,11 +272,10 @@ class _Decisions:
         """The golden file with the new ids; a query that cannot be edited is left."""
         while True:
             self._leave_clashes()
-            changes = {n: found.ids for n, found in enumerate(self.found) if isinstance(found, NewChunks)}
+            new = ((n, found.ids) for n, found in enumerate(self.found) if isinstance(found, NewChunks))
+            changes = {number: ids for number, ids in new if ids}
             try:
-                edited = rename_chunks(
-                    text, self.golden.path.suffix.lower(), {n: ids for n, ids in changes.items() if ids}
-                )
+                edited = rename_chunks(text, self.golden.path.suffix.lower(), changes)
             except Refused as error:
                 raise GoldenError(f"{shown_path(self.golden.path)} {error}") from None
             if not edited.refused:
@@ -294,7 +289,6 @@ class _Decisions:
         return set[str]().union(*self._left.values())
 
     def names(self, number: int) -> list[str]:
-        """The chunks that a query will have."""
         found = self.found[number]
         new = found.ids if isinstance(found, NewChunks) else {}
         old = _probe(self.golden.queries[number]).expected_chunk_ids
@@ -345,24 +339,20 @@ class _ChunksToLock:
             self._old_version = old_run.chunker_version
 
     def find(self, name: str) -> FoundChunk:
-        """What is known of a chunk."""
+        corpus, version = self._chunks.database.corpus, self._chunks.run.chunker_version
         hit = self._chunks.all.get(name) if name not in self._left else None
         if hit is not None:
-            return FoundChunk(_locked(hit, self._chunks), self._chunks.run.chunker_version, "new")
-        indexed = found_in_index(name, self._chunks.database.corpus)
+            locked = as_locked(hit) or LockedChunk(hit.doc_id)
+            if self._chunks.passages.has_chunk(name):
+                locked = LockedChunk(hit.doc_id, corpus.spans(name))
+            text = self._chunks.passages.text(hit)
+            return FoundChunk(msgspec.structs.replace(locked, text=text), version, "new")
+        indexed = found_in_index(name, corpus)
         if indexed and indexed.version != self._old_version:
             indexed = None
         old = found_in_lock(name, self._lock) or indexed or self._in_hits.get(name)
         old = old or FoundChunk(LockedChunk(), self._old_version, "nowhere")
-        if old.version == self._chunks.run.chunker_version:
+        if old.version == version:
             return old
         chunk = msgspec.structs.replace(old.chunk, chunker_version=old.version or "")
         return old._replace(chunk=chunk)
-
-
-def _locked(hit: Hit, chunks: _Chunks) -> LockedChunk:
-    """What is known of a new chunk: of the index, else of the hit."""
-    corpus, text = chunks.database.corpus, chunks.passages.text(hit)
-    if chunks.passages.has_chunk(hit.chunk_id or ""):
-        return LockedChunk(hit.doc_id, corpus.spans(hit.chunk_id or ""), text)
-    return msgspec.structs.replace(as_locked(hit) or LockedChunk(hit.doc_id), text=text)

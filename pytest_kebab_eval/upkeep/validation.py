@@ -117,14 +117,11 @@ def _never_found(query: GoldenQuery, seen: set[_Id] | None) -> Iterator[Said]:
     if seen is None or not expected or not seen.isdisjoint(expected):
         return
     what, name = expected[0]
-    if len(expected) == 1:
-        yield (
-            FindingKind.NEVER_FOUND,
-            f"expects the {what} '{brief(name)}', which no stored run has ever found",
-        )
-    else:
+    said = f"expects the {what} '{brief(name)}', which no stored run has ever found"
+    if len(expected) > 1:
         named = f"{len(expected)} {what}s, such as '{brief(name)}'"
-        yield FindingKind.NEVER_FOUND, f"expects {named}, and no stored run has ever found one of them"
+        said = f"expects {named}, and no stored run has ever found one of them"
+    yield FindingKind.NEVER_FOUND, said
 
 
 def _nothing_there(golden: GoldenSet, database: Database, seen: set[_Id] | None) -> Iterator[Finding]:

@@ -23,20 +23,6 @@ class BetaBinomial(NamedTuple):
     alpha: float
     beta: float
 
-    @property
-    def mean(self) -> float:
-        return self.alpha / (self.alpha + self.beta)
-
-    @property
-    def disagreement(self) -> float:
-        """How often two runs disagree on a query: 2 E[rate (1 - rate)]."""
-        return 2 * self.moment(1, 1)
-
-    def moment(self, passes: int, failures: int) -> float:
-        """E[rate^passes (1 - rate)^failures]: the probability of these runs, in one order."""
-        up, down = _rising(self.alpha, passes)[-1], _rising(self.beta, failures)[-1]
-        return up * down / _rising(self.alpha + self.beta, passes + failures)[-1]
-
     def probability(self, runs: int, ways: Iterable[tuple[int, int]]) -> float:
         """Of outcomes of so many runs, given in how many ways each number of passes is one of them."""
         alpha, beta = self

@@ -18,7 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.comparing.checks import Tallies, Tally
 from pytest_kebab_eval.comparing.noise.beta_binomial import BetaBinomial, fit
@@ -32,8 +32,9 @@ class CheckNoise:
 
     def __init__(self, tallies: Tallies) -> None:
         self.tallies = tallies
-        self.queries = tallies.total()
-        self.is_steady = not any(tally.flips for tally in tallies)
+        self.queries = tallies.total()  # that could fail
+        self.is_steady = not any(tally.flips for tally in tallies)  # runs of one side never disagree
+        # Some query passes in one run and fails in another, of whatever side.
         self.could_fail = any(0 < tally.a + tally.b < tally.n_a + tally.n_b for tally in tallies)
         self._means = [mean for powers in _POWERS if (mean := _Mean.of(powers, tallies)).queries]
 
@@ -47,6 +48,7 @@ class CheckNoise:
         return 2 * flips.total / flips.queries if flips else None
 
     def probabilities(self) -> dict[Tally, float]:
+        """How often noise alone makes a query do as badly, for each way in which one did worse."""
         fitted = self.fitted()
         by_region: dict[Region, float] = {}
         found = {}
@@ -191,35 +193,24 @@ class RankNoise:
 # -- all queries together ------------------------------------------------------------------------
 
 
-class Noise(Protocol):
-    """What is known of a check's noise."""
-
-    queries: int  # that could fail
-    is_steady: bool  # runs of one side never disagree
-    could_fail: bool  # some query passes in one run and fails in another, of whatever side
-    tallies: Tallies
-
-    def probabilities(self) -> dict[Tally, float]:
-        """How often noise alone makes a query do as badly, for each way in which one did worse."""
-
-
 Key = TypeVar("Key")
 
 
-def control(checks: Mapping[Key, Noise]) -> dict[Key, dict[Tally, float]]:
+def control(checks: Mapping[Key, CheckNoise | RankNoise], others: int = 0) -> dict[Key, dict[Tally, float]]:
     """For each check and each way in which a query did worse, the smallest alpha at which that fails.
 
     Benjamini and Hochberg's procedure over all queries and checks that flip: where nothing changed, a session
     fails at most as often as alpha says. A check that never flips has no noise that could explain a drop.
+    `others` are queries of further checks that flip, and lost nothing.
     """
     found = {name: check.probabilities() for name, check in checks.items()}
-    if all(check.is_steady for check in checks.values()):
+    if not others and all(check.is_steady for check in checks.values()):
         return {name: dict.fromkeys(worse, 0.0) for name, worse in found.items()}
     by_probability: Counter[float] = Counter()
     for name, worse in found.items():
         for tally, probability in worse.items():
             by_probability[probability] += checks[name].tallies[tally]
-    family = sum(check.queries for check in checks.values() if check.could_fail)
+    family = others + sum(check.queries for check in checks.values() if check.could_fail)
     limits = _limits(by_probability, family)
     return {name: {tally: limits[p] for tally, p in worse.items()} for name, worse in found.items()}
 

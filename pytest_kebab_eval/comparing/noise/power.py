@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import CHECKS, Check, Tallies, Tally
-from pytest_kebab_eval.comparing.noise.beta_binomial import BetaBinomial
-from pytest_kebab_eval.comparing.noise.control import CheckNoise, Noise, control
+from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
 from pytest_kebab_eval.comparing.replicates import CheckRates, check_rates, deviation
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
@@ -113,20 +112,6 @@ def check_power(
     )
 
 
-class OtherChecks:
-    """Checks that flip and lose nothing: queries that could fail, too."""
-
-    is_steady = False
-    could_fail = True
-
-    def __init__(self, queries: int) -> None:
-        self.queries = queries
-        self.tallies: Tallies = Counter()
-
-    def probabilities(self) -> dict[Tally, float]:
-        return {}
-
-
 class Population:
     """The rates of queries, as likely as what each was seen to do makes them under the fitted beta."""
 
@@ -143,14 +128,12 @@ class Population:
         found: list[float] = []
         for tally, count in self._tallies:
             number = round(scale * count) or int(generator.random() < scale * count)
-            found += [_rate(tally, self._fitted, generator) for _ in range(number)]
+            if self._fitted is None:
+                found += [tally.a / tally.n_a] * number
+            else:
+                alpha, beta = self._fitted.alpha + tally.a, self._fitted.beta + tally.n_a - tally.a
+                found += [generator.betavariate(alpha, beta) for _ in range(number)]
         return found
-
-
-def _rate(tally: Tally, fitted: BetaBinomial | None, generator: random.Random) -> float:
-    if fitted is None:
-        return tally.a / tally.n_a
-    return generator.betavariate(fitted.alpha + tally.a, fitted.beta + tally.n_a - tally.a)
 
 
 class Session(NamedTuple):
@@ -166,13 +149,12 @@ class Session(NamedTuple):
 def is_found(population: Population, session: Session) -> bool:
     """Whether so much of a drop fails, over simulated sessions; no more of them than it takes to know."""
     generator = random.Random(_SEED)  # noqa: S311 - must be reproducible, not secret
-    others: dict[str, Noise] = {"others": OtherChecks(session.others)} if session.others else {}
     most_planted = _lost(population.most(session.scale), session.drop)
     found = planted = 0
     for number in range(_SESSIONS):
         rates = population.rates(session.scale, generator)
         tallies, lost = simulate(rates, session.runs, session.drop, generator)
-        limits = control({"check": CheckNoise(tallies), **others})["check"]
+        limits = control({"check": CheckNoise(tallies)}, session.others)["check"]
         found += sum(count for tally, count in lost.items() if limits.get(tally, math.inf) <= session.alpha)
         planted += lost.total()
         if number == _FIRST and found < POWER / 2 * planted:

@@ -63,7 +63,11 @@ def forest(rows: Iterable[MetricRow]) -> Forest | None:
             changes.append((row, drawn, [end for end in ends if end is not None]))
     if not changes:
         return None
-    limit = _limit([drawn for _, drawn, _ in changes], [ends for *_, ends in changes])
+    # Room for every delta and most intervals; a few wide ones do not flatten the others.
+    reaches = [max(map(abs, ends), default=0.0) for *_, ends in changes]
+    most = max(abs(drawn) for _, drawn, _ in changes)
+    room = max(most, min(max(reaches), 3 * statistics.median(reaches)))
+    limit = next(limit for limit in _LIMITS if min(room, 1.0) <= limit)
 
     def at(value: float) -> float:
         return 50 + 48 * min(max(value / limit, -1.04), 1.04)
@@ -79,13 +83,6 @@ def forest(rows: Iterable[MetricRow]) -> Forest | None:
         for row, drawn, ends in changes
     ]
     return Forest(deltas, limit)
-
-
-def _limit(deltas: Iterable[float], intervals: Iterable[Sequence[float]]) -> float:
-    """A scale with room for every delta and most intervals; a few wide ones do not flatten the others."""
-    reaches = [max(map(abs, ends), default=0.0) for ends in intervals]
-    room = max(*map(abs, deltas), min(max(reaches), 3 * statistics.median(reaches)), 0)
-    return next(limit for limit in _LIMITS if min(room, 1.0) <= limit)
 
 
 # -- ranks, A against B --------------------------------------------------------------------------

@@ -107,7 +107,10 @@ class SiteBuilder:
         with progress(list(missing)) as run_ids:
             for run_id in run_ids:
                 self._records[run_id] = self._maker.make(missing[run_id], self._trend(missing[run_id]))
-        suites = [self._suite(name, runs) for name, runs in self._plan.items()]
+        suites = [
+            Suite(name, tuple(self._records[planned.run.run_id] for planned in runs), self._golden)
+            for name, runs in self._plan.items()
+        ]
         for suite in suites:
             main, trends = suite_pages(suite.name)
             self._directory.update(main, render_suite(suite))
@@ -139,9 +142,6 @@ class SiteBuilder:
         points = [self._records[run.run.run_id].point for run in earlier]
         return [point for point in points[1 - LAST_RUNS :] if point.values and not point.of_other_golden]
 
-    def _suite(self, name: str, runs: Sequence[PlannedRun]) -> Suite:
-        return Suite(name, tuple(self._records[planned.run.run_id] for planned in runs), self._golden)
-
     def _left_out(self) -> Iterator[str]:
         """What went wrong, a sentence a run."""
         for planned in self._runs:
@@ -165,27 +165,15 @@ def _basis(settings: Settings) -> SiteBasis:
         for name, value in settings._asdict().items()
         if name not in _WITHOUT_EFFECT
     }
-    return SiteBasis(
-        version=_version(),
-        golden=_content_hash(settings.golden),
-        settings=fingerprint([dict(sorted(values.items()))]),
-    )
-
-
-def _content_hash(golden: Path) -> str:
-    """Of the golden file and the lock file beside it."""
     content = hashlib.sha256()
-    for path in (golden, lock_path(golden)):
+    for path in (settings.golden, lock_path(settings.golden)):
         data = path.read_bytes() if exists(path) else b""
         content.update(b"%d\n%b" % (len(data), data))
-    return content.hexdigest()
-
-
-def _version() -> str:
     try:
-        return version("pytest-kebab-eval")
+        ours = version("pytest-kebab-eval")
     except PackageNotFoundError:  # run from its source
-        return "unknown"
+        ours = "unknown"
+    return SiteBasis(ours, content.hexdigest(), fingerprint([dict(sorted(values.items()))]))
 
 
 # -- one run -------------------------------------------------------------------------------------
@@ -265,11 +253,10 @@ class RunMaker:
         self, planned: PlannedRun, trend: Sequence[HistoryPoint], errors: list[str]
     ) -> ComparisonRecord | None:
         """Compare and write the report; None if that is not possible."""
-        settings = self._settings._replace(run_b=planned.run.run_id, suite=None)
-        if planned.before is None:  # the first run of a suite is judged alone, without gates
-            settings = settings._replace(run_a=None, gates=())
-        else:
-            settings = settings._replace(run_a=planned.before.run.run_id)
+        run_a = planned.before.run.run_id if planned.before else None
+        settings = self._settings._replace(run_a=run_a, run_b=planned.run.run_id, suite=None)
+        if run_a is None:  # the first run of a suite is judged alone, without gates
+            settings = settings._replace(gates=())
         briefs = Briefs()
         try:
             inputs = find_inputs(settings, golden=self._golden)

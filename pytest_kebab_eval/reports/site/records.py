@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from pytest_kebab_eval.comparing.checks import passed_checks
+from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS, passed_checks
 from pytest_kebab_eval.comparing.decide import group_queries
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
@@ -25,7 +25,6 @@ from pytest_kebab_eval.text import file_name_in_any_case
 
 CHANGES_KEPT = 20  # of a configuration
 COMMIT_SHOWN = 12
-FOLLOWED = ("answer", "refusal", "citation")  # checks, beside what is found
 
 Ranks = tuple[int | None, int | None]
 
@@ -160,7 +159,6 @@ class RunRecord(Value, frozen=True, kw_only=True):
 
 def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
     """What the pages show of a comparison."""
-    changes = report.config_changes[:CHANGES_KEPT]
     return ComparisonRecord(
         key=key,
         run_a=report.run_a,
@@ -169,7 +167,7 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
         counts={kind.value: report.count(kind) for kind in ComparisonKind},
         config_changes=tuple(
             f"{short(change.key, 120)}: {short_setting(change.a)} → {short_setting(change.b)}"
-            for change in changes
+            for change in report.config_changes[:CHANGES_KEPT]
         ),
         ranks={query.query_id: (query.a_hit_rank, query.b_hit_rank) for query in report.per_query},
         notes={
@@ -186,18 +184,21 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
 
 
 def _followed(checks: Iterable[str]) -> tuple[str, ...]:
-    return tuple(check for check in checks if check in FOLLOWED)
+    return tuple(check for check in checks if check in ANSWER_CHECKS)
 
 
 def passed_queries(card: Scorecard, golden: GoldenSet, compare_k: int) -> dict[str, tuple[str, ...]]:
     """The queries that pass each check that is followed; how they did is looked at once for all alike."""
     queries = golden.by_id()
-    found: dict[str, list[str]] = {check: [] for check in FOLLOWED}
+    found: dict[str, list[str]] = {check: [] for check in ANSWER_CHECKS}
     for _, (score,), query_ids in group_queries((), (card,), queries):
         if score is not None:
-            wrong = {query_id for query_id in query_ids if _is_wrong(queries[query_id], score.facts)}
             for check in _followed(passed_checks(score, compare_k)):
-                found[check] += set(query_ids) - wrong if check == "answer" else query_ids
+                found[check] += (
+                    query_id
+                    for query_id in query_ids
+                    if check != "answer" or not _is_wrong(queries[query_id], score.facts)
+                )
     return {check: tuple(sorted(query_ids)) for check, query_ids in found.items()}
 
 

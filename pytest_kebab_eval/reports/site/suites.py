@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.sightings import Sighting, State, Trace
-from pytest_kebab_eval.reports.site.records import FOLLOWED, ComparisonRecord, RunRecord
+from pytest_kebab_eval.reports.site.records import ComparisonRecord, RunRecord
 
 
 class OpenRegression(NamedTuple):
@@ -102,7 +102,16 @@ class Suite:
 
     def _rank_traces(self) -> Iterator[tuple[str, str, Trace]]:
         """Each query over the runs, as its comparisons with the runs before them say."""
-        runs = [(run, comparison, _states_untold(comparison)) for run, comparison in self.compared]
+        runs = [
+            (
+                run,
+                comparison,
+                # What the run does not tell; an error is a loss like any other.
+                dict.fromkeys(comparison.unreadable, State.UNREADABLE)
+                | dict.fromkeys(comparison.absent, State.ABSENT),
+            )
+            for run, comparison in self.compared
+        ]
         for query_id in self._queries:
             trace = Trace()
             for run, comparison, untold in runs:
@@ -123,9 +132,7 @@ class Suite:
             for query_id, checks in comparison.checks.items()
             for check in checks
         }
-        passed = [
-            {check: frozenset(run.passed.get(check, ())) for check in FOLLOWED} for run, _ in self.compared
-        ]
+        passed = [{check: set(ids) for check, ids in run.passed.items()} for run, _ in self.compared]
         for query_id, check in sorted(lost):
             trace = Trace()
             for (run, comparison), passing in zip(self.compared, passed, strict=True):
@@ -155,14 +162,6 @@ class Suite:
             for query_id, tally in tallies.items()
         ]
         return sorted(changed, key=lambda query: (-query.changes, -query.lost, query.query_id))
-
-
-def _states_untold(comparison: ComparisonRecord) -> dict[str, State]:
-    """The queries that a run does not tell about; an error is a loss like any other."""
-    return {
-        **dict.fromkeys(comparison.unreadable, State.UNREADABLE),
-        **dict.fromkeys(comparison.absent, State.ABSENT),
-    }
 
 
 def _changes(comparison: ComparisonRecord) -> Iterator[tuple[str, str]]:

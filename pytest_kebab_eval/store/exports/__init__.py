@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
 from pytest_kebab_eval.files import temporary_file
@@ -36,7 +36,6 @@ class ExportedRun(Backend):
 
     @contextmanager
     def read(self, mask: Sequence[str] = ()) -> Iterator[ExportDatabase]:
-        """Open it."""
         parts = find_parts(self._path)
         try:
             yield ExportDatabase(self._path, parts, mask)
@@ -45,7 +44,6 @@ class ExportedRun(Backend):
                 part.close()
 
     def is_there(self) -> bool:
-        """Whether the file, or any part of it, is there."""
         return self._path.exists() or bool(parts_of(self._path))
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
@@ -71,16 +69,13 @@ class ExportDatabase(Database):
         """The parts say themselves what is wrong."""
         return nullcontext()
 
-    def columns(self, table: str) -> set[str]:  # noqa: ARG002  as tables of tags and documents have it
-        """None: there is no such table."""
+    def columns(self, table: str) -> set[str]:  # noqa: ARG002  only those of tags and documents are asked
         return set()
 
     def query(self, sql: str) -> tuple[()]:  # noqa: ARG002
-        """Nothing: there is no SQL."""
         return ()
 
     def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
-        """Columns of the run, or of its results."""
         if equal.get("run_id", self._run.run_id) != self._run.run_id:
             return ()
         if table == "eval_runs":
@@ -92,7 +87,6 @@ class ExportDatabase(Database):
         return ((result_json,) for _, result_json in found)
 
     def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
-        """The results of the run for these queries, in the order of their ids."""
         for part in self._parts_with(ids) if run_id == self._run.run_id else ():
             for query_id, result_json in part.rows():
                 if ids.before is not None and query_id >= ids.before:
@@ -108,13 +102,11 @@ class ExportDatabase(Database):
                 yield part
 
     def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-        """The results of the run for a few queries, by their keys."""
         for query_id in query_ids if run_id == self._run.run_id else ():
             found = [part.find(query_id) for part in self._parts_with(IdRange(query_id, f"{query_id}\0"))]
             yield from (row for row in found if row)
 
     def result_counts(self) -> dict[str, int]:
-        """How many results the run has, by its id."""
         return {self._run.run_id: self._count}
 
 
@@ -152,22 +144,16 @@ class PartFile:
     def header(self) -> Header:
         """What the first line says."""
         with self._open() as file:
-            return self._header(file)
-
-    def _header(self, file: IO[bytes]) -> Header:
-        try:
-            return read_header(file.readline(_LONGEST))
-        except ValueError as error:
-            raise damaged(self.name, 1, error) from None
+            return read_header(file.readline(_LONGEST), self.name)
 
     def rows(self) -> Iterator[tuple[str, bytes]]:
         """The results, in the order of their ids; an error if there are fewer than there should be."""
         with self._open() as file:
-            header = self._header(file)
+            header = read_header(file.readline(_LONGEST), self.name)
             number, last = 1, ""
             while line := file.readline(_LONGEST):
                 number += 1
-                query_id, result_json = self._row(number, line)
+                query_id, result_json = read_row(line, self.name, number)
                 if number > 2 and query_id <= last:
                     raise damaged(self.name, number, "its query ids are not in order")
                 last = query_id
@@ -175,18 +161,12 @@ class PartFile:
             if number - 1 != header.results:
                 raise damaged(self.name, number, f"it has {number - 1} of {header.results} results")
 
-    def _row(self, number: int, line: bytes) -> tuple[str, bytes]:
-        try:
-            return read_row(line)
-        except ValueError as error:
-            raise damaged(self.name, number, error) from None
-
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         with self.errors(), self.path.open("rb") as raw:
             if self.path.name.lower().endswith(".gz"):
                 with gzip.GzipFile(fileobj=raw) as unpacked:
-                    yield _buffered(unpacked)
+                    yield io.BufferedReader(cast("Any", unpacked), 1 << 20)  # whose lines are found faster
             else:
                 yield raw
 
@@ -218,7 +198,7 @@ class PartFile:
                 high = middle
                 continue
             line = file.readline()
-            row = self._row(0, line)
+            row = read_row(line, self.name, 0)
             if row[0] == query_id:
                 return row
             if row[0] < query_id:
@@ -255,11 +235,6 @@ class PartFile:
         """Close what was opened for single results."""
         if "_seekable" in vars(self):
             self._seekable.close()
-
-
-def _buffered(file: Any) -> Any:
-    """A stream whose lines are found faster than those of `gzip`."""
-    return io.BufferedReader(file, 1 << 20)
 
 
 Part = PartFile | ParquetPart

@@ -70,16 +70,16 @@ def is_header(line: bytes) -> bool:
     return line.startswith(_BEGINS)
 
 
-def read_header(line: bytes) -> Header:
-    """The header that a line holds; a `ValueError` says why it is none."""
+def read_header(line: bytes, name: str) -> Header:
+    """The header that the first line of a file of that name holds."""
     if not is_header(line):
-        raise ValueError("it does not begin as kebab-eval export writes it")
+        raise damaged(name, 1, "it does not begin as kebab-eval export writes it")
     try:
         header = _headers.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(brief(str(error), 100)) from None
+        raise damaged(name, 1, brief(str(error), 100)) from None
     if header.kebab_eval_export > VERSION:
-        raise ValueError("a newer version of this package wrote it")
+        raise damaged(name, 1, "a newer version of this package wrote it")
     return header
 
 
@@ -99,15 +99,14 @@ def _comes_back(query_id: str, result_json: bytes) -> bool:
     ):
         return False
     try:
-        if _names.decode(result_json).query_id != query_id:
-            return False
+        is_named = _names.decode(result_json).query_id == query_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    return not isinstance(decode_result(query_id, result_json), Unreadable)
+    return is_named and not isinstance(decode_result(query_id, result_json), Unreadable)
 
 
-def read_row(line: bytes) -> tuple[str, bytes]:
-    """The query id and the result that a line holds; a `ValueError` says why it is none."""
+def read_row(line: bytes, name: str, number: int) -> tuple[str, bytes]:
+    """The query id and the result that a line of a file of that name holds."""
     line = line.strip()
     try:
         if line.startswith(_WRAPS):
@@ -115,9 +114,9 @@ def read_row(line: bytes) -> tuple[str, bytes]:
             return row.query_id, row.result_json.encode()
         return _names.decode(line).query_id, line
     except (msgspec.DecodeError, UnicodeDecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise ValueError(brief(str(error), 100)) from None
+        raise damaged(name, number, brief(str(error), 100)) from None
 
 
-def damaged(name: str, line: int, reason: object) -> DatabaseError:
+def damaged(name: str, line: int, reason: str) -> DatabaseError:
     """The error of a file that cannot be read as an export."""
     return DatabaseError(f"{name}:{line}: this is no exported run: {reason}; export the run again")

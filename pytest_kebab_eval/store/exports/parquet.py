@@ -67,10 +67,7 @@ class ParquetPart:
     @cached_property
     def header(self) -> Header:
         """What is said beside the schema."""
-        try:
-            return read_header((self._file.schema_arrow.metadata or {}).get(_KEY, b""))
-        except ValueError as error:
-            raise damaged(self.name, 1, error) from None
+        return read_header((self._file.schema_arrow.metadata or {}).get(_KEY, b""), self.name)
 
     def rows(self) -> Iterator[tuple[str, bytes]]:
         """The results, in the order of their ids."""
@@ -104,6 +101,5 @@ class ParquetPart:
         return [self._file.read_row_group(group, columns=["query_id"])[0][0].as_py() for group in groups]
 
     def close(self) -> None:
-        """Close the file."""
         if "_file" in vars(self):
             self._file.close()

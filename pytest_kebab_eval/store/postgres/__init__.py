@@ -63,11 +63,9 @@ class PostgresStore(Backend):
         self._name = address.shown
 
     def is_there(self) -> bool:
-        """It is: nothing here makes or removes a database of a server."""
-        return True
+        return True  # nothing here makes or removes a database of a server
 
     def make_tables(self) -> Made:
-        """Make the tables, or bring those of an older version up to date."""
         try:
             with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
                 made = bring_up_to_date(connection, self._address)
@@ -77,12 +75,10 @@ class PostgresStore(Backend):
         return made
 
     def check_text(self, text: str, what: str) -> None:
-        """Raise an `InputError` that begins with `what` if the text has a NUL, or is no Unicode."""
         check_text(text, what)
 
     @contextmanager
     def read(self, mask: Sequence[str] = ()) -> Iterator[PostgresDatabase]:
-        """Open it in a transaction that only reads and sees one state, if it has the tables."""
         with (
             database_errors(self._address),
             transaction(self._address, READ, READ_TIMEOUT_S) as connection,
@@ -93,7 +89,6 @@ class PostgresStore(Backend):
     # -- recording -----------------------------------------------------------------------------------
 
     def check_recordable(self, run_id: str, *, with_chunks: bool = False) -> None:
-        """Raise an `InputError` early if a run of that id cannot be recorded there."""
         check_text(run_id, "the run id")
         with (
             database_errors(self._address),
@@ -105,7 +100,6 @@ class PostgresStore(Backend):
                 self._check_own(connection)
 
     def write_runs(self, runs: Sequence[RawRun], index: NewIndex | None = None) -> None:
-        """Store runs in one transaction."""
         for run in runs:
             for text, what in ((run.run_id, "run id"), (run.suite, "suite"), (run.commit_hash, "commit")):
                 check_text(text, f"the {what}")
@@ -167,7 +161,6 @@ class PostgresStore(Backend):
     # -- changing ------------------------------------------------------------------------------------
 
     def remove_run(self, run_id: str, *, with_file: bool) -> None:  # noqa: ARG002  there is no file
-        """Remove a run that was just stored."""
         try:
             with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
                 _delete(connection, [run_id])
@@ -177,7 +170,6 @@ class PostgresStore(Backend):
             raise StoreError(f"{where} and could not be removed again: {reason(error)}") from None
 
     def remove_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove runs, all of them or none; an `InputError` if a tag names one of them."""
         with self._changing() as connection:
             connection.execute(f"LOCK TABLE {TAGS_TABLE} IN SHARE MODE")  # so that none is tagged meanwhile
             tagged = f"SELECT name::text, run_id::text FROM {TAGS_TABLE} WHERE run_id = ANY(%s) ORDER BY name"
@@ -188,7 +180,6 @@ class PostgresStore(Backend):
             _delete(connection, run_ids)
 
     def tag(self, name: str, run_id: str | None) -> None:
-        """Have a tag name this run, or no run any more."""
         check_text(name, "the tag")
         with self._changing() as connection:
             if run_id is None:

@@ -31,11 +31,9 @@ class PostgresDatabase(Database):
         self._connection = connection
 
     def errors(self) -> AbstractContextManager[None]:
-        """Within it, an error of PostgreSQL is a `DatabaseError`."""
         return database_errors(self._address)
 
     def columns(self, table: str) -> set[str]:
-        """The names of a table's columns; none if there is no such table."""
         rows = self._connection.execute(
             "SELECT attname::text FROM pg_catalog.pg_attribute"
             " WHERE attrelid = pg_catalog.to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
@@ -44,7 +42,6 @@ class PostgresDatabase(Database):
         return {text_of(name) for (name,) in rows}
 
     def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
-        """Columns of the rows of a table in which others have these values."""
         if not all(map(can_hold, equal.values())):
             return ()
         values = ", ".join(column if column in _NUMBERS else f"{column}::text" for column in columns)
@@ -57,11 +54,9 @@ class PostgresDatabase(Database):
         return self._stream("kebab_corpus", query + _STREAMED[table], (), FETCHED_ROWS)
 
     def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
-        """The rows of a statement."""
         return self._connection.execute(sql)
 
     def is_indexed(self, table: str, column: str) -> bool:
-        """Whether an index of all rows begins with the column."""
         rows = self._connection.execute(
             "SELECT 1 FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_attribute AS a"
             " ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]"
@@ -72,7 +67,6 @@ class PostgresDatabase(Database):
         return first_row(rows) is not None
 
     def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
-        """The results of a run for these queries, streamed in the order of the bytes of their ids."""
         where, values = "run_id = %s", [run_id]
         if ids != ALL_IDS:
             where, values = f'{where} AND query_id COLLATE "C" >= %s', [*values, ids.first]
@@ -100,7 +94,6 @@ class PostgresDatabase(Database):
             yield from rows
 
     def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-        """The results of a run for a few queries, by their keys, in no particular order."""
         keys = [*filter(can_hold, query_ids)]
         for first in range(0, len(keys), _KEYS_AT_A_TIME):
             yield from self._connection.execute(
@@ -111,6 +104,5 @@ class PostgresDatabase(Database):
             )
 
     def result_counts(self) -> dict[str, int]:
-        """How many results each run has."""
         rows = self.query("SELECT run_id::text, count(*) FROM eval_query_results GROUP BY run_id")
         return {text_of(run_id): count for run_id, count in rows if run_id is not None}

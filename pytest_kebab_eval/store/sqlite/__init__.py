@@ -59,19 +59,16 @@ class SqliteStore(Backend):
         self._name = shown_path(path)
 
     def is_there(self) -> bool:
-        """Whether there is a file, or anything else, of that name."""
         return self._path.exists()
 
     def make_tables(self) -> Made:
-        """The recorder makes the tables with the file."""
-        return Made.NOT_NEEDED
+        return Made.NOT_NEEDED  # the recorder makes them with the file
 
     def check_text(self, text: str, what: str) -> None:
-        """Any text can be stored."""
+        pass  # any text can be stored
 
     @contextmanager
     def read(self, mask: Sequence[str] = ()) -> Iterator[SqliteDatabase]:
-        """Open it in a transaction that only reads, if it has the tables."""
         with (
             database_errors(self._path),
             closing(connect_to_read(self._path, READ_TIMEOUT_S)) as connection,
@@ -90,7 +87,6 @@ class SqliteStore(Backend):
     # -- recording -----------------------------------------------------------------------------------
 
     def check_recordable(self, run_id: str, *, with_chunks: bool = False) -> None:
-        """Raise an `InputError` early if a run of that id cannot be recorded there."""
         try:
             self._check_writable()
             if self._path.exists():
@@ -182,7 +178,6 @@ class SqliteStore(Backend):
     # -- changing ------------------------------------------------------------------------------------
 
     def remove_run(self, run_id: str, *, with_file: bool) -> None:
-        """Remove a run that was just stored; and the file, if it was made for this run and has no other."""
         try:
             with closing(connect_to_record(self._path)) as connection:
                 connection.execute("BEGIN EXCLUSIVE")
@@ -197,16 +192,16 @@ class SqliteStore(Backend):
             ) from None
 
     def remove_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove runs, all of them or none; an `InputError` if a tag names one of them."""
         with self._changing() as connection:
-            for name, run_id in _tags(connection):
+            tags = f"SELECT name, run_id FROM {TAGS_TABLE} NOT INDEXED"
+            for row in connection.execute(tags) if TAGS_TABLE in table_kinds(connection) else ():
+                name, run_id = map(text_of, row)
                 if run_id in run_ids:
                     raise run_is_tagged(self._name, run_id, name)
             for run_id in run_ids:
                 _delete(connection, run_id)
 
     def tag(self, name: str, run_id: str | None) -> None:
-        """Have a tag name this run, or no run any more; the table of tags is made when it is first needed."""
         with self._changing() as connection:
             has_tags = TAGS_TABLE in table_kinds(connection)
             if run_id is not None:
@@ -250,13 +245,6 @@ def connect_to_record(path: Path) -> sqlite3.Connection:
 def _tables(connection: sqlite3.Connection) -> set[str]:
     rows = connection.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
     return {str(name).lower() for (name,) in rows}
-
-
-def _tags(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    if TAGS_TABLE not in table_kinds(connection):
-        return []
-    rows = connection.execute(f"SELECT name, run_id FROM {TAGS_TABLE} NOT INDEXED")
-    return [(text_of(name), text_of(run_id)) for name, run_id in rows]
 
 
 def _delete(connection: sqlite3.Connection, run_id: str) -> None:

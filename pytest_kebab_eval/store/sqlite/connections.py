@@ -27,7 +27,10 @@ def connect(path: Path, mode: str, timeout: float, free_steps: int = FREE_SQL_ST
     connection = sqlite3.connect(database_uri(path, mode), uri=True, timeout=timeout, isolation_level=None)
     try:
         _restrict(connection)
-        _bound_steps(connection, free_steps + _size(path) * SQL_STEPS_PER_BYTE)
+        files = (path, path.with_name(f"{path.name}-wal"))  # the log may hold most of it
+        size = sum(file.stat().st_size for file in files if file.exists())
+        checks = iter(range((free_steps + size * SQL_STEPS_PER_BYTE) // SQL_STEPS_PER_CHECK))
+        connection.set_progress_handler(lambda: next(checks, None) is None, SQL_STEPS_PER_CHECK)
         load_schema(connection, "SELECT 1 FROM sqlite_master LIMIT 1")
     except BaseException:
         connection.close()
@@ -113,14 +116,3 @@ def _authorize(action: int, first: str | None, second: str | None, _: str | None
     if action == sqlite3.SQLITE_FUNCTION and second not in _OWN_FUNCTIONS:
         return sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK
-
-
-def _bound_steps(connection: sqlite3.Connection, steps: int) -> None:
-    checks = iter(range(steps // SQL_STEPS_PER_CHECK))
-    connection.set_progress_handler(lambda: next(checks, None) is None, SQL_STEPS_PER_CHECK)
-
-
-def _size(path: Path) -> int:
-    """Bytes of the file and of its log, which may hold most of it."""
-    files = (path, path.with_name(f"{path.name}-wal"))
-    return sum(file.stat().st_size for file in files if file.exists())

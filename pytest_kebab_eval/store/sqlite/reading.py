@@ -10,10 +10,16 @@ from typing import Any
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
-from pytest_kebab_eval.store.plain import first_row, text_of
+from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.schema import TAGS_TABLE
 from pytest_kebab_eval.store.sqlite.connections import SQLITE_ERRORS, connect, is_locked, reason
-from pytest_kebab_eval.store.sqlite.tables import DamagedIndex, check_results, check_table, results_index
+from pytest_kebab_eval.store.sqlite.tables import (
+    DamagedIndex,
+    check_results,
+    check_table,
+    plain_indexes,
+    results_index,
+)
 from pytest_kebab_eval.text import printable, shown_path
 
 _KEYS_AT_A_TIME = 500  # SQLite before 3.32 takes 999 parameters
@@ -29,44 +35,29 @@ class SqliteDatabase(Database):
         self._connection = connection
 
     def errors(self) -> AbstractContextManager[None]:
-        """Within it, an error of SQLite is a `DatabaseError`."""
         return database_errors(self._path)
 
     def columns(self, table: str) -> set[str]:
-        """The names of a table's columns; none if there is no such table."""
         return {text_of(row[1]) for row in self.query(f"PRAGMA table_info({table})")}
 
     def select(self, table: str, *columns: str, **equal: str) -> Iterator[tuple[Any, ...]]:
-        """Columns of the rows of a table in which others have these values."""
         by = "NOT INDEXED" if table in _READ_BY_TABLE else ""
         where = f"WHERE {' AND '.join(f'{column} = ?' for column in equal)}" if equal else ""
         query = f"SELECT {', '.join(columns)} FROM {table} {by} {where}"
         return self._connection.execute(query, tuple(equal.values()))
 
     def query(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a statement."""
         return self._connection.execute(sql)
 
     def check_indexes(self, table: str) -> None:
-        """An error if an index of the table has lost rows."""
         check_table(self._connection, table)
 
     def is_indexed(self, table: str, column: str) -> bool:
-        """Whether an index begins with the column."""
-        for _, index, *_ in self.query(f"PRAGMA index_list({table})"):
-            name = text_of(index).replace('"', '""')
-            first = first_row(self.query(f'PRAGMA index_info("{name}")'))
-            if first and text_of(first[2]) == column:
-                return True
-        return False
+        return any(index.columns[:1] == (column,) for index in plain_indexes(self._connection, table))
 
     def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
-        """The results of a run for these queries; an error if an index has lost some of the run's.
-
-        That takes all of the run, so it is looked at only where the range begins with the first id.
-        """
         index = results_index(self._connection)
-        if index and not ids.first:
+        if index and not ids.first:  # the check reads all of the run, so only its first part makes it
             check_results(self._connection, index, run_id)
         by = index.clause if index else "NOT INDEXED"
         within, bounds = "", [run_id]
@@ -79,7 +70,6 @@ class SqliteDatabase(Database):
         )
 
     def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-        """The results of a run for a few queries, by their keys, in no particular order."""
         for first in range(0, len(query_ids), _KEYS_AT_A_TIME):
             keys = query_ids[first : first + _KEYS_AT_A_TIME]
             yield from self._connection.execute(
@@ -89,7 +79,6 @@ class SqliteDatabase(Database):
             )
 
     def result_counts(self) -> dict[str, int]:
-        """How many results each run has, by the table."""
         rows = self.query("SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id")
         return {text_of(run_id): count for run_id, count in rows if run_id is not None}
 

@@ -33,12 +33,12 @@ def log_likelihood(sides: Sides, alpha: float, beta: float) -> float:
     st.floats(0.01, 50),
     st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
 )
-def test_a_moment_is_the_probability_of_these_runs_in_one_order(
+def test_one_order_of_runs_has_its_share_of_the_probability(
     alpha: float, beta: float, side: tuple[int, int]
 ) -> None:
     passes, runs = side
     expected = stats.betabinom.pmf(passes, runs, alpha, beta) / math.comb(runs, passes)
-    assert BetaBinomial(alpha, beta).moment(passes, runs - passes) == pytest.approx(expected, rel=1e-6)
+    assert BetaBinomial(alpha, beta).probability(runs, [(passes, 1)]) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -73,5 +73,5 @@ def test_sides_of_different_numbers_of_runs_are_fitted_together() -> None:
 def test_two_runs_of_a_coin_disagree_half_the_time() -> None:
     coins: Sides = Counter({(1, 2): 500, (0, 2): 250, (2, 2): 250})
     found = fit(coins)
-    assert found.mean == pytest.approx(0.5, abs=1e-6)
-    assert found.disagreement == pytest.approx(0.5, abs=1e-4)
+    assert found.probability(1, [(1, 1)]) == pytest.approx(0.5, abs=1e-6)
+    assert found.probability(2, [(1, 2)]) == pytest.approx(0.5, abs=1e-4)

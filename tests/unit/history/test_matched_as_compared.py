@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.history.blame import Blame, blame_losses, losses_between, walk_between
+from pytest_kebab_eval.history.blame import Blame, losses_between, walk_between
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, line, result
@@ -35,7 +35,7 @@ def blamed(tmp_path: Path, *results: Json) -> list[Blame]:
     inputs = find_inputs(settings)
     watched = losses_between(inputs, evaluate(settings, inputs).report)
     with walk_between(settings, inputs) as walk:
-        return blame_losses(walk, watched)
+        return walk.blame(watched, lost_in_last=True)
 
 
 FOUND = of_d1(RIGHT, line("d1.md", 21, 30))

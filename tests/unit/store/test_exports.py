@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
-from pytest_kebab_eval.importers.kebab import Named, import_export
+from pytest_kebab_eval.importers.kebab import import_export
 from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.store import IdRange, RunRecorder, open_database, write_aggregates
 from pytest_kebab_eval.store.exports.lines import read_row, write_row
@@ -70,13 +70,13 @@ NAMES = ["run.jsonl", "run.jsonl.gz", "RUN.JSONL.GZ", pytest.param("run.parquet"
 def test_a_run_comes_back_byte_for_byte(tmp_path: Path, odd: Path, name: str, parts: int) -> None:
     path = tmp_path / name
     assert len(export_run(odd, "a", path, parts)) == parts
-    assert import_export(path, tmp_path / "new.sqlite", Named()) == ("a", len(ODD))
+    assert import_export(path, tmp_path / "new.sqlite") == ("a", len(ODD))
     assert contents(tmp_path / "new.sqlite", "a") == contents(odd, "a")
 
 
 def test_a_run_comes_back_to_a_store_of_each_kind(tmp_path: Path, odd: Path, store: Store) -> None:
     export_run(odd, "a", tmp_path / "run.jsonl")
-    import_export(tmp_path / "run.jsonl", store.address, Named())
+    import_export(tmp_path / "run.jsonl", store.address)
     export_run(store.address, "a", tmp_path / "again.jsonl", 1)
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "run.jsonl").read_bytes()
 
@@ -88,7 +88,7 @@ def test_a_run_comes_back_to_a_store_of_each_kind(tmp_path: Path, odd: Path, sto
 def test_any_row_comes_back(query_id: str, text: str) -> None:
     line = write_row(query_id, text.encode())
     assert line.count(b"\n") == 1
-    assert read_row(line) == (query_id, text.encode())
+    assert read_row(line, "a.jsonl", 2) == (query_id, text.encode())
 
 
 def test_an_export_is_the_same_each_time_and_plain_where_it_can_be(tmp_path: Path, odd: Path) -> None:
@@ -104,8 +104,8 @@ def test_an_export_is_the_same_each_time_and_plain_where_it_can_be(tmp_path: Pat
 
 def test_a_run_gets_another_name_where_one_is_given(tmp_path: Path, odd: Path) -> None:
     export_run(odd, "a", tmp_path / "run.jsonl")
-    named = Named("other", "nightly", "abc")
-    import_export(tmp_path / "run.jsonl", tmp_path / "new.sqlite", named)
+    names = {"run_id": "other", "suite": "nightly", "commit_hash": "abc"}
+    import_export(tmp_path / "run.jsonl", tmp_path / "new.sqlite", **names)
     (row, _) = contents(tmp_path / "new.sqlite", "other")
     assert (row[0], row[1], row[4]) == ("other", "nightly", "abc")
 
@@ -114,7 +114,7 @@ def test_a_run_gets_another_name_where_one_is_given(tmp_path: Path, odd: Path) -
 def test_a_way_to_name_runs_is_no_name_for_one(tmp_path: Path, odd: Path, name: str) -> None:
     export_run(odd, "a", tmp_path / "run.jsonl")
     with pytest.raises(InputError, match=f"'{name}' is a way to name runs"):
-        import_export(tmp_path / "run.jsonl", tmp_path / "new.sqlite", Named(name))
+        import_export(tmp_path / "run.jsonl", tmp_path / "new.sqlite", run_id=name)
     assert not (tmp_path / "new.sqlite").exists()
 
 
@@ -304,7 +304,7 @@ def test_an_export_that_is_damaged_is_not_imported_in_part(tmp_path: Path, odd: 
     export_run(odd, "a", path)
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     with pytest.raises(DatabaseError, match="9 of 10 results"):
-        import_export(path, tmp_path / "new.sqlite", Named())
+        import_export(path, tmp_path / "new.sqlite")
     assert not (tmp_path / "new.sqlite").exists()
 
 
@@ -353,4 +353,4 @@ def test_parquet_of_something_else_is_no_export(tmp_path: Path, odd: Path) -> No
 def test_an_export_in_parquet_is_replaced(tmp_path: Path, odd: Path) -> None:
     for _ in range(2):
         export_run(odd, "a", tmp_path / "run.parquet")
-    assert import_export(tmp_path / "run.parquet", tmp_path / "new.sqlite", Named()) == ("a", len(ODD))
+    assert import_export(tmp_path / "run.parquet", tmp_path / "new.sqlite") == ("a", len(ODD))

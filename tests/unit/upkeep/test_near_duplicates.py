@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.upkeep.proposing import LEAST_SHARED, NearDuplicates, _pieces, normalised
+from pytest_kebab_eval.upkeep.proposing import LEAST_SHARED, NearDuplicates, _Pieces, normalised
 
 
 def is_found(known: str, asked: str) -> bool:
@@ -63,7 +63,7 @@ def test_looking_rare_pieces_up_finds_what_comparing_all_would(known: list[str],
     index = NearDuplicates([*known, asked])
     for number, text in enumerate(known):
         index.add(str(number), text)
-    shared = [_pieces(asked).shared(_pieces(text)) for text in known]
+    shared = [_Pieces(asked).shared(_Pieces(text)) for text in known]
     found = index.find(asked)
     assert (found is not None) == any(share >= LEAST_SHARED for share in shared)
     if found is not None:
