@@ -44,7 +44,8 @@ def compares_too_few(case: Case) -> bool:
 def is_by_document(case: Case, matching: Matching) -> Ways:
     """'more than a fifth of the queries with chunk-level targets (and at least five) are matched so'.
 
-    Open: whether queries that not both sides have count, and a query of which one target is known better.
+    Open: whether queries that not both sides have count, a query of which one target is known better, and one
+    whose document is not known either.
     """
     if case.options.allow_documents:
         return frozenset({False})
@@ -53,16 +54,21 @@ def is_by_document(case: Case, matching: Matching) -> Ways:
     ways = set()
     for ids in populations:
         entries = [entry for entry in case.golden if entry["id"] in ids and matching.targets(entry)]
-        for every in (all, any):
-            by_document = [entry for entry in entries if every(document_flags(matching, entry))]
+        for every, unknown in itertools.product((all, any), (True, False)):
+            by_document = [
+                entry for entry in entries if every(document_flags(matching, entry, unknown=unknown))
+            ]
             share_is_high = len(by_document) > MOST_BY_DOCUMENT * len(entries)
             ways.add(share_is_high and len(by_document) >= FEWEST_BY_DOCUMENT)
     return frozenset(ways)
 
 
-def document_flags(matching: Matching, entry: Entry) -> list[bool]:
-    """For each target, whether its document alone decides."""
-    return [is_document_target(matching, target) for target in matching.targets(entry)]
+def document_flags(matching: Matching, entry: Entry, *, unknown: bool) -> list[bool]:
+    """For each target, whether its document alone decides; `unknown` counts those of unknown documents."""
+    return [
+        is_document_target(matching, target) and (unknown or bool(target.docs))
+        for target in matching.targets(entry)
+    ]
 
 
 def is_document_target(matching: Matching, target: Target) -> bool:

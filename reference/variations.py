@@ -29,6 +29,8 @@ class Variations:
         """The comparison, changed."""
         if self.chance(0.4):
             self._bare_hits()
+        if not self.case.chunks and self.chance(0.25):
+            self._no_places()
         if self.chance(0.35):
             self._depths()
         self._gaps()
@@ -60,6 +62,16 @@ class Variations:
                 fields.append(["doc_path"])
             dropped = {name for names in fields if self.chance(0.5) for name in names}
             return {name: value for name, value in hit.items() if name not in dropped}
+
+        for side in ("run_a", "run_b"):
+            self._edit(side, lambda row: {**row, "hits_top_k": [strip(hit) for hit in row["hits_top_k"]]})
+
+    def _no_places(self) -> None:
+        """Hits of which only the document is known."""
+        gone = {"citation", "text", "snippet"}
+
+        def strip(hit: Entry) -> Entry:
+            return {name: value for name, value in hit.items() if name not in gone}
 
         for side in ("run_a", "run_b"):
             self._edit(side, lambda row: {**row, "hits_top_k": [strip(hit) for hit in row["hits_top_k"]]})
@@ -147,7 +159,7 @@ class Variations:
         if options.alone or options.wrong or options.two_databases or self.case.has_replicates:
             return options
         if self.case.run_a is None:
-            return replace(options, same_run="latest") if self.chance(0.5) else options
+            return replace(options, same_run="latest") if self.chance(0.7) else options
         way = self.rng.choice(["id", "latest", "several"])
         return replace(options, same_run=way) if self.chance(0.04) else options
 

@@ -1,6 +1,6 @@
 """The command `kebab-eval`: the same logic as the plugin, for scripts and for people.
 
-To add a command: one function in a file of this package, and one line in `COMMANDS`.
+To add a command: one function in a file of this package, and one line in `_TABLE`.
 """
 
 from __future__ import annotations
@@ -63,12 +63,10 @@ class CommandGroup(click.Group):
     """Turns errors into one message and an exit code."""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
-        """Read the options of `kebab-eval` itself."""
         with safe_messages():
             return super().make_context(info_name, args, *rest, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
         _open_closed_streams()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -109,56 +107,43 @@ def _drop_output() -> None:
 
 # -- the commands --------------------------------------------------------------------------------
 
-COMMANDS = (
-    Deferred(
-        "aggregate", "runs", "Compute the aggregates of runs anew and store them; says which metrics changed."
-    ),
-    Deferred(
+_TABLE = (  # a command, its file, and what it does
+    ("aggregate", "runs", "Compute the aggregates of runs anew and store them; says which metrics changed."),
+    (
         "bisect",
         "bisecting",
         "Find the commit that lost what run B lost, between the commits of run A and run B.",
     ),
-    Deferred("blame", "blame", "Say in which run a query was last found, and in which it was first lost."),
-    Deferred(
-        "churn", "churn", "Rank queries by how much their results moved from run A to run B, labelled or not."
-    ),
-    Deferred("compare", "comparing", "Compare run B, the candidate, with run A, the baseline."),
-    Deferred("copy", "moving", "Copy runs from one database to another, all of them or none."),
-    Deferred("demo", "init", "Build the bundled example in a directory and catch its regressions."),
-    Deferred(
-        "export", "moving", "Write a run to a text file, which can be committed, compared and imported."
-    ),
-    Deferred("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
-    Deferred(
-        "import", "importing", "Bring a run from another system, all of it or, if a line is bad, nothing."
-    ),
-    Deferred("init", "init", "Write a golden file, a recording test and a CI workflow that work at once."),
-    Deferred(
-        "lock", "golden", "Write the lock file: where the expected chunks are, by the chunker that made them."
-    ),
-    Deferred("noise", "noise", "Tell from several runs of one configuration how much is noise."),
-    Deferred("propose", "proposing", "Turn a log of questions into golden queries, for a person to review."),
-    Deferred(
-        "prune", "moving", "Remove all but the newest runs of each suite, or of one; a tagged run stays."
-    ),
-    Deferred(
+    ("blame", "blame", "Say in which run a query was last found, and in which it was first lost."),
+    ("churn", "churn", "Rank queries by how much their results moved from run A to run B, labelled or not."),
+    ("compare", "comparing", "Compare run B, the candidate, with run A, the baseline."),
+    ("copy", "moving", "Copy runs from one database to another, all of them or none."),
+    ("demo", "init", "Build the bundled example in a directory and catch its regressions."),
+    ("export", "moving", "Write a run to a text file, which can be committed, compared and imported."),
+    ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
+    ("import", "importing", "Bring a run from another system, all of it or, if a line is bad, nothing."),
+    ("init", "init", "Write a golden file, a recording test and a CI workflow that work at once."),
+    ("lock", "golden", "Write the lock file: where the expected chunks are, by the chunker that made them."),
+    ("noise", "noise", "Tell from several runs of one configuration how much is noise."),
+    ("propose", "proposing", "Turn a log of questions into golden queries, for a person to review."),
+    ("prune", "moving", "Remove all but the newest runs of each suite, or of one; a tagged run stays."),
+    (
         "reanchor",
         "golden",
         "Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.",
     ),
-    Deferred("report", "comparing", "Print the report of B against A; exits with 0 whatever it says."),
-    Deferred("runs", "runs", "List the stored runs, the newest first."),
-    Deferred("site", "site", "Write a static site of all runs to a directory, for any file server."),
-    Deferred("store", "moving", "Prepare a PostgreSQL database to hold runs."),
-    Deferred(
+    ("report", "comparing", "Print the report of B against A; exits with 0 whatever it says."),
+    ("runs", "runs", "List the stored runs, the newest first."),
+    ("site", "runs", "Write a static site of all runs to a directory, for any file server."),
+    ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
+    (
         "tag",
         "moving",
         "Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.",
     ),
-    Deferred(
-        "validate", "golden", "Check the golden file against the database; exits with 1 if something is off."
-    ),
+    ("validate", "golden", "Check the golden file against the database; exits with 1 if something is off."),
 )
+COMMANDS = [Deferred(*row) for row in _TABLE]
 
 
 @click.group(cls=CommandGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

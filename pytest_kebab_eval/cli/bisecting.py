@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +82,8 @@ def bisect(
     if recorder.recorded:
         runs = f"{counted(recorder.recorded, 'run')} recorded in {shown_address(settings.db_b)}"
         tell(f"{runs}; the newest run of the suite, 'latest', is now one of them")
-    steps = _steps(suspects)
+    by_commits = attrgetter("candidates")
+    steps = [list(step) for _, step in groupby(sorted(suspects, key=by_commits), by_commits)]
     if as_json:
         print_json([_as_json(step, search, repository) for step in steps])
     else:
@@ -133,9 +136,14 @@ class _Recorder:
 
     def _record(self, commit: str) -> int:
         """The exit code of the command: 0, or that of a skip."""
+        environment = without_git_locations(os.environ) | {
+            "KEBAB_EVAL_DB": address_for_a_command(self._search.settings.db_b),
+            "KEBAB_EVAL_GOLDEN": str(self._search.settings.golden.absolute()),
+        }
+        for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):  # which would fail what loses something
+            environment.pop(name, None)
         with self._repository.checked_out(commit) as directory:
-            command = self._command.replace("{commit}", commit)
-            code = run_in_shell(command, directory, self._environment())
+            code = run_in_shell(self._command.replace("{commit}", commit), directory, environment)
         if code not in (0, SKIP):
             raise StoreError(
                 f"the command exited with {code} at the commit {commit[:COMMIT_SHOWN]};"
@@ -143,31 +151,12 @@ class _Recorder:
             )
         return code
 
-    def _environment(self) -> dict[str, str]:
-        """Where to record; without the runs to judge by, which would fail what loses something."""
-        settings = self._search.settings
-        environment = without_git_locations(os.environ) | {
-            "KEBAB_EVAL_DB": address_for_a_command(settings.db_b),
-            "KEBAB_EVAL_GOLDEN": str(settings.golden.absolute()),
-        }
-        for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):
-            environment.pop(name, None)
-        return environment
-
 
 def _named(commit: str, repository: Repository) -> str:
     return f"{commit[:COMMIT_SHOWN]} {repository.subject(commit)}"
 
 
 # -- what is printed -----------------------------------------------------------------------------
-
-
-def _steps(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
-    """The suspects by the commits that one of is the first bad one, the oldest first."""
-    found: dict[tuple[int, ...], list[Suspect]] = {}
-    for suspect in sorted(suspects, key=lambda suspect: suspect.candidates):
-        found.setdefault(suspect.candidates, []).append(suspect)
-    return list(found.values())
 
 
 def _print_step(step: Sequence[Suspect], search: Bisection, repository: Repository) -> None:

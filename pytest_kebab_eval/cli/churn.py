@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import msgspec
@@ -12,13 +12,13 @@ import msgspec
 from pytest_kebab_eval.cli.evaluating import compare_and_warn
 from pytest_kebab_eval.cli.options import json_option, options, run_arguments, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell
-from pytest_kebab_eval.comparing.movement import Churn, Moved, measure_churn
+from pytest_kebab_eval.comparing.movement import Churn, measure_churn
 from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.model import GoldenQuery, QueryResult
 from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.settings import Settings, Sources, is_given, resolve
-from pytest_kebab_eval.store import Database, find_run, open_database
+from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import brief, printable
 
 
@@ -50,30 +50,20 @@ def churn(a: str, b: str, top: int, as_json: bool, **given: Any) -> None:
             tell("the runs are of different chunkers, so their documents are compared")
         results = database_a.results(run_a.run_id), database_b.results(run_b.run_id)
         measured = measure_churn(*results, settings.compare_k, by_document=by_document)
-        shown = [
-            ShownQuery(
-                moved,
-                query.query if query else _stored_text(database_b, run_b.run_id, moved.query_id),
-                kinds.get(moved.query_id),
-                in_golden=query is not None,
-            )
-            for moved in measured.moved[:top]
-            for query in [queries.get(moved.query_id)]
-        ]
+        shown: list[dict[str, Any]] = []
+        for moved in measured.moved[:top]:
+            query = queries.get(moved.query_id) or database_b.result(run_b.run_id, moved.query_id)
+            row = {
+                "query_id": moved.query_id,
+                "query": query.query if isinstance(query, GoldenQuery | QueryResult) else "",
+            }
+            labels = {"in_golden": moved.query_id in queries, "kind": kinds.get(moved.query_id)}
+            shown.append(row | msgspec.to_builtins(moved) | labels)
     if as_json:
-        print_json([_as_json(query) for query in shown])
+        print_json(shown)
     else:
         _print_moved(shown, settings.compare_k)
     tell(_sum_up(measured, len(shown)))
-
-
-class ShownQuery(NamedTuple):
-    """A query that moved, its text, and what became of it, if the golden file has it."""
-
-    moved: Moved
-    text: str
-    kind: str | None
-    in_golden: bool
 
 
 def _labels(settings: Settings, sources: Sources) -> tuple[Mapping[str, GoldenQuery], dict[str, str]]:
@@ -85,24 +75,19 @@ def _labels(settings: Settings, sources: Sources) -> tuple[Mapping[str, GoldenQu
     return golden.by_id(), {query.query_id: str(query.kind) for query in report.per_query}
 
 
-def _stored_text(database: Database, run_id: str, query_id: str) -> str:
-    result = database.result(run_id, query_id)
-    return result.query if isinstance(result, QueryResult) else ""
-
-
 # -- what is printed -----------------------------------------------------------------------------
 
 
-def _print_moved(shown: Sequence[ShownQuery], k: int) -> None:
+def _print_moved(shown: Sequence[Mapping[str, Any]], k: int) -> None:
     if not shown:
         return
     overlap = f"overlap@{k}"
     print_line(f"{'rbo':>6}  {overlap:>10}  {'first hit':<9}  {'A → B':<10}  query")
-    for moved, text, became, _ in shown:
-        numbers = f"{format_value(moved.rbo):>6}  {format_value(moved.overlap):>10}"
-        first = "changed" if moved.top_changed else "same"
-        kind = f"error in {moved.errored}" if moved.errored else became or "–"
-        name = f"{printable(moved.query_id)}  {brief(text, 80)}".rstrip()
+    for row in shown:
+        numbers = f"{format_value(row['rbo']):>6}  {format_value(row['overlap']):>10}"
+        first = "changed" if row["top_changed"] else "same"
+        kind = f"error in {row['errored']}" if row["errored"] else row["kind"] or "–"
+        name = f"{printable(row['query_id'])}  {brief(row['query'], 80)}".rstrip()
         print_line(f"{numbers}  {first:<9}  {kind:<10}  {name}")
 
 
@@ -115,9 +100,3 @@ def _sum_up(measured: Churn, shown: int) -> str:
         (measured.not_compared, "not compared (errored in both, or unreadable)"),
     )
     return ", ".join([*parts, *(f"{number} {words}" for number, words in others if number)])
-
-
-def _as_json(query: ShownQuery) -> dict[str, Any]:
-    fields = msgspec.to_builtins(query.moved)
-    first = {"query_id": query.moved.query_id, "query": query.text}
-    return {**first, **fields, "in_golden": query.in_golden, "kind": query.kind}

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.evaluating import Helpers, compare_and_warn, read_inputs, worker_options
+from pytest_kebab_eval.cli.evaluating import compare_and_warn, evaluate_with, read_inputs
 from pytest_kebab_eval.cli.options import comparing_options, json_option, run_arguments, sources_from
 from pytest_kebab_eval.cli.output import (
     REGRESSION,
@@ -19,7 +19,7 @@ from pytest_kebab_eval.cli.output import (
     write_file,
 )
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.errors import InputError, KebabEvalError
+from pytest_kebab_eval.errors import InputError, KebabEvalError, SettingsError
 from pytest_kebab_eval.evaluate import Evaluation, failure_evidence
 from pytest_kebab_eval.files import is_stream, same_file
 from pytest_kebab_eval.golden.lock import lock_path
@@ -38,14 +38,25 @@ from pytest_kebab_eval.text import printable, shown_path
 @comparing_options
 @json_option
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
-@worker_options
-def compare(a: str, b: str, as_json: bool, verbose: bool, helpers: Helpers, **given: Any) -> None:
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Score with N processes on this machine."
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Score on a Dask cluster, by the address of its scheduler: tcp://host:8786.",
+)
+def compare(
+    a: str, b: str, as_json: bool, verbose: bool, workers: int | None, scheduler: str | None, **given: Any
+) -> None:
     """Compare run B, the candidate, with run A, the baseline.
 
     Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
     """
+    if workers is not None and scheduler is not None:
+        raise SettingsError("--workers and --scheduler are both given; leave one of them out")
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
-    inputs, evaluation = helpers.evaluate(settings)
+    inputs, evaluation = evaluate_with(workers, scheduler, settings)
     report, verdicts = evaluation.report, evaluation.verdicts
     failing = [query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.FAILED]
     if as_json:
@@ -100,8 +111,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     It exits with 1 where the database could not be read again, and a part of the report is missing.
     """
     from pytest_kebab_eval.reports.context import report_context
-    from pytest_kebab_eval.reports.first_bad import add_first_bad
-    from pytest_kebab_eval.reports.publishing import ReportSource, render
+    from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render
 
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
     if output is not None:
@@ -109,11 +119,11 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     inputs = read_inputs(settings)
     briefs = Briefs() if form == "html" else None
     made = compare_and_warn(settings, inputs, briefs)
-    context = report_context(made, inputs.golden.queries)
+    source = ReportSource(settings, inputs, made, report_context(made, inputs.golden.queries), briefs)
     errors: list[str] = []  # which are known when all parts are made
     if form != "json":
-        add_first_bad(context, settings, inputs, made, errors)
-    parts = render(form, ReportSource(settings, inputs, made, context, briefs), errors)
+        add_first_bad(source, errors)
+    parts = render(form, source, errors)
     if output is not None:
         write_file(output, parts)
     else:

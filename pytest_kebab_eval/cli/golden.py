@@ -23,7 +23,7 @@ from pytest_kebab_eval.golden import GoldenSet, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.golden.reading import read_text
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.settings import Sources, database_of
+from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import brief, printable, shown_path
 from pytest_kebab_eval.upkeep import reanchoring, validation
@@ -41,7 +41,12 @@ def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
     """Check the golden file against the database; exits with 1 if something is off."""
     sources = sources_from(**given)
     golden = read_golden(sources)
-    findings = [] if golden_only else _find(golden, sources)
+    findings: list[validation.Finding] = []
+    if not golden_only:
+        with open_database(database_of(sources)) as database:
+            if not database.corpus.has_chunks:
+                tell("the database has no chunks, so expected ids are looked for among the stored hits alone")
+            findings = validation.validate(golden, database)
     if as_json:
         print_json([msgspec.to_builtins(found) | {"kind": found.kind.name.lower()} for found in findings])
     else:
@@ -51,13 +56,6 @@ def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
     tell(f"{counted(len(golden.queries), 'query')}, {counted(len(findings), 'finding')}")
     if findings:
         exit_with(REGRESSION)
-
-
-def _find(golden: GoldenSet, sources: Sources) -> list[validation.Finding]:
-    with open_database(database_of(sources)) as database:
-        if not database.corpus.has_chunks:
-            tell("the database has no chunks, so expected ids are looked for among the stored hits alone")
-        return validation.validate(golden, database)
 
 
 @click.command()
@@ -144,7 +142,15 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
         _write(golden, text, made)
     name = shown_path(golden.path)
     if as_json:
-        changed = [_change_json(query) for query in made.changed]
+        changed = [
+            {
+                "query_id": query.query_id,
+                "line": query.line,
+                "ids": query.ids,
+                "by": "text" if query.by_text else "span",
+            }
+            for query in made.changed
+        ]
         undecided = msgspec.to_builtins(made.undecided)
         print_json({"written": not check, "changed": changed, "undecided": undecided})
     else:
@@ -176,15 +182,6 @@ def _write(golden: GoldenSet, text: str, made: Reanchoring) -> None:
         write_file(golden.path, [made.text])
     if made.locking.lock.chunks and (made.changed or not made.undecided):
         _write_if_changed(lock_path(golden.path), render_lock(made.locking.lock))
-
-
-def _change_json(query: NewChunks) -> dict[str, Any]:
-    return {
-        "query_id": query.query_id,
-        "line": query.line,
-        "ids": {old: list(new) for old, new in query.ids.items()},
-        "by": "text" if query.by_text else "span",
-    }
 
 
 def _sentence(query: NewChunks | Undecided) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,7 +29,6 @@ class _Importers(click.Group):
 
     @cached_property
     def installed(self) -> InstalledImporters:
-        """What the metadata of the installed distributions names."""
         return InstalledImporters()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -77,22 +76,6 @@ def _command_of(importer: Importer) -> click.Command:
         _import(importer, golden_out, **given)
 
     return command
-
-
-_AUTO_HELP = """Guess the format of the files, and say what it is.
-
-Files that could be of several formats are an error that names them."""
-
-
-def _add_auto() -> None:
-    @import_.command("auto", cls=Subcommand, help=_AUTO_HELP)
-    @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-    @_run_options(joins_files=True)
-    def command(files: tuple[str, ...], golden_out: Path | None, overwrite: bool, **given: Any) -> None:
-        _check_free(golden_out, overwrite)
-        guess = guess_format(import_.installed.load_all(_tell_problem), files, _tell_problem)
-        tell(f"taken for {guess}")
-        _import(guess.importer, golden_out, **given | dict(guess.files))
 
 
 def _run_options(*, joins_files: bool) -> Callable[[F], F]:
@@ -163,14 +146,22 @@ def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
     read = dict.fromkeys(paths, 0)
     with Progress("importing", total, shown=megabytes) as progress:
 
-        def watched(name: str) -> Callable[[int], None]:
-            def on_progress(done: int) -> None:
-                progress.advance(done - read[name])
-                read[name] = done
+        def on_progress(name: str, done: int) -> None:
+            progress.advance(done - read[name])
+            read[name] = done
 
-            return on_progress
-
-        yield {name: Source(path, watched(name)) for name, path in paths.items()}
+        yield {name: Source(path, partial(on_progress, name)) for name, path in paths.items()}
 
 
-_add_auto()
+@import_.command("auto", cls=Subcommand)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@_run_options(joins_files=True)
+def auto(files: tuple[str, ...], golden_out: Path | None, overwrite: bool, **given: Any) -> None:
+    """Guess the format of the files, and say what it is.
+
+    Files that could be of several formats are an error that names them.
+    """
+    _check_free(golden_out, overwrite)
+    guess = guess_format(import_.installed.load_all(_tell_problem), files, _tell_problem)
+    tell(f"taken for {guess}")
+    _import(guess.importer, golden_out, **given | dict(guess.files))

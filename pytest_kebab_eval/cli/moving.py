@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import (
     Address,
-    Database,
     Made,
     backend_of,
     check_suite,
@@ -64,24 +61,17 @@ def copy(
 def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str | None) -> list[str]:
     if bool(names) == (latest is not None):
         raise SettingsError("name the runs to copy, or say how many of the newest with --latest N")
-    with _from_database(db) as database:
-        check_suite(database, suite)
-        found = [find_run(database, name, suite) for name in names]
-        if latest is not None:
-            found = [run for run in in_order(database.runs()) if suite in (None, run.suite)][:latest]
-        if not found:
-            raise InputError(f"{database.name} has no runs")
-    return list(dict.fromkeys(run.run_id for run in found))
-
-
-@contextmanager
-def _from_database(db: Address) -> Iterator[Database]:
-    """The database that is copied from, which has an option of its own."""
     try:
         with open_database(db) as database:
-            yield database
-    except NoDatabase as error:
+            check_suite(database, suite)
+            found = [find_run(database, name, suite) for name in names]
+            if latest is not None:
+                found = [run for run in in_order(database.runs()) if suite in (None, run.suite)][:latest]
+            if not found:
+                raise InputError(f"{database.name} has no runs")
+    except NoDatabase as error:  # which has an option of its own here
         raise NoDatabase(str(error).replace("--kebab-db=FILE", "--from FILE")) from None
+    return list(dict.fromkeys(run.run_id for run in found))
 
 
 # -- export --------------------------------------------------------------------------------------
@@ -150,8 +140,14 @@ def tag(run: str | None, name: str | None, delete: str | None, as_json: bool, **
         backend_of(db).tag(delete, None)
         said = f"tag {printable(delete)}: removed; it was {printable(tags[delete])}"
         _tell_tag(delete, None, said, as_json=as_json)
+    elif as_json:
+        print_json(dict(sorted(tags.items())))
     else:
-        _print_tags(tags, as_json=as_json)
+        width = max(map(len, tags), default=0)
+        for tagged, run_id in sorted(tags.items()):
+            print_line(f"{printable(tagged):<{width}}  {printable(run_id)}")
+        if not tags:
+            tell("there are no tags yet; kebab-eval tag RUN NAME sets one")
 
 
 def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> None:
@@ -160,17 +156,6 @@ def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> Non
         print_json({name: run_id})
     else:
         tell(said)
-
-
-def _print_tags(tags: dict[str, str], *, as_json: bool) -> None:
-    if as_json:
-        print_json(dict(sorted(tags.items())))
-        return
-    width = max(map(len, tags), default=0)
-    for name, run_id in sorted(tags.items()):
-        print_line(f"{printable(name):<{width}}  {printable(run_id)}")
-    if not tags:
-        tell("there are no tags yet; kebab-eval tag RUN NAME sets one")
 
 
 # -- prune ---------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pytest_kebab_eval.store import find_runs, open_database
 from pytest_kebab_eval.text import brief, printable
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.noise.power import CheckPower, MetricPower, Power
+    from pytest_kebab_eval.comparing.noise.power import CheckPower, Power
     from pytest_kebab_eval.comparing.replicates import CheckRates
 
 # The metrics that are printed; --json has all.
@@ -78,10 +78,19 @@ def _lines(power: Power) -> Iterator[str]:
     metrics = [metric for metric in power.metrics if metric.metric in _SHOWN]
     yield f"{'metric':<20} {'mean':>9} {'± a run':>9}   a delta is more than noise beyond"
     yield f"{'':<20} {'':>9} {'':>9} {'1 run a side':>14} {f'{runs} a side':>15}"
-    yield from map(_metric_line, metrics)
+    for metric in metrics:
+        figures = f"{format_value(metric.mean):>9} {format_value(metric.deviation):>9}"
+        limits = f"{format_value(metric.one_run):>14} {format_value(metric.these_runs):>15}"
+        yield f"{printable(metric.metric):<20} {figures} {limits}"
     yield ""
     yield f"a drop of {power.drop:g} is significant (p < 0.05) in 80 % of sessions:"
-    yield from (f"  {metric.metric}: {_metric_needs(metric, runs)}" for metric in metrics if metric.queries)
+    for metric in metrics:
+        if metric.queries:
+            by_runs = (
+                f"with {counted(metric.runs, 'run')} a side" if metric.runs else "with no number of runs"
+            )
+            by_queries = f"with {counted(metric.queries, 'query')} and {runs} a side"
+            yield f"  {metric.metric}: {by_runs} over these queries, or {by_queries}"
 
 
 def _noise(check: CheckRates) -> str:
@@ -95,14 +104,3 @@ def _needs(check: CheckPower, runs: str) -> str:
     by_runs = f"{counted(check.runs, 'run')} a side" if check.runs else "more than 20 runs a side"
     by_queries = counted(check.queries, "query") if check.queries else "more queries than were tried"
     return f"{by_runs} with these queries, or {by_queries} with {runs} a side"
-
-
-def _metric_line(metric: MetricPower) -> str:
-    figures = f"{format_value(metric.mean):>9} {format_value(metric.deviation):>9}"
-    limits = f"{format_value(metric.one_run):>14} {format_value(metric.these_runs):>15}"
-    return f"{printable(metric.metric):<20} {figures} {limits}"
-
-
-def _metric_needs(metric: MetricPower, runs: str) -> str:
-    by_runs = f"with {counted(metric.runs, 'run')} a side" if metric.runs else "with no number of runs"
-    return f"{by_runs} over these queries, or with {counted(metric.queries or 0, 'query')} and {runs} a side"

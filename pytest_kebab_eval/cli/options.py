@@ -41,12 +41,9 @@ def _click_option(option: Option) -> Callable[[Any], Any]:
         shape = {"is_flag": True, "default": None}
     elif option.kind == "choice":
         shape = {"type": click.Choice(option.choices)}
-    return click.option(option.command_flag, option.name, help=_sentence(option), **shape)
-
-
-def _sentence(option: Option) -> str:
     text = f"{option.description} [env: {option.env}]" if option.env else option.description
-    return f"{text[0].upper()}{text[1:]}."
+    sentence = f"{text[0].upper()}{text[1:]}."
+    return click.option(option.command_flag, option.name, help=sentence, **shape)
 
 
 comparing_options = options(*(option.name for option in _IN_COMMAND))

@@ -1,9 +1,11 @@
-"""`kebab-eval runs`, `history` and `aggregate`: the stored runs."""
+"""`kebab-eval runs`, `history`, `aggregate` and `site`: the stored runs."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +20,7 @@ from pytest_kebab_eval.cli.output import (
     progress,
     read_golden,
     tell,
+    tell_errors,
 )
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet
@@ -29,7 +32,7 @@ from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
-from pytest_kebab_eval.settings import database_of
+from pytest_kebab_eval.settings import database_of, resolve
 from pytest_kebab_eval.store import Address, Database, check_suite, find_run, in_order, open_database
 from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
@@ -211,3 +214,34 @@ def _print_changes(changes: Mapping[str, Changes], *, as_json: bool) -> None:
 
 def _short(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+# -- site ----------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@options(
+    *("db", "golden", "suite", "gates", "fail_on", "strict_chunker_version"),
+    *("k", "cutoffs", "compare_k", "span_overlap", "mask"),
+)
+def site(directory: Path, **given: Any) -> None:
+    """Write a static site of all runs to a directory, for any file server.
+
+    It has every run of each suite, the trends of all metrics, the report of each run against the one before
+    it, the queries that changed most often, and the first bad run of each regression that is still open.
+    Called again, it writes only what is new. A directory with other files in it is refused. Exits with 1 if
+    something had to be left out.
+    """
+    from pytest_kebab_eval.reports.site.building import SiteBuilder
+
+    builder = SiteBuilder(directory, resolve(sources_from(run_b="latest", **given)))
+    if builder.why_anew:
+        tell(f"{builder.why_anew}, so everything is made anew")
+    built = builder.build(partial(progress, label="comparing"))
+    tell_errors(built.errors)
+    counts = f"{counted(built.runs, 'run')} of {counted(built.suites, 'suite')}"
+    work = f"{built.made} new or changed, {counted(built.files, 'file')} written"
+    tell(f"{shown_path(directory / 'index.html')}: {counts}, {work}")
+    if built.errors:
+        exit_with(REGRESSION)

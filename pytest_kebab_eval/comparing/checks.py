@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import first_of
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.model import QueryComparison
@@ -77,10 +77,7 @@ def _yes_no(metric: str) -> Callable[[QueryScore, int], bool | None]:
 
 
 def _lost_targets(lost: LostCheck) -> str:
-    targets = lost.comparison.lost
-    more = f" and {len(targets) - 2} more" if len(targets) > 2 else ""
-    named = ", ".join(brief(target, 50) for target in targets[:2])
-    return f"lost {named}{more}, at rank {lost.comparison.a_hit_rank} in A"
+    return f"lost {first_of(lost.comparison.lost, 2, 50)}, at rank {lost.comparison.a_hit_rank} in A"
 
 
 def _lost_answer(lost: LostCheck) -> str:

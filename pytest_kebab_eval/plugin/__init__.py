@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,8 @@ def pytest_configure(config: pytest.Config) -> None:
     _refuse_runs_in_ini(config)
     sources = _sources(config)
     is_judged, is_recorded = is_given(sources, "run_a", "run_b"), is_given(sources, "record")
-    names_golden = any(_may_be_golden(argument) for argument in config.option.file_or_dir)
+    paths = [str(argument).partition("::")[0].lower() for argument in config.option.file_or_dir]
+    names_golden = any(path.endswith(_GOLDEN_ENDINGS) for path in paths)
     is_resumed = not is_recorded and is_given(sources, "resume")
     if is_judged or is_recorded or is_resumed or names_golden or config.option.kebab_gates:
         from pytest_kebab_eval.plugin import command_line
@@ -109,10 +110,6 @@ def _start(config: pytest.Config, sources: Sources, *, is_judged: bool, is_recor
         config.stash[RECORDING], config.stash[SESSION] = start_recorded_gate(config, sources)
     else:
         config.stash[SESSION] = start_session(config, sources)
-
-
-def _may_be_golden(argument: Any) -> bool:
-    return str(argument).partition("::")[0].lower().endswith(_GOLDEN_ENDINGS)
 
 
 def _refuse_runs_in_ini(config: pytest.Config) -> None:
@@ -226,8 +223,6 @@ def kebab_run_b(_kebab: KebabSession) -> Run:
 
 @pytest.fixture(scope="session")
 def _kebab_results(_kebab: KebabSession) -> Iterator[Any]:
-    from contextlib import ExitStack
-
     from pytest_kebab_eval.reading import stored_results
 
     with ExitStack() as stack:

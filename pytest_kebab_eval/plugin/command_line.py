@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
@@ -95,28 +95,19 @@ def check_ini_file(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.getoption("inifilename") or config.getoption("rootdir"):
         return
     flags = {option.flag for option in OPTIONS if option.is_path}
-    words = [*_words(os.environ.get("PYTEST_ADDOPTS", "")), *params.args]
+    words = [*params.args]
+    with suppress(ValueError):
+        words = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *words]
     for flag, value in pairwise(words):
         if flag in flags and exists(params.dir / value):
-            expected = _ini_file(_start(config))
+            # Where pytest looks for it: at the test paths it was given, else here.
+            given = [path for path, _ in _named(config) if exists(path)]
+            found = [path if path.is_dir() else path.parent for path in given]
+            expected = _ini_file(Path(os.path.commonpath(found)) if found else Path(params.dir))
             if expected is not None and expected != config.inipath:
                 text = f"pytest took its root directory from the value of {flag} and did not read"
                 text += f" {shown_path(expected)}; write {flag}={printable(value)} in one word"
                 raise pytest.UsageError(safe_lines(text))
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return []
-
-
-def _start(config: pytest.Config) -> Path:
-    """Where pytest looks for its ini file: at the test paths it was given, else here."""
-    given = [path for path, _ in _named(config) if exists(path)]
-    found = [path if path.is_dir() else path.parent for path in given]
-    return Path(os.path.commonpath(found)) if found else Path(config.invocation_params.dir)
 
 
 def _ini_file(directory: Path) -> Path | None:

@@ -23,7 +23,7 @@ from pytest_kebab_eval.plugin.xdist import has_workers, send_payload
 from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, first_of
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.session import KebabSession
@@ -141,13 +141,15 @@ class ReportedOutcomes:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what the report says; nothing outdoes a failure, which pytest has counted."""
         path, _, name = report.nodeid.partition("::")
-        name = name if name.endswith("]") else _without_group(name)
+        name = name[: name.rfind("]") + 1]  # after which xdist may name a group
         if name not in (self._failing or self._find_failing()) or not self._is_of_golden_file(path):
             return
         if self._outcomes.get(name) == _FAILED:
             return
         if report.when == "call" or not report.passed:
-            self._outcomes[name] = _outcome(report)
+            self._outcomes[name] = brief(report.outcome, 30)  # which a plugin may have made up
+            if hasattr(report, "wasxfail"):
+                self._outcomes[name] = "xpassed" if report.passed else "xfailed"
 
     def errors(self, left_out: ItemsLeftOut, *, stopped_early: bool) -> Iterator[str]:
         """A sentence for each way in which failures were hidden, with the names of the items."""
@@ -174,22 +176,8 @@ class ReportedOutcomes:
         return self._is_golden[path]
 
 
-def _without_group(name: str) -> str:
-    """The name up to the last bracket, after which xdist may name a group."""
-    return name[: name.rfind("]") + 1]
-
-
-def _outcome(report: pytest.TestReport) -> str:
-    if hasattr(report, "wasxfail"):
-        return "xpassed" if report.passed else "xfailed"
-    return brief(report.outcome, 30)  # which a plugin may have made up
-
-
 def _sentence(outcome: str, names: Sequence[str]) -> str:
-    shown = [brief(name, 80) for name in names[:MOST_NAMES_SHOWN]]
-    more = len(names) - len(shown)
-    listed = ", ".join(shown) + (f" and {more} more" if more else "")
-    items = counted(len(names), "item")
+    items, listed = counted(len(names), "item"), first_of(names, MOST_NAMES_SHOWN, 80)
     it, was = ("it", "was") if len(names) == 1 else ("them", "were")
     if outcome == _NOT_RUN:
         return (

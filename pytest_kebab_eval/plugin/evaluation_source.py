@@ -68,11 +68,9 @@ class EvaluationSource:
             return load_golden_set(self._settings.golden)
 
     def load_gates(self) -> tuple[str, ...]:
-        """The gates, as they were written."""
         return self._received.gates if self._received else tuple(map(str, self._read().gates))
 
     def has_baseline(self) -> bool:
-        """Whether there is a run A to compare with."""
         if self._received:
             return self._received.has_baseline
         return bool(self._read_baseline().runs) if self._records else self.read_inputs().run_a is not None
@@ -108,18 +106,14 @@ class EvaluationSource:
         """Read what is compared; a usage error if anything is wrong with it."""
         if self._inputs is None:
             with usage_errors():
-                if self._records:
-                    self._inputs = self._find_recorded_inputs()
+                if self._records:  # with the run A to compare with when the session began
+                    runs_a, warnings = self._read_baseline()
+                    settings = self._settings._replace(run_a=run_names(runs_a) or None)
+                    inputs = inputs_of(settings, self._read_task())
+                    self._inputs = inputs._replace(warnings=(*warnings, *inputs.warnings))
                 else:
                     self._inputs = find_inputs(self._settings, custom_metrics(self._config))
         return self._inputs
-
-    def _find_recorded_inputs(self) -> Inputs:
-        """What is compared, with the run A that was the one to compare with when the session began."""
-        runs_a, warnings = self._read_baseline()
-        settings = self._settings._replace(run_a=run_names(runs_a) or None)
-        inputs = inputs_of(settings, self._read_task())
-        return inputs._replace(warnings=(*warnings, *inputs.warnings))
 
     def _read(self) -> Task | Inputs:
         return self._read_task() if self._records else self.read_inputs()
@@ -146,14 +140,12 @@ class EvaluationSource:
             self.evaluate()
 
     def payload(self) -> WorkerPayload:
-        """What a worker of xdist needs to know."""
         known = (tuple(self.load_golden().queries), self.load_gates(), self.has_baseline())
         if self.is_recording:
             return WorkerPayload(*known)
         return WorkerPayload(*known, self.evaluate()._replace(matcher=None), self._evidence)
 
     def publish(self, context: dict[str, Any]) -> Published:
-        """Store the aggregates and write the reports."""
         return publish(self._settings, self.read_inputs(), self.evaluate(), context, self._briefs)
 
     def header_lines(self) -> Iterator[str]:

@@ -53,7 +53,6 @@ class FailureText(ExceptionRepr):
         return self._text
 
     def toterminal(self, tw: Any) -> None:
-        """Called by pytest's terminal reporter."""
         first, *rest = self._text.split("\n")
         tw.line(safe_lines(first), red=True, bold=True)
         for line in rest:
@@ -66,13 +65,11 @@ class FailureReports:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(self, report: Any) -> Generator[None, Any, Any]:
-        """Mark a report of a failure of ours."""
         data = yield
         return {**data, _MARK: True} if isinstance(report.longrepr, FailureText) else data
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_from_serializable(self, data: dict[str, Any]) -> Generator[None, Any, Any]:
-        """Make a failure of ours of what a marked report has."""
         is_ours = data.pop(_MARK, False)
         report = yield
         if is_ours:

@@ -154,11 +154,9 @@ class QueryItem(KebabItem):
         self.query = query
 
     def set_query_properties(self) -> None:
-        """Set what reports such as JUnit's show of the query."""
         self.set_properties(query_properties(self.kebab.find_comparison(self.query)))
 
     def runtest(self) -> None:
-        """Report the verdict, which the evaluation has reached already."""
         self.set_query_properties()
         verdict = self.kebab.find_verdict(self.query)
         if verdict.outcome is Outcome.XFAILED:
@@ -167,7 +165,6 @@ class QueryItem(KebabItem):
             raise Failure(self._explain(verdict))
 
     def failure_text(self) -> FailureText:
-        """How it is shown that the item fails."""
         return self.show_failure(self._explain(self.kebab.find_verdict(self.query)))
 
     def _explain(self, verdict: Verdict) -> str:
@@ -210,7 +207,6 @@ class GateItem(KebabItem):
         self._number = number
 
     def runtest(self) -> None:
-        """Report whether the gate holds."""
         result = self.kebab.source.evaluate().report.gates[self._number]
         reason = printable(result.reason)
         self.set_properties([("kebab_value", _or_none(result.value)), ("kebab_reason", reason)])
@@ -221,11 +217,6 @@ class GateItem(KebabItem):
 
 
 # -- Allure --------------------------------------------------------------------------------------
-
-
-def uses_allure(config: pytest.Config) -> bool:
-    """Whether Allure's plugin writes its results."""
-    return bool(config.getoption("allure_report_dir", None))
 
 
 class AllureResults:

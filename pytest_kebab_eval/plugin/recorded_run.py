@@ -15,7 +15,7 @@ from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of
 from pytest_kebab_eval.store import Address, RunRecorder, backend_of, shown_address
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, first_of, printable
 
 SHOWN_MISSING = 5
 _PYTESTS_OWN = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
@@ -61,7 +61,6 @@ class RecordedRun:
         self._to_replace = set(self.resumed)
 
     def close(self) -> None:
-        """Close what is kept beside the database."""
         if self._recorder is not None:
             self._recorder.close()
 
@@ -82,17 +81,14 @@ class RecordedRun:
         """Keep results; one that cannot be kept is the reason why the run will not be stored."""
         if self._recorder is not None and self.is_stored is None and not self.must_stop:
             for query_id, result_json in rows:
-                self._keep_row(self._recorder, query_id, result_json.encode())
-
-    def _keep_row(self, recorder: RunRecorder, query_id: str, result_json: bytes) -> None:
-        try:
-            if query_id in self._to_replace:  # a test that is not of one query runs again as a whole
-                self._to_replace.discard(query_id)
-                recorder.forget(query_id)
-            recorder.record_json(query_id, result_json)
-        except KebabEvalError as error:
-            self.refuse(str(error))
-            recorder.mark_for_repeat(query_id)
+                try:
+                    if query_id in self._to_replace:  # a test that is not of one query runs again as a whole
+                        self._to_replace.discard(query_id)
+                        self._recorder.forget(query_id)
+                    self._recorder.record_json(query_id, result_json.encode())
+                except KebabEvalError as error:
+                    self.refuse(str(error))
+                    self._recorder.mark_for_repeat(query_id)
 
     def mark_for_repeat(self, query_id: str) -> None:
         """The query's test is to run again, should the run be resumed."""
@@ -108,7 +104,9 @@ class RecordedRun:
             yield
             self.is_stored = True
         except (KebabEvalError, OSError) as error:
-            self.message = Line(f"run {printable(self.run_id)} was not recorded{_reason(error)}", -1)
+            words, text = "the run was not recorded", str(error)  # with which errors of the store begin
+            reason = text.removeprefix(words) if text.startswith(words) else f": {text}"
+            self.message = Line(f"run {printable(self.run_id)} was not recorded{reason}", -1)
             self.is_stored = False
 
     def check_whole(self, missing: str, died: str) -> None:
@@ -121,8 +119,13 @@ class RecordedRun:
 
     def store(self, raised: Mapping[str, tuple[str, str]], golden: GoldenSet | None, died: str) -> None:
         """Store the run, with what tests raised for queries without a result."""
-        errored = self._record_raised(raised)
         recorder = self._recorder
+        errored = 0
+        for query_id, (query, text) in raised.items():
+            if recorder is not None and not recorder.has(query_id):
+                recorder.record(query_id, query=query, error=text)
+                recorder.mark_for_repeat(query_id)
+                errored += 1
         if recorder is None or not recorder.ids:
             raise StoreError("no test recorded anything")
         recorded, missing = _coverage(set(recorder.ids), golden)
@@ -130,16 +133,6 @@ class RecordedRun:
         where = f"{recorded} recorded in {shown_address(self._database)}"
         with_errors = f", {errored} of them with an error" if errored else ""
         self.message = Line(f"run {printable(self.run_id)}: {where}{with_errors}{missing}{died}")
-
-    def _record_raised(self, raised: Mapping[str, tuple[str, str]]) -> int:
-        """Record what tests raised for queries without a result; how many those are."""
-        errored = 0
-        for query_id, (query, text) in raised.items():
-            if self._recorder is not None and not self._recorder.has(query_id):
-                self._recorder.record(query_id, query=query, error=text)
-                self._recorder.mark_for_repeat(query_id)
-                errored += 1
-        return errored
 
 
 def _coverage(recorded: set[str], golden: GoldenSet | None) -> tuple[str, str]:
@@ -151,16 +144,7 @@ def _coverage(recorded: set[str], golden: GoldenSet | None) -> tuple[str, str]:
     others = len(recorded) - found
     text = f"{found} of {len(golden.queries)} golden queries"
     text += f" and {counted(others, 'query')} not in the golden file" if others else ""
-    shown = ", ".join(map(printable, missing[:SHOWN_MISSING]))
-    more = f" and {len(missing) - SHOWN_MISSING} more" if len(missing) > SHOWN_MISSING else ""
-    return text, f"; without a result: {shown}{more}" if missing else ""
-
-
-def _reason(error: Exception) -> str:
-    """Why a run was not recorded, to follow these words; the store's own errors begin with them."""
-    words = "the run was not recorded"
-    text = str(error)
-    return text.removeprefix(words) if text.startswith(words) else f": {text}"
+    return text, f"; without a result: {first_of(missing, SHOWN_MISSING)}" if missing else ""
 
 
 # -- how far the session got ---------------------------------------------------------------------
@@ -188,11 +172,10 @@ class SessionProgress:
         self._planned.update(ids)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Count what could not be collected."""
         self._not_collected += report.failed
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """A test has run, whatever came of it."""
+        """A test is over, whatever came of it; also called where its worker of xdist died in it."""
         self._finished.add(nodeid)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -203,10 +186,6 @@ class SessionProgress:
         """Only these are to run."""
         self._planned = {item.nodeid for item in items}
 
-    def finish(self, nodeid: str) -> None:
-        """A test is over, though its worker of xdist died in it."""
-        self._finished.add(nodeid)
-
     # -- what became of the session ---------------------------------------------------------------
 
     def what_is_missing(self, session: pytest.Session, exitstatus: int) -> str:
@@ -216,12 +195,10 @@ class SessionProgress:
         not_run = len(self._planned - self._finished)
         if not_run:
             tests = counted(len(self._planned), "test")
-            return f"the session did not finish: {not_run} of {tests} did not run{self._reason(session)}"
+            reason = brief(str(self._stopped_by or session.shouldfail or session.shouldstop or ""))
+            why = f" ({reason})" if reason else ""
+            return f"the session did not finish: {not_run} of {tests} did not run{why}"
         return "the session did not finish" if exitstatus in _UNFINISHED or self._stopped_by else ""
-
-    def _reason(self, session: pytest.Session) -> str:
-        text = brief(str(self._stopped_by or session.shouldfail or session.shouldstop or ""))
-        return f" ({text})" if text else ""
 
     def exit_code(self, exitstatus: int) -> int:
         """The exit code of a session that is not whole: 1, unless Ctrl-C or somebody's own code says more."""

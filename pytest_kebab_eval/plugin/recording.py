@@ -95,9 +95,7 @@ class TestRecording(Recording):
 class RecordingTests:
     """A plugin that follows the tests of this process, and skips those of queries that have a result."""
 
-    def __init__(
-        self, config: pytest.Config, sources: Sources, source: EvaluationSource | None = None
-    ) -> None:
+    def __init__(self, config: pytest.Config, sources: Sources, source: EvaluationSource | None) -> None:
         self.recorder = TestRecording(self.result_recorded)
         self._config = config
         with usage_errors():
@@ -150,9 +148,7 @@ class RecordingTests:
 class RecordingWorker(RecordingTests):
     """The plugin of a worker of xdist: sends what tests record with their reports."""
 
-    def __init__(
-        self, config: pytest.Config, sources: Sources, source: EvaluationSource | None = None
-    ) -> None:
+    def __init__(self, config: pytest.Config, sources: Sources, source: EvaluationSource | None) -> None:
         super().__init__(config, sources, source)
         self._sent_config = "{}"
         self._outgoing: tuple[pytest.TestReport, Parcel] | None = None
@@ -211,14 +207,12 @@ class RecordingWorker(RecordingTests):
 class RecordingSession(RecordingTests):
     """The plugin of the process that pytest was called in, which stores the run."""
 
-    def __init__(
-        self, config: pytest.Config, sources: Sources, source: EvaluationSource | None = None
-    ) -> None:
+    def __init__(self, config: pytest.Config, sources: Sources, source: EvaluationSource | None) -> None:
         super().__init__(config, sources, source)
         self.progress = SessionProgress()
         self._run = RecordedRun(sources, is_judged=source is not None)
         with usage_errors():
-            self._unjudged_gates = 0 if source else len(sources.read("gates"))
+            self._unjudged_gates = 0 if source else len(sources.read("gates"))  # of the ini file
         self._workers = WorkerQueries()
 
     def _find_golden(self) -> GoldenSet | None:
@@ -240,7 +234,6 @@ class RecordingSession(RecordingTests):
                 self.skip_recorded(self._run.resumed)
 
     def pytest_report_header(self) -> str | None:
-        """Say that a run goes on."""
         if not self._run.resumed:
             return None
         results = counted(len(self._run.resumed), "result")
@@ -271,8 +264,11 @@ class RecordingSession(RecordingTests):
             self._workers.report(report, parcel)
         if parcel is not None:
             self._receive(parcel)
-        if report.failed:
-            self._mark_for_repeat(parcel)
+        if report.failed:  # it is to run again, should the run be resumed: its exit code counts
+            query = recorded_query(self._item) if parcel is None else None
+            query_id = query.id if query else parcel.query[0] if parcel and parcel.query else None
+            if query_id is not None:
+                self._run.mark_for_repeat(query_id)
         if self._run.must_stop:
             stopped = f"run {printable(self._run.run_id)} cannot go on; the summary says why"
             pytest.exit(safe_lines(stopped), returncode=int(pytest.ExitCode.TESTS_FAILED))
@@ -286,19 +282,11 @@ class RecordingSession(RecordingTests):
         self._run.keep(rows)
 
     def _receive(self, parcel: Parcel) -> None:
-        """Keep what a worker recorded."""
         self._raised.update({query_id: (query, text) for query_id, query, text in parcel.raised})
         self._run.refuse(parcel.refusal)
         if parcel.config:
             self._run.update_config(parcel.config.encode(), has_results=bool(parcel.rows))
         self._run.keep(parcel.rows)
-
-    def _mark_for_repeat(self, parcel: Parcel | None) -> None:
-        """A test that failed is to run again, should the run be resumed: its exit code counts."""
-        query = recorded_query(self._item) if parcel is None else None
-        query_id = query.id if query else parcel.query[0] if parcel and parcel.query else None
-        if query_id is not None:
-            self._run.mark_for_repeat(query_id)
 
     # -- workers that die --------------------------------------------------------------------------
 
@@ -315,26 +303,20 @@ class RecordingSession(RecordingTests):
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
         """The test in flight: it will not run again, unless another plugin sees to that."""
-        query = self._query_named_in(crashitem)
+        # The query by which alone it is parametrized, as its worker may have died before it said so.
+        parameter, golden = re.search(r"\[(.*)\]", crashitem), self._find_golden()
+        queries = golden.queries if golden and parameter else ()
+        query = next((query for query in queries if parameter and escaped(query.id) == parameter[1]), None)
         if query is not None and not self._workers.knows(crashitem):
             died = self._workers.died_in(report.node.gateway.id)
             self._raised.setdefault(query.id, (query.query, died))
         if query is not None or self._workers.knows(crashitem):
-            self.progress.finish(crashitem)
-
-    def _query_named_in(self, nodeid: str) -> GoldenQuery | None:
-        """The golden query by which alone a test is parametrized, where its worker died before it said so."""
-        parameter = re.search(r"\[(.*)\]", nodeid)
-        golden = self._find_golden()
-        if parameter is None or golden is None:
-            return None
-        return next((query for query in golden.queries if escaped(query.id) == parameter[1]), None)
+            self.progress.pytest_runtest_logfinish(crashitem)
 
     # -- the end ---------------------------------------------------------------------------------
 
     @property
     def message(self) -> str:
-        """What became of the run."""
         return self._run.message.text
 
     def store_whole(self, session: pytest.Session, exitstatus: int = 0) -> bool:
@@ -349,7 +331,6 @@ class RecordingSession(RecordingTests):
         return bool(self._run.is_stored)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Store the run, or fail."""
         if self._config.option.collectonly:
             return
         if not self.store_whole(session, exitstatus):
@@ -359,22 +340,18 @@ class RecordingSession(RecordingTests):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print what became of the run."""
         text, is_error = self.message, self._run.message.direction < 0
         if text:
             prefix = "kebab-eval: ERROR: " if is_error else "kebab-eval: "
             terminalreporter.write_line(safe_lines(f"{prefix}{text}"), red=is_error, bold=is_error)
             if self._run.is_stored and self._unjudged_gates:
-                terminalreporter.write_line(safe_lines(f"kebab-eval: {self._not_judged()}"))
+                gates = "gate was" if self._unjudged_gates == 1 else "gates were"
+                text = (
+                    f"kebab-eval: {self._unjudged_gates} {gates} not judged, since this session only records;"
+                )
+                text += f" to judge the run, name it with --kebab-run-b {printable(self._run.run_id)}, or a"
+                terminalreporter.write_line(safe_lines(f"{text} baseline with --kebab-run-a"))
         self._run.message = Line("")
-
-    def _not_judged(self) -> str:
-        """That the gates of the ini file are not those of this session."""
-        gates = "gate was" if self._unjudged_gates == 1 else "gates were"
-        return (
-            f"{self._unjudged_gates} {gates} not judged, since this session only records; to judge the run,"
-            f" name it with --kebab-run-b {printable(self._run.run_id)}, or a baseline with --kebab-run-a"
-        )
 
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         """Print it now, where the exit code is one for which pytest has no summary."""

@@ -110,7 +110,6 @@ class Selection:
         return (yield)
 
     def plan(self, session: pytest.Session) -> None:
-        """Keep what is about to run."""
         self._session = session
         self._planned = _ours(session.items)
 
@@ -150,16 +149,14 @@ class Selection:
     def _by_others(self, names: Sequence[str]) -> Iterator[str]:
         """Of items that do not run, those that the user's selection would have kept."""
         items = {item.name: item for item in self._collected}
-        if self._session and not (items.keys() >= set(names) or self._collects_some()):
+        # Where the user named items of the golden file, or wants those that failed last, some are collected.
+        has_lf = bool(getattr(self._config.known_args_namespace, "lf", False))  # -p no:cacheprovider
+        collects_some = has_lf or names_items(self._config, self._kebab.settings.golden)
+        if self._session and not (items.keys() >= set(names) or collects_some):
             golden_file = self._kebab.make_golden_file(self._session)  # some vanished while pytest collected
             items = {item.name: item for item in golden_file.collect()} | items
         vanished = [items[name] for name in names if name in items and name not in self._by_last_run]
         return (item.name for item in _select(self._config, vanished))
-
-    def _collects_some(self) -> bool:
-        """Whether the user named items of the golden file, or wants those that failed last."""
-        has_lf = bool(getattr(self._config.known_args_namespace, "lf", False))  # -p no:cacheprovider
-        return has_lf or names_items(self._config, self._kebab.settings.golden)
 
 
 def _ours(items: Sequence[pytest.Item]) -> list[KebabItem]:

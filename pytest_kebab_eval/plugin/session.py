@@ -7,7 +7,7 @@ judged, in the process that pytest was called in; workers of xdist only record.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,6 @@ from pytest_kebab_eval.plugin.items import (
     QueryItem,
     gate_name,
     query_name,
-    uses_allure,
 )
 from pytest_kebab_eval.plugin.recording import RecordingSession, RecordingTests, start_recording
 from pytest_kebab_eval.plugin.selection import Selection
@@ -67,7 +66,7 @@ def _register(session: KebabSession) -> None:
     register(session, "kebab-eval-session")
     register(session.selection, "kebab-eval-selection")
     register(FailureReports(), "kebab-eval-failures")
-    if uses_allure(config):
+    if config.getoption("allure_report_dir", None):
         register(AllureResults(), "kebab-eval-allure")
     DirectReports(config, session.settings.golden.absolute()).register()
     if hasattr(config, "workerinput"):
@@ -88,14 +87,10 @@ class KebabSession:
         self.source = source
         self.reason_left_out = reason_left_out(config, settings.golden)
         self.selection = Selection(self)
-        self._verdicts: Mapping[str, Verdict] | None = None
         self._comparisons: dict[str, QueryComparison] | None = None
 
     def find_verdict(self, query: GoldenQuery) -> Verdict:
-        """The verdict on a query."""
-        if self._verdicts is None:
-            self._verdicts = self.source.evaluate().verdicts
-        return self._verdicts[query.id]
+        return self.source.evaluate().verdicts[query.id]
 
     def find_comparison(self, query: GoldenQuery) -> QueryComparison | None:
         """What became of a query between the runs; None if it is in neither."""
@@ -105,7 +100,6 @@ class KebabSession:
         return self._comparisons.get(query.id)
 
     def failing_names(self) -> Iterator[str]:
-        """The names of the items that must fail."""
         evaluation = self.source.evaluate()
         for query in self.source.load_golden().queries:
             if evaluation.verdicts[query.id].outcome is Outcome.FAILED:
@@ -137,7 +131,6 @@ class KebabSession:
     # -- hooks -----------------------------------------------------------------------------------
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GoldenFile | None:
-        """Collect the golden file, where pytest comes across it."""
         return GoldenFile.make(self, file_path, parent) if self.is_golden(file_path) else None
 
     @pytest.hookimpl(wrapper=True, trylast=True)

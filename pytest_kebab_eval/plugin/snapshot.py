@@ -58,12 +58,10 @@ class CompareReportExtension(JSONSnapshotExtension):
     """Keeps the report in one file, laid out as `report.json`: one query a line."""
 
     def serialize(self, data: Any, **_: Any) -> str:
-        """The report as JSON."""
         return format_json(data)
 
     @classmethod
     def get_location(cls, *, test_location: PyTestLocation, **_: Any) -> str:
-        """The snapshot's path."""
         return test_location.filepath
 
     def read_snapshot_data_from_location(self, **location: str) -> str | bytes | None:
@@ -97,20 +95,16 @@ class SnapshotItem(KebabItem):
             update_snapshots=self.config.getoption("update_snapshots"),
         )
         matches = assertion == snapshot_of(self.kebab.source.evaluate().report)
+        result: Any = assertion.executions[0]
         if not matches:
-            raise Failure(_explain(assertion.executions[0], self.kebab.settings.mask))
-        _write(assertion.executions[0])
-
-
-def _write(result: Any) -> None:
-    """Write a snapshot that is new or changed, whole or not at all, and not through a link."""
-    if not (result.created or result.updated):
-        return
-    path = Path(result.snapshot_location)
-    try:
-        write_whole(path, [result.asserted_data], follow_link=False)
-    except OSError as error:
-        raise Failure(f"the snapshot {shown_path(path)} was not written: {error.strerror or error}") from None
+            raise Failure(_explain(result, self.kebab.settings.mask))
+        if result.created or result.updated:
+            path = Path(result.snapshot_location)
+            try:
+                write_whole(path, [result.asserted_data], follow_link=False)
+            except OSError as error:
+                reason = error.strerror or error
+                raise Failure(f"the snapshot {shown_path(path)} was not written: {reason}") from None
 
 
 class _SyrupyItem:
@@ -139,8 +133,11 @@ def _explain(result: Any, mask: Sequence[str]) -> str:
         return f"the snapshot {path} cannot be used: {printable(str(result.exception))}"
     if result.recalled_data is None:
         return f"there is no snapshot {path} and --kebab-snapshot=require asks for one; {update}"
-    before = _parse(result.recalled_data)
-    if not isinstance(before, dict):
+    try:
+        before = json.loads(result.recalled_data)
+    except (ValueError, RecursionError):
+        before = None
+    if not isinstance(before, dict) or _is_deep(before):
         return f"the snapshot {path} is not a compare report; {update}"
     before["config_changes"] = mask_changes(before.get("config_changes"), mask)
     changes = list(_changes(before, json.loads(result.asserted_data)))
@@ -156,16 +153,8 @@ def _explain(result: Any, mask: Sequence[str]) -> str:
     )
 
 
-def _parse(text: str) -> Any:
-    """The snapshot's content; None if it is not JSON, or nested deeper than any report."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return None if _is_deep(value) else value
-
-
 def _is_deep(value: Any) -> bool:
+    """Whether it is nested deeper than any report."""
     level = [value]
     for _ in range(SNAPSHOT_DEPTH):
         level = [
@@ -235,21 +224,14 @@ def snapshot_lines(config: pytest.Config, settings: Settings) -> Iterator[Line]:
     """What to do about a snapshot that is missing, or that an earlier version recorded."""
     if settings.snapshot == "off" or not has_syrupy(config):
         return
-    former = _former_path(config, settings.golden)
+    path = snapshot_path(settings.golden)
+    directory: str = config.getoption("snapshot_dirname", "__snapshots__")
+    former = path.parent / directory / settings.golden.stem / f"{NAME}.json"
     if exists(former):
-        yield Line(_move(former, snapshot_path(settings.golden)), -1)
+        old, new = shlex.quote(shown_path(former)), shlex.quote(shown_path(path))
+        text = f"not compared, because {old} is at its former path; move it: git mv {old} {new}"
+        if exists(path):
+            text = f"{old} is no longer used; remove it: git rm {old}"
+        yield Line(f"snapshot: {text}", -1)
     elif not is_snapshot_compared(config, settings):
         yield Line("snapshot: none yet; record one with --snapshot-update")
-
-
-def _former_path(config: pytest.Config, golden: Path) -> Path:
-    """Where the snapshot used to be."""
-    directory: str = config.getoption("snapshot_dirname", "__snapshots__")
-    return golden.parent / directory / golden.stem / f"{NAME}.json"
-
-
-def _move(former: Path, path: Path) -> str:
-    old, new = (shlex.quote(shown_path(path)) for path in (former, path))
-    if exists(path):
-        return f"snapshot: {old} is no longer used; remove it: git rm {old}"
-    return f"snapshot: not compared, because {old} is at its former path; move it: git mv {old} {new}"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.verdicts import Verdict
-from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.plugin.items import gate_name, query_name
 from pytest_kebab_eval.plugin.snapshot import snapshot_lines
 from pytest_kebab_eval.reports.as_text import Line, annotate, query_lines, summary
@@ -37,7 +35,6 @@ class TerminalSummary:
         self._controller = controller
 
     def pytest_report_header(self) -> list[str]:
-        """Name what is compared."""
         try:
             return [safe_lines(f"kebab-eval: {line}") for line in self._source.header_lines()]
         except pytest.UsageError:  # with --collect-only, where the golden file shows it as its error
@@ -63,10 +60,17 @@ class TerminalSummary:
 
     def _lines(self, report: CompareReport) -> Iterator[Line]:
         verbosity = self._kebab.config.get_verbosity()
-        yield from self._query_lines(report, verbosity)
+        if verbosity >= WITH_HITS:
+            yield from self._query_and_hit_lines(report)
+        elif verbosity >= WITH_QUERIES:
+            for comparison in report.per_query:
+                yield from query_lines(comparison)
         lines = list(summary(report))
         yield from lines if verbosity >= IN_FULL else lines[-1:]
-        yield from _unreadable_lines(report)
+        for result in report.unreadable:
+            run_id = result.run_id or (report.run_a if result.side == "a" else report.run_b)
+            run = f"run {result.side.upper()} ({printable(run_id or '')})"
+            yield Line(f"unreadable: query {printable(result.query_id)} in {run}: {result.reason}", -1)
         yield from map(Line, self._controller.published.done)
         if counts := self._controller.left_out.counts():
             yield Line(f"deselected: {counts}, not run as tests; the figures above count all queries")
@@ -82,13 +86,6 @@ class TerminalSummary:
             ran = {report.nodeid for report in reports if isinstance(report, pytest.TestReport)}
             if left := len(self._kebab.selection.find_planned() - ran):
                 yield Line(f"not run: {counted(left, 'item')}, since the session was stopped")
-
-    def _query_lines(self, report: CompareReport, verbosity: int) -> Iterator[Line]:
-        if verbosity >= WITH_HITS:
-            yield from self._query_and_hit_lines(report)
-        elif verbosity >= WITH_QUERIES:
-            for comparison in report.per_query:
-                yield from query_lines(comparison)
 
     def _query_and_hit_lines(self, report: CompareReport) -> Iterator[Line]:
         inputs = self._source.read_inputs()
@@ -106,16 +103,13 @@ class TerminalSummary:
             workspace = Path(os.environ.get("GITHUB_WORKSPACE") or config.invocation_params.dir)
             failed = _failed_items(terminal)
             gates = (gate for gate in report.gates if not gate.passed and gate_name(gate.gate) in failed)
-            queries = self._failed_queries(failed)
+            queries = (
+                (query, verdict)
+                for query in self._source.load_golden().queries
+                if (verdict := self._kebab.find_verdict(query)).reason and query_name(query) in failed
+            )
             for annotation in annotate(settings.golden, gates, queries, workspace, report.problems):
                 terminal.write_line(printable(annotation))  # a command, and ours
-
-    def _failed_queries(self, failed: Collection[str]) -> Iterator[tuple[GoldenQuery, Verdict]]:
-        """The queries whose items failed."""
-        for query in self._source.load_golden().queries:
-            verdict = self._kebab.find_verdict(query)
-            if verdict.reason and query_name(query) in failed:
-                yield query, verdict
 
 
 def _failed_items(terminal: pytest.TerminalReporter) -> set[str]:
@@ -123,11 +117,3 @@ def _failed_items(terminal: pytest.TerminalReporter) -> set[str]:
     if terminal.config.pluginmanager.hasplugin(_ANNOTATES) and os.environ.get("GITHUB_ACTIONS") == "true":
         return set()
     return {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
-
-
-def _unreadable_lines(report: CompareReport) -> Iterator[Line]:
-    for result in report.unreadable:
-        run_id = result.run_id or (report.run_a if result.side == "a" else report.run_b)
-        run = f"run {result.side.upper()} ({printable(run_id or '')})"
-        where = f"query {printable(result.query_id)} in {run}"
-        yield Line(f"unreadable: {where}: {result.reason}", -1)

@@ -31,7 +31,7 @@ from pytest_kebab_eval.reports.wording import (
     movement,
     replicate_sentence,
 )
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, first_of, printable
 
 # The metrics in the summary, beside those of gates and those that changed; the reports have all of them.
 _IN_SUMMARY = (
@@ -172,9 +172,7 @@ def summary(report: CompareReport) -> Iterator[Line]:
         yield Line(f"gate {state}: {gate.gate}", 0 if gate.skipped else 1 if gate.passed else -1)
         yield Line(f"     {gate.reason}")
     if report.not_in_golden:
-        names = ", ".join(map(printable, report.not_in_golden[:5]))
-        more = len(report.not_in_golden) - 5
-        yield Line(f"not in the golden file: {names}{f' and {more} more' if more > 0 else ''}")
+        yield Line(f"not in the golden file: {first_of(report.not_in_golden, 5)}")
     for warning in report.warnings:
         yield Line(f"warning: {warning}", -1)
     for problem in report.problems:

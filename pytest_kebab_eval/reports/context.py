@@ -51,7 +51,6 @@ class MetricRow(NamedTuple):
 
     @property
     def effect(self) -> str:
-        """The same as a word."""
         return {1: "better", -1: "worse"}.get(self.direction, "same")
 
     @property

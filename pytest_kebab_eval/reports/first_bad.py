@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.config_changes import ConfigChange
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.errors import KebabEvalError
 from pytest_kebab_eval.history.blame import (
     Blame,
     Seen,
@@ -19,7 +18,6 @@ from pytest_kebab_eval.history.blame import (
 from pytest_kebab_eval.history.sightings import Sighting, State
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import MatchMode
-from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.text import brief
@@ -93,16 +91,6 @@ def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) ->
         order = {run.run_id: position for position, (_, run) in enumerate(walk.runs)}
     steps = sorted(_steps(blames), key=lambda step: order[step.bad.run_id], reverse=True)
     return FirstBad(between, steps, len(lost) - len(watched))
-
-
-def add_first_bad(
-    context: Context, settings: Settings, inputs: Inputs, report: CompareReport, errors: list[str]
-) -> None:
-    """Give the first bad runs to the templates; where they cannot be found out, that is one of the errors."""
-    try:
-        context["first_bad"] = find_first_bad(settings, inputs, report)
-    except KebabEvalError as error:
-        errors.append(f"the reports do not say the first bad runs: {error}")
 
 
 def _steps(blames: Sequence[Blame]) -> Iterable[BadStep]:

@@ -22,7 +22,7 @@ from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
-from pytest_kebab_eval.reports.first_bad import add_first_bad
+from pytest_kebab_eval.reports.first_bad import find_first_bad
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
@@ -64,7 +64,8 @@ def publish(
     published = Published([], [])
     with _step("the aggregates were not stored", published):
         _store(settings, evaluation, published)
-    add_first_bad(context, settings, inputs, evaluation.report, published.errors)
+    source = ReportSource(settings, inputs, evaluation.report, context, briefs)
+    add_first_bad(source, published.errors)
     summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary_file:
         path = Path(summary_file)
@@ -75,7 +76,6 @@ def publish(
         directory = settings.runs_dir / marked_file_name(evaluation.report.run_b)
     with _step(f"cannot write the reports to {shown_path(directory)}", published):
         directory.mkdir(parents=True, exist_ok=True)
-        source = ReportSource(settings, inputs, evaluation.report, context, briefs)
         for form in FORMATS if briefs is not None else [form for form in FORMATS if form != "html"]:
             path = directory / f"report.{form}"
             with _step(f"cannot write {shown_path(path)}", published):
@@ -137,21 +137,30 @@ def render(form: str, source: ReportSource, errors: list[str]) -> Iterable[str]:
     raise ValueError(f"there is no report in the format {form}")
 
 
+def add_first_bad(source: ReportSource, errors: list[str]) -> None:
+    """Give the first bad runs to the templates; where they cannot be found out, that is one of the errors."""
+    try:
+        source.context["first_bad"] = find_first_bad(source.settings, source.inputs, source.report)
+    except KebabEvalError as error:
+        errors.append(f"the reports do not say the first bad runs: {error}")
+
+
 def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[str]:
     """`report.html` in parts; the results of the few queries that are shown in full are read again."""
     from pytest_kebab_eval.reports.html.page import render_report_html
     from pytest_kebab_eval.reports.html.query_index import PageQueries
 
-    trend = _trend(source.settings, source.inputs, errors) if source.trend is None else source.trend
+    trend = _trend(source, errors) if source.trend is None else source.trend
     shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
     queries = PageQueries(source.inputs.golden.queries, briefs, shown.read)
     yield from render_report_html(source.report, queries, trend, source.context)
     errors.extend(f"report.html has no hits and answers of some queries: {error}" for error in shown.errors)
 
 
-def _trend(settings: Settings, inputs: Inputs, errors: list[str]) -> list[HistoryPoint]:
+def _trend(source: ReportSource, errors: list[str]) -> list[HistoryPoint]:
+    address, golden, suite = source.settings.db_b, source.inputs.golden, source.inputs.run_b.suite
     try:
-        runs = history(settings.db_b, inputs.golden, inputs.run_b.suite, most_results=MAX_SCORED_FOR_TREND)
+        runs = history(address, golden, suite, most_results=MAX_SCORED_FOR_TREND)
     except KebabEvalError as error:
         errors.append(f"report.html has no trend: {error}")
         return []
@@ -177,7 +186,6 @@ class ShownEvidence:
     def read(
         self, queries: Sequence[GoldenQuery]
     ) -> Generator[tuple[GoldenQuery, QueryEvidence], None, None]:
-        """The queries, one at a time."""
         done = 0
         try:
             for query, evidence in read_evidence(

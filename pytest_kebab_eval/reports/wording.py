@@ -9,7 +9,7 @@ from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import first_of
 
 CAUSES = {
     "absent": "run B has no result for this query",
@@ -63,9 +63,8 @@ def _main_sentence(report: CompareReport) -> str:
         return f"B lost something on {lost} of {queries}."
     unsure = worse_by_noise(report)
     if unsure:
-        shown = ", ".join(brief(query_id, 40) for query_id in unsure[:NAMES_SHOWN])
-        more = f" and {len(unsure) - NAMES_SHOWN} more" if len(unsure) > NAMES_SHOWN else ""
-        return f"B did worse on {len(unsure)} of {queries}, as noise alone might: {shown}{more}."
+        shown = first_of(unsure, NAMES_SHOWN, 40)
+        return f"B did worse on {len(unsure)} of {queries}, as noise alone might: {shown}."
     lost_nothing = "B lost nothing but what is accepted" if report.accepted else "B lost nothing"
     if worse:
         return f"{lost_nothing}, but ranks {worse} of {queries} worse."

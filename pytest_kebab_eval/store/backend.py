@@ -64,7 +64,7 @@ class Backend(ABC):
     def write_run(self, run: Run, rows: Rows, chunks: list[ChunkRow] | None = None) -> None:
         """Store a run, its results and the chunks of its index, all of it or nothing."""
         config = encode_json("config", run.config).decode()
-        raw = RawRun(run.run_id, run.suite, config, run.commit_hash, run.created_at, rows)
+        raw = RawRun(run.run_id, run.suite, config, run.commit_hash, run.created_at, "{}", rows)
         self.write_runs([raw], None if chunks is None else NewIndex(chunks, run.chunker_version))
 
     @abstractmethod

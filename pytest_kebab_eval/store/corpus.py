@@ -146,10 +146,7 @@ class Corpus:
         )
 
     def resolves(self, citation: Span) -> bool:
-        """Whether a document has the cited path, and one of its chunks overlaps the cited span.
-
-        Spans that cannot be compared count as overlapping.
-        """
+        """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do."""
         cited = extent(citation)
         return any(
             touches(cited, chunk_extents)

@@ -38,15 +38,15 @@ ALL_IDS = IdRange()
 
 
 class RawRun(NamedTuple):
-    """A run as it is stored, byte for byte; its results may be read more than once."""
+    """The columns of a run as they are stored, byte for byte, and its results, which may be read again."""
 
     run_id: str
     suite: str
     config_json: str
     commit_hash: str | None
     created_at: str
+    aggregate_json: str
     rows: Rows
-    aggregate_json: str = "{}"
 
 
 class Database(ABC):
@@ -162,7 +162,7 @@ class Database(ABC):
             None if value is None else self.plain_text(value, run_id) for value in values
         )
         rows = _RawRows(self, run_id, progress)
-        return RawRun(run_id, suite or "", config or "", commit, created or "", rows, aggregate or "{}")
+        return RawRun(run_id, suite or "", config or "", commit, created or "", aggregate or "{}", rows)
 
     def plain_text(self, value: object, run_id: str) -> str:
         """A value of a run as text; an `InputError` if it is none."""

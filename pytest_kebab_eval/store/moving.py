@@ -29,10 +29,7 @@ class Copied(NamedTuple):
 
 
 def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copied:
-    """Copy runs as they are stored, all of them or none; one that is there already, the same, stays.
-
-    A run of that id that is another is an `InputError`.
-    """
+    """Copy runs as they are, all or none; of one that is there already, an `InputError` if it differs."""
     if same_database(source, target):
         raise InputError(f"{shown_address(source)} is both the source and the target; name two databases")
     if missing := missing_directory(target) if isinstance(target, Path) else "":

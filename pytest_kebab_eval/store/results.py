@@ -36,10 +36,7 @@ def to_stored(
     documents: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> bytes:
-    """A result as it is stored; an `InputError` if a part of it has the wrong shape.
-
-    `fields` may be query, elapsed_ms, mode, scope, timings_ms, timed_out, cost_usd, judge.
-    """
+    """A result as it is stored; an `InputError` if a part of it has the wrong shape."""
     from pytest_kebab_eval.store.answers import to_stored_answer
     from pytest_kebab_eval.store.hits import to_stored_hits
 

@@ -53,10 +53,7 @@ def check_suite(database: Database, suite: str | None) -> None:
 
 
 def find_runs(database: Database, names: str, suite: str | None = None) -> tuple[Run, ...]:
-    """The runs that a comma-separated list names, each once, the oldest first however they are named.
-
-    The longest stretch that is the id of a run is one name, also where it has a comma in it.
-    """
+    """The runs that a comma-separated list names, each once, the oldest first however they are named."""
     if "," not in names and not names.endswith("*"):
         return (find_run(database, names, suite),)
     ids = {run.run_id for run in database.runs()}
@@ -77,7 +74,7 @@ def find_runs(database: Database, names: str, suite: str | None = None) -> tuple
 
 
 def _split(names: str, ids: AbstractSet[str]) -> list[str]:
-    """The names in a list; the longest stretch that is the id of a run is one name, whatever is in it."""
+    """The names in a list; the longest stretch that is the id of a run is one name, even with a comma."""
     parts = names.split(",")
     found: list[str] = []
     start = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -72,6 +73,12 @@ def brief(text: str, width: int = 72) -> str:
     words = text.split(None, width)  # no more words than can be shown
     folded = printable(" ".join(words[:width])[: width + 1])
     return folded if len(folded) <= width else folded[: width - 1] + "…"
+
+
+def first_of(names: Sequence[str], most: int, width: int | None = None) -> str:
+    """`a, b and 3 more`: the first names, each whole or cut to a width, and how many others there are."""
+    shown = ", ".join(brief(name, width) if width else printable(name) for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def shown_path(path: Path) -> str:

@@ -20,10 +20,6 @@ _REDRAW_S = 0.1
 class Progress:
     """Shows progress on standard error, if that is a terminal, until the block ends; otherwise nothing.
 
-        with Progress("copying", total=10_000) as progress:
-            for result in results:
-                progress.advance()
-
     `done` is what was there before, `delay_s` how long to wait before the line is shown; `shown` says a
     number, such as `megabytes`.
     """

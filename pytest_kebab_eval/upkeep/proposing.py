@@ -197,17 +197,14 @@ def propose(
 def _results_of(
     questions: Sequence[Question], results: Iterable[QueryResult | Unreadable]
 ) -> tuple[dict[str, QueryResult], bool]:
-    """The results of questions, by their text, else by the log's ids; and whether any result has a text.
-
-    A result that cannot be read stands as one that errored.
-    """
+    """The results of questions, by their text, else by the log's ids; and whether any result has a text."""
     has_texts = False
     keys = {normalised(question.text) for question in questions}
     key_of_id = {question.id: normalised(question.text) for question in questions if question.id is not None}
     by_text: dict[str, QueryResult] = {}
     by_id: dict[str, QueryResult] = {}
     for result in results:
-        if isinstance(result, Unreadable):
+        if isinstance(result, Unreadable):  # which stands as one that errored
             reason = f"it cannot be read: {result.reason}"
             result = QueryResult(query_id=result.query_id, hits=(), error=reason)
         key = normalised(result.query)

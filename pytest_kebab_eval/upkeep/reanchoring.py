@@ -180,10 +180,7 @@ class _Anchors:
         return f"{chunk}, which no chunk of {where} has half of"
 
     def left_names(self, query: GoldenQuery) -> set[str]:
-        """The chunks of the older chunker that a query has, if it is left as it is.
-
-        Without those that are the same chunk by the newer one.
-        """
+        """The chunks of a query that is left which are not the same chunk by the newer chunker."""
         found = {name: self._find(query, name)[0] for name in self._old_names(query)}
         return {name for name, sure in found.items() if [hit.chunk_id for hit, _ in sure] != [name]}
 

@@ -62,7 +62,6 @@ class DetailBlocks:
         self._room_in_full = self._room // 2
 
     def __iter__(self) -> Iterator[Markup]:
-        """The blocks, made one at a time."""
         listed = self._index.listed
         with closing(self._read(listed[: self.in_full])) as evidence:
             for start in range(0, len(listed), QUERIES_A_BLOCK):

@@ -48,7 +48,6 @@ class Packer:
         self._parts: list[str] = []
 
     def add(self, line: bytes) -> None:
-        """Add a line of JSON."""
         self._append(self._deflate.compress(line + b"\n"))
 
     def finish(self) -> list[str]:

@@ -124,7 +124,10 @@ class QueryIndex:
         self.cause_counts: Counter[str] = Counter()
         self.kind_counts: Counter[str] = Counter()
         self.flows: Counter[tuple[int, int]] = Counter()  # (level in A, level in B) -> queries
-        entries = [self._entry(query) for query in sorted(queries.golden, key=lambda query: query.id)]
+        entries = []
+        for query in sorted(queries.golden, key=lambda query: query.id):
+            found = self.comparisons.get(query.id)
+            entries.append(_Entry(query, found, self._kind(query, found), query.id in self.lost))
         entries.sort(key=_worst_first)  # those that are alike stay in the order of their ids
         self.listed = [entry.query for entry in entries]
         # The first queries of the list: those that failed, changed, or were missed.
@@ -134,10 +137,6 @@ class QueryIndex:
         self.slice_sizes: Counter[str] = Counter()
         for names, count in self._slice_tally.items():
             self.slice_sizes.update(dict.fromkeys(names, count))
-
-    def _entry(self, query: GoldenQuery) -> _Entry:
-        comparison = self.comparisons.get(query.id)
-        return _Entry(query, comparison, self._kind(query, comparison), query.id in self.lost)
 
     def _kind(self, query: GoldenQuery, comparison: QueryComparison | None) -> str:
         if comparison is None or (self.alone and query.id not in self._briefs.b):
@@ -162,10 +161,17 @@ class QueryIndex:
         return first, packer.finish()
 
     def _row(self, query: GoldenQuery, comparison: QueryComparison | None, kind: str, lost: bool) -> QueryRow:
-        """The query in the list; counts it."""
+        """The query in the list; counts it, its cause and its ranks."""
         rank_a, rank_b = (comparison.a_hit_rank, comparison.b_hit_rank) if comparison else (None, None)
         has_targets = rank_b is not None or bool(self._briefs.expected(query))
         self.kind_counts[kind] += 1
+        cause = comparison.cause if comparison else None
+        if cause:
+            self.cause_counts[cause] += 1
+        flow = None
+        if comparison and has_targets and not self.alone:
+            flow = self._level(rank_a), self._level(rank_b)
+            self.flows[flow] += 1
         return QueryRow(
             short(query.id),
             short(query.query, TEXT_SHOWN),
@@ -174,7 +180,10 @@ class QueryIndex:
             "" if self.alone else self._rank(query.id, rank_a, "a", self._briefs.a, has_targets),
             self._rank(query.id, rank_b, "b", self._briefs.b, has_targets),
             int(lost),
-            *(self._count(comparison, has_targets) if comparison else ()),
+            cause,
+            comparison.checks if comparison else (),
+            short(comparison.note, TEXT_SHOWN) if comparison and comparison.note else None,
+            flow,
         )
 
     def _rank(self, query_id: str, rank: int | None, side: str, briefs: RunBriefs, has_targets: bool) -> str:
@@ -200,19 +209,6 @@ class QueryIndex:
             self._slices[labels] = found
         self._slice_tally[found[0]] += 1
         return found[1]
-
-    def _count(
-        self, comparison: QueryComparison, has_targets: bool
-    ) -> tuple[str | None, tuple[str, ...], str | None, tuple[int, int] | None]:
-        """Count the query's cause and its ranks; what a row has of a comparison."""
-        flow = None
-        if comparison.cause:
-            self.cause_counts[comparison.cause] += 1
-        if has_targets and not self.alone:
-            flow = self._level(comparison.a_hit_rank), self._level(comparison.b_hit_rank)
-            self.flows[flow] += 1
-        note = short(comparison.note, TEXT_SHOWN) if comparison.note else None
-        return comparison.cause, comparison.checks, note, flow
 
     def _level(self, rank: int | None) -> int:
         known = self._level_of.get(rank)
@@ -243,11 +239,9 @@ class QueryIndex:
         return len(self.listed) - self.flows.total() - self.kind_counts["none"]
 
     def kinds(self) -> list[tuple[str, QueryKind, int]]:
-        """The kinds that occur, and how many queries are of each."""
         return [(key, kind, self.kind_counts[key]) for key, kind in _KINDS.items() if self.kind_counts[key]]
 
     def causes(self) -> list[tuple[str, str, int]]:
-        """The causes that occur, in words, and how many queries have each."""
         return [
             (cause, words, self.cause_counts[cause])
             for cause, words in CAUSES.items()

@@ -127,7 +127,6 @@ class SiteBuilder:
         return Built(len(suites), len(self._records), len(missing), self._directory.written, errors)
 
     def _names(self) -> Iterator[str]:
-        """The files of the site."""
         yield from (OVERVIEW, NO_JEKYLL)
         for name in self._plan:
             yield from suite_pages(name)

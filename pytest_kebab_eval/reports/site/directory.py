@@ -72,7 +72,6 @@ class SiteDirectory:
         self._write_manifest(basis, self._ours.union(names))
 
     def has(self, name: str) -> bool:
-        """Whether a file of ours is there."""
         return name in self._ours and (self.path / name).is_file()
 
     def write(self, name: str, parts: Iterable[str]) -> None:
@@ -100,7 +99,12 @@ class SiteDirectory:
     def finish(self, basis: SiteBasis, names: Collection[str], missing: Collection[str] = ()) -> None:
         """Remove what is no longer part of the site, or is missing now: a report that could not be made."""
         for name in sorted(self._ours.difference(names).union(self._ours.intersection(missing))):
-            self._remove(name)
+            path = self.path / name
+            with suppress(OSError, StoreError):
+                self._refuse_links(path.parent)
+                path.unlink()
+                for directory in list(path.relative_to(self.path).parents)[:-1]:
+                    (self.path / directory).rmdir()  # as far as they are empty
         self._write_manifest(basis, names)
 
     def _write_manifest(self, basis: SiteBasis, names: Collection[str]) -> None:
@@ -118,14 +122,6 @@ class SiteDirectory:
                     f"{shown_path(path)} is a link, which is not written through; remove the link"
                 )
             path = path.parent
-
-    def _remove(self, name: str) -> None:
-        path = self.path / name
-        with suppress(OSError, StoreError):
-            self._refuse_links(path.parent)
-            path.unlink()
-            for directory in list(path.relative_to(self.path).parents)[:-1]:
-                (self.path / directory).rmdir()  # as far as they are empty
 
 
 def is_ours(name: str) -> bool:

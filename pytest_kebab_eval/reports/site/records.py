@@ -52,12 +52,10 @@ class PlannedRun(NamedTuple):
 
     @property
     def record_file(self) -> str:
-        """Its record."""
         return f"{self.directory}/record.json"
 
     @property
     def report_file(self) -> str:
-        """The report of its comparison."""
         return f"{self.directory}/report.html"
 
     def key(self, basis: str) -> str:
@@ -137,12 +135,10 @@ class RunRecord(Value, frozen=True, kw_only=True):
 
     @property
     def short_commit(self) -> str | None:
-        """The beginning of its commit."""
         return short(self.commit, 60)[:COMMIT_SHOWN] if self.commit else None
 
     @property
     def date(self) -> str:
-        """The day it was made."""
         return short(self.created_at[:10])
 
     @property

@@ -55,16 +55,13 @@ class Suite:
 
     @property
     def has_other_golden(self) -> bool:
-        """Whether the values of any run are of another golden file."""
         return any(run.of_other_golden for run in self.runs)
 
     def text(self, query_id: str) -> str:
-        """The text of a query."""
         query = self._queries.get(query_id)
         return query.query if query else ""
 
     def is_accepted(self, query_id: str) -> bool:
-        """Whether the golden file has an xfail for the query."""
         query = self._queries.get(query_id)
         return query is not None and query.xfail is not None
 
@@ -144,7 +141,6 @@ class Suite:
             yield query_id, check, trace
 
     def _position_before(self, run: RunRecord, comparison: ComparisonRecord) -> int:
-        """The position of the run that it is compared with."""
         return self._positions.get(comparison.run_a or "", self._positions[run.run_id])
 
     # -- queries that changed --------------------------------------------------------------------

@@ -33,14 +33,12 @@ class ModuleCache(jinja2.FileSystemBytecodeCache):
         super().__init__(str(Path(cache_from_source(__file__)).parent), f"template-%s.{version}.pyc")
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Read a compiled template, if there is one that can be read."""
         try:
             super().load_bytecode(bucket)
         except Exception:  # noqa: BLE001  whatever is wrong with the file, the template can be compiled
             bucket.reset()
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep a compiled template, unless Python is told to keep none."""
         if not sys.dont_write_bytecode:
             with suppress(OSError):
                 super().dump_bytecode(bucket)

@@ -88,8 +88,7 @@ def _begins_as_export(file: Path) -> bool:
 
 
 def _write(run: RawRun, files: list[Path], count: int) -> None:
-    rows, (run_id, suite, config, commit, created, _, aggregate) = _in_order(run), run
-    row = RunRow(run_id, suite, config, commit, created, aggregate)
+    rows, row = _in_order(run), RunRow(*run[:-1])
     least, more = divmod(count, len(files))
     with ExitStack() as stack:
         for number, file in enumerate(files, start=1):

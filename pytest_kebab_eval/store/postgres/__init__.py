@@ -44,7 +44,7 @@ READ_TIMEOUT_S = 5.0
 AGGREGATES_TIMEOUT_S = 10.0
 WRITE_TIMEOUT_S = 60.0
 _INSERT_RUN = (
-    "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at)"
+    "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, commit_hash, created_at, aggregate_json)"
     " VALUES (%s, %s, %s, %s, %s, %s)"
 )
 _COPY_RESULTS = "COPY eval_query_results (run_id, query_id, result_json) FROM STDIN (FORMAT BINARY)"
@@ -221,8 +221,7 @@ class PostgresStore(Backend):
 
 
 def _insert(connection: Connection, run: RawRun) -> None:
-    values = run.config_json, run.aggregate_json, run.commit_hash, run.created_at
-    connection.execute(_INSERT_RUN, (run.run_id, run.suite, *values))
+    connection.execute(_INSERT_RUN, run[:-1])  # all but its results
     with connection.cursor().copy(_COPY_RESULTS) as copy:
         copy.set_types(("text", "text", "text"))
         for query_id, result_json in run.rows:

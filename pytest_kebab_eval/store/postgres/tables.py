@@ -8,7 +8,7 @@ streamed faster than jsonb.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.address import PostgresAddress
@@ -43,26 +43,10 @@ CHECK_PRIVILEGES = (
 )
 
 
-class Found(NamedTuple):
-    """What a name of a table leads to; names are the first of their kind."""
-
-    kind: str
-    trigger: str | None
-    rule: str | None
-    computed: str | None
-    has_children: bool
-
-
-def find_tables(connection: Connection) -> dict[str, Found]:
-    """What there is of the tables."""
-    found = {}
-    for table, kind, *names, has_children in connection.execute(
-        _CATALOG, ([*EVAL_TABLES, *CORPUS_TABLES, TAGS_TABLE],)
-    ):
-        trigger, rule, computed = (None if name is None else text_of(name) for name in names)
-        kind_name = _KINDS.get(text_of(kind), "thing")
-        found[text_of(table)] = Found(kind_name, trigger, rule, computed, has_children)
-    return found
+def find_tables(connection: Connection) -> dict[str, list[Any]]:
+    """What there is of the tables: the row of each in `_CATALOG`, by its name."""
+    tables = [*EVAL_TABLES, *CORPUS_TABLES, TAGS_TABLE]
+    return {text_of(table): row for table, *row in connection.execute(_CATALOG, (tables,))}
 
 
 def check_tables(
@@ -76,17 +60,18 @@ def check_tables(
             f"{address.shown} has no table {' and no table '.join(missing)};"
             " make them with kebab-eval store init, or name the database that has the evaluation runs"
         )
-    for table, what in found.items():
-        if what.kind != "table":
-            raise _refusal(address, f"{table} is a {what.kind}, not a table", "make it a table")
-        if what.has_children:
+    for table, (relkind, trigger, rule, computed, has_children) in found.items():
+        kind = _KINDS.get(text_of(relkind), "thing")
+        if kind != "table":
+            raise _refusal(address, f"{table} is a {kind}, not a table", "make it a table")
+        if has_children:
             raise _refusal(address, f"{table} has tables that inherit from it", "move their rows")
-        if what.computed is not None:
-            column = f"the column {brief(what.computed)} of {table}"
+        if computed is not None:
+            column = f"the column {brief(text_of(computed))} of {table}"
             raise _refusal(address, f"{column} is computed, not stored", "store its values")
-        for kind, name in (("trigger", what.trigger), ("rule", what.rule)):
+        for what, name in (("trigger", trigger), ("rule", rule)):
             if name is not None and table in written:
-                runs = f"the {kind} '{brief(name)}' would run when {table} is written"
+                runs = f"the {what} '{brief(text_of(name))}' would run when {table} is written"
                 raise _refusal(address, runs, "drop it")
 
 

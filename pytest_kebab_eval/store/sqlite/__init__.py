@@ -44,7 +44,7 @@ READ_TIMEOUT_S = 5.0
 AGGREGATES_TIMEOUT_S = 10.0
 WRITE_TIMEOUT_S = 60.0
 _INSERT_RUN = (
-    "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, aggregate_json, commit_hash, created_at)"
+    "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, commit_hash, created_at, aggregate_json)"
     " VALUES (?, ?, ?, ?, ?, ?)"
 )
 _INSERT_RESULT = "INSERT INTO eval_query_results (run_id, query_id, result_json) VALUES (?, ?, ?)"
@@ -138,8 +138,7 @@ class SqliteStore(Backend):
                     connection.execute(statement)
             for run in runs:
                 self._check_new(connection, run.run_id)
-                values = run.config_json, run.aggregate_json, run.commit_hash, run.created_at
-                connection.execute(_INSERT_RUN, (run.run_id, run.suite, *values))
+                connection.execute(_INSERT_RUN, run[:-1])  # all but its results
                 rows = ((run.run_id, query_id, result.decode()) for query_id, result in run.rows)
                 connection.executemany(_INSERT_RESULT, rows)
             if index is not None:
