@@ -204,6 +204,13 @@ OPTIONS = (
         more_flags=("--strict-chunker-version",),
     ),
     Option(
+        "allow_document_matching",
+        "flag",
+        "compare across chunkers also where most passages are known by their document alone",
+        default=False,
+        in_command=True,
+    ),
+    Option(
         "k",
         "whole number",
         "the cutoff of the @k metrics for queries without their own",
