@@ -95,6 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(command_line.GoldenPaths(config), "kebab-eval-golden-paths")
         if is_judged or is_recorded:
             command_line.check_ini_file(config)
+            command_line.refuse_repeated(config)
             _start(config, sources, is_judged=is_judged, is_recorded=is_recorded)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import fnmatch
 import os
 import re
@@ -16,7 +17,8 @@ import pytest
 
 from pytest_kebab_eval.errors import KebabEvalError
 from pytest_kebab_eval.files import exists, same_file
-from pytest_kebab_eval.settings import OPTIONS, Sources
+from pytest_kebab_eval.settings import BY_NAME, OPTIONS, Sources
+from pytest_kebab_eval.settings.resolving import refuse_two_values
 from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path, without_passwords
 
 # -- wrong use -----------------------------------------------------------------------------------
@@ -61,6 +63,35 @@ def refuse_resume_alone(sources: Sources) -> NoReturn:
     with usage_errors():
         source = sources.value("resume").source
     raise pytest.UsageError(safe_lines(f"{source} goes on with a run of --kebab-record; name it"))
+
+
+def refuse_repeated(config: pytest.Config) -> None:
+    """A usage error for an option that is given twice in one place, of which pytest would take the last.
+
+    pytest parses `addopts`, then PYTEST_ADDOPTS, then the command line, as one list of words; so that a later
+    place wins over an earlier one, each is looked at by itself.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, fromfile_prefix_chars="@")
+    for option in OPTIONS:
+        if not option.is_repeatable:
+            bare = option.value_if_bare
+            nargs = "?" if bare else None
+            parser.add_argument(
+                option.flag, dest=option.name, action="append", default=[], nargs=nargs, const=bare
+            )
+    places = {
+        "": [os.fspath(word) for word in config.invocation_params.args],
+        " in PYTEST_ADDOPTS": shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
+        " in addopts": config.getini("addopts"),
+    }
+    with usage_errors():
+        for place, words in places.items():
+            given, _ = parser.parse_known_args(words)
+            for name, values in vars(given).items():
+                if values:
+                    refuse_two_values(f"{BY_NAME[name].flag}{place}", values, BY_NAME[name])
 
 
 # -- whether items run ---------------------------------------------------------------------------
