@@ -270,7 +270,8 @@ def kebab_comparison(kebab_query: GoldenQuery, _kebab: KebabSession) -> QueryCom
 def kebab_recorder(pytestconfig: pytest.Config) -> Recording:
     """Takes what a retriever returned, `kebab_recorder.record(query_id, hits=…, answer=…)`.
 
-    With `--kebab-record RUN_ID` it is stored as a run when the session ends; without, it is dropped.
+    With `--kebab-record RUN_ID` it is stored as a run when the session ends; without, it is dropped, and
+    where runs are judged, the tests that take it are skipped, unless they are named.
     """
     session: RecordingTests | None = pytestconfig.stash.get(RECORDING, None)
     if session is not None:

@@ -210,7 +210,7 @@ def _looks_golden(path: Path) -> bool:
 
 def names_items(config: pytest.Config, golden: Path) -> bool:
     """Whether items of the golden file are named by their node ids."""
-    return any(is_item and same_file(path, golden) for path, is_item in _named(config))
+    return any(name and same_file(path, golden) for path, name in _named(config))
 
 
 def reason_left_out(config: pytest.Config, golden: Path) -> str | None:
@@ -218,17 +218,27 @@ def reason_left_out(config: pytest.Config, golden: Path) -> str | None:
     named = list(_named(config))
     if any(same_file(path, golden) for path, _ in named):
         return None
-    if named and all(is_item for _, is_item in named):
+    if named and all(name for _, name in named):
         return "only tests of other files are named"
     option = _ignoring_option(config, _below(golden, [path for path, _ in named]))
     return f"{option} matches the golden file" if option else None
 
 
-def _named(config: pytest.Config) -> Iterator[tuple[Path, bool]]:
-    """Each path on the command line, and whether a test in it is named."""
+def names_test(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether a test is named by its node id or its file, and not only by a directory that has it."""
+    _, _, test = item.nodeid.partition("::")
+    return any(
+        same_file(path, item.path)
+        and (not name or test == name or test.startswith((f"{name}::", f"{name}[")))
+        for path, name in _named(config)
+    )
+
+
+def _named(config: pytest.Config) -> Iterator[tuple[Path, str]]:
+    """Each path on the command line, and the test in it that is named; empty where all are."""
     for argument in config.option.file_or_dir:
-        path, separator, _ = str(argument).partition("::")
-        yield config.invocation_params.dir / path, bool(separator)
+        path, _, name = str(argument).partition("::")
+        yield config.invocation_params.dir / path, name
 
 
 def _below(golden: Path, named: list[Path]) -> list[Path]:
