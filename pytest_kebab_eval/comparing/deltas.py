@@ -102,8 +102,8 @@ def count_comparison(
 
 def _numbers(counts: Counter[str], movement: Movement, part: str | None) -> Numbers:
     """What was counted; `removed` queries are in no slice, since the golden file has none of them."""
-    names = COUNTS if part is None else COUNTS[:-1]
-    numbers: Numbers = {name: counts[name] for name in names} if any(counts.values()) else {}
+    names = COUNTS if counts["queries"] else ("new", "removed")
+    numbers: Numbers = {name: counts[name] for name in names if part is None or name != "removed"}
     rows = movement.card.part(part)
     for metric in movement.card.metrics:
         value = reduce(metric, rows).value

@@ -56,15 +56,10 @@ class CheckNoise:
             outcomes = region(tally)
             if fitted and outcomes not in by_region:
                 by_region[outcomes] = fitted.probability(*outcomes)
-            found[tally] = min(1.0, max(by_region.get(outcomes, 0.0), self._bound(tally)))
+            # Each bound holds whatever the spread of the rates, so the least does.
+            bounds = (mean.if_flakiest(tally) * largest_ratio(outcomes, mean.powers) for mean in self._means)
+            found[tally] = min(1.0, max(by_region.get(outcomes, 0.0), min(bounds, default=1.0)))
         return found
-
-    def _bound(self, tally: Tally) -> float:
-        """The least of the bounds: each holds whatever the spread of the rates."""
-        return min(
-            (mean.if_flakiest(tally) * largest_ratio(region(tally), mean.powers) for mean in self._means),
-            default=1.0,
-        )
 
 
 class _Mean(NamedTuple):
