@@ -27,15 +27,25 @@ READ_COLUMNS = {
     "eval_query_results": ("run_id", "query_id", "result_json"),
     "documents": ("doc_id", "workspace_path"),
     TAGS_TABLE: ("name", "run_id"),
-    "chunks": ("chunk_id", "doc_id", "text", "source_spans_json", "token_estimate", "chunker_version"),
+    "chunks": (
+        *("chunk_id", "doc_id", "text", "heading_path_json", "source_spans_json", "token_estimate"),
+        "chunker_version",
+    ),
 }
 
 CORPUS_SCHEMA = (
     "CREATE TABLE documents (doc_id TEXT PRIMARY KEY, workspace_path TEXT NOT NULL)",
     """
 CREATE TABLE chunks (
+    chunk_id TEXT NOT NULL, doc_id TEXT NOT NULL REFERENCES documents (doc_id), text TEXT NOT NULL,
+    heading_path_json TEXT NOT NULL, source_spans_json TEXT NOT NULL, token_estimate INTEGER,
+    chunker_version TEXT, UNIQUE (chunk_id, chunker_version))
+""",
+)
+# As recorders made it before, with room for one chunk of an id; it is changed when chunks are written.
+FIRST_CHUNKS_SCHEMA = """
+CREATE TABLE chunks (
     chunk_id TEXT PRIMARY KEY, doc_id TEXT NOT NULL REFERENCES documents (doc_id), text TEXT NOT NULL,
     heading_path_json TEXT NOT NULL, source_spans_json TEXT NOT NULL, token_estimate INTEGER,
     chunker_version TEXT)
-""",
-)
+"""
