@@ -39,3 +39,6 @@ CREATE TABLE chunks (
     chunker_version TEXT)
 """,
 )
+
+# Where `config_snapshot_json` has how a run was recorded: `Recorded`.
+RECORDED_KEY = "pytest_kebab_eval"

@@ -149,7 +149,7 @@ def recording(project: Project, hits: dict[str, list[str]], tests: str = RECORDS
 def gate(project: Project, *args: str, a: str = "latest") -> pytest.RunResult:
     """Record the run `new` and judge it, in this process."""
     return project.pytester.runpytest_inprocess(
-        *LEAN, "--kebab-record=new", f"--kebab-run-a={a}", "-p", "no:randomly", *args
+        *LEAN, "--kebab-record=new", f"--kebab-run-a={a}", "--kebab-suite=suite", "-p", "no:randomly", *args
     )
 
 
