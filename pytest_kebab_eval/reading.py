@@ -74,8 +74,10 @@ class OpenStores:
         return self.matcher.targets(self._queries[query_id])
 
     def indexes(self) -> tuple[IndexCoverage | None, IndexCoverage | None]:
-        """How much of each side's index there is; None where there is no run A."""
-        return self.a.corpus.coverage() if self._inputs.runs_a else None, self.b.corpus.coverage()
+        """How much there is of the index of each side's chunker; None where there is no run A."""
+        run_a, run_b = self._inputs.run_a, self._inputs.run_b
+        index_a = self.a.corpus.coverage(run_a.chunker_version) if run_a else None
+        return index_a, self.b.corpus.coverage(run_b.chunker_version)
 
     # -- scoring ---------------------------------------------------------------------------------
 
@@ -108,7 +110,13 @@ class OpenStores:
                 return number
             return next((number for number, card in enumerate(cards) if query_id in card), 0)
 
-        return Side(letter, cards, combine(cards, number_of), partial(self.stored, letter, shown))
+        stored, passages = partial(self.stored, letter, shown), self._passages(letter)
+        return Side(letter, cards, combine(cards, number_of), stored, passages)
+
+    def _passages(self, letter: str) -> Passages:
+        """What the hits of a side are; its runs are of one chunker."""
+        database, run = (self.a, self._inputs.run_a) if letter == "a" else (self.b, self._inputs.run_b)
+        return Passages(database.corpus, run.chunker_version if run else None)
 
     # -- single results, read again --------------------------------------------------------------
 
@@ -122,10 +130,8 @@ class OpenStores:
 
     def evidence(self, queries: Iterable[GoldenQuery], shown: ShownRuns) -> Iterator[QueryEvidence]:
         """Queries with their stored results, judged again."""
-        run_a, run_b = self._inputs.run_a, self._inputs.run_b
         judge = QueryJudge(self.matcher, self._settings.k)
-        passages_a = Passages(self.a.corpus, run_a.chunker_version if run_a else None)
-        passages_b = Passages(self.b.corpus, run_b.chunker_version)
+        passages_a, passages_b = map(self._passages, "ab")
         for query in queries:
             stored_a, stored_b = (self.stored(letter, shown, query.id) for letter in "ab")
             a, b = _readable(stored_a), _readable(stored_b)

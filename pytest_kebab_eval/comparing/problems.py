@@ -148,11 +148,12 @@ def _by_document_alone(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Ite
 
 
 def _lacking(query_id: str, doc_ids: Sequence[str], sides: Sides) -> str:
-    """A hit of a query that says nothing of its text and place, and its run."""
+    """A hit of a query whose text and place neither it nor the index tells, and its run."""
     for side in sides.present:
         result = side.stored(query_id)
         for hit in result.hits if isinstance(result, QueryResult) else ():
-            if hit.doc_id in doc_ids and hit.text is None and hit.citation is None:
+            passages = side.passages
+            if hit.doc_id in doc_ids and not passages.text(hit) and not passages.extents(hit):
                 run, name = printable(side.card.run.run_id), brief(hit.chunk_id or hit.doc_id or "", 60)
                 return f", whose hit '{name}' in run {run} has neither"
     return ""

@@ -11,6 +11,7 @@ import msgspec
 from pytest_kebab_eval.comparing.checks import LOSS, Check
 from pytest_kebab_eval.comparing.decide import Decision, QueryRates, count_tallies
 from pytest_kebab_eval.comparing.deltas import Totals
+from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import QueryResult, Unreadable, Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate, exact_values, rounded
 from pytest_kebab_eval.scoring.scorecard import Scorecard
@@ -28,6 +29,7 @@ class Side(NamedTuple):
     cards: tuple[Scorecard, ...]  # of its runs
     card: Scorecard  # their mean
     stored: Callable[[str], QueryResult | Unreadable | None]  # by query id, in the run that is shown
+    passages: Passages
 
 
 class Sides(NamedTuple):

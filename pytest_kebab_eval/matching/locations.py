@@ -32,11 +32,8 @@ class Passages:
         self._version = version
 
     def _chunk(self, chunk_id: str | None) -> Chunk | None:
-        """The chunk of that id, unless the index was rebuilt since and gave the id to another one."""
-        chunk = self._corpus.chunk(chunk_id) if self._corpus and chunk_id else None
-        if chunk and None not in (self._version, chunk.chunker_version):
-            return chunk if chunk.chunker_version == self._version else None
-        return chunk
+        """The chunk that the run's chunker has under that id."""
+        return self._corpus.chunk(chunk_id, self._version) if self._corpus and chunk_id else None
 
     def extents(self, hit: Hit) -> tuple[Box, ...]:
         """The hit's span: that of its chunk, else that of its citation."""
@@ -47,13 +44,13 @@ class Passages:
         """The hit's whole text; None if it is neither stored nor in the corpus."""
         if hit.text is not None or self._corpus is None or not hit.chunk_id:
             return hit.text
-        return self._corpus.text(hit.chunk_id) if self._chunk(hit.chunk_id) else None
+        return self._corpus.text(hit.chunk_id, self._version)
 
     def resolves(self, citation: Span) -> bool | None:
         """Whether the corpus has what is cited; None if there is no corpus to ask."""
         if self._corpus is None or not self._corpus.has_documents:
             return None
-        return self._corpus.resolves(citation)
+        return self._corpus.resolves(citation, self._version)
 
     def has_chunk(self, chunk_id: str) -> bool:
         """Whether the corpus has the chunk."""
@@ -67,7 +64,7 @@ class Passages:
         """Where the documents are, else those of the chunks, as far as the corpus knows."""
         if self._corpus is None:
             return frozenset()
-        chunks = (self._corpus.chunk(chunk_id) for chunk_id in chunk_ids)
+        chunks = map(self._chunk, chunk_ids)
         docs = doc_ids or {chunk.doc_id for chunk in chunks if chunk and chunk.doc_id}
         return frozenset(path for doc_id in docs if (path := self._corpus.path_of(doc_id)))
 
@@ -88,7 +85,7 @@ class Locations(NamedTuple):
     lock: Lock | None = None
     corpora: Sequence[Corpus] = ()
     stored: Mapping[str, Location] = {}  # from hits
-    version: str | None = None  # of run A
+    version: str | None = None  # of the chunker that the expected ids are of
 
     def only(self, queries: Iterable[GoldenQuery]) -> Locations:
         """What is known of the chunks of these queries, but for the corpora: it can be sent to a process."""
@@ -119,13 +116,9 @@ class Locations(NamedTuple):
             yield Location(locked.doc_id, extents(locked.spans))
             if self.is_left(chunk_id):
                 return
-        chunks = [chunk for corpus in self.corpora if (chunk := corpus.chunk(chunk_id))]
-        # After re-indexing, an id may be that of another chunk; a hit of run A then knows better.
-        chunks.sort(key=self._is_of_another_version)
-        if chunk_id in self.stored and chunks and self._is_of_another_version(chunks[0]):
-            yield self.stored[chunk_id]
-        for chunk in chunks:
-            yield Location(chunk.doc_id, chunk.extents)
+        for corpus in self.corpora:
+            if chunk := corpus.chunk(chunk_id, self.version):
+                yield Location(chunk.doc_id, chunk.extents)
         if chunk_id in self.stored:
             yield self.stored[chunk_id]
 
@@ -141,17 +134,12 @@ class Locations(NamedTuple):
         return self._found_text(chunk_id)
 
     def _found_text(self, chunk_id: str) -> str | None:
-        """The text of the index, unless the id is that of another chunk by now, or of a stored hit."""
+        """The text of the index, or of a stored hit."""
         for corpus in self.corpora:
-            chunk = corpus.chunk(chunk_id)
-            if chunk and not self._is_of_another_version(chunk) and (text := corpus.text(chunk_id)):
+            if text := corpus.text(chunk_id, self.version):
                 return text
         stored = self.stored.get(chunk_id)
         return (stored.text if stored else None) or None
-
-    def _is_of_another_version(self, chunk: Chunk) -> bool:
-        versions = (self.version, chunk.chunker_version)
-        return None not in versions and versions[0] != versions[1]
 
     def is_left(self, chunk_id: str) -> bool:
         """Whether a re-anchoring left the chunk: in the index and in hits its id may be another's by now."""
@@ -164,8 +152,8 @@ class Locations(NamedTuple):
             return True
         if self.lock and chunk_id in self.lock.chunks:
             return bool(self.lock.chunks[chunk_id].spans) or self.is_left(chunk_id)
-        found = (corpus.chunk(chunk_id) for corpus in self.corpora)
-        return any(chunk and chunk.extents and not self._is_of_another_version(chunk) for chunk in found)
+        found = (corpus.chunk(chunk_id, self.version) for corpus in self.corpora)
+        return any(chunk and chunk.extents for chunk in found)
 
 
 def citation_extents(hit: Hit) -> tuple[Box, ...]:
@@ -183,7 +171,7 @@ OpenRun = tuple[Database, Run]
 def find_locations(golden: GoldenSet, runs: Sequence[OpenRun]) -> Locations:
     """Where the expected chunks are; the stored hits are read only where nothing better knows."""
     corpora = [database.corpus for database in dict.fromkeys(database for database, _ in runs)]
-    known = Locations(golden.lock, corpora, version=runs[0][1].chunker_version)
+    known = Locations(golden.lock, corpora, version=_version_of_expected(golden, runs))
     unlocated = {
         chunk_id
         for query in golden.queries
@@ -192,6 +180,15 @@ def find_locations(golden: GoldenSet, runs: Sequence[OpenRun]) -> Locations:
         if not known.is_certain(query, chunk_id)
     }
     return known._replace(stored=_locations_in_hits(unlocated, runs)) if unlocated else known
+
+
+def _version_of_expected(golden: GoldenSet, runs: Sequence[OpenRun]) -> str | None:
+    """The chunker of the expected ids: run A's, unless all runs are of one that the ids are not of."""
+    of_runs = {run.chunker_version for _, run in runs}
+    of_ids = indexed_versions(golden, [database for database, _ in runs])
+    if len(of_runs) > 1 or not of_ids or of_runs <= of_ids:
+        return runs[0][1].chunker_version
+    return next(iter(of_ids)) if len(of_ids) == 1 else None
 
 
 def _locations_in_hits(wanted: set[str], runs: Sequence[OpenRun]) -> dict[str, Location]:
@@ -240,10 +237,19 @@ def golden_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[str
     if golden.lock is not None and golden.lock.chunker_version is not None:
         lock = golden.lock
         return {lock.chunker_version, *map(lock.version_of, _left_ids(golden))}
+    return indexed_versions(golden, databases)
+
+
+def indexed_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[str | None]:
+    """The chunkers of the expected ids by the index; an id of several tells nothing that another does."""
     corpora = [database.corpus for database in dict.fromkeys(databases) if database.corpus.has_chunks]
     expected = _expected_ids(golden) if corpora else ()
-    found = (corpus.chunk(chunk_id) for corpus in corpora for chunk_id in expected)
-    return {chunk.chunker_version for chunk in found if chunk is not None}
+    found = [
+        {chunk.chunker_version for corpus in corpora for chunk in corpus.chunks_of_any_version(chunk_id)}
+        for chunk_id in expected
+    ]
+    certain = set[str | None]().union(*(versions for versions in found if len(versions) == 1))
+    return certain.union(*(versions for versions in found if certain.isdisjoint(versions)))
 
 
 def _left_ids(golden: GoldenSet) -> set[str]:

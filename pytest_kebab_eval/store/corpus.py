@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
 
 _CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
-_COUNTS = (
-    "SELECT count(*) FROM documents",
-    "SELECT count(*) FROM (SELECT doc_id FROM documents EXCEPT SELECT doc_id FROM chunks) AS without_chunks",
-    "SELECT count(*) FROM chunks",
-)
+_VersionedExtents = tuple["str | None", tuple[Box, ...]]  # of a chunk
 _span_lists = msgspec.json.Decoder(tuple[Span, ...])
 
 
@@ -48,12 +44,16 @@ class IndexCoverage(Value, frozen=True):
 
 
 class Corpus:
-    """Looks up chunks and cited passages; reads only the rows it needs."""
+    """Looks up chunks and cited passages; reads only the rows it needs.
+
+    Chunkers share ids, so a chunk is known by its id and chunker version. Where one of two versions is not
+    known (None), they count as the same.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._chunks: dict[str, Chunk | None] = {}
-        self._extents_of: dict[str, list[tuple[Box, ...]]] = {}
+        self._chunks: dict[str, tuple[Chunk, ...]] = {}
+        self._extents_of: dict[str, list[_VersionedExtents]] = {}
         self._has_rows_in: dict[str, bool] = {}
 
     @cached_property
@@ -83,29 +83,55 @@ class Corpus:
             self._has_rows_in[table] = first_row(found) is not None
         return self._has_rows_in[table]
 
-    def chunk(self, chunk_id: str) -> Chunk | None:
-        """The chunk with that id, if the index still has it."""
+    def chunk(self, chunk_id: str, version: str | None) -> Chunk | None:
+        """The chunk that this chunker has under the id, if the index still has it."""
+        found = self.chunks_of_any_version(chunk_id)
+        for chunk in found:
+            if chunk.chunker_version == version:
+                return chunk
+        if version is not None:
+            found = tuple(chunk for chunk in found if chunk.chunker_version is None)
+        return found[0] if found and self._are_one(chunk_id, found) else None
+
+    def chunks_of_any_version(self, chunk_id: str) -> tuple[Chunk, ...]:
+        """What each chunker that has the id means by it."""
         if not self.has_chunks:
-            return None
+            return ()
         if chunk_id not in self._chunks:
-            version = {"chunker_version"} & self._chunk_columns
-            columns = ("doc_id", "source_spans_json", *version)
-            row = self._database.first("chunks", *columns, chunk_id=chunk_id)
-            self._chunks[chunk_id] = (
-                None if row is None else Chunk(_text(row[0]), extents(_spans(row[1])), *map(_text, row[2:]))
+            columns = ("doc_id", "source_spans_json", self._column("chunker_version"))
+            rows = self._database.select("chunks", *columns, chunk_id=chunk_id)
+            self._chunks[chunk_id] = tuple(
+                Chunk(_text(doc_id), extents(_spans(spans)), _text(version))
+                for doc_id, spans, version in rows
             )
         return self._chunks[chunk_id]
 
-    def spans(self, chunk_id: str) -> tuple[Span, ...]:
-        if not self.has_chunks:
-            return ()
-        row = self._database.first("chunks", "source_spans_json", chunk_id=chunk_id)
-        return _spans(row[0]) if row else ()
+    def _are_one(self, chunk_id: str, chunks: Sequence[Chunk]) -> bool:
+        """Whether chunks of several chunkers are the same but for the version."""
+        if len(chunks) == 1:
+            return True
+        same_place = len({chunk[:2] for chunk in chunks}) == 1
+        return same_place and len({self.text(chunk_id, chunk.chunker_version) for chunk in chunks}) == 1
 
-    def text(self, chunk_id: str) -> str | None:
-        has_texts = self.has_chunks and "text" in self._chunk_columns
-        row = self._database.first("chunks", "text", chunk_id=chunk_id) if has_texts else None
-        return _text(row[0]) if row else None
+    def _value(self, column: str, chunk_id: str, version: str | None) -> object:
+        """A column of a chunk; None if there is no such chunk or column."""
+        chunk = self.chunk(chunk_id, version)
+        if chunk is None:
+            return None
+        rows = self._database.select(
+            "chunks", self._column("chunker_version"), self._column(column), chunk_id=chunk_id
+        )
+        return next((value for found, value in rows if _text(found) == chunk.chunker_version), None)
+
+    def _column(self, name: str) -> str:
+        """What to select for a column of chunks that may not be there."""
+        return name if name in self._chunk_columns else "NULL"
+
+    def spans(self, chunk_id: str, version: str | None) -> tuple[Span, ...]:
+        return _spans(self._value("source_spans_json", chunk_id, version))
+
+    def text(self, chunk_id: str, version: str | None) -> str | None:
+        return _text(self._value("text", chunk_id, version))
 
     def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
         rows = self._database.select("chunks", "chunk_id", "doc_id") if self.has_chunks else ()
@@ -121,38 +147,48 @@ class Corpus:
         row = self._database.first("documents", "workspace_path", doc_id=doc_id)
         return _text(row[0]) if row else None
 
-    def coverage(self) -> IndexCoverage | None:
-        """The size of the index; None if there is no document."""
+    def coverage(self, version: str | None) -> IndexCoverage | None:
+        """The size of a chunker's index; None if there is no document, or only what other chunkers made.
+
+        Documents of which only other chunkers have chunks are not counted.
+        """
         if not self._has_tables or not self._has_rows("documents"):
             return None
-        self._has_rows("chunks")  # an error if an index has lost some
-        documents, empty, chunks = (
-            int(count) for query in _COUNTS for (count,) in self._database.query(query)
-        )
-        has_tokens = "token_estimate" in self._chunk_columns
-        tokens = sorted(
-            float(tokens)
-            for (tokens,) in (self._database.select("chunks", "token_estimate") if has_tokens else ())
-            if isinstance(tokens, (int, float)) and abs(tokens) <= STORED_NUMBER
-        )
-        return IndexCoverage(
-            documents=documents,
-            documents_without_chunks=empty,
-            chunks=chunks,
-            tokens_min=tokens[0] if tokens else None,
-            tokens_mean=round(math.fsum(tokens) / len(tokens), 1) if tokens else None,
-            tokens_p95=tokens[math.ceil(0.95 * len(tokens)) - 1] if tokens else None,
-            tokens_max=tokens[-1] if tokens else None,
-        )
+        has_rows = self._has_rows("chunks")  # an error if an index has lost some
+        tokens: list[object] = []
+        own: set[str] = set()
+        others: set[str] = set()
+        columns = ("doc_id", self._column("chunker_version"), self._column("token_estimate"))
+        for doc_id, found, count in self._database.select("chunks", *columns):
+            is_own = version is None or _text(found) in (version, None)
+            (own if is_own else others).add(_text(doc_id) or "")
+            if is_own:
+                tokens.append(count)
+        if has_rows and not own:
+            return None
+        doc_ids = [doc_id for at_path in self._documents.values() for doc_id in at_path]
+        empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
+        return _coverage(sum(doc_id in own for doc_id in doc_ids) + empty, empty, tokens)
 
-    def resolves(self, citation: Span) -> bool:
-        """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do."""
+    def resolves(self, citation: Span, version: str | None) -> bool:
+        """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do.
+
+        Where the chunker has no chunk any more, those of others are asked.
+        """
         cited = extent(citation)
+        is_known = version in self._versions
         return any(
             touches(cited, chunk_extents)
             for doc_id in self._documents.get(citation.path or "", ())
-            for chunk_extents in self._chunks_of(doc_id)
+            for chunk_version, chunk_extents in self._chunks_of(doc_id)
+            if not is_known or chunk_version in (version, None)
         )
+
+    @cached_property
+    def _versions(self) -> set[str | None]:
+        """The chunkers whose chunks there are."""
+        found = self._database.select("chunks", f"DISTINCT {self._column('chunker_version')}")
+        return {_text(version) for (version,) in found}
 
     @cached_property
     def _documents(self) -> dict[str, list[str]]:
@@ -161,25 +197,44 @@ class Corpus:
             found[_text(path) or ""].append(_text(doc_id) or "")
         return found
 
-    def _chunks_of(self, doc_id: str) -> list[tuple[Box, ...]]:
+    def _chunks_of(self, doc_id: str) -> list[_VersionedExtents]:
         if doc_id not in self._extents_of:
+            columns = (self._column("chunker_version"), "source_spans_json")
             if self._spans_by_document is None:
-                rows = self._database.select("chunks", "source_spans_json", doc_id=doc_id)
-                found = [spans for (spans,) in rows]
+                found = self._database.select("chunks", *columns, doc_id=doc_id)
             else:
                 found = self._spans_by_document.get(doc_id, [])
-            self._extents_of[doc_id] = [extents(_spans(spans)) for spans in found]
+            self._extents_of[doc_id] = [(_text(version), extents(_spans(spans))) for version, spans in found]
         return self._extents_of[doc_id]
 
     @cached_property
-    def _spans_by_document(self) -> dict[str, list[object]] | None:
+    def _spans_by_document(self) -> dict[str, list[tuple[Any, ...]]] | None:
         """All spans, read in one pass: without an SQL index on doc_id, each lookup would be a pass."""
         if self._database.is_indexed("chunks", "doc_id"):
             return None
         found = defaultdict(list)
-        for doc_id, spans in self._database.select("chunks", "doc_id", "source_spans_json"):
-            found[_text(doc_id) or ""].append(spans)
+        columns = ("doc_id", self._column("chunker_version"), "source_spans_json")
+        for doc_id, *row in self._database.select("chunks", *columns):
+            found[_text(doc_id) or ""].append(tuple(row))
         return found
+
+
+def _coverage(documents: int, without_chunks: int, token_estimates: Sequence[object]) -> IndexCoverage:
+    """The figures; there is a token estimate for each chunk, or something that is none."""
+    tokens = sorted(
+        float(count)
+        for count in token_estimates
+        if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER
+    )
+    return IndexCoverage(
+        documents=documents,
+        documents_without_chunks=without_chunks,
+        chunks=len(token_estimates),
+        tokens_min=tokens[0] if tokens else None,
+        tokens_mean=round(math.fsum(tokens) / len(tokens), 1) if tokens else None,
+        tokens_p95=tokens[math.ceil(0.95 * len(tokens)) - 1] if tokens else None,
+        tokens_max=tokens[-1] if tokens else None,
+    )
 
 
 def _spans(source_spans_json: object) -> tuple[Span, ...]:

@@ -34,11 +34,18 @@ CORPUS_SCHEMA = (
     "CREATE TABLE documents (doc_id TEXT PRIMARY KEY, workspace_path TEXT NOT NULL)",
     """
 CREATE TABLE chunks (
+    chunk_id TEXT NOT NULL, doc_id TEXT NOT NULL REFERENCES documents (doc_id), text TEXT NOT NULL,
+    heading_path_json TEXT NOT NULL, source_spans_json TEXT NOT NULL, token_estimate INTEGER,
+    chunker_version TEXT, UNIQUE (chunk_id, chunker_version))
+""",
+)
+# As recorders made it before, with room for one chunk of an id; it is changed when chunks are written.
+FIRST_CHUNKS_SCHEMA = """
+CREATE TABLE chunks (
     chunk_id TEXT PRIMARY KEY, doc_id TEXT NOT NULL REFERENCES documents (doc_id), text TEXT NOT NULL,
     heading_path_json TEXT NOT NULL, source_spans_json TEXT NOT NULL, token_estimate INTEGER,
     chunker_version TEXT)
-""",
-)
+"""
 
 # Where `config_snapshot_json` has how a run was recorded: `Recorded`.
 RECORDED_KEY = "pytest_kebab_eval"

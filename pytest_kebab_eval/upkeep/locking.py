@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.matching.locations import indexed_versions
 from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import Hit, QueryResult, Run, Span, Value, gains_of
 from pytest_kebab_eval.spans import extent
 from pytest_kebab_eval.store import Corpus, Database
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import brief, printable
 
 
 class Locking(Value, frozen=True):
@@ -44,15 +46,41 @@ def make_lock(
     wanted = sorted({chunk_id for query in golden.queries for chunk_id in gains_of(query)})
     in_hits = found_in_hits(set(wanted), database, run) if run else {}
     left = golden.lock.left() if golden.lock else set()
+    version = _version_to_lock(golden, database, run)
     found: dict[str, FoundChunk] = {}
     for chunk_id in wanted:
         known = [found_in_lock(chunk_id, golden.lock or Lock())]
         if chunk_id not in left:  # else its id may be that of another chunk by now
-            known = [found_in_index(chunk_id, database.corpus), in_hits.get(chunk_id), *known]
+            in_index = found_in_index(chunk_id, database.corpus, version)
+            of_another = None if in_index else _found_of_any_version(chunk_id, database.corpus)
+            known = [in_index, in_hits.get(chunk_id), of_another, *known]
         sources = [source for source in known if source]
         if sources:
             found[chunk_id] = with_text(sources, texts=texts)
     return locking_of(wanted, found)
+
+
+def _version_to_lock(golden: GoldenSet, database: Database, run: Run | None) -> str | None:
+    """The run's chunker, else that of the old lock, else that of the expected ids; None if several may be."""
+    if run:
+        return database.with_config(run).chunker_version
+    versions = indexed_versions(golden, [database])
+    if golden.lock and golden.lock.chunker_version in versions:
+        return golden.lock.chunker_version
+    return next(iter(versions)) if len(versions) == 1 else None
+
+
+def _found_of_any_version(chunk_id: str, corpus: Corpus) -> FoundChunk | None:
+    """A chunk as the only chunker that has the id has it; an `InputError` if there are several."""
+    found = found_in_index(chunk_id, corpus, None)
+    chunks = corpus.chunks_of_any_version(chunk_id)
+    if found is None and chunks:
+        names = ", ".join(sorted(printable(str(chunk.chunker_version)) for chunk in chunks))
+        raise InputError(
+            f"the expected chunk '{brief(chunk_id)}' is another one for each chunker ({names}); name with"
+            " --run RUN a run of the chunker that the golden file is of"
+        )
+    return found
 
 
 def locking_of(wanted: Iterable[str], found: dict[str, FoundChunk]) -> Locking:
@@ -77,12 +105,12 @@ def with_text(sources: list[FoundChunk], *, texts: bool) -> FoundChunk:
     return first._replace(chunk=msgspec.structs.replace(first.chunk, text=text, shingles=shingles))
 
 
-def found_in_index(chunk_id: str, corpus: Corpus) -> FoundChunk | None:
-    """A chunk as the index has it."""
-    chunk = corpus.chunk(chunk_id)
+def found_in_index(chunk_id: str, corpus: Corpus, version: str | None) -> FoundChunk | None:
+    """A chunk as a chunker has it in the index."""
+    chunk = corpus.chunk(chunk_id, version)
     if chunk is None:
         return None
-    locked = LockedChunk(chunk.doc_id, corpus.spans(chunk_id), corpus.text(chunk_id))
+    locked = LockedChunk(chunk.doc_id, corpus.spans(chunk_id, version), corpus.text(chunk_id, version))
     return FoundChunk(locked, chunk.chunker_version, "the table chunks")
 
 

@@ -103,7 +103,7 @@ class _Chunks:
         """The documents that the golden file or its lock file names, and those of the expected chunks."""
         locked = golden.lock.chunks.values() if golden.lock else ()
         names = {name for query in golden.queries for name in _probe(query).expected_chunk_ids}
-        indexed = [chunk for name in names if (chunk := self.database.corpus.chunk(name))]
+        indexed = [chunk for name in names for chunk in self.database.corpus.chunks_of_any_version(name)]
         return {
             *(doc_id for query in golden.queries for doc_id in query.expected_doc_ids or ()),
             *(span.doc_id for query in golden.queries for span in query.expected_spans),
@@ -114,7 +114,7 @@ class _Chunks:
         """Add the chunks of these documents in the index; whether there are any of this chunker."""
         corpus, found = self.database.corpus, False
         for chunk_id in corpus.chunk_ids_in(doc_ids):
-            chunk = corpus.chunk(chunk_id)
+            chunk = corpus.chunk(chunk_id, self.run.chunker_version)
             if chunk and chunk.chunker_version == self.run.chunker_version:
                 hit = self.all.get(chunk_id) or Hit(rank=1, chunk_id=chunk_id)
                 self.all[chunk_id] = msgspec.structs.replace(hit, doc_id=chunk.doc_id)
@@ -341,10 +341,10 @@ class _ChunksToLock:
         if hit is not None:
             locked = as_locked(hit) or LockedChunk(hit.doc_id)
             if self._chunks.passages.has_chunk(name):
-                locked = LockedChunk(hit.doc_id, corpus.spans(name))
+                locked = LockedChunk(hit.doc_id, corpus.spans(name, version))
             text = self._chunks.passages.text(hit)
             return FoundChunk(msgspec.structs.replace(locked, text=text), version, "new")
-        indexed = found_in_index(name, corpus)
+        indexed = found_in_index(name, corpus, self._old_version)
         if indexed and indexed.version != self._old_version:
             indexed = None
         old = found_in_lock(name, self._lock) or indexed or self._in_hits.get(name)

@@ -51,8 +51,8 @@ Said = tuple[FindingKind, str]
 def validate(golden: GoldenSet, database: Database) -> list[Finding]:
     """Everything that is off: first what is off with the whole file, then each query in its order."""
     corpus = database.corpus
-    chunks = (corpus.chunk(chunk_id) for query in golden.queries for chunk_id in gains_of(query))
-    versions = Counter(chunk.chunker_version for chunk in chunks if chunk is not None)
+    chunk_ids = (chunk_id for query in golden.queries for chunk_id in gains_of(query))
+    versions = Counter(version for chunk_id in chunk_ids for version in _versions_of(chunk_id, corpus))
     version = versions.most_common(1)[0][0] if versions else None
     seen = None if corpus.has_chunks else _ids_of_hits(golden, database)
     findings = [
@@ -152,8 +152,10 @@ def _is_found_without_ids(query: GoldenQuery, lock: Lock | None) -> bool:
 
 
 def _is_indexed(expected: _Id, corpus: Corpus) -> bool:
-    look_up = {"chunk": corpus.chunk, "document": corpus.path_of, "path": corpus.document_at}
-    return look_up[expected.what](expected.name) is not None
+    if expected.what == "chunk":
+        return bool(corpus.chunks_of_any_version(expected.name))
+    look_up = corpus.path_of if expected.what == "document" else corpus.document_at
+    return look_up(expected.name) is not None
 
 
 def _found_id(query: GoldenQuery, database: Database) -> str | None:
@@ -188,12 +190,16 @@ def _chunk_findings(
 ) -> Iterator[Said]:
     for chunk_id in gains_of(query):
         name = f"expects the chunk '{brief(chunk_id)}'"
-        chunk = corpus.chunk(chunk_id)
-        if chunk is not None:
-            if chunk.chunker_version != version:
-                other, most = printable(str(chunk.chunker_version)), printable(str(version))
+        versions = _versions_of(chunk_id, corpus)
+        if versions:
+            if version not in versions:
+                other, most = printable(str(versions[0])), printable(str(version))
                 yield FindingKind.OTHER_CHUNKER, f"{name} of the chunker {other}; most are of {most}"
         elif lock is not None and chunk_id in lock.chunks:
             yield FindingKind.ONLY_IN_LOCK, f"{name}, which only the lock file still knows"
         else:
             yield FindingKind.NO_CHUNK, f"{name}, which the database does not have"
+
+
+def _versions_of(chunk_id: str, corpus: Corpus) -> list[str | None]:
+    return [chunk.chunker_version for chunk in corpus.chunks_of_any_version(chunk_id)]

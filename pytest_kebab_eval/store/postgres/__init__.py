@@ -30,6 +30,7 @@ from pytest_kebab_eval.store.postgres.connections import (
 from pytest_kebab_eval.store.postgres.reading import PostgresDatabase
 from pytest_kebab_eval.store.postgres.tables import (
     CHECK_PRIVILEGES,
+    CHUNKS_BY_VERSION,
     bring_up_to_date,
     check_tables,
     version_of,
@@ -164,11 +165,17 @@ class PostgresStore(Backend):
             )
 
     def _check_own(self, connection: Connection) -> None:
-        """Refuse to write chunks into a database whose tables `store init` did not make."""
-        if version_of(connection) is None:
+        """Refuse to write chunks into tables that `store init` did not make, or made too long ago."""
+        version = version_of(connection)
+        if version is None:
             raise InputError(
                 f"the tables of {self._name} were not made by kebab-eval store init, so chunks are not"
                 " written there; leave out chunks=, or record into another database"
+            )
+        if version < CHUNKS_BY_VERSION:
+            raise InputError(
+                f"the tables of {self._name} are of version {version}, in which a chunk would replace that of"
+                " another chunker with the same id; bring them up to date with kebab-eval store init"
             )
 
     # -- changing ------------------------------------------------------------------------------------
@@ -248,7 +255,7 @@ def _delete(connection: Connection, run_ids: Sequence[str]) -> None:
 
 
 def _write_chunks(connection: Connection, index: NewIndex) -> None:
-    """Make these the chunks of that chunker version; those of other versions stay, unless an id is reused."""
+    """Make these the chunks of that chunker version; those of other versions stay, also with the same ids."""
     for row in index.chunks:
         for text in (row.chunk_id, row.doc_id, row.text, row.path):
             check_text(text, "of a chunk, the text")
@@ -263,10 +270,7 @@ def _write_chunks(connection: Connection, index: NewIndex) -> None:
     )
     cursor.executemany(
         "INSERT INTO chunks (chunk_id, doc_id, text, heading_path_json, source_spans_json, token_estimate,"
-        " chunker_version) VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (chunk_id) DO UPDATE SET"
-        " doc_id = excluded.doc_id, text = excluded.text, heading_path_json = excluded.heading_path_json,"
-        " source_spans_json = excluded.source_spans_json, token_estimate = excluded.token_estimate,"
-        " chunker_version = excluded.chunker_version",
+        " chunker_version) VALUES (%s, %s, %s, %s, %s, %s, %s)",
         [(*row[:6], version) for row in index.chunks],
     )
     connection.execute("DELETE FROM documents WHERE doc_id NOT IN (SELECT doc_id FROM chunks)")

@@ -106,7 +106,15 @@ CREATE TABLE chunks (
     "CREATE INDEX chunks_by_document ON chunks (doc_id)",
     f'CREATE TABLE {TAGS_TABLE} (name text COLLATE "C" PRIMARY KEY, run_id text COLLATE "C" NOT NULL)',
 )
-MIGRATIONS = (_FIRST,)  # the first makes version 1; a later one goes to the end, and none is ever changed
+_SECOND = (  # chunkers share ids, so both are the key; a version may be NULL
+    "ALTER TABLE chunks DROP CONSTRAINT chunks_pkey",
+    "ALTER TABLE chunks ALTER chunk_id SET NOT NULL, ADD UNIQUE (chunk_id, chunker_version)",
+)
+MIGRATIONS = (
+    _FIRST,
+    _SECOND,
+)  # the first makes version 1; a later one goes to the end, and none is ever changed
+CHUNKS_BY_VERSION = 2  # the version of the tables that keep the chunks of each chunker
 _FASTER_COMPRESSION = "ALTER TABLE eval_query_results ALTER result_json SET COMPRESSION lz4"
 
 

@@ -19,6 +19,7 @@ from pytest_kebab_eval.store.schema import (
     CORPUS_SCHEMA,
     CORPUS_TABLES,
     EVAL_TABLES,
+    FIRST_CHUNKS_SCHEMA,
     SCHEMA,
     TAGS_SCHEMA,
     TAGS_TABLE,
@@ -166,8 +167,8 @@ class SqliteStore(Backend):
         """Refuse to write chunks into a database whose tables the recorder did not make."""
         tables, statements = (*EVAL_TABLES, *CORPUS_TABLES), (*SCHEMA, *CORPUS_SCHEMA)
         for table, statement in zip(tables, statements, strict=True):
-            row = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-            if row and str(row[0]).split() != statement.split():
+            made_by = _statement_of(connection, table)
+            if made_by and made_by not in (statement.split(), FIRST_CHUNKS_SCHEMA.split()):
                 raise InputError(
                     f"the table {table} of {self._name} was not made by the recorder, so chunks are not"
                     " written there; leave out chunks=, or record into another file"
@@ -251,17 +252,29 @@ def _delete(connection: sqlite3.Connection, run_id: str) -> None:
         connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
 
 
+def _statement_of(connection: sqlite3.Connection, table: str) -> list[str]:
+    """The words of the statement that made a table; none if it is not there."""
+    row = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    return str(row[0]).split() if row else []
+
+
 def _write_chunks(connection: sqlite3.Connection, index: NewIndex) -> None:
-    """Make these the chunks of that chunker version; those of other versions stay, unless an id is reused."""
+    """Make these the chunks of that chunker version; those of other versions stay, also with the same ids."""
+    is_first = _statement_of(connection, "chunks") == FIRST_CHUNKS_SCHEMA.split()
+    if is_first:
+        connection.execute("CREATE TEMP TABLE first_chunks AS SELECT * FROM chunks")
+        connection.execute("DROP TABLE chunks")
     for statement in CORPUS_SCHEMA:
         connection.execute(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+    if is_first:
+        connection.execute("INSERT INTO chunks SELECT * FROM first_chunks")
     connection.execute("DELETE FROM chunks WHERE chunker_version IS ?", (index.chunker_version,))
     connection.executemany(
         "INSERT OR REPLACE INTO documents (doc_id, workspace_path) VALUES (?, ?)",
         {row.doc_id: row.path for row in index.chunks}.items(),
     )
     connection.executemany(
-        "INSERT OR REPLACE INTO chunks (chunk_id, doc_id, text, heading_path_json, source_spans_json,"
+        "INSERT INTO chunks (chunk_id, doc_id, text, heading_path_json, source_spans_json,"
         " token_estimate, chunker_version) VALUES (?, ?, ?, ?, ?, ?, ?)",
         ((*row[:6], index.chunker_version) for row in index.chunks),
     )

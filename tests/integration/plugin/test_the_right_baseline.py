@@ -98,11 +98,11 @@ def test_a_recording_in_another_suite_has_no_latest(project: Project) -> None:
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(
         [
-            "ERROR: run A: kebab.sqlite has no runs of the suite 'default'; it has runs of 'suite', and"
-            + " 'latest' looks in the suite of B; record B in the suite of A, with --kebab-suite, or name A by"
-            + " its id"
+            "ERROR: run A: * has no runs of the suite 'default'; it has runs of 'suite', and 'latest' looks in*",
         ]
     )
+    said = outcome.stderr.str()
+    assert "the suite of B; record B in the suite of A, with --kebab-suite, or name A by its id" in said
     assert not (project.path / "ran-q-001").exists()
 
 

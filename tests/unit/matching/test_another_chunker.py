@@ -229,8 +229,8 @@ def test_a_stored_hit_without_a_place_leaves_it_to_the_next(tmp_path: Path) -> N
 
 def test_the_index_of_either_database_knows_the_expected_chunk(tmp_path: Path) -> None:
     golden = write_golden(tmp_path / "golden.yaml", [{"id": "q1", "query": "?", **C1}])
-    db_a = make_database(tmp_path / "a.sqlite", a={"q1": result("c9")}, config=config("v2"))
-    db_b = make_database(tmp_path / "b.sqlite", b={"q1": result(*PLACES)}, config=config("v1"), corpus=CORPUS)
+    db_a = make_database(tmp_path / "a.sqlite", a={"q1": result("c9")}, config=config("v1"))
+    db_b = make_database(tmp_path / "b.sqlite", b={"q1": result(*PLACES)}, config=config("v2"), corpus=CORPUS)
     report = evaluate(Settings(run_a="a", run_b="b", db_a=db_a, db_b=db_b, golden=golden)).report
     assert report.per_query[0].b_hit_rank == 3
 

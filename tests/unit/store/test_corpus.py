@@ -46,22 +46,22 @@ def cited(path: str | None, start: float, end: float) -> Span:
 def test_a_chunk_is_found_with_its_document_lines_and_version(path: Path) -> None:
     with corpus_of(path) as corpus:
         # lines are inclusive: 11 to 20 ends before 21
-        assert corpus.chunk("d1#2") == Chunk("d1", (Box("line", 11, 21),), "v1")
-        assert corpus.text("d1#2") == "text of d1#2"
+        assert corpus.chunk("d1#2", "v1") == Chunk("d1", (Box("line", 11, 21),), "v1")
+        assert corpus.text("d1#2", "v1") == "text of d1#2"
 
 
 def test_a_chunk_that_the_index_does_not_have_is_none(path: Path) -> None:
     with corpus_of(path) as corpus:
-        assert corpus.chunk("gone") is None
-        assert corpus.chunk("gone") is None
-        assert corpus.text("gone") is None
+        assert corpus.chunk("gone", "v1") is None
+        assert corpus.chunk("gone", "v1") is None
+        assert corpus.text("gone", "v1") is None
 
 
 def test_a_chunk_keeps_all_of_its_spans(tmp_path: Path) -> None:
     spans = [line(start=1, end=2), line(start=5, end=6)]
     path = make_database(tmp_path / "k.sqlite", corpus={"c1": ("d1", spans)})
     with corpus_of(path) as corpus:
-        chunk = corpus.chunk("c1")
+        chunk = corpus.chunk("c1", "v1")
         assert chunk is not None
         assert chunk.extents == (Box("line", 1, 3), Box("line", 5, 7))
 
@@ -87,7 +87,7 @@ def test_spans_that_do_not_parse_make_a_chunk_without_spans(path: Path, spans: s
         DROP TABLE chunks; CREATE TABLE chunks (chunk_id, doc_id, source_spans_json, chunker_version);
     """
     with corpus_of(path, loose, f"INSERT INTO chunks VALUES ('c1', 'd1', {spans}, 'v1')") as corpus:
-        assert corpus.chunk("c1") == Chunk("d1", (), "v1")
+        assert corpus.chunk("c1", "v1") == Chunk("d1", (), "v1")
 
 
 # -- what may be missing -------------------------------------------------------------------------
@@ -107,8 +107,8 @@ def test_without_usable_chunks_there_is_nothing_to_look_up(path: Path, change: s
     with corpus_of(path, change) as corpus:
         assert not corpus.has_chunks
         assert not corpus.has_documents
-        assert corpus.chunk("d1#1") is None
-        assert corpus.text("d1#1") is None
+        assert corpus.chunk("d1#1", "v1") is None
+        assert corpus.text("d1#1", "v1") is None
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_without_usable_documents_chunks_are_still_found(path: Path, change: str
     with corpus_of(path, change) as corpus:
         assert not corpus.has_documents
         assert corpus.has_chunks
-        chunk = corpus.chunk("d2#1")
+        chunk = corpus.chunk("d2#1", "v1")
         assert chunk is not None
         assert chunk.doc_id == "d2"
 
@@ -138,13 +138,13 @@ def test_empty_tables_are_no_corpus(tmp_path: Path) -> None:
 
 def test_chunks_without_a_text_column_have_no_text(path: Path) -> None:
     with corpus_of(path, "ALTER TABLE chunks DROP COLUMN text") as corpus:
-        assert corpus.text("d1#1") is None
-        assert corpus.chunk("d1#1") is not None
+        assert corpus.text("d1#1", "v1") is None
+        assert corpus.chunk("d1#1", "v1") is not None
 
 
 def test_chunks_without_a_version_column_have_no_version(path: Path) -> None:
     with corpus_of(path, "ALTER TABLE chunks DROP COLUMN chunker_version") as corpus:
-        assert corpus.chunk("d1#1") == Chunk("d1", (Box("line", 1, 11),), None)
+        assert corpus.chunk("d1#1", "v1") == Chunk("d1", (Box("line", 1, 11),), None)
 
 
 def test_extra_columns_are_ignored(path: Path) -> None:
@@ -152,8 +152,8 @@ def test_extra_columns_are_ignored(path: Path) -> None:
         "ALTER TABLE chunks ADD COLUMN future BLOB DEFAULT x'ff'; ALTER TABLE documents ADD COLUMN future;"
     )
     with corpus_of(path, change) as corpus:
-        assert corpus.text("d1#1") == "text of d1#1"
-        assert corpus.resolves(cited("d1.md", 1, 1))
+        assert corpus.text("d1#1", "v1") == "text of d1#1"
+        assert corpus.resolves(cited("d1.md", 1, 1), "v1")
 
 
 # -- citations -----------------------------------------------------------------------------------
@@ -185,36 +185,36 @@ def test_a_citation_resolves_where_a_chunk_of_that_path_overlaps_it(
     path: Path, index: str, citation: Span, resolves: bool
 ) -> None:
     with corpus_of(path, index) as corpus:
-        assert corpus.resolves(citation) is resolves
+        assert corpus.resolves(citation, "v1") is resolves
 
 
 @pytest.mark.parametrize("index", ["", WITH_INDEX], ids=["no index", "index"])
 def test_a_document_without_chunks_resolves_no_citation(path: Path, index: str) -> None:
     with corpus_of(path, index, "INSERT INTO documents VALUES ('d3', 'd3.md')") as corpus:
-        assert not corpus.resolves(cited("d3.md", 1, 1))
+        assert not corpus.resolves(cited("d3.md", 1, 1), "v1")
 
 
 def test_a_citation_of_a_kind_that_does_not_compare_resolves_to_any_chunk_of_the_path(path: Path) -> None:
     with corpus_of(path) as corpus:
-        assert corpus.resolves(Span(kind="caption", path="d1.md"))
-        assert corpus.resolves(Span(kind="page", path="d1.md", page=3))
-        assert not corpus.resolves(Span(kind="caption", path="nosuch.md"))
+        assert corpus.resolves(Span(kind="caption", path="d1.md"), "v1")
+        assert corpus.resolves(Span(kind="page", path="d1.md", page=3), "v1")
+        assert not corpus.resolves(Span(kind="caption", path="nosuch.md"), "v1")
 
 
 def test_two_documents_of_one_path_both_count(path: Path) -> None:
     with corpus_of(path, "UPDATE documents SET workspace_path = 'same.md'") as corpus:
-        assert corpus.resolves(cited("same.md", 3, 3))  # in both
-        assert corpus.resolves(cited("same.md", 15, 15))  # in d1 alone
-        assert not corpus.resolves(cited("same.md", 21, 21))
+        assert corpus.resolves(cited("same.md", 3, 3), "v1")  # in both
+        assert corpus.resolves(cited("same.md", 15, 15), "v1")  # in d1 alone
+        assert not corpus.resolves(cited("same.md", 21, 21), "v1")
 
 
 def test_a_code_citation_compares_with_lines(path: Path) -> None:
     with corpus_of(path) as corpus:
-        assert corpus.resolves(Span(kind="code", path="d2.md", line_start=5, line_end=9))
-        assert not corpus.resolves(Span(kind="code", path="d2.md", line_start=6, line_end=9))
+        assert corpus.resolves(Span(kind="code", path="d2.md", line_start=5, line_end=9), "v1")
+        assert not corpus.resolves(Span(kind="code", path="d2.md", line_start=6, line_end=9), "v1")
 
 
 def test_an_index_with_a_hostile_name_is_only_an_index(path: Path) -> None:
     index = """CREATE INDEX "x"")--; DROP TABLE chunks" ON chunks (doc_id)"""
     with corpus_of(path, index) as corpus:
-        assert corpus.resolves(cited("d1.md", 1, 1))
+        assert corpus.resolves(cited("d1.md", 1, 1), "v1")

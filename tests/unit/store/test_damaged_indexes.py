@@ -149,4 +149,4 @@ def test_an_index_on_the_document_of_a_chunk_is_checked_too(path: Path) -> None:
         pytest.raises(DatabaseError, match="its index chunks_of has 2 entries"),
         open_database(path) as opened,
     ):
-        opened.corpus.coverage()
+        opened.corpus.coverage("v1")

@@ -168,7 +168,7 @@ def test_an_export_has_no_other_run(tmp_path: Path, odd: Path) -> None:
         assert database.stored_aggregate("b") == {}
         assert database.stored_aggregate("a") == {"mrr": 1}
         assert database.tags() == {}
-        assert database.corpus.coverage() is None
+        assert database.corpus.coverage("v1") is None
         assert not database.corpus.has_chunks
         assert isinstance(database.result("a", "q1"), QueryResult)
 

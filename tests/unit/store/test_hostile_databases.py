@@ -168,7 +168,7 @@ def test_a_trigger_does_not_run_even_where_it_was_not_found(path: Path) -> None:
     with closing(connect(path, "mode=rw", 1.0)) as connection, suppress(sqlite3.DatabaseError):
         connection.execute("UPDATE eval_runs SET suite = 'x'")  # an error, or no trigger from Python 3.12 on
     with open_database(make_plain(path)) as opened:
-        assert opened.corpus.text("c1") == "text of c1"
+        assert opened.corpus.text("c1", "v1") == "text of c1"
 
 
 def make_plain(path: Path) -> Path:
@@ -188,7 +188,7 @@ def test_triggers_of_a_full_text_index_on_chunks_do_not_matter_to_a_reader(path:
     )
     assert readable(path).hits
     with open_database(path) as opened:
-        assert opened.corpus.text("c1") == "text of c1"
+        assert opened.corpus.text("c1", "v1") == "text of c1"
     store(path)
     record(path)
     assert aggregate_of(path, "a") == {"n": 1}

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_kebab_eval import CompareReport, render_report_md
+from pytest_kebab_eval import CompareReport, RunRecorder, render_report_md
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import IndexCoverage
@@ -33,6 +33,12 @@ def make_index(
     connection.commit()
     connection.close()
     return path
+
+
+def index_rows(report: CompareReport) -> list[str]:
+    """The rows of the table in `report.md`, without its head."""
+    lines = render_report_md(report).split("## Index")[1].splitlines()
+    return [row for row in lines if row.startswith("| ")][2:]
 
 
 def judged(tmp_path: Path, db: Path, db_a: Path | None = None) -> CompareReport:
@@ -88,8 +94,7 @@ def test_two_indexes_are_shown_side_by_side(tmp_path: Path) -> None:
     a = make_index(tmp_path / "a.sqlite", {"d1": [10, 20]})
     b = make_index(tmp_path / "b.sqlite", {"d1": [5, 5, 5, 15]}, ["d2"])
     report = judged(tmp_path, b, db_a=a)
-    rows = [row for row in render_report_md(report).split("## Index")[1].splitlines() if row.startswith("| ")]
-    assert rows[2:] == [
+    assert index_rows(report) == [
         "| A | 1 | 0 | 2 | 10 | 15 | 20 | 20 |",
         "| B | 2 | 1 | 4 | 5 | 7.5 | 15 | 15 |",
     ]
@@ -98,5 +103,23 @@ def test_two_indexes_are_shown_side_by_side(tmp_path: Path) -> None:
 def test_one_index_of_both_runs_is_shown_once(tmp_path: Path) -> None:
     db = make_index(tmp_path / "kebab.sqlite", {"d1": [10, 20]})
     report = judged(tmp_path, db, db_a=db)
-    rows = [row for row in render_report_md(report).split("## Index")[1].splitlines() if row.startswith("| ")]
-    assert rows[2:] == ["| A and B | 1 | 0 | 2 | 10 | 15 | 20 | 20 |"]
+    assert index_rows(report) == ["| A and B | 1 | 0 | 2 | 10 | 15 | 20 | 20 |"]
+
+
+def test_each_side_has_the_chunks_of_its_own_chunker(tmp_path: Path) -> None:
+    db = tmp_path / "own.sqlite"
+    for version, tokens in (("v1", [10, 20]), ("v2", [5, 5, 5, 15]), ("v3", None)):
+        chunks = [
+            {"chunk_id": f"d1#{number}", "doc_id": "d1", "token_estimate": count}
+            for number, count in enumerate(tokens or ())
+        ]
+        config = {"chunker_version": version}
+        with RunRecorder(db, run_id=version, config=config, chunks=chunks if tokens else None) as run:
+            run.record("q1", ["d1#1"])
+    golden = write_golden(tmp_path / "golden.yaml", [{"id": "q1", "query": "?"}])
+    of_v1 = "| A | 1 | 0 | 2 | 10 | 15 | 20 | 20 |"
+    assert index_rows(evaluate(Settings("v1", "v2", db, db, golden)).report) == [
+        of_v1,
+        "| B | 1 | 0 | 4 | 5 | 7.5 | 15 | 15 |",
+    ]
+    assert index_rows(evaluate(Settings("v1", "v3", db, db, golden)).report) == [of_v1]

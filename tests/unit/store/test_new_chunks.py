@@ -121,6 +121,16 @@ def test_the_next_run_of_a_chunker_replaces_its_chunks_and_keeps_those_of_others
     assert rows(db, "SELECT doc_id FROM documents") == [("d1",)]
 
 
+def test_an_id_may_be_of_two_chunkers_or_of_none(db: Path) -> None:
+    for run_id, version in (("r1", "v1"), ("r2", None), ("r3", "v2"), ("r4", None)):
+        record(db, [LINES | {"text": run_id}], run_id, version=version)
+    assert rows(db, "SELECT text, chunker_version FROM chunks ORDER BY text") == [
+        ("r1", "v1"),
+        ("r3", "v2"),
+        ("r4", None),
+    ]
+
+
 def test_chunks_may_come_with_a_later_run(db: Path) -> None:
     record(db, None, "r1")
     record(db, [LINES], "r2")
@@ -145,10 +155,10 @@ def test_a_hit_that_names_no_document_has_that_of_its_chunk(db: Path) -> None:
 def test_recorded_chunks_are_read_as_those_of_a_knowledge_base(db: Path) -> None:
     record(db, [LINES])
     with open_database(db) as database:
-        chunk = database.corpus.chunk("c1")
+        chunk = database.corpus.chunk("c1", "v1")
         assert chunk is not None
         assert (chunk.doc_id, chunk.chunker_version) == ("d1", "v1")
-        assert database.corpus.text("c1") == "Rotate them."
+        assert database.corpus.text("c1", "v1") == "Rotate them."
         assert database.corpus.document_at("notes/a.md") == "d1"
 
 

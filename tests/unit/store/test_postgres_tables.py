@@ -31,7 +31,7 @@ def test_the_tables_are_made_once() -> None:
             Made.AS_THEY_WERE,
         ]
         assert empty.tables() == list(TABLES)
-        assert empty.rows("SELECT version FROM kebab_eval_migrations") == [(1,)]
+        assert empty.rows("SELECT version FROM kebab_eval_migrations ORDER BY version") == [(1,), (2,)]
 
 
 def test_of_many_at_once_one_makes_the_tables_and_the_others_see_that() -> None:
@@ -51,7 +51,7 @@ def test_of_many_at_once_one_makes_the_tables_and_the_others_see_that() -> None:
 def test_tables_of_a_newer_version_are_refused(postgres: PostgresStore) -> None:
     postgres.execute("INSERT INTO kebab_eval_migrations VALUES (7)")
     with pytest.raises(
-        DatabaseError, match="are of version 7, and this pytest-kebab-eval knows 1; install a newer"
+        DatabaseError, match="are of version 7, and this pytest-kebab-eval knows 2; install a newer"
     ):
         backend_of(postgres.address).make_tables()
 
@@ -67,7 +67,7 @@ def test_tables_of_an_older_version_are_brought_up_to_date(
         Made.UPDATED,
         Made.AS_THEY_WERE,
     ]
-    assert postgres.rows("SELECT version FROM kebab_eval_migrations ORDER BY version") == [(1,), (2,)]
+    assert postgres.rows("SELECT version FROM kebab_eval_migrations ORDER BY version") == [(1,), (2,), (3,)]
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(
@@ -80,7 +80,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(
     with pytest.raises(StoreError, match=r'no tables were made in .*: relation "nosuch" does not exist'):
         backend_of(postgres.address).make_tables()
     assert postgres.rows("SELECT to_regclass('later')") == [(None,)]
-    assert postgres.rows("SELECT max(version) FROM kebab_eval_migrations") == [(1,)]
+    assert postgres.rows("SELECT max(version) FROM kebab_eval_migrations") == [(2,)]
 
 
 def test_tables_that_somebody_else_made_are_not_touched() -> None:
@@ -148,7 +148,7 @@ def test_citations_resolve_without_an_index_on_the_documents_of_chunks(postgres:
     for is_indexed in (True, False):
         with open_database(postgres.address) as database:
             cited = [Span(kind="line", path=path, start=10, end=12) for path in ("d1.md", "d2.md")]
-            assert [database.corpus.resolves(span) for span in cited] == [True, False]
+            assert [database.corpus.resolves(span, "v1") for span in cited] == [True, False]
         if is_indexed:
             postgres.execute("DROP INDEX chunks_by_document")
 
