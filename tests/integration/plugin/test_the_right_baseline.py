@@ -98,7 +98,7 @@ def test_a_recording_in_another_suite_has_no_latest(project: Project) -> None:
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(
         [
-            "ERROR: run A: * has no runs of the suite 'default'; it has runs of 'suite', and 'latest' looks in*",
+            "ERROR: run A: * has no runs of the suite 'default'; it has runs of 'suite', and 'latest' looks*",
         ]
     )
     said = outcome.stderr.str()

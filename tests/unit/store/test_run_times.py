@@ -63,10 +63,11 @@ def test_a_run_without_a_time_is_warned_of_where_age_matters(tmp_path: Path) -> 
         find_run(database, "three")
         assert not database.warnings
         assert find_run(database, "latest").run_id == "two"
-        assert database.warnings == [
-            "the created_at of run 'three', 'yesterday', is no time that can be read, so the run counts as"
-            " the oldest; write it as 2026-03-02T00:00:00Z"
-        ]
+        (warning,) = database.warnings
+        assert warning.startswith(
+            "the created_at of run 'three', 'yesterday', is no time that can be read, so"
+        )
+        assert warning.endswith("counts as the oldest; write it as 2026-03-02T00:00:00Z")
 
 
 def test_a_run_without_a_time_is_never_pruned(tmp_path: Path) -> None:
