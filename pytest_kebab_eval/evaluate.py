@@ -11,7 +11,7 @@ from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
 from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison, significance_in
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.gates import judge_gates
-from pytest_kebab_eval.comparing.problems import find_problems
+from pytest_kebab_eval.comparing.problems import Accepted, find_problems
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
@@ -60,12 +60,13 @@ def evaluate(
         per_query = compare_queries(decisions, sides, stores.targets, movement, rules.compare_k)
         # What counts a query as failed, also where only gates do.
         checks = settings.fail_on.union(DEFAULT_CHECKS)
-        counts = count_comparison(per_query, b, movement, checks) if movement else None
+        counts = count_comparison(per_query, a, b, movement, checks) if a and movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)
         gates = judge_gates(inputs.gates, totals, partial(significance_in, a, b))
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
-        problems = find_problems(golden, sides, decisions, stores.matcher)
+        fine = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
+        problems = find_problems(golden, sides, decisions, stores.matcher, fine)
         found = Findings(sides, decisions, per_query, totals, gates, verdicts, problems)
         report = make_report(found, golden, rules, stores.indexes(), inputs.warnings)
     return Evaluation(

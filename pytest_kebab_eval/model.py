@@ -283,6 +283,7 @@ class ComparisonKind(str, enum.Enum):
     LOSS = "loss"
     DRAW = "draw"
     REGRESSION = "regression"
+    NEW = "new"  # run A has no result for it
 
 
 class QueryComparison(Value, frozen=True):

@@ -9,10 +9,10 @@ from typing import Any
 import click
 import msgspec
 
-from pytest_kebab_eval.cli.evaluating import compare_and_warn
 from pytest_kebab_eval.cli.options import json_option, options, run_arguments, sources_from
-from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell
+from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell, tell_warnings
 from pytest_kebab_eval.comparing.movement import Churn, measure_churn
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.model import GoldenQuery, QueryResult
@@ -71,7 +71,9 @@ def _labels(settings: Settings, sources: Sources) -> tuple[Mapping[str, GoldenQu
     if not is_given(sources, "golden") and not exists(settings.golden):
         return {}, {}
     golden = read_golden(sources)
-    report = compare_and_warn(settings, find_inputs(settings, golden=golden))
+    inputs = find_inputs(settings, golden=golden)
+    tell_warnings(inputs.warnings)  # those of the comparison are about labels, which churn does without
+    report = evaluate(settings, inputs).report
     return golden.by_id(), {query.query_id: str(query.kind) for query in report.per_query}
 
 

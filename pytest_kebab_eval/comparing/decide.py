@@ -216,16 +216,15 @@ class _Decider:
             _shown(group.b, lost, self._k, passes=False),
         )
         a, b = group.a[shown[0]] if group.a else None, group.b[shown[1]]
-        if self._alone:
+        if not any(group.a):
             lost = tuple(
                 check for check in CHECKS if b and not check.needs_a and check.passes(b, self._k) is False
             )
-            return Decision(group, None, tallies, lost, shown)
-        if not any(group.a) or not any(group.b):  # one of the ranks is None
-            if rank_within(a, self._k) is not None:
-                return Decision(group, ComparisonKind.REGRESSION, tallies, (RETRIEVAL,), shown)
-            kind = ComparisonKind.DRAW if rank_within(b, self._k) is None else ComparisonKind.WIN
-            return Decision(group, kind, tallies, (), shown)
+            return Decision(group, None if self._alone else ComparisonKind.NEW, tallies, lost, shown)
+        if not any(group.b):
+            found = rank_within(a, self._k) is not None
+            kind = ComparisonKind.REGRESSION if found else ComparisonKind.DRAW
+            return Decision(group, kind, tallies, (RETRIEVAL,) if found else (), shown)
         return Decision(
             group, self._kind(lost, tallies), tallies, lost, shown, tuple(self._rates(lost, tallies))
         )

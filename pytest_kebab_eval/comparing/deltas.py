@@ -27,18 +27,19 @@ from pytest_kebab_eval.text import brief
 
 # -- counts: `regressions`, `overlap@5`, … -------------------------------------------------------
 
-COUNTS = ("regressions", "losses", "wins", "failed")
+COUNTS = ("regressions", "losses", "wins", "failed", "new", "removed")
 _KINDS = {
     ComparisonKind.REGRESSION: "regressions",
     ComparisonKind.LOSS: "losses",
     ComparisonKind.WIN: "wins",
+    ComparisonKind.NEW: "new",
 }
 
 Numbers = dict[str, int | float]  # counts are whole, also after a trip to a worker of xdist
 
 
 class ComparisonCounts(Value, frozen=True):
-    """Counts and movement, over all compared queries and over each slice."""
+    """Counts and movement, over all queries that A has a result for, and over each slice."""
 
     queries: int
     values: Numbers  # a metric that nothing was measured of is not there
@@ -67,7 +68,11 @@ def is_comparison_metric(name: str) -> bool:
 
 
 def count_comparison(
-    comparisons: Iterable[QueryComparison], b: Scorecard, movement: Movement, checks: Collection[str]
+    comparisons: Iterable[QueryComparison],
+    a: Scorecard,
+    b: Scorecard,
+    movement: Movement,
+    checks: Collection[str],
 ) -> ComparisonCounts:
     """Count kinds and failures; a query failed if it lost one of the checks, or B has no result for it."""
     wanted = frozenset(checks)
@@ -79,9 +84,10 @@ def count_comparison(
         )
         for comparison in comparisons
     )
-    totals: dict[str | None, Counter[str]] = {None: Counter()}
+    totals: dict[str | None, Counter[str]] = {None: Counter(removed=len(a.notes.unknown_query_ids))}
     for (kind, failed, parts), count in alike.items():
-        words = ["queries", *([_KINDS[kind]] if kind in _KINDS else []), *(["failed"] if failed else [])]
+        words = [*([_KINDS[kind]] if kind in _KINDS else []), *(["failed"] if failed else [])]
+        words += [] if kind is ComparisonKind.NEW else ["queries"]
         for part in (None, *parts):
             totals.setdefault(part, Counter()).update(dict.fromkeys(words, count))
     slices = sorted(part for part in totals if part is not None)
@@ -95,7 +101,9 @@ def count_comparison(
 
 
 def _numbers(counts: Counter[str], movement: Movement, part: str | None) -> Numbers:
-    numbers: Numbers = {name: counts[name] for name in COUNTS} if counts["queries"] else {}
+    """What was counted; `removed` queries are in no slice, since the golden file has none of them."""
+    names = COUNTS if counts["queries"] else ("new", "removed")
+    numbers: Numbers = {name: counts[name] for name in names if part is None or name != "removed"}
     rows = movement.card.part(part)
     for metric in movement.card.metrics:
         value = reduce(metric, rows).value
@@ -108,18 +116,18 @@ def _numbers(counts: Counter[str], movement: Movement, part: str | None) -> Numb
 
 
 class Paired(Value, frozen=True):
-    """How many queries the two runs have in common, and the deltas over those alone."""
+    """How many queries the two runs have in common, which is what deltas are over."""
 
     queries: int
     errored_a: int
     errored_b: int
     absent_a: int
     absent_b: int
-    deltas: dict[str, float | None] | None  # None where both runs cover the same queries
+    unpaired: dict[str, float | None] | None  # B - A over all queries of each; None where these are the same
 
 
 class Deltas(MetricValues, frozen=True, kw_only=True):
-    """B - A for every metric, and how the two were matched."""
+    """B - A for every metric, over the queries that both runs have, and how the two were matched."""
 
     chunker_version_match: str
     matched_by: dict[str, int]
@@ -135,6 +143,7 @@ class Totals(NamedTuple):
     significance: dict[str, Significance]
     not_comparable: dict[str, str]  # metrics, and why not
     comparison: ComparisonCounts | None = None
+    paired_a: AggregateMetrics | None = None  # A over the queries that both have
 
 
 def compare_totals(
@@ -147,50 +156,49 @@ def compare_totals(
     aggregate_b = aggregate(b)
     if a is None:
         return Totals(None, aggregate_b, None, {}, {})
-    aggregate_a = aggregate(a)
-    return Totals(
-        aggregate_a,
-        aggregate_b,
-        _deltas(aggregate_a, aggregate_b, _paired(a, b), matched_by),
-        _significances(a, b, aggregate_a, aggregate_b),
-        _judge_drift(a, b),
-        counts,
-    )
-
-
-def _paired(a: Scorecard, b: Scorecard) -> Paired:
+    aggregate_a = paired_a = aggregate(a)
     both: AbstractSet[str] = a.query_ids()
-    deltas = None
+    deltas = unpaired = differences(aggregate_a, aggregate_b)
     if a.query_ids() != b.query_ids():
         both = a.query_ids() & b.query_ids()
-        deltas = in_json_order(differences(aggregate(a.only(both)).values, aggregate(b.only(both)).values))
-    return Paired(
+        paired_a = aggregate(a.only(both))
+        deltas = differences(paired_a, aggregate(b.only(both)))
+    paired = Paired(
         queries=len(both),
         errored_a=a.part().errored,
         errored_b=b.part().errored,
         absent_a=a.count_absent(),
         absent_b=b.count_absent(),
-        deltas=deltas,
+        unpaired=None if deltas is unpaired else in_json_order(unpaired.values),
+    )
+    return Totals(
+        aggregate_a,
+        aggregate_b,
+        Deltas(
+            **msgspec.structs.asdict(deltas),
+            chunker_version_match=aggregate_a.match,
+            matched_by=dict(matched_by),
+            paired=paired,
+        ),
+        _significances(a, b, aggregate_a, aggregate_b),
+        _judge_drift(a, b),
+        counts,
+        paired_a,
     )
 
 
-def _deltas(
-    a: AggregateMetrics, b: AggregateMetrics, paired: Paired, matched_by: Mapping[str, int]
-) -> Deltas:
-    return Deltas(
-        values=differences(a.values, b.values),
+def differences(a: AggregateMetrics, b: AggregateMetrics) -> MetricValues:
+    """B - A of the rounded values, None if either is."""
+    return MetricValues(
+        values=_differences(a.values, b.values),
         counts={name: b.counts[name] - n for name, n in a.counts.items()},
-        slices={part: differences(a.slices[part], b.slices[part]) for part in a.slices if part in b.slices},
+        slices={part: _differences(a.slices[part], b.slices[part]) for part in a.slices if part in b.slices},
         total_queries=b.total_queries - a.total_queries,
         failed_queries=b.failed_queries - a.failed_queries,
-        chunker_version_match=a.match,
-        matched_by=dict(matched_by),
-        paired=paired,
     )
 
 
-def differences(a: Mapping[str, float | None], b: Mapping[str, float | None]) -> dict[str, float | None]:
-    """B - A of the rounded values, None if either is."""
+def _differences(a: Mapping[str, float | None], b: Mapping[str, float | None]) -> dict[str, float | None]:
     return {name: difference(value, b.get(name)) for name, value in a.items()}
 
 

@@ -206,7 +206,7 @@ def _judge(gate: Gate, totals: Totals, significance_of: SignificanceOf) -> GateR
     if is_comparison_metric(gate.metric):
         return _judge_comparison(gate, name, totals.comparison)
     value = totals.aggregate_b.value(gate.metric, gate.part)
-    in_a = totals.aggregate_a.value(gate.metric, gate.part) if totals.aggregate_a else None
+    in_a = totals.paired_a.value(gate.metric, gate.part) if totals.paired_a else None
     if gate.delta:
         name = f"delta {name}"
         if totals.deltas is None:

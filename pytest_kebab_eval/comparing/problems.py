@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.decide import Decision
+from pytest_kebab_eval.comparing.queries import has_chunk_targets, matched_by
 from pytest_kebab_eval.comparing.replicates import Side, Sides
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
@@ -16,6 +17,16 @@ from pytest_kebab_eval.text import brief, printable, shown_path
 
 FEW_QUERIES = 5  # fewer than this may all be missed by chance
 _HARDLY_ANY = 0.1
+_NAMES_SHOWN = 5
+_LEAST_COMPARED = 0.5  # of the golden queries that B has
+_MOST_BY_DOCUMENT = 0.2  # of the queries with chunk-level targets
+
+
+class Accepted(NamedTuple):
+    """What the user said is no problem."""
+
+    document_matching: bool = False
+    few_compared: bool = False  # a baseline that is not there yet for most queries
 
 
 class Problems(NamedTuple):
@@ -44,16 +55,21 @@ def _is_searched(score: QueryScore) -> bool:
 
 
 def find_problems(
-    golden: GoldenSet, sides: Sides, decisions: Sequence[Decision], matcher: Matcher
+    golden: GoldenSet,
+    sides: Sides,
+    decisions: Sequence[Decision],
+    matcher: Matcher,
+    accepted: Accepted = Accepted(),  # noqa: B008
 ) -> Problems:
     """All that is wrong with the comparison as a whole."""
     scored = [ScoredSide(side, decisions) for side in sides.present]
     problems = list(_runs_without_golden(golden, scored)) or list(_errored_baseline(golden, scored))
-    warnings = [
-        *_partial_alone(golden, sides),
-        *_repeated_chunks(sides),
-        *_by_document_alone(golden, sides, matcher),
-    ]
+    problems += _broken_replicates(golden, sides)
+    warnings = [*_partial_alone(golden, sides), *_removed(sides), *_repeated_chunks(sides)]
+    if not problems and sides.a:
+        (warnings if accepted.few_compared else problems).extend(_few_compared(decisions))
+    coarse, is_most = _by_document_alone(golden, sides, decisions, matcher)
+    (problems if is_most and not accepted.document_matching else warnings).extend(coarse)
     if not problems:
         checker = _TargetCheck(golden, scored, decisions, matcher)
         few, text = _nothing_stored(golden, scored) or checker.nothing_found()
@@ -109,6 +125,18 @@ def _nothing_stored(golden: GoldenSet, sides: Sequence[ScoredSide]) -> tuple[boo
     )
 
 
+def _removed(sides: Sides) -> Iterator[str]:
+    """What is deleted from the golden file, or renamed there, is not compared, whatever became of it."""
+    removed = sides.a.card.notes.unknown_query_ids if sides.a else ()
+    if removed:
+        names = ", ".join(f"'{brief(query_id, 40)}'" for query_id in removed[:_NAMES_SHOWN])
+        more = f" and {len(removed) - _NAMES_SHOWN} more" if len(removed) > _NAMES_SHOWN else ""
+        yield (
+            f"run A has results for {names}{more}, which the golden file does not have: deleted or renamed,"
+            " they are not compared; the gate 'removed == 0' fails on that"
+        )
+
+
 def _repeated_chunks(sides: Sides) -> Iterator[str]:
     for side in sides.present:
         repeated = side.card.notes.repeated
@@ -133,18 +161,67 @@ def _lacking_queries(sides: Sides, golden: GoldenSet) -> Iterator[str]:
                 )
 
 
-def _by_document_alone(golden: GoldenSet, sides: Sides, matcher: Matcher) -> Iterator[str]:
-    """Where hits lack what a passage is told by, every hit of its document counts, so that losses hide."""
+def _few_compared(decisions: Iterable[Decision]) -> Iterator[str]:
+    """A green gate over the few queries that A has says nothing of the others."""
+    in_b = [decision.group for decision in decisions if any(decision.group.b)]
+    queries = sum(len(group.query_ids) for group in in_b)
+    compared = sum(len(group.query_ids) for group in in_b if any(group.a))
+    if compared < _LEAST_COMPARED * queries:
+        yield (
+            f"only {compared} of the {queries} golden queries that run B has can be compared, since run A has"
+            " no result for the others; record the baseline again with this golden file, or name another"
+        )
+
+
+def _broken_replicates(golden: GoldenSet, sides: Sides) -> Iterator[str]:
+    """A recording that failed throughout is not noise: it would make every loss look like luck."""
+    for letter, cards, *_ in sides.present:
+        for card in cards if len(cards) > 1 else ():
+            scores = [score for score in card.scores_of(golden.by_id()) if score is not None]
+            what = _broken(scores)
+            if what:
+                yield (
+                    f"in run {printable(card.run.run_id)}, one of {len(cards)} of {letter.upper()},"
+                    f" {what}; record it again, or leave it out"
+                )
+
+
+def _broken(scores: Sequence[QueryScore]) -> str:
+    """What is wrong with a run in which nothing worked; empty if something did."""
+    facts = [score.facts for score in scores]
+    if any(known.answered is not None for known in facts):
+        return ""
+    if all(known.errored for known in facts):
+        return f"every query errored ({len(facts)})" if facts else ""
+    if not any(known.depth for known in facts):
+        return f"no query has a hit ({len(facts)})"
+    expecting = [score for score in scores if score.facts.targets.gains]
+    is_missed = len(expecting) >= FEW_QUERIES and all(score.first is None for score in expecting)
+    return f"no query found what it expects ({len(expecting)})" if is_missed else ""
+
+
+def _by_document_alone(
+    golden: GoldenSet, sides: Sides, decisions: Iterable[Decision], matcher: Matcher
+) -> tuple[list[str], bool]:
+    """Where any hit of the document counts, losses hide: a sentence, and whether these are many queries."""
     coarse = [query_id for query_id, ways in matcher.coarser.items() if "document" in dict(ways).values()]
-    if not coarse:
-        return
-    first = min(coarse)
-    lacking = _lacking(first, matcher.targets(golden.by_id()[first]).doc_ids, sides)
-    yield (
-        f"{len(coarse)} of {len(golden.queries)} queries are matched by their document alone, though the text"
-        f" or place of what they expect is known: query '{brief(first, 40)}'{lacking};"
-        " record the text or span of every hit, or any part of the document counts as found"
-    )
+    having = [decision for decision in decisions if has_chunk_targets(decision)]
+    found = [decision.group.query_ids for decision in having if matched_by(decision) == "document"]
+    by_document = [query_id for query_ids in found for query_id in query_ids]
+    queries = sum(len(decision.group.query_ids) for decision in having)
+    is_most = len(by_document) >= FEW_QUERIES and len(by_document) > _MOST_BY_DOCUMENT * queries
+    if not coarse and not is_most:
+        return [], False
+    first = min(coarse or by_document)
+    lacking = _lacking(first, matcher.targets(golden.by_id()[first]).doc_ids, sides) if coarse else ""
+    known = ", although the golden file has the expected text or place" if coarse else ""
+    return [
+        f"{len(by_document) if is_most else len(coarse)} of {queries} queries that expect a chunk are matched"
+        f" by their document alone, so that any part of it counts as found{known}:"
+        f" query '{brief(first, 40)}'{lacking}; store the text or span of every hit, and write"
+        " down what is expected by kebab-eval lock"
+        + ("; --kebab-allow-document-matching accepts it" if is_most else "")
+    ], is_most
 
 
 def _lacking(query_id: str, doc_ids: Sequence[str], sides: Sides) -> str:

@@ -35,7 +35,7 @@ def count_matched(decisions: Iterable[Decision]) -> dict[str, int]:
     """How many queries with targets were matched in each way; none where run B is judged alone."""
     counts = dict.fromkeys(MATCHED_BY, 0)
     for decision in decisions:
-        way = _matched_by(decision)
+        way = matched_by(decision)
         if way is not None and decision.kind is not None and _has_targets(decision):
             counts[way] += len(decision.group.query_ids)
     return counts
@@ -75,7 +75,7 @@ class _Comparer:
         cause = cause_of(checks, a, b)
         note = "; ".join(self._notes(decision, cause)) or None
         ranks = rank_within(a, k), rank_within(b, k)
-        finds_the_same = decision.kind is None or (a and b and a.facts.ranking.found == b.facts.ranking.found)
+        finds_the_same = a is None or (a and b and a.facts.ranking.found == b.facts.ranking.found)
         moved = self._movement.of if self._movement else None
         for query_id in decision.group.query_ids:
             found = (cause, (), ()) if finds_the_same else self._found(query_id, a, b, cause)
@@ -91,13 +91,15 @@ class _Comparer:
             )
 
     def _notes(self, decision: Decision, cause: str | None) -> Iterator[str]:
-        if decision.kind not in (None, ComparisonKind.DRAW):
+        if decision.kind is ComparisonKind.NEW:
+            yield "no baseline"
+        elif decision.kind not in (None, ComparisonKind.DRAW):
             yield from rank_notes(decision.a, decision.b, self._k, cause)
             yield from self._change_notes
         yield from (rates.rates for rates in decision.rates)
-        matched_by = _matched_by(decision)
-        if matched_by in MATCH_NOTES:
-            yield MATCH_NOTES[matched_by]
+        way = matched_by(decision)
+        if way in MATCH_NOTES:
+            yield MATCH_NOTES[way]
 
     def _found(
         self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None
@@ -117,7 +119,7 @@ class _Comparer:
         }
 
     def _is_right_document(self, query_id: str, targets: Targets, score_a: QueryScore) -> bool:
-        """Whether B found another part of a document that has a target, or that was right in A."""
+        """Whether B's first hit is another part of a document that has a target, or that was right in A."""
         a, b = (side.stored(query_id) for side in self._sides.present)
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
             return False
@@ -125,7 +127,7 @@ class _Comparer:
         right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self._k]
         docs = {*targets.doc_ids, *(hit.doc_id for hit in right)} - {None, ""}
         paths = {*targets.paths, *(hit.doc_path for hit in right)} - {None, ""}
-        return any(hit.doc_id in docs or hit.doc_path in paths for hit in b.hits)
+        return any(hit.doc_id in docs or hit.doc_path in paths for hit in b.hits[:1])
 
 
 # -- what two scores tell ------------------------------------------------------------------------
@@ -184,7 +186,13 @@ def _has_targets(decision: Decision) -> bool:
     return score is not None and bool(score.facts.targets.gains)
 
 
-def _matched_by(decision: Decision) -> str | None:
+def has_chunk_targets(decision: Decision) -> bool:
+    """Whether the queries expect chunks or spans, rather than documents."""
+    score = decision.a or decision.b
+    return score is not None and score.facts.targets.has_chunk_targets
+
+
+def matched_by(decision: Decision) -> str | None:
     """How the queries were matched: the least certain way, of both sides."""
     facts = [score.facts for score in (decision.a, decision.b) if score is not None]
     if any(known.by_document for known in facts):

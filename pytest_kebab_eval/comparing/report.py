@@ -75,6 +75,7 @@ class CompareReport(Value, frozen=True, kw_only=True):
     missed: tuple[str, ...] = ()  # queries whose targets no run found
     accepted: tuple[str, ...] = ()  # queries that fail as their xfail says
     not_in_golden: tuple[str, ...] = ()  # queries that the golden file does not have
+    removed: tuple[str, ...] = ()  # of those, the ones that run A has: deleted from it, or renamed
     unreadable: tuple[BrokenResult, ...] = ()
     problems: tuple[str, ...] = ()  # why the comparison is not to be relied on, which fails it
     warnings: tuple[str, ...] = ()
@@ -127,6 +128,7 @@ def make_report(
         missed=missed_queries(found.decisions, rules.compare_k),
         accepted=tuple(sorted(name for name, verdict in verdicts if verdict.outcome is Outcome.XFAILED)),
         not_in_golden=tuple(sorted({name for side in present for name in side.card.notes.unknown_query_ids})),
+        removed=tuple(sorted(a.card.notes.unknown_query_ids)) if a else (),
         unreadable=tuple(
             BrokenResult(side.letter, query_id, reason, card.run.run_id if len(side.cards) > 1 else None)
             for side in present

@@ -75,6 +75,8 @@ class QueryVerdicts:
             error = brief(self._b.notes.errors[query_id])
             return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {error}")
         failures = self._failures(comparison)
+        if comparison.kind is ComparisonKind.NEW and not failures:
+            return Verdict(Outcome.SKIPPED, "no baseline: run A has no result for it")
         if xfail is not None:
             verdict = _expected_to_fail(xfail, failures, self._could_fail(query_id, xfail), self._today)
         elif failures:
@@ -90,7 +92,7 @@ class QueryVerdicts:
         score = self._b.score(comparison.query_id)
         if score is None:
             return {"absent": "run B has no result for it (lost coverage)"}
-        fail_on, alone = self._rules.fail_on, comparison.kind is None
+        fail_on, alone = self._rules.fail_on, comparison.kind in (None, ComparisonKind.NEW)
         checks = [check for check in comparison.checks if check in fail_on or alone]
         if checks and score.facts.errored and "error" not in fail_on and not alone:
             checks.append("error")

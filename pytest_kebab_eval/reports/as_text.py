@@ -207,14 +207,13 @@ def _metric_lines(report: CompareReport) -> Iterator[Line]:
         for name, row in zip(names, rows, strict=True):
             yield Line(f"{name:<{width}} {format_value(row.b):>9}{row.n_b:>7}")
         return
-    paired = report.deltas.paired.deltas
-    extra = f"{'paired':>10}" if paired else ""
-    extra += f"{'± A':>8}{'± B':>8}" if report.replicates else ""
-    yield Line(f"{'metric':<{width}} {'A':>9} {'B':>9} {'B - A':>9}{extra}  significance")
+    extra = f"{'± A':>8}{'± B':>8}" if report.replicates else ""
+    change = "paired" if report.deltas.paired.unpaired else "B - A"
+    yield Line(f"{'metric':<{width}} {'A':>9} {'B':>9} {change:>9}{extra}  significance")
     for name, row in zip(names, rows, strict=True):
-        extra = f"{format_delta(paired.get(row.name)):>10}" if paired else ""
-        if report.replicates:
-            extra += f"{format_spread(row.spread_a):>8}{format_spread(row.spread_b):>8}"
+        extra = (
+            f"{format_spread(row.spread_a):>8}{format_spread(row.spread_b):>8}" if report.replicates else ""
+        )
         numbers = f"{format_value(row.a):>9} {format_value(row.b):>9} {format_delta(row.delta):>9}{extra}"
         p = (
             f" ({format_p(row.significance.p)})"

@@ -41,13 +41,19 @@ def headline(report: CompareReport) -> str:
         sentences.append(f"{counted(failed, 'gate')} failed.")
     if report.accepted:
         sentences.append(f"The loss of {counted(len(report.accepted), 'query')} is accepted (xfail).")
+    new = report.count(ComparisonKind.NEW)
+    if new:
+        sentences.append(f"{counted(new, 'query')} {'has' if new == 1 else 'have'} no baseline.")
+    if report.removed:
+        sentences.append(f"{counted(len(report.removed), 'query')} of A left the golden file.")
     if report.unreadable:
         sentences.append(f"{counted(len(report.unreadable), 'result')} cannot be read.")
     return " ".join(sentences)
 
 
 def _main_sentence(report: CompareReport) -> str:
-    queries, lost = counted(len(report.per_query), "query"), len(lost_queries(report))
+    compared = len(report.per_query) - report.count(ComparisonKind.NEW)
+    queries, lost = counted(compared, "query"), len(lost_queries(report))
     worse = report.count(ComparisonKind.LOSS)
     if report.problems:
         return "This comparison cannot be relied on."
@@ -108,8 +114,11 @@ def failed_checks(report: CompareReport) -> list[QueryComparison]:
 
 
 def kind_counts(report: CompareReport) -> str:
-    """`2 wins, 1 loss, 4 draws, 1 regression`."""
-    return ", ".join(counted(report.count(kind), kind.value) for kind in ComparisonKind)
+    """`2 wins, 1 loss, 4 draws, 1 regression`, and `3 new` if there are any."""
+    *kinds, _ = ComparisonKind
+    new = report.count(ComparisonKind.NEW)
+    counts = [counted(report.count(kind), kind.value) for kind in kinds]
+    return ", ".join([*counts, *([f"{new} new"] if new else [])])
 
 
 def coverage(report: CompareReport) -> str | None:
@@ -127,9 +136,11 @@ def coverage(report: CompareReport) -> str | None:
         for name, errored in (("A", paired.errored_a), ("B", paired.errored_b))
         if errored
     ]
-    if not parts and paired.deltas is None:
+    if not parts and paired.unpaired is None:
         return None
-    return "; ".join(filter(None, [f"{counted(paired.queries, 'query')} in both runs", ", ".join(parts)]))
+    both = f"{counted(paired.queries, 'query')} in both runs"
+    both = f"paired: B - A over the {both}" if paired.unpaired else both
+    return "; ".join(filter(None, [both, ", ".join(parts)]))
 
 
 def match_counts(report: CompareReport) -> str:

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS, OTHER_CHECKS
 
 _RUN_NAMES = (
-    "a run id, a unique prefix of one, latest, latest~1, commit:<hash prefix>, or tag:<name>;"
-    " several, with commas, are replicates"
+    "a run id, a unique prefix of one, latest, latest~1, latest@<branch>, commit:<hash prefix>, or"
+    " tag:<name>; several, with commas, are replicates"
 )
 DEFAULT_FAIL_ON = ",".join(DEFAULT_CHECKS)
 _FAIL_ON = (*DEFAULT_CHECKS, *OTHER_CHECKS)
@@ -202,6 +202,13 @@ OPTIONS = (
         default=False,
         in_command=True,
         more_flags=("--strict-chunker-version",),
+    ),
+    Option(
+        "allow_document_matching",
+        "flag",
+        "compare across chunkers also where most passages are known by their document alone",
+        default=False,
+        in_command=True,
     ),
     Option(
         "k",

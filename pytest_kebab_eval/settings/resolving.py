@@ -160,6 +160,7 @@ class Settings(NamedTuple):
     fail_on: frozenset[str] = default_of("fail_on")
     alpha: float = default_of("alpha")
     strict_chunker_version: bool = default_of("strict_chunker_version")
+    allow_document_matching: bool = default_of("allow_document_matching")
     k: int = default_of("k")
     cutoffs: tuple[int, ...] = default_of("cutoffs")
     compare_k: int = default_of("compare_k")

@@ -156,7 +156,7 @@ def per_query_report(per_query: tuple[QueryComparison, ...]) -> CompareReport:
         "counts": {"hit@5": MANY},
         "slices": {},
     }
-    paired = {"queries": MANY, "errored_a": 0, "errored_b": 0, "absent_a": 0, "absent_b": 0, "deltas": None}
+    paired = {"queries": MANY, "errored_a": 0, "errored_b": 0, "absent_a": 0, "absent_b": 0, "unpaired": None}
     aggregate = empty | {"match": "exact", "golden_sha256": ""}
     deltas = empty | {"chunker_version_match": "exact", "matched_by": {}, "paired": paired}
     report = {"run_a": "a", "run_b": "b", "aggregate_a": aggregate, "aggregate_b": aggregate}

@@ -41,7 +41,6 @@ class Delta(NamedTuple):
 
     row: MetricRow
     drawn: float
-    paired: float | None  # the change over the queries in both runs, where it is another
     at: float
     low: float | None
     high: float | None
@@ -52,15 +51,13 @@ class Forest(NamedTuple):
 
     deltas: list[Delta]
     limit: float
-    paired: bool
 
 
-def forest(report: CompareReport, rows: Iterable[MetricRow]) -> Forest | None:
-    """The deltas of the metrics that are drawn; over the queries in both runs where those differ."""
-    paired = report.deltas.paired.deltas if report.deltas else None
+def forest(rows: Iterable[MetricRow]) -> Forest | None:
+    """The deltas of the metrics that are drawn."""
     changes: list[tuple[MetricRow, float, list[float]]] = []  # the delta and the ends of its interval
     for row in rows:
-        drawn = paired.get(row.name) if paired else row.delta
+        drawn = row.delta
         if drawn is not None and row.significance and not row.not_comparable:
             ends = (row.significance.low, row.significance.high)
             changes.append((row, drawn, [end for end in ends if end is not None]))
@@ -79,14 +76,13 @@ def forest(report: CompareReport, rows: Iterable[MetricRow]) -> Forest | None:
         Delta(
             row,
             drawn,
-            paired=None if drawn == row.delta else drawn,
             at=at(drawn),
             low=at(ends[0]) if ends else None,
             high=at(ends[-1]) if ends else None,
         )
         for row, drawn, ends in changes
     ]
-    return Forest(deltas, limit, paired is not None)
+    return Forest(deltas, limit)
 
 
 # -- ranks, A against B --------------------------------------------------------------------------

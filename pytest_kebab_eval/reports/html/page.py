@@ -58,7 +58,7 @@ def render_report_html(
         "matched": match_counts(report),
         "gates": sorted(report.gates, key=lambda gate: gate.passed),
         "counted": counted,
-        "forest": forest(report, drawn) if report.deltas else None,
+        "forest": forest(drawn) if report.deltas else None,
         "bars": drawn,
         "slope": slope(index) if report.run_a is not None else None,
         "panels": slice_panels(slice_rows(report), index),

@@ -40,6 +40,7 @@ _KINDS = {
     "loss": QueryKind("loss", "losses", "▼", "worse"),
     "win": QueryKind("win", "wins", "▲", "better"),
     "draw": QueryKind("draw", "draws", "=", "same"),
+    "new": QueryKind("new", "new", "+", "same"),
     # A run that is judged alone:
     "errored": QueryKind("errored", "errored", "✗", "lost"),
     "missed": QueryKind("missed", "missed", "○", "worse"),
@@ -50,7 +51,7 @@ _KINDS = {
 }
 
 
-_UNCHANGED = {"draw", "found", "unjudged", "none"}
+_UNCHANGED = {"draw", "new", "found", "unjudged", "none"}
 _ORDER = {kind: number for number, kind in enumerate(_KINDS)}
 
 

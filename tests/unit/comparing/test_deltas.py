@@ -51,20 +51,33 @@ def test_queries_that_are_paired_errored_and_absent_are_counted(tmp_path: Path) 
     assert (paired.absent_a, paired.absent_b) == (2, 2)
 
 
-def test_runs_of_different_queries_have_deltas_over_the_paired_ones_as_well(tmp_path: Path) -> None:
+def test_deltas_are_over_the_queries_that_both_runs_have_and_the_others_are_told_apart(
+    tmp_path: Path,
+) -> None:
     a = {"q1": HIT, "q2": at(2), "only-a": MISS}
     b = {"q1": HIT, "q2": HIT, "only-b": MISS, "only-b2": MISS}
     report = compared_all(tmp_path, dict.fromkeys({*a, *b}, C1), a, b)
     # all: (1 + 1/2 + 0)/3 = 0.5 and (1 + 1 + 0 + 0)/4 = 0.5; paired: (1 + 1/2)/2 = 0.75 and 1
-    assert deltas_of(report).values["mrr"] == 0.0
-    over_paired = deltas_of(report).paired.deltas
-    assert over_paired is not None
-    assert over_paired["mrr"] == 0.25
+    assert deltas_of(report).values["mrr"] == 0.25
+    over_all = deltas_of(report).paired.unpaired
+    assert over_all is not None
+    assert over_all["mrr"] == 0.0
 
 
-def test_runs_of_the_same_queries_need_no_deltas_over_the_paired_ones(tmp_path: Path) -> None:
+def test_deltas_of_slices_are_over_the_queries_that_both_runs_have(tmp_path: Path) -> None:
+    entries = {
+        "q1": {**C1, "difficulty": "hard"},
+        "only-a": {**C1, "difficulty": "hard"},
+        "only-b": {**C1, "difficulty": "hard"},
+    }
+    report = compared_all(tmp_path, entries, {"q1": HIT, "only-a": MISS}, {"q1": HIT, "only-b": MISS})
+    assert deltas_of(report).slices["difficulty=hard"]["hit@5"] == 0.0
+    assert deltas_of(report).counts["hit@5"] == 0
+
+
+def test_runs_of_the_same_queries_have_no_other_deltas(tmp_path: Path) -> None:
     report = compared_all(tmp_path, {"q1": C1, "neither": C1}, {"q1": HIT}, {"q1": HIT})
-    assert deltas_of(report).paired.deltas is None
+    assert deltas_of(report).paired.unpaired is None
 
 
 def test_results_that_the_golden_file_has_no_query_for_are_listed_and_not_compared(tmp_path: Path) -> None:

@@ -37,8 +37,9 @@ from tests.unit.comparing.conftest import (
         (MISS, None, "draw", None, (None, None)),
         (MISS, ERRORED, "draw", None, (None, None)),
         (ERRORED, HIT, "win", "error→hit", (None, 1)),
-        (None, HIT, "win", "absent→hit", (None, 1)),
-        (None, MISS, "draw", None, (None, None)),
+        (None, HIT, "new", "no baseline", (None, 1)),
+        (None, MISS, "new", "no baseline", (None, None)),
+        (None, ERRORED, "new", "no baseline", (None, None)),
         (ERRORED, ERRORED, "draw", None, (None, None)),
     ],
 )
@@ -165,7 +166,8 @@ def test_that_no_answer_is_left_at_all_excuses_none(tmp_path: Path) -> None:
         (None, "absent"),
         (result(), "empty"),
         (result(hit("x", 1), hit("d1#1", 17)), "below_cutoff"),
-        (result("x#1", "d1#2"), "wrong_chunk"),
+        (result("d1#2", "x#1"), "wrong_chunk"),
+        (result("x#1", "d1#2"), "gone"),
         (result("x#1", "y#1"), "gone"),
     ],
 )
@@ -175,7 +177,7 @@ def test_a_lost_hit_has_the_nearest_true_cause(tmp_path: Path, b: Json | None, c
 
 def test_another_part_of_any_document_that_was_right_in_a_is_the_wrong_chunk(tmp_path: Path) -> None:
     entry = {"expected_chunk_ids": ["d1#1", "d2#1"]}
-    a, b = result("d1#1", "d2#1"), result("x#1", "d2#7")
+    a, b = result("d1#1", "d2#1"), result("d2#7", "x#1")
     assert compared(tmp_path, entry, a, b).cause == "wrong_chunk"
 
 

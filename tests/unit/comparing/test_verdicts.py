@@ -51,8 +51,8 @@ def test_a_regression_fails_and_says_what_was_lost_from_where(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("a", "b"),
-    [(HIT, HIT), (MISS, HIT), (MISS, MISS), (result("x", "c1"), HIT), (None, HIT), (None, MISS)],
-    ids=["same", "won", "never found", "better", "new", "new and missed"],
+    [(HIT, HIT), (MISS, HIT), (MISS, MISS), (result("x", "c1"), HIT)],
+    ids=["same", "won", "never found", "better"],
 )
 def test_a_query_passes_that_lost_nothing(tmp_path: Path, a: Json | None, b: Json) -> None:
     assert verdict(tmp_path, C1, a, b).outcome is Outcome.PASSED
@@ -194,8 +194,24 @@ def test_an_accepted_regression_that_is_no_longer_needed_fails_and_says_so(tmp_p
     assert "no longer needed" in found.reason
 
 
-@pytest.mark.parametrize("a", [MISS, ERRORED, None], ids=["missed", "errored", "absent"])
-def test_an_accepted_regression_passes_where_a_had_nothing_to_lose(tmp_path: Path, a: Json | None) -> None:
+@pytest.mark.parametrize("b", [HIT, MISS, result()], ids=["found", "missed", "empty"])
+@pytest.mark.parametrize("entry", [C1, known()], ids=["", "xfail"])
+def test_a_query_without_a_baseline_is_skipped(tmp_path: Path, entry: Json, b: Json) -> None:
+    found = verdict(tmp_path, entry, None, b)
+    assert (found.outcome, found.reason) == (Outcome.SKIPPED, "no baseline: run A has no result for it")
+
+
+@pytest.mark.parametrize("fail_on", ["retrieval", "error", "none"])
+def test_a_query_without_a_baseline_that_errors_fails_whatever_is_failed_on(
+    tmp_path: Path, fail_on: str
+) -> None:
+    found = verdict(tmp_path, C1, None, ERRORED, fail_on=frozenset({fail_on} - {"none"}))
+    assert found.outcome is Outcome.FAILED
+    assert found.reason.startswith("it errored in B: ")
+
+
+@pytest.mark.parametrize("a", [MISS, ERRORED], ids=["missed", "errored"])
+def test_an_accepted_regression_passes_where_a_had_nothing_to_lose(tmp_path: Path, a: Json) -> None:
     assert verdict(tmp_path, known(), a, MISS).outcome is Outcome.PASSED
 
 

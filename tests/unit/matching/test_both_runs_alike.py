@@ -124,9 +124,10 @@ def test_a_run_that_stores_no_texts_is_no_false_win_and_no_false_regression(tmp_
 def test_a_warning_says_which_hit_makes_the_document_alone_decide(tmp_path: Path) -> None:
     (warning,) = compared(tmp_path, LOCK, WITH_TEXT, WITH_NOTHING).warnings
     assert warning == (
-        "1 of 1 queries are matched by their document alone, though the text or place of what they expect is"
-        " known: query 'q1', whose hit 'n1' in run b has neither;"
-        " record the text or span of every hit, or any part of the document counts as found"
+        "1 of 1 queries that expect a chunk are matched by their document alone, so that any part of it"
+        " counts as found, although the golden file has the expected text or place: query 'q1', whose hit"
+        " 'n1' in run b has neither; store the text or span of every hit, and write down what is expected by"
+        " kebab-eval lock"
     )
 
 

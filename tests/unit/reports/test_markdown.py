@@ -111,12 +111,12 @@ def test_a_delta_that_only_comes_from_other_queries_is_zero_over_the_paired_ones
     # A finds 1 of 2. B does not have the query that A missed, which looks like a gain of a half.
     report = compared(tmp_path, {"q1": C1, "q2": C1}, {"q1": HIT, "q2": MISS}, {"q1": HIT})
     row = metric_row(report, "hit@5")
-    assert [row[column] for column in ("A", "B", "Δ", "Δ paired")] == ["0.5000", "1.0000", "+0.5000", "0"]
+    assert [row[column] for column in ("A", "B", "Δ", "Δ all")] == ["0.5000", "1.0000", "0", "+0.5000"]
 
 
-def test_runs_of_the_same_queries_need_no_paired_column(tmp_path: Path) -> None:
+def test_runs_of_the_same_queries_need_no_column_of_all(tmp_path: Path) -> None:
     markdown = render_report_md(compared(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": MISS}))
-    assert "paired" not in markdown
+    assert "Δ all" not in markdown
     assert "do not cover" not in markdown
 
 
@@ -127,12 +127,13 @@ def test_errored_queries_are_counted_beside_the_deltas(tmp_path: Path) -> None:
     assert any("1 errored in B" in line.text for line in summary(report))
 
 
-def test_the_summary_says_that_a_delta_comes_from_queries_that_one_run_alone_has(tmp_path: Path) -> None:
-    # empty_result_rate is over all queries of a run: +0.5, all of it from a query that A does not have
+def test_the_summary_leaves_a_query_that_one_run_alone_has_out_of_the_delta(tmp_path: Path) -> None:
+    # empty_result_rate is over all queries of a run: 0 and 0.5, and 0 over the query that both have
     report = compared(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": HIT, "stray": result()})
     lines = [line.text for line in summary(report)]
-    assert any("empty_result_rate" in line and "+0.5000" in line for line in lines)
-    assert any("1 query in both runs" in line for line in lines)
+    (rates,) = [line.split()[2:5] for line in lines if "empty_result_rate" in line]
+    assert rates == ["0.0000", "0.5000", "0"]
+    assert any("paired: B - A over the 1 query in both runs" in line for line in lines)
 
 
 # -- what cannot be compared -----------------------------------------------------------------------
