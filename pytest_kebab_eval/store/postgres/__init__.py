@@ -106,11 +106,14 @@ class PostgresStore(Backend):
 
     def now(self) -> str:
         """The server's time: the clocks of those who record differ."""
-        with (
-            database_errors(self._address),
-            transaction(self._address, READ, READ_TIMEOUT_S) as connection,
-        ):
-            (now,) = connection.execute(_NOW).fetchone() or ("",)
+        try:
+            with (
+                database_errors(self._address),
+                transaction(self._address, READ, READ_TIMEOUT_S) as connection,
+            ):
+                (now,) = connection.execute(_NOW).fetchone() or ("",)
+        except DatabaseError as error:
+            raise StoreError(f"the run was not recorded: {error}") from None
         return text_of(now)
 
     def write_runs(self, runs: Sequence[RawRun], index: NewIndex | None = None) -> None:
