@@ -40,4 +40,5 @@ def test_a_command_that_is_just_starting_when_ctrl_c_comes_does_not_go_on(
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
-    assert [process.returncode for process in started] == [-signal.SIGINT]
+    (process,) = started
+    assert process.returncode in {-signal.SIGINT, -signal.SIGKILL}  # the second if it was not listening yet
