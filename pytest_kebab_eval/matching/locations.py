@@ -51,10 +51,17 @@ class Passages:
         if hit.doc_path or self._corpus is None:
             return hit.doc_path == path
         doc_ids = self._corpus.documents_at(path)
-        if not doc_ids:
-            return False
+        return bool(doc_ids) and self._document(hit) in doc_ids
+
+    def path(self, hit: Hit) -> str | None:
+        """The path of the hit's document, if it is known."""
+        if hit.doc_path or self._corpus is None:
+            return hit.doc_path or None
+        return self._corpus.path_of(self._document(hit) or "")
+
+    def _document(self, hit: Hit) -> str | None:
         chunk = None if has_document(hit) else self._chunk(hit.chunk_id)
-        return (chunk.doc_id if chunk else hit.doc_id) in doc_ids
+        return chunk.doc_id if chunk else hit.doc_id
 
     def heading_path(self, hit: Hit) -> Sequence[str]:
         """The headings above the hit: its own, else those of its chunk."""
