@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS
 from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
 from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison, significance_in
+from pytest_kebab_eval.comparing.depth import depth_warnings
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.gates import judge_gates
 from pytest_kebab_eval.comparing.problems import Accepted, find_problems
@@ -68,7 +69,8 @@ def evaluate(
         fine = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
         problems = find_problems(golden, sides, decisions, stores.matcher, fine)
         found = Findings(sides, decisions, per_query, totals, gates, verdicts, problems)
-        report = make_report(found, golden, rules, stores.indexes(), inputs.warnings)
+        warnings = (*inputs.warnings, *depth_warnings(sides, inputs.gates))
+        report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher
     )

@@ -62,18 +62,15 @@ def test_all_queries_of_the_row_that_says_so_fail(tmp_path: Path) -> None:
 
 
 def test_three_queries_of_a_hundred_fail(tmp_path: Path) -> None:
-    rows("bench.size(1_000)", tmp_path)
+    rows("bench.size(500)", tmp_path)
     (report,) = tmp_path.glob("*/runs/b/report.json")
     kinds = [query["kind"] for query in json.loads(report.read_text("utf-8"))["per_query"]]
-    assert 20 <= kinds.count("regression") <= 40
+    assert 10 <= kinds.count("regression") <= 20
 
 
-@pytest.mark.parametrize(
-    ("measured", "cell"), [("0.404", "0.40"), ("0.406", "0.41, not met"), ("0.3", "0.30")]
-)
-def test_a_limit_is_held_against_the_number_that_is_shown(measured: str, cell: str, tmp_path: Path) -> None:
-    ((*_, limit, shown),) = rows(f"[Row('gate', 'tests', 0.4, {measured})]", tmp_path)
-    assert (limit, shown) == ("0.40", cell)
+def test_a_limit_is_held_against_the_number_that_is_shown(tmp_path: Path) -> None:
+    found = rows("[Row('gate', 'tests', 0.4, measured) for measured in (0.404, 0.406, 0.3)]", tmp_path)
+    assert [cells[2:] for cells in found] == [["0.40", "0.40"], ["0.40", "0.41, not met"], ["0.40", "0.30"]]
 
 
 def test_only_some_rows_are_measured(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -66,21 +67,41 @@ def sources_from(**given: Any) -> Sources:
 
 
 def refuse_empty(command: click.Command, args: list[str], parent: click.Context | None) -> None:
-    """A `SettingsError` for an option or argument that is given, but blank; what else is wrong is click's."""
+    """A `SettingsError` for an option or argument that is given, but blank, or twice with two values.
+
+    What else is wrong is click's to say.
+    """
+    from pytest_kebab_eval.settings.resolving import refuse_two_values
+
     with contextlib.suppress(click.UsageError):
-        values, _, _ = command.make_parser(click.Context(command, parent)).parse_args(list(args))
-        for parameter in command.params:
-            value = values.get(parameter.name or "")
-            texts = value if isinstance(value, list | tuple) else (value,)
-            if any(isinstance(text, str) and not text.strip() for text in texts):
+        for parameter, values in _given_values(command, args, parent):
+            option = BY_NAME.get(parameter.name or "")
+            if any(isinstance(text, str) and not text.strip() for value in values for text in value):
                 if isinstance(parameter, click.Argument):
                     raise SettingsError(
                         f"{parameter.human_readable_name.strip('[].')} is empty; give a value"
                     )
-                option = BY_NAME.get(parameter.name or "")
                 advice = option.advice if option else "give a value"
                 remedy = "" if parameter.required else ", or leave the option out"
                 raise SettingsError(f"{parameter.opts[-1]} is empty; {advice}{remedy}")
+            if isinstance(parameter, click.Option) and not parameter.multiple:
+                refuse_two_values(parameter.opts[-1], (" ".join(map(str, value)) for value in values), option)
+
+
+def _given_values(
+    command: click.Command, args: list[str], parent: click.Context | None
+) -> Iterator[tuple[click.Parameter, list[tuple[Any, ...]]]]:
+    """Each parameter that is given, with all of its values, where click itself keeps an option's last."""
+    every = copy.copy(command)
+    every.params = [copy.copy(parameter) for parameter in command.params]
+    for parameter in every.params:
+        parameter.multiple = isinstance(parameter, click.Option)
+    found, _, _ = every.make_parser(click.Context(every, parent)).parse_args(list(args))
+    for parameter in command.params:
+        values = found.get(parameter.name or "")
+        if values is not None:
+            repeated = values if isinstance(parameter, click.Option) else [values]
+            yield parameter, [value if isinstance(value, tuple) else (value,) for value in repeated]
 
 
 def with_command_flags(text: str) -> str:

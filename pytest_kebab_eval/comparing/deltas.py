@@ -21,7 +21,7 @@ from pytest_kebab_eval.scoring.aggregates import (
     reduce,
     rounded,
 )
-from pytest_kebab_eval.scoring.combining import Pairs
+from pytest_kebab_eval.scoring.combining import Pairs, to_common_depth
 from pytest_kebab_eval.scoring.scorecard import JudgeIdentity, Scorecard
 from pytest_kebab_eval.text import brief
 
@@ -159,17 +159,21 @@ def compare_totals(
     aggregate_a = paired_a = aggregate(a)
     both: AbstractSet[str] = a.query_ids()
     deltas = unpaired = differences(aggregate_a, aggregate_b)
-    if a.query_ids() != b.query_ids():
+    pair, has_gaps = (a, b), a.query_ids() != b.query_ids()
+    if has_gaps:
         both = a.query_ids() & b.query_ids()
-        paired_a = aggregate(a.only(both))
-        deltas = differences(paired_a, aggregate(b.only(both)))
+        pair = a.only(both), b.only(both)
+    pair = to_common_depth(a, b, pair)
+    if pair != (a, b):
+        paired_a = aggregate(pair[0])
+        deltas = differences(paired_a, aggregate(pair[1]))
     paired = Paired(
         queries=len(both),
         errored_a=a.part().errored,
         errored_b=b.part().errored,
         absent_a=a.count_absent(),
         absent_b=b.count_absent(),
-        unpaired=None if deltas is unpaired else in_json_order(unpaired.values),
+        unpaired=in_json_order(unpaired.values) if has_gaps else None,
     )
     return Totals(
         aggregate_a,
@@ -180,7 +184,7 @@ def compare_totals(
             matched_by=dict(matched_by),
             paired=paired,
         ),
-        _significances(a, b, aggregate_a, aggregate_b),
+        _significances(*pair, aggregate_a, aggregate_b),
         _judge_drift(a, b),
         counts,
         paired_a,
@@ -232,7 +236,7 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
     found = next((known for known in b.metrics if known.name == metric and known.family.is_mean), None)
     if a is None or found is None:
         return None
-    pairs = Pairs(a, b, part)
+    pairs = Pairs(*to_common_depth(a, b, (a, b)), part)
     return _tested(pairs, found) if pairs else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden.lock import HashedText
-from pytest_kebab_eval.matching.locations import Location, Passages
+from pytest_kebab_eval.matching.locations import Location, Passages, has_document
 from pytest_kebab_eval.matching.shingles import SHINGLE, length_of, shared_part
 from pytest_kebab_eval.matching.strategies import HitByHit, Match, as_hit
 from pytest_kebab_eval.model import Cited, Hit
@@ -97,7 +97,7 @@ class ByText(HitByHit):
 
     def matches(self, hit: Hit, passages: Passages) -> list[Match]:
         """The expected chunks that the hit shares enough of."""
-        if self._doc_ids is not None and hit.doc_id not in self._doc_ids and _has_document(hit):
+        if self._doc_ids is not None and hit.doc_id not in self._doc_ids and has_document(hit):
             return []
         compared = _Compared(hit, passages)
         matches = (self._match(number, target, compared) for number, target in enumerate(self._targets))
@@ -114,7 +114,7 @@ class ByText(HitByHit):
 
     def _match(self, number: int, target: ExpectedLocation, compared: _Compared) -> Match | None:
         hit = compared.hit
-        alone = not _has_document(hit) or not target.has_document
+        alone = not has_document(hit) or not target.has_document
         if not alone and (hit.doc_id not in target.doc_ids or (target.location.extents and compared.extents)):
             return self._match_location(number, target, compared)
         part = self._shared_part(target, compared, alone=alone)
@@ -160,11 +160,6 @@ class _Compared:
         if self._text is None:
             self._text = self._passages.text(self.hit) or ""
         return self._text
-
-
-def _has_document(hit: Hit) -> bool:
-    """Whether a hit says what document it is from; where that is not known, its own id is stored."""
-    return bool(hit.doc_id) and hit.doc_id != hit.chunk_id
 
 
 class ByChunkOrLocation(HitByHit):

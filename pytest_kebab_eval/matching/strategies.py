@@ -158,39 +158,47 @@ class ByDocument(HitByHit):
         return self._targets.get(hit.doc_id or "", ())
 
 
+class Anchor:
+    """A support as it is compared with passages of its document."""
+
+    def __init__(self, support: Support) -> None:
+        self.path = support.path
+        self.heading = normal_heading(support.heading)
+        self.snippets = [text.casefold() for text in support.snippets]
+
+    def is_above(self, heading_path: Sequence[str]) -> bool:
+        """Whether a passage with these headings is under the support's."""
+        return normal_heading(" > ".join(heading_path)).startswith(self.heading)
+
+    def is_in(self, text: str | None) -> bool:
+        """Whether any snippet is in the text; where the text is not known, no snippet is asked for."""
+        if text is None:
+            return True
+        folded = text.casefold()
+        return any(snippet in folded for snippet in self.snippets)
+
+
 class ByAnchor(HitByHit):
     """A hit is correct if it has the path, the heading and any snippet of a support."""
 
     def __init__(self, supports: Sequence[Support]) -> None:
-        self._anchors = [
-            (support.path, normal_heading(support.heading), [text.casefold() for text in support.snippets])
-            for support in supports
-        ]
+        self._anchors = [Anchor(support) for support in supports]
         self.count = len(supports)
 
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
-        """The supports that the hit is."""
-        own = normal_heading(" > ".join(hit.heading_path or ()))
+        """The supports that the hit is; what they do not ask for is not looked up."""
         return [
             Match(number)
-            for number, (path, heading, snippets) in enumerate(self._anchors)
-            if hit.doc_path == path
-            and own.startswith(heading)
-            and (not snippets or _has_snippet(passages.text(hit), snippets))
+            for number, anchor in enumerate(self._anchors)
+            if passages.is_at(hit, anchor.path)
+            and (not anchor.heading or anchor.is_above(passages.heading_path(hit)))
+            and (not anchor.snippets or anchor.is_in(passages.text(hit)))
         ]
 
 
 @cache
 def _nothing_found(targets: int) -> Ranking:
     return Ranking((None,) * targets, ())
-
-
-def _has_snippet(text: str | None, snippets: Sequence[str]) -> bool:
-    """Whether any snippet is in the text; where the text is not known, no snippet is asked for."""
-    if text is None:
-        return True
-    folded = text.casefold()
-    return any(snippet in folded for snippet in snippets)
 
 
 _DELIMITER = re.compile(r"\s*>\s*")

@@ -49,7 +49,7 @@ class Facts(Value, frozen=True):
     cutoff: int  # the query's own
     doc_ranks: tuple[int | None, ...]  # for each expected document, the rank of its first hit
     doc_positions: tuple[int | None, ...]  # the same, counted in distinct documents
-    depth: int  # how many hits there are
+    depth: int  # the rank of the last hit
     errored: bool
     timed_out: bool
     is_golden: bool

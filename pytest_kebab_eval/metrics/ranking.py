@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import fsum, inf, log2
 
 from pytest_kebab_eval.metrics.facts import (
@@ -63,9 +64,17 @@ def ndcg(judged: Judged, k: int) -> float:
 
 
 @metric("map@{k}", with_targets, "average precision of the top k, each target once")
-@metric("map", with_targets, "average precision over all stored hits, each target once")
+@metric(
+    "map",
+    with_targets,
+    "average precision over all stored hits, each target once; its change: over as many in both runs",
+)
 def average_precision(judged: Judged, k: float = inf) -> float:
-    found = judged.facts.ranking.found
+    return average_precision_of(judged.facts.ranking.found, k)
+
+
+def average_precision_of(found: Sequence[int | None], k: float) -> float:
+    """Of the ranks at which the targets were found, within the top k."""
     ranks = sorted(rank for rank in found if rank is not None and rank <= k)
     # One hit can be the first of several targets; no precision is above 1.
     return fsum(min(1.0, number / rank) for number, rank in enumerate(ranks, 1)) / len(found)

@@ -95,6 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(command_line.GoldenPaths(config), "kebab-eval-golden-paths")
         if is_judged or is_recorded:
             command_line.check_ini_file(config)
+            command_line.refuse_repeated(config)
             _start(config, sources, is_judged=is_judged, is_recorded=is_recorded)
 
 
@@ -269,7 +270,8 @@ def kebab_comparison(kebab_query: GoldenQuery, _kebab: KebabSession) -> QueryCom
 def kebab_recorder(pytestconfig: pytest.Config) -> Recording:
     """Takes what a retriever returned, `kebab_recorder.record(query_id, hits=…, answer=…)`.
 
-    With `--kebab-record RUN_ID` it is stored as a run when the session ends; without, it is dropped.
+    With `--kebab-record RUN_ID` it is stored as a run when the session ends; without, it is dropped, and
+    where runs are judged, the tests that take it are skipped, unless they are named.
     """
     session: RecordingTests | None = pytestconfig.stash.get(RECORDING, None)
     if session is not None:

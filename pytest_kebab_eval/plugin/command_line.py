@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import fnmatch
 import os
 import re
@@ -17,7 +18,8 @@ import pytest
 from pytest_kebab_eval.errors import KebabEvalError
 from pytest_kebab_eval.files import exists, same_file
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.settings import OPTIONS, Sources
+from pytest_kebab_eval.settings import BY_NAME, OPTIONS, Sources
+from pytest_kebab_eval.settings.resolving import refuse_two_values
 from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path, without_passwords
 
 # -- wrong use -----------------------------------------------------------------------------------
@@ -62,6 +64,35 @@ def refuse_resume_alone(sources: Sources) -> NoReturn:
     with usage_errors():
         source = sources.value("resume").source
     raise pytest.UsageError(safe_lines(f"{source} goes on with a run of --kebab-record; name it"))
+
+
+def refuse_repeated(config: pytest.Config) -> None:
+    """A usage error for an option that is given twice in one place, of which pytest would take the last.
+
+    pytest parses `addopts`, then PYTEST_ADDOPTS, then the command line, as one list of words; so that a later
+    place wins over an earlier one, each is looked at by itself.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, fromfile_prefix_chars="@")
+    for option in OPTIONS:
+        if not option.is_repeatable:
+            bare = option.value_if_bare
+            nargs = "?" if bare else None
+            parser.add_argument(
+                option.flag, dest=option.name, action="append", default=[], nargs=nargs, const=bare
+            )
+    places = {
+        "": [os.fspath(word) for word in config.invocation_params.args],
+        " in PYTEST_ADDOPTS": shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
+        " in addopts": config.getini("addopts"),
+    }
+    with usage_errors():
+        for place, words in places.items():
+            given, _ = parser.parse_known_args(words)
+            for name, values in vars(given).items():
+                if values:
+                    refuse_two_values(f"{BY_NAME[name].flag}{place}", values, BY_NAME[name])
 
 
 # -- whether items run ---------------------------------------------------------------------------
@@ -195,7 +226,7 @@ def _looks_golden(path: Path) -> bool:
 
 def names_items(config: pytest.Config, golden: Path) -> bool:
     """Whether items of the golden file are named by their node ids."""
-    return any(is_item and same_file(path, golden) for path, is_item in _named(config))
+    return any(name and same_file(path, golden) for path, name in _named(config))
 
 
 def reason_left_out(config: pytest.Config, golden: Path) -> str | None:
@@ -203,17 +234,27 @@ def reason_left_out(config: pytest.Config, golden: Path) -> str | None:
     named = list(_named(config))
     if any(same_file(path, golden) for path, _ in named):
         return None
-    if named and all(is_item for _, is_item in named):
+    if named and all(name for _, name in named):
         return "only tests of other files are named"
     option = _ignoring_option(config, _below(golden, [path for path, _ in named]))
     return f"{option} matches the golden file" if option else None
 
 
-def _named(config: pytest.Config) -> Iterator[tuple[Path, bool]]:
-    """Each path on the command line, and whether a test in it is named."""
+def names_test(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether a test is named by its node id or its file, and not only by a directory that has it."""
+    _, _, test = item.nodeid.partition("::")
+    return any(
+        same_file(path, item.path)
+        and (not name or test == name or test.startswith((f"{name}::", f"{name}[")))
+        for path, name in _named(config)
+    )
+
+
+def _named(config: pytest.Config) -> Iterator[tuple[Path, str]]:
+    """Each path on the command line, and the test in it that is named; empty where all are."""
     for argument in config.option.file_or_dir:
-        path, separator, _ = str(argument).partition("::")
-        yield config.invocation_params.dir / path, bool(separator)
+        path, _, name = str(argument).partition("::")
+        yield config.invocation_params.dir / path, name
 
 
 def _below(golden: Path, named: list[Path]) -> list[Path]:

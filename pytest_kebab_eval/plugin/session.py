@@ -27,7 +27,12 @@ from pytest_kebab_eval.plugin.items import (
     gate_name,
     query_name,
 )
-from pytest_kebab_eval.plugin.recording import RecordingSession, RecordingTests, start_recording
+from pytest_kebab_eval.plugin.recording import (
+    RecordingSession,
+    RecordingTests,
+    UnrecordedTests,
+    start_recording,
+)
 from pytest_kebab_eval.plugin.selection import Selection
 from pytest_kebab_eval.plugin.terminal import TerminalSummary
 from pytest_kebab_eval.plugin.xdist import has_workers
@@ -41,6 +46,7 @@ def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
         settings = resolve(sources)
     session = KebabSession(config, settings, EvaluationSource(config, settings))
     _register(session)
+    config.pluginmanager.register(UnrecordedTests(), "kebab-eval-unrecorded-tests")
     return session
 
 

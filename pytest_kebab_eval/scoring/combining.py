@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.metrics import Metric
+from pytest_kebab_eval.metrics.ranking import average_precision_of
 from pytest_kebab_eval.scoring.columns import NOT_MEASURED, Column, Ranked
 from pytest_kebab_eval.scoring.scorecard import NO_NOTES, Notes, QueryScore, Scorecard
 from pytest_kebab_eval.text import printable
@@ -94,6 +95,40 @@ def _notes(cards: Sequence[Scorecard], scores: Mapping[str, QueryScore], shown: 
         frozenset(judge for card in cards for judge in card.notes.judges),
         tuple(sorted({query_id for card in cards for query_id in card.notes.repeated})),
     )
+
+
+# -- runs that were stored to different depths -----------------------------------------------------
+
+
+def to_common_depth(
+    a: Scorecard, b: Scorecard, pair: tuple[Scorecard, Scorecard]
+) -> tuple[Scorecard, Scorecard]:
+    """The pair, which are A and B or the queries that both have, with `map` over as many hits in both."""
+    depth = min(a.depth, b.depth)
+    deepest = max(card.depth for side in (a, b) for card in side.replicates or (side,))
+    return (_with_map_to(pair[0], depth), _with_map_to(pair[1], depth)) if 0 < depth < deepest else pair
+
+
+def _with_map_to(card: Scorecard, depth: int) -> Scorecard:
+    """The same scores, but for `map`, which is of the first hits alone."""
+    position = card._basis.positions["map"]
+    known: dict[tuple[QueryScore, ...], QueryScore] = {}
+    scores = {}
+    for query_id, score in card._scores.items():
+        runs = (run._scores.get(query_id) for run in card.replicates or (card,))
+        key = (score, *(found for found in runs if found is not None))
+        if key not in known:
+            each = [
+                average_precision_of(found.facts.ranking.found, depth)
+                for found in key[1:]
+                if found.values[position] is not None
+            ]
+            values = (*score.values[:position], _mean(each), *score.values[position + 1 :])
+            known[key] = QueryScore(score.facts, values, score.positions)
+        scores[query_id] = known[key]
+    limited = card.with_scores(scores)
+    limited.replicates = tuple(_with_map_to(run, depth) for run in card.replicates)
+    return limited
 
 
 # -- two runs ------------------------------------------------------------------------------------

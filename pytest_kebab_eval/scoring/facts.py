@@ -41,7 +41,7 @@ class QueryJudge:
             ranking,
             query.k or self._cutoff,
             *(_document_ranks(doc_ids, hits) if doc_ids else _NO_DOCUMENTS),
-            len(hits),
+            hits[-1].rank if hits else 0,
             errored,
             bool(result.timed_out),
             is_golden,

@@ -157,6 +157,17 @@ class Scorecard:
         """The slices that any query of the run is in, sorted."""
         return sorted({name for slices in self._groups for name in slices})
 
+    @cached_property
+    def depth(self) -> int:
+        """How many hits of a query are stored, at most: in the longest list; 0 if no list has any.
+
+        A retriever may return fewer for some queries, so the shorter lists say nothing. Of several runs, that
+        of the one with the fewest.
+        """
+        if self.replicates:
+            return min((card.depth for card in self.replicates if card.depth), default=0)
+        return max((score.facts.depth for score in {*self._scores.values()}), default=0)
+
     def part(self, name: str | None = None) -> Part:
         """The queries of one slice, or all of them."""
         return Part(self, [group for slices, group in self._groups.items() if name is None or name in slices])

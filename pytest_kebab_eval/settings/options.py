@@ -101,6 +101,11 @@ class Option(NamedTuple):
         return self.kind in ("path", "database")
 
     @property
+    def is_repeatable(self) -> bool:
+        """Whether it may be given more than once, without the last value hiding the others."""
+        return self.is_flag or self.kind == "list"
+
+    @property
     def advice(self) -> str:
         """What to give instead of an empty value."""
         if self.choices:

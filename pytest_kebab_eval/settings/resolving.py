@@ -32,6 +32,17 @@ def refuse_empty(option: Option, given: Given) -> None:
         raise SettingsError(f"{given.source} has an empty entry: '{brief(given.value)}'; {option.advice}")
 
 
+def refuse_two_values(source: str, values: Iterable[Any], option: Option | None = None) -> None:
+    """A `SettingsError` if these, all given in one place for one option, differ: the last would win."""
+    first, *others = dict.fromkeys(map(str, values))
+    if others:
+        takes_several = option and (option.kind in ("words", "cutoffs") or option.name in ("run_a", "run_b"))
+        once = "give it once, with commas between several" if takes_several else "give it once"
+        raise SettingsError(
+            f"{source} is given twice, as '{brief(first)}' and as '{brief(others[0])}'; {once}"
+        )
+
+
 def _each(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else (value,)
 

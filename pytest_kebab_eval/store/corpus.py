@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
 _VersionedExtents = tuple["str | None", tuple[Box, ...]]  # of a chunk
+_T = TypeVar("_T")
 _span_lists = msgspec.json.Decoder(tuple[Span, ...])
+_heading_lists = msgspec.json.Decoder(tuple[str, ...])
 
 
 class Chunk(NamedTuple):
@@ -131,15 +133,26 @@ class Corpus:
         return _spans(self._value("source_spans_json", chunk_id, version))
 
     def text(self, chunk_id: str, version: str | None) -> str | None:
-        return _text(self._value("text", chunk_id, version))
+        """What the chunk says; None if that is not stored, for which recorders have an empty text."""
+        return _text(self._value("text", chunk_id, version)) or None
+
+    def heading_path(self, chunk_id: str, version: str | None) -> tuple[str, ...]:
+        """The headings above the chunk, outermost first; none if that is not stored."""
+        return _headings(self._value("heading_path_json", chunk_id, version))
+
+    def passages(self) -> Iterator[tuple[str | None, tuple[str, ...], str | None]]:
+        """Document, headings and text of every chunk, of whatever chunker."""
+        columns = ("doc_id", self._column("heading_path_json"), self._column("text"))
+        for doc_id, headings, text in self._database.select("chunks", *columns) if self.has_chunks else ():
+            yield _text(doc_id), _headings(headings), _text(text) or None
 
     def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
         rows = self._database.select("chunks", "chunk_id", "doc_id") if self.has_chunks else ()
         return [_text(chunk_id) or "" for chunk_id, doc_id in rows if (_text(doc_id) or "") in doc_ids]
 
-    def document_at(self, path: str) -> str | None:
-        found = self._documents.get(path) if self.has_documents else None
-        return found[0] if found else None
+    def documents_at(self, path: str) -> Sequence[str]:
+        """The ids of the documents of a path, mostly one."""
+        return self._documents.get(path, ()) if self.has_documents else ()
 
     def path_of(self, doc_id: str) -> str | None:
         if not self.has_documents:
@@ -238,11 +251,19 @@ def _coverage(documents: int, without_chunks: int, token_estimates: Sequence[obj
 
 
 def _spans(source_spans_json: object) -> tuple[Span, ...]:
-    """The spans of a chunk; none if the value does not parse."""
-    if not isinstance(source_spans_json, bytes):
+    return _decoded(source_spans_json, _span_lists)
+
+
+def _headings(heading_path_json: object) -> tuple[str, ...]:
+    return _decoded(heading_path_json, _heading_lists)
+
+
+def _decoded(value: object, decoder: msgspec.json.Decoder[tuple[_T, ...]]) -> tuple[_T, ...]:
+    """The items of a JSON list; none if the value does not parse."""
+    if not isinstance(value, bytes):
         return ()
     try:
-        return _span_lists.decode(source_spans_json)
+        return decoder.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ()
 

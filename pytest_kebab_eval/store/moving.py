@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import Address, missing_directory, same_database, shown_address
 from pytest_kebab_eval.store.backend import backend_of, open_database
-from pytest_kebab_eval.store.database import RawRun
+from pytest_kebab_eval.store.database import Database, RawRun
 from pytest_kebab_eval.store.run_names import check_suite
 from pytest_kebab_eval.store.run_times import in_order, moment_of, warn_of_times
 from pytest_kebab_eval.text import brief, printable
@@ -26,7 +26,7 @@ class Copied(NamedTuple):
     """What became of runs that were to be copied, by their ids."""
 
     copied: tuple[str, ...]
-    there_already: tuple[str, ...]  # the same, byte for byte
+    there_already: tuple[str, ...]  # the same, byte for byte, but for aggregates, which every gate computes
 
 
 def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copied:
@@ -54,11 +54,30 @@ def _known_in(target: Address, runs: Sequence[RawRun]) -> list[str]:
         there = {run.run_id for run in database.runs()}
         for run in runs:
             if run.run_id in there:
-                if not database.holds(run.run_id, run.rows):
-                    name = printable(run.run_id)
-                    raise InputError(f"{database.name} has another run '{name}' already; nothing was copied")
+                if differing := " and ".join(_differing(database, run)):
+                    raise InputError(
+                        f"{database.name} has another run '{printable(run.run_id)}' already; nothing was"
+                        f" copied: it has another {differing}. To keep both, kebab-eval export this one and"
+                        " import it with --run-id"
+                    )
                 known.append(run.run_id)
     return known
+
+
+def _differing(database: Database, run: RawRun) -> Iterator[str]:
+    """What is not the same in the run of that id there."""
+    there = database.raw_run(run.run_id)
+    columns = {
+        "suite": "suite",
+        "config_json": "configuration",
+        "commit_hash": "commit",
+        "created_at": "time",
+    }
+    for column, what in columns.items():
+        if getattr(there, column) != getattr(run, column):
+            yield what
+    if not database.holds(run.run_id, run.rows):
+        yield "result of a query"
 
 
 def set_tag(db: Address, name: str, run_id: str) -> None:

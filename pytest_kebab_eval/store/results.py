@@ -123,7 +123,7 @@ _FIRST_RANKS = list(range(1, 101))  # as ranks nearly always are
 
 
 def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:
-    """A stored result, its hits in rank order; the row's query id wins over the one in the JSON."""
+    """A stored result, its hits in rank order; it may leave out the query id, which the row has."""
     if not isinstance(result_json, bytes):
         what = "NULL" if result_json is None else f"a {type(result_json).__name__}"
         return Unreadable(query_id, f"result_json is not text but {what}")
@@ -145,6 +145,8 @@ def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadabl
             )
     if hits is result.hits and query_id == result.query_id:
         return result
+    if result.query_id not in (query_id, ""):
+        return _of_another_query(query_id, result.query_id)
     return msgspec.structs.replace(result, hits=hits, query_id=query_id)
 
 
@@ -152,6 +154,7 @@ class _Errored(msgspec.Struct):
     """A result that has an error and no hits."""
 
     error: str
+    query_id: Any = None
     hits_top_k: None = None
     elapsed_ms: Amount | None = None
 
@@ -159,10 +162,17 @@ class _Errored(msgspec.Struct):
 _errored_decoder = msgspec.json.Decoder(_Errored)
 
 
-def _decode_errored(query_id: str, result_json: bytes) -> QueryResult | None:
+def _of_another_query(query_id: str, named: str) -> Unreadable:
+    what = f"its query_id is '{brief(named, 60)}', so that it is the result of another query"
+    return Unreadable(query_id, f"{what}; record it again")
+
+
+def _decode_errored(query_id: str, result_json: bytes) -> QueryResult | Unreadable | None:
     """The result of a query that errored, where hits may be missing; None if it is no such result."""
     try:
         stored = _errored_decoder.decode(result_json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    if isinstance(stored.query_id, str) and stored.query_id not in (query_id, ""):
+        return _of_another_query(query_id, stored.query_id)
     return QueryResult(query_id=query_id, hits=(), error=stored.error, elapsed_ms=stored.elapsed_ms)

@@ -27,7 +27,10 @@ READ_COLUMNS = {
     "eval_query_results": ("run_id", "query_id", "result_json"),
     "documents": ("doc_id", "workspace_path"),
     TAGS_TABLE: ("name", "run_id"),
-    "chunks": ("chunk_id", "doc_id", "text", "source_spans_json", "token_estimate", "chunker_version"),
+    "chunks": (
+        *("chunk_id", "doc_id", "text", "heading_path_json", "source_spans_json", "token_estimate"),
+        "chunker_version",
+    ),
 }
 
 CORPUS_SCHEMA = (

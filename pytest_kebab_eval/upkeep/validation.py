@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.problems import FEW_QUERIES
 from pytest_kebab_eval.golden import GoldenSet, Lock
-from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Value, gains_of
+from pytest_kebab_eval.matching.strategies import Anchor
+from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Support, Value, gains_of
 from pytest_kebab_eval.store import Corpus, Database, in_order
 from pytest_kebab_eval.text import brief, printable
 
@@ -26,6 +27,7 @@ class FindingKind(enum.Enum):
     NO_CHUNK = "expected chunks that the database does not have"
     NO_DOCUMENT = "expected documents that the database does not have"
     NO_PATH = "supports in paths that no document has"
+    NO_SNIPPET = "supports whose snippets no chunk has"
     NEVER_FOUND = "queries of whose expected ids no stored run has ever found any"
 
 
@@ -55,10 +57,15 @@ def validate(golden: GoldenSet, database: Database) -> list[Finding]:
     versions = Counter(version for chunk_id in chunk_ids for version in _versions_of(chunk_id, corpus))
     version = versions.most_common(1)[0][0] if versions else None
     seen = None if corpus.has_chunks else _ids_of_hits(golden, database)
+    lost = _supports_in_no_chunk(golden, corpus)
     findings = [
         Finding(query.id, query.line, text, kind)
         for query in golden.queries
-        for kind, text in (*_findings(query, corpus, golden.lock, version), *_never_found(query, seen))
+        for kind, text in (
+            *_findings(query, corpus, golden.lock, version),
+            *_lost_snippets(query, lost),
+            *_never_found(query, seen),
+        )
     ]
     return [*_nothing_there(golden, database, seen), *findings]
 
@@ -154,8 +161,9 @@ def _is_found_without_ids(query: GoldenQuery, lock: Lock | None) -> bool:
 def _is_indexed(expected: _Id, corpus: Corpus) -> bool:
     if expected.what == "chunk":
         return bool(corpus.chunks_of_any_version(expected.name))
-    look_up = corpus.path_of if expected.what == "document" else corpus.document_at
-    return look_up(expected.name) is not None
+    if expected.what == "document":
+        return corpus.path_of(expected.name) is not None
+    return bool(corpus.documents_at(expected.name))
 
 
 def _found_id(query: GoldenQuery, database: Database) -> str | None:
@@ -180,7 +188,7 @@ def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: st
         if what == "document" and corpus.path_of(name) is None:
             said = f"expects the document '{brief(name)}', which the database does not have"
             yield FindingKind.NO_DOCUMENT, said
-        elif what == "path" and corpus.document_at(name) is None:
+        elif what == "path" and not corpus.documents_at(name):
             said = f"has a support in '{brief(name)}', which no document has as its path"
             yield FindingKind.NO_PATH, said
 
@@ -203,3 +211,32 @@ def _chunk_findings(
 
 def _versions_of(chunk_id: str, corpus: Corpus) -> list[str | None]:
     return [chunk.chunker_version for chunk in corpus.chunks_of_any_version(chunk_id)]
+
+
+# -- anchors in the index ------------------------------------------------------------------------
+
+
+def _supports_in_no_chunk(golden: GoldenSet, corpus: Corpus) -> set[Support]:
+    """Supports that no chunk fits, though their documents are there: no hit will ever be one of them."""
+    supports = {support for query in golden.queries for support in query.gold_supports if support.snippets}
+    by_document: dict[str, list[tuple[Support, Anchor]]] = {}
+    for support in supports:
+        for doc_id in corpus.documents_at(support.path):
+            by_document.setdefault(doc_id, []).append((support, Anchor(support)))
+    lost = {support for found in by_document.values() for support, _ in found}
+    for found_in, headings, text in corpus.passages() if lost else ():
+        for support, anchor in by_document.get(found_in or "", ()):
+            if support in lost and anchor.is_above(headings) and anchor.is_in(text):
+                lost.discard(support)
+    return lost
+
+
+def _lost_snippets(query: GoldenQuery, lost: set[Support]) -> Iterator[Said]:
+    for support in query.gold_supports:
+        if support in lost:
+            where = f"'{brief(support.path)}'"
+            if support.heading:
+                where += f" under '{brief(support.heading)}'"
+            snippet = brief(support.snippets[0])
+            said = f"has a support in {where}, and no chunk there has its snippet '{snippet}'"
+            yield FindingKind.NO_SNIPPET, said

@@ -39,6 +39,12 @@ def _lean(args: tuple[str, ...]) -> tuple[str, ...]:
     return LEAN[:2] if any(arg.startswith(("no:", "--html")) for arg in args) else LEAN
 
 
+def unless_given(args: tuple[str, ...], *options: str) -> tuple[str, ...]:
+    """These options, but for those that a test gives itself: two values are wrong use."""
+    given = tuple(arg.partition("=")[0] for arg in args)
+    return tuple(option for option in options if option.partition("=")[0] not in given)
+
+
 class Project:
     """A user's directory: `pytester.path` with `kebab.sqlite` and `fixtures/golden_queries.yaml`."""
 
@@ -64,7 +70,7 @@ class Project:
     def pytest(self, *args: str, a: str = "A", b: str = "B") -> RunResult:
         """Call pytest in this process, naming both runs."""
         return self.pytester.runpytest_inprocess(
-            *_lean(args), f"--kebab-run-a={a}", f"--kebab-run-b={b}", *args
+            *_lean(args), *unless_given(args, f"--kebab-run-a={a}", f"--kebab-run-b={b}"), *args
         )
 
     def pytest_without_runs(self, *args: str) -> RunResult:
@@ -74,7 +80,7 @@ class Project:
     def pytest_subprocess(self, *args: str, a: str = "A", b: str = "B") -> RunResult:
         """Call pytest in a process of its own, naming both runs."""
         return self.pytester.runpytest_subprocess(
-            *_lean(args), f"--kebab-run-a={a}", f"--kebab-run-b={b}", *args
+            *_lean(args), *unless_given(args, f"--kebab-run-a={a}", f"--kebab-run-b={b}"), *args
         )
 
     def reports(self) -> list[str]:

@@ -137,7 +137,7 @@ def test_a_pull_request_that_loses_a_query_fails_and_its_report_is_kept(github: 
 
 
 def test_the_comment_is_made_once_and_then_updated(github: GitHub) -> None:
-    run(github, pull_request())
+    run_unchanged(github, pull_request())
     before = github.comments
     make_worse(github)
     run(github, pull_request())
@@ -150,10 +150,13 @@ def test_the_comment_is_made_once_and_then_updated(github: GitHub) -> None:
 def test_a_push_without_a_verdict_takes_back_the_verdict_of_the_one_before(github: GitHub) -> None:
     run(github, pull_request(), record="exit 3")
     assert github.comments == []  # nothing to take back
-    run(github, pull_request())
-    for broken in ({"record": "exit 3"}, {"gates": "no such gate"}):
-        outcome = run(github, pull_request(), **broken)
-        assert outcome.failed_step in {"Record", "Gate"}
+    run_unchanged(github, pull_request())
+    for failing in ("Record", "Gate"):
+        if failing == "Record":
+            outcome = run(github, pull_request(), record="exit 3")
+        else:
+            outcome = run_unchanged(github, pull_request(), gates="no such gate")
+        assert outcome.failed_step == failing
         (comment,) = github.comments
         assert "did not get to a verdict" in comment["body"]
         assert "# B lost nothing" not in comment["body"]

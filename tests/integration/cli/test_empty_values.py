@@ -1,4 +1,4 @@
-"""An option, argument or variable of the command that is given but empty is wrong use, for every command."""
+"""What is given but empty, or twice with two values, is wrong use, for every command."""
 
 from __future__ import annotations
 
@@ -72,6 +72,29 @@ def test_an_empty_value_is_wrong_use(
 ) -> None:
     called = call(*words.split(), *arguments(command, parameter, blank))
     assert_refused(called, f"kebab-eval: {named(parameter)} is empty; ")
+
+
+def test_two_values_for_one_option_are_wrong_use() -> None:
+    for words, command in commands():
+        given = [*words.split(), *("x" for each in command.params if isinstance(each, click.Argument))]
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.is_flag and not option.multiple:
+                flag = option.opts[-1]
+                twice = [flag, *["first"] * option.nargs, flag, *["second"] * option.nargs]
+                text = f"kebab-eval: {flag} is given twice, as 'first"
+                assert_refused(call(*given, *twice), text, "as 'second")
+
+
+def test_a_password_is_not_shown_where_two_databases_are_given(project: Project) -> None:
+    called = call("runs", "--db=postgresql://u:hunter2@h/d", "--db", str(project.database))
+    assert_refused(called, "--db is given twice, as 'postgresql://u:***@h/d' and as")
+
+
+def test_the_same_value_twice_is_one_value(project: Project) -> None:
+    called = call(
+        "compare", "A", "A2", f"--db={project.database}", "--db", str(project.database), "--k=5", "--k=5"
+    )
+    assert called.code == 0, called
 
 
 @pytest.mark.parametrize("command", ["runs", "history", "validate", "compare"])

@@ -79,18 +79,20 @@ def test_a_guess_asks_it_too(site: Path) -> None:
     assert called.stderr == "taken for acme (--log log.jsonl)\nimported 1 query into eval.sqlite\n"
 
 
-@pytest.mark.parametrize(("value", "why"), BROKEN.items())
-def test_a_broken_importer_is_named_in_one_sentence_and_the_others_work(
-    site: Path, value: str, why: str
-) -> None:
-    install(site, "acme-formats", {"broken": value}, MODULES)
-    sentence = f"kebab-eval: the importer 'broken' of acme-formats 1.0 {why}\n"
-    assert kebab_eval("import", "broken") == Called(2, "", sentence)
+def test_broken_importers_are_named_in_one_sentence_each_and_the_others_work(site: Path) -> None:
+    broken = {f"broken-{number}": value for number, value in enumerate(BROKEN)}
+    install(site, "acme-formats", broken, MODULES)
+    sentences = [
+        f"kebab-eval: the importer '{name}' of acme-formats 1.0 {BROKEN[value]}\n"
+        for name, value in broken.items()
+    ]
+    for name, sentence in zip(broken, sentences, strict=True):
+        assert kebab_eval("import", name) == Called(2, "", sentence)
     listed = kebab_eval("import", "--help")
-    assert (listed.code, listed.stderr) == (0, sentence)
+    assert (listed.code, listed.stderr) == (0, "".join(sentences))
     assert "\n  trec  " in listed.stdout
     taken = "taken for ranx (--run run.json, --qrels qrels.json)\nimported 1 query into eval.sqlite\n"
-    assert kebab_eval(*AUTO) == Called(0, "r\n", sentence + taken)
+    assert kebab_eval(*AUTO) == Called(0, "r\n", "".join(sentences) + taken)
 
 
 def test_one_that_fails_when_it_is_asked_for_a_guess_is_left_out_of_it(site: Path) -> None:

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from pytest_kebab_eval.cli import main
 from tests.builders import make_database, result, write_golden
+from tests.integration.conftest import execute
 
 
 @pytest.fixture
@@ -93,6 +94,17 @@ def test_runs_are_copied_and_can_be_copied_again(db: Path) -> None:
     assert (again.stdout, again.stderr) == ("r2\n", "1 run copied to b.sqlite; 1 run there already\n")
     as_json = call("copy", "r1", "--to", "b.sqlite", "--json")
     assert json.loads(as_json.stdout) == {"copied": [], "there_already": ["r1"]}
+
+
+def test_a_run_with_another_configuration_is_not_taken_for_the_same(db: Path) -> None:
+    call("copy", "r1", "--to", "b.sqlite")
+    execute(db, "UPDATE eval_runs SET config_snapshot_json = '{\"rrf_k\": 61}' WHERE run_id = ?", "r1")
+    done = call("copy", "r1", "--to", "b.sqlite")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert (
+        "b.sqlite has another run 'r1' already; nothing was copied: it has another configuration. To keep"
+        " both, kebab-eval export this one and import it with --run-id"
+    ) in done.stderr
 
 
 def test_old_runs_go_and_a_dry_run_only_says_so(db: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kebab_eval.store import sqlite
 from tests.builders import Json, dump, result
-from tests.integration.conftest import GOLDEN, LEAN, Project
+from tests.integration.conftest import GOLDEN, LEAN, Project, unless_given
 
 
 @pytest.fixture
@@ -148,9 +148,8 @@ def recording(project: Project, hits: dict[str, list[str]], tests: str = RECORDS
 
 def gate(project: Project, *args: str, a: str = "latest") -> pytest.RunResult:
     """Record the run `new` and judge it, in this process."""
-    return project.pytester.runpytest_inprocess(
-        *LEAN, "--kebab-record=new", f"--kebab-run-a={a}", "--kebab-suite=suite", "-p", "no:randomly", *args
-    )
+    defaults = unless_given(args, "--kebab-record=new", f"--kebab-run-a={a}", "--kebab-suite=suite")
+    return project.pytester.runpytest_inprocess(*LEAN, *defaults, "-p", "no:randomly", *args)
 
 
 def outcomes(project: Project, *args: str) -> tuple[pytest.RunResult, dict[str, str]]:

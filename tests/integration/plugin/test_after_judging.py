@@ -36,7 +36,7 @@ def pytest_unconfigure():
     for connection in KEPT:
         connection.close()
 """
-MODES = [[], ["-v"], ["-vv", "--junitxml=junit.xml", "--kebab-annotations=on"]]
+MODES = [[], ["-vv", "--junitxml=junit.xml", "--kebab-annotations=on"]]
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -79,7 +79,7 @@ def test_failures_are_shown_and_all_reports_are_written_without_the_database(
 
 @pytest.mark.parametrize("event", ["locked", "truncated"])
 def test_the_same_holds_with_workers(project: Project, event: str) -> None:
-    outcome = after_judging(project, EVENTS[event]).pytest("-vv", "-n", "2")
+    outcome = after_judging(project, EVENTS[event]).pytest("-vv", "-n", "1")
     text = printed(outcome)
     outcome.assert_outcomes(passed=1, failed=1)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
@@ -89,11 +89,8 @@ def test_the_same_holds_with_workers(project: Project, event: str) -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("mode", [["-q"], ["-vv"]], ids=" ".join)
-def test_an_error_after_judging_fails_a_session_that_lost_nothing(
-    project: Project, event: str, mode: list[str]
-) -> None:
-    outcome = after_judging(project, EVENTS[event]).pytest(*mode, b="A2")
+def test_an_error_after_judging_fails_a_session_that_lost_nothing(project: Project, event: str) -> None:
+    outcome = after_judging(project, EVENTS[event]).pytest("-q", b="A2")
     assert errors(printed(outcome))
     outcome.assert_outcomes(passed=2)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED

@@ -280,15 +280,15 @@ def test_a_query_outside_the_rootdir_is_run_by_the_node_id_that_is_shown(
 ODD = ["a::b", "a[b]", "a]b", "a b", "größe", "検索", "x/y", "-k", "q'\"", "a\\b", "50%", "*", "tab\there"]
 
 
-@pytest.mark.parametrize("query_id", ODD)
-def test_a_query_with_an_odd_id_is_run_by_its_node_id_and_by_lf(project: Project, query_id: str) -> None:
-    project.write_golden({"id": query_id, "expected_chunk_ids": ["c1"]}, {"id": "plain"})
-    project.make_database(A={query_id: result("c1")}, B={query_id: result("c9")})
-    node_id, plain = project.node_ids()
-    assert node_id.startswith(f"{GOLDEN}::query[")
+def test_queries_with_odd_ids_are_run_by_their_node_ids_and_by_lf(project: Project) -> None:
+    project.write_golden(*({"id": name, "expected_chunk_ids": ["c1"]} for name in ODD), {"id": "plain"})
+    project.make_database(A=dict.fromkeys(ODD, result("c1")), B=dict.fromkeys(ODD, result("c9")))
+    *node_ids, plain = project.node_ids()
+    assert len(set(node_ids)) == len(ODD)
+    assert all(node_id.startswith(f"{GOLDEN}::query[") for node_id in node_ids)
     assert plain == f"{GOLDEN}::query[plain]"
-    project.pytest(node_id).assert_outcomes(failed=1)
-    project.pytest("--lf").assert_outcomes(failed=1)
+    project.pytest(*node_ids).assert_outcomes(failed=len(ODD))
+    project.pytest("--lf").assert_outcomes(failed=len(ODD))
 
 
 def test_ids_that_differ_only_in_how_a_control_character_is_written_are_two_items(project: Project) -> None:

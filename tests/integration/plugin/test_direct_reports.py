@@ -131,7 +131,7 @@ def test_last_failed_finds_the_failing_query_again(project: Project) -> None:
 
 def test_workers_of_xdist_report_directly_too(project: Project) -> None:
     pytest.importorskip("xdist")
-    several(project).pytest(*ALONE, "-n", "2").assert_outcomes(passed=4, failed=1, skipped=1)
+    several(project).pytest(*ALONE, "-n", "1").assert_outcomes(passed=4, failed=1, skipped=1)
 
 
 # -- pytest's loop -------------------------------------------------------------------------------

@@ -12,11 +12,10 @@ import pytest
 
 from tests.builders import result
 from tests.integration.conftest import GOLDEN, Project
-from tests.integration.plugin.conftest import ALONE, STANDARD, several
+from tests.integration.plugin.conftest import ALONE, STANDARD, WORKERS, several
 
 MESSAGE = "lost c-lost, at rank 1 in A"  # what `several` has fail
 PLAIN = (*ALONE, "-p", "no:pretty", "--junitxml=junit.xml", "--kebab-annotations=on")
-WORKERS = [pytest.param((), id="alone"), pytest.param(("-n", "1"), id="workers")]
 # Prints what a listener is given of a failure, and what pytest would send of it.
 LISTENS = """
 import json
@@ -58,23 +57,22 @@ def in_failures(lines: list[str]) -> list[str]:
     return [line for line in below if not line.startswith("[gw")][:1]
 
 
-@pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize(
-    ("style", "family", "shown"),
+    ("style", "family", "shown", "workers"),
     [
-        ("auto", "xunit1", in_failures),
-        ("long", "xunit2", in_failures),
-        ("short", "xunit2", in_failures),
-        ("native", "legacy", in_failures),
-        ("line", "xunit1", lambda lines: after(rf"{GOLDEN}:9: (.*)", lines)),
-        ("no", "xunit2", lambda lines: [MESSAGE]),  # nothing is
+        ("auto", "xunit1", in_failures, ()),
+        ("long", "xunit2", in_failures, ()),
+        ("long", "xunit2", in_failures, ("-n1",)),
+        ("short", "xunit2", in_failures, ()),
+        ("native", "legacy", in_failures, ()),
+        ("line", "xunit1", lambda lines: after(rf"{GOLDEN}:9: (.*)", lines), ()),
+        ("line", "xunit1", lambda lines: after(rf"{GOLDEN}:9: (.*)", lines), ("-n1",)),
+        ("no", "xunit2", lambda lines: [MESSAGE], ()),  # nothing is
     ],
 )
 def test_the_message_is_the_same_everywhere(
     project: Project, style: str, family: str, shown: Callable[[list[str]], list[str]], workers: tuple[str]
 ) -> None:
-    if workers:
-        pytest.importorskip("xdist")
     lines = (
         several(project).pytest(*PLAIN, f"--tb={style}", "-o", f"junit_family={family}", *workers).outlines
     )
@@ -87,10 +85,8 @@ def test_the_message_is_the_same_everywhere(
     assert found == {place: [MESSAGE] for place in found}
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@WORKERS
 def test_a_listener_finds_message_line_and_text(project: Project, workers: tuple[str]) -> None:
-    if workers:
-        pytest.importorskip("xdist")
     several(project).pytester.makeconftest(LISTENS)
     ((message, line, text),) = heard(project, *workers)
     assert (message, line) == (MESSAGE, 9)  # four lines an entry: the third begins on line 9
@@ -128,37 +124,27 @@ def pytest_runtest_makereport(item, call):
 """
 
 
-def test_a_section_that_a_plugin_adds_arrives_too(project: Project) -> None:
-    pytest.importorskip("xdist")
+def test_all_that_a_worker_tells_of_failures_arrives(project: Project) -> None:
     several(project).pytester.makeconftest(SECTION)
-    project.pytest(*PLAIN, "-n", "2").stdout.fnmatch_lines([MESSAGE, "*-- more --*", "what a plugin adds"])
+    project.pytester.makepyfile("def test_own():\n    assert 1 == 2\n")
+    outcome = project.pytest(*PLAIN, "-n1", "--color=yes", "--kebab-gate=hit@5 >= 0.9")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", outcome.stdout.str()).splitlines()
+    outcome.stdout.fnmatch_lines(["*-- more --*", "what a plugin adds"])
+    assert f"\x1b[31m\x1b[1m{MESSAGE}\x1b[0m" in outcome.outlines
+    assert ">       assert 1 == 2" in plain
+    assert "E       assert 1 == 2" in plain
+    assert any(re.match("FAILED .*::test_own - assert 1 == 2", line) for line in plain)
+    assert in_junit(project) == [MESSAGE, "hit@5 is 0.8, not >= 0.9", "assert 1 == 2"]
+    assert properties(project) == 5 * 5 + 2  # of five queries, one was skipped, and a gate
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-def test_colours_survive_the_way_from_a_worker(project: Project, workers: tuple[str]) -> None:
-    if workers:
-        pytest.importorskip("xdist")
-    lines = several(project).pytest(*PLAIN, "--color=yes", *workers).outlines
+def test_a_failure_is_coloured(project: Project) -> None:
+    lines = several(project).pytest(*PLAIN, "--color=yes").outlines
     assert f"\x1b[31m\x1b[1m{MESSAGE}\x1b[0m" in lines
 
 
 def test_by_tb_line_a_failure_takes_no_more_than_its_line(project: Project) -> None:
     several(project).pytest(*PLAIN, "--tb=line").stdout.no_fnmatch_line("  query *")
-
-
-def test_a_failing_gate_has_its_message_from_a_worker_too(project: Project) -> None:
-    pytest.importorskip("xdist")
-    project.pytest(*PLAIN, "-n", "2", "--kebab-gate=hit@5 >= 0.9", "-k", "gate")
-    assert in_junit(project) == ["hit@5 is 0.5, not >= 0.9"]
-
-
-def test_a_failure_of_another_test_is_left_as_pytest_sends_it(project: Project) -> None:
-    pytest.importorskip("xdist")
-    project.pytester.makepyfile("def test_own():\n    assert 1 == 2\n")
-    outcome = project.pytest(*PLAIN, "-n", "2", b="A2")
-    outcome.stdout.fnmatch_lines(
-        [">       assert 1 == 2", "E       assert 1 == 2", "FAILED *::test_own - assert 1 == 2"]
-    )
 
 
 # -- JUnit's properties --------------------------------------------------------------------------
@@ -168,15 +154,13 @@ def properties(project: Project) -> int:
     return len(list(ElementTree.parse(project.path / "junit.xml").getroot().iter("property")))
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-def test_properties_can_be_left_out(project: Project, workers: tuple[str]) -> None:
-    if workers:
-        pytest.importorskip("xdist")
+def test_properties_can_be_left_out(project: Project) -> None:
     gate = "--kebab-gate=hit@5 >= 0.1"
-    project.pytest(*PLAIN, gate, *workers)
+    project.pytest(*PLAIN, gate)
     assert properties(project) == 5 + 5 + 2  # of two queries and a gate
-    project.pytest(*PLAIN, gate, *workers, "--kebab-no-junit-properties")
-    assert properties(project) == 0
+    for workers in ((), ("-n1",)):
+        project.pytest(*PLAIN, gate, *workers, "--kebab-no-junit-properties")
+        assert properties(project) == 0
 
 
 def test_an_ini_value_leaves_properties_out(project: Project) -> None:

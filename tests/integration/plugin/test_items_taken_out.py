@@ -14,7 +14,6 @@ DROPS = """
     def pytest_collection_modifyitems(items):
         items[:] = [item for item in items if "DROPPED" not in item.name]
 """
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
 
 
 def dropping(project: Project, name: str) -> Project:
@@ -22,11 +21,8 @@ def dropping(project: Project, name: str) -> Project:
     return project
 
 
-@WORKERS
-def test_a_failing_query_that_a_conftest_took_out_fails_the_session(
-    project: Project, workers: tuple[str, ...]
-) -> None:
-    outcome = dropping(project, "q-002").pytest(*workers)
+def test_a_failing_query_that_a_conftest_took_out_fails_the_session(project: Project) -> None:
+    outcome = dropping(project, "q-002").pytest()
     outcome.assert_outcomes(passed=1)
     outcome.stdout.fnmatch_lines(
         ["ERROR: 1 item that would fail did not run: query[[]q-002]; a plugin or conftest took it out *"]
@@ -34,20 +30,16 @@ def test_a_failing_query_that_a_conftest_took_out_fails_the_session(
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@WORKERS
-def test_a_failing_gate_that_a_conftest_took_out_fails_the_session(
-    project: Project, workers: tuple[str, ...]
-) -> None:
-    outcome = dropping(project, "gate").pytest(*workers, "--kebab-gate=mrr >= 0.9", b="A2", a="A2")
+def test_a_failing_gate_that_a_conftest_took_out_fails_the_session(project: Project) -> None:
+    outcome = dropping(project, "gate").pytest("--kebab-gate=mrr >= 0.9", b="A2", a="A2")
     assert outcome.ret == pytest.ExitCode.OK  # the gate holds
-    outcome = dropping(project, "gate").pytest(*workers, "--kebab-gate=mrr <= 0.9", b="A2", a="A2")
+    outcome = dropping(project, "gate").pytest("--kebab-gate=mrr <= 0.9", b="A2", a="A2")
     outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run: gate[[]mrr <= 0.9]; *"])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@WORKERS
-def test_a_query_that_passes_may_be_taken_out(project: Project, workers: tuple[str, ...]) -> None:
-    outcome = dropping(project, "q-001").pytest(*workers, b="A2")
+def test_a_query_that_passes_may_be_taken_out(project: Project) -> None:
+    outcome = dropping(project, "q-001").pytest(b="A2")
     assert outcome.ret == pytest.ExitCode.OK
 
 
@@ -60,13 +52,36 @@ def test_a_query_that_passes_may_be_taken_out(project: Project, workers: tuple[s
     ],
     ids=["-k", "--deselect", "node id"],
 )
-@WORKERS
 def test_the_users_own_selection_may_leave_a_failing_query_out(
-    project: Project, args: tuple[str, ...], workers: tuple[str, ...]
+    project: Project, args: tuple[str, ...]
 ) -> None:
-    outcome = project.pytest(*args, *workers)
+    outcome = project.pytest(*args)
     assert outcome.parseoutcomes()["passed"] == 1
     assert outcome.ret == pytest.ExitCode.OK
+
+
+def test_under_xdist_failing_items_that_a_conftest_took_out_fail_the_session_and_no_others(
+    project: Project,
+) -> None:
+    ids = ["q-kept", "q-out-passes", "q-out-fails", "q-not-by-k", "q-deselected"]
+    project.write_golden(*({"id": name, "expected_chunk_ids": ["c1"]} for name in ids))
+    a = dict.fromkeys(ids, result("c1"))
+    project.make_database(A=a, B={**a, **dict.fromkeys(ids[2:], result("c9"))})
+    project.pytester.makeconftest(
+        DROPS.replace('"DROPPED" not in item.name', '"-out-" not in item.name and "gate" not in item.name')
+    )
+    outcome = project.pytest(
+        "-n1",
+        "--kebab-gate=mrr >= 0.1",
+        "--kebab-gate=mrr >= 0.9",
+        *("-k", "not by-k"),
+        "--deselect=fixtures/golden_queries.yaml::query[q-deselected]",
+    )
+    outcome.assert_outcomes(passed=1)
+    outcome.stdout.fnmatch_lines(
+        ["ERROR: 2 items that would fail did not run: query[[]q-out-fails], gate[[]mrr >= 0.9]; *"]
+    )
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_a_group_of_xdist_does_not_hide_a_query(project: Project) -> None:
@@ -143,25 +158,22 @@ def test_a_failing_query_that_workers_of_xdist_passed_over_fails_the_session(
 def test_workers_of_xdist_that_lack_an_item_they_are_to_run_fail_the_session(project: Project) -> None:
     """xdist itself fails there; in which of its processes first, and so what is printed, is chance."""
     project.pytester.makeconftest(SHORTENS)
-    outcome = project.pytest_subprocess("-n2")
+    outcome = project.pytest("-n2")
     assert outcome.ret in {pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR}
     outcome.stdout.fnmatch_lines(["*INTERNALERROR*"])
 
 
-@pytest.mark.parametrize("how", ["--dist=loadfile", "--dist=each", "--dist=worksteal"])
-def test_however_xdist_spreads_the_items_a_query_that_was_passed_over_fails_the_session(
-    project: Project, how: str
+@pytest.mark.parametrize(
+    "how", [("-n1", "--dist=loadfile"), ("-n2", "--dist=each"), ("-n2", "--dist=worksteal")]
+)
+def test_however_xdist_spreads_the_items_those_that_were_passed_over_fail_the_session(
+    project: Project, how: tuple[str, ...]
 ) -> None:
-    project.pytester.makeconftest(SWALLOWS)
-    outcome = project.pytest("-n2", how)
-    outcome.stdout.fnmatch_lines([PASSED_OVER])
-    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
-
-
-def test_a_failing_gate_that_workers_of_xdist_passed_over_fails_the_session(project: Project) -> None:
-    project.pytester.makeconftest(SWALLOWS.replace("q-002", "gate"))
-    outcome = project.pytest("-n2", "--kebab-gate=mrr <= 0.9", b="A2", a="A2")
-    outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run: gate[[]mrr <= 0.9]; *"])
+    project.pytester.makeconftest(SWALLOWS.replace('if "q-002" in', 'if "q-001" not in'))
+    outcome = project.pytest(*how, "--kebab-gate=mrr >= 0.9")
+    outcome.stdout.fnmatch_lines(
+        ["ERROR: 2 items that would fail did not run: query[[]q-002], gate[[]mrr >= 0.9]; *"]
+    )
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
@@ -188,20 +200,10 @@ def test_a_query_that_failed_on_a_worker_that_died_later_did_run(project: Projec
             if hasattr(session.config, "workerinput") and has_failed:
                 os._exit(1)
     """)
-    outcome = project.pytest_subprocess("-n2")
+    outcome = project.pytest("-n2")
     outcome.stdout.fnmatch_lines(["*node down: Not properly terminated*", "FAILED *q-002*"])
     outcome.stdout.no_fnmatch_line("*did not run*")
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
-
-
-@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
-def test_workers_of_xdist_that_were_stopped_passed_nothing_over(project: Project, option: str) -> None:
-    ids = [f"q-{number}" for number in range(40)]
-    project.write_golden(*({"id": name, "expected_chunk_ids": ["c1"]} for name in ids))
-    project.make_database(A=dict.fromkeys(ids, result("c1")), B=dict.fromkeys(ids, result("c9")))
-    outcome = project.pytest("-n2", option)
-    outcome.stdout.no_fnmatch_line("*did not run*")
-    assert outcome.ret == pytest.ExitCode.INTERRUPTED
 
 
 def test_a_session_that_stops_at_the_first_failure_says_how_much_was_left(project: Project) -> None:
@@ -221,3 +223,5 @@ def test_with_workers_of_xdist_it_says_the_same(project: Project, option: str) -
     left = 40 - counts["failed"]  # those that workers ran meanwhile are reported, and counted as such
     assert left
     outcome.stdout.fnmatch_lines([f"not run: {left} items, since the session was stopped"])
+    outcome.stdout.no_fnmatch_line("*did not run*")
+    assert outcome.ret == pytest.ExitCode.INTERRUPTED

@@ -47,13 +47,12 @@ PLUGINS = pytest.mark.parametrize(
 
 
 def run(project: Project, conftest: str, options: list[str]) -> tuple[int, list[str]]:
-    """What was printed and written; in a process of its own, since the outer one may be measured."""
+    """What was printed and written; with cov in a process of its own, since the outer one may be measured."""
     mine = "import mine\n" + OWN_TESTS
     project.pytester.makepyfile(test_a=mine, test_b=OWN_TESTS, mine="X = 1\n")
     project.pytester.makeconftest(conftest)
-    outcome = project.pytest_subprocess(
-        *options, "--junitxml=junit.xml", "test_a.py", "fixtures/golden_queries.yaml", "test_b.py"
-    )
+    call = project.pytest_subprocess if COV[0] in options else project.pytest
+    outcome = call(*options, "--junitxml=junit.xml", "test_a.py", "fixtures/golden_queries.yaml", "test_b.py")
     files = [Path(project.path / name) for name in ("junit.xml", "out.html", "out.xml")]
     written = [path.read_text("utf-8") for path in files if path.exists()]
     return int(outcome.ret), [FROM_RUN_TO_RUN.sub("", text) for text in (outcome.stdout.str(), *written)]
@@ -66,7 +65,8 @@ def test_its_output_is_the_same_either_way(
 ) -> None:
     pytest.importorskip(module)
     given = [*without(*plugins), "-p", "no:cacheprovider", *options, *more]
-    assert run(several(project), "", given) == run(project, STANDARD, given)
+    directly, by_protocol = (run(several(project), conftest, given) for conftest in ("", STANDARD))
+    assert directly == by_protocol
 
 
 @PLUGINS
@@ -98,9 +98,6 @@ def test_a_plugin_that_is_not_on_the_list_has_its_hooks_called(project: Project)
     outcome.stdout.fnmatch_lines(["*SEEN query[[]one]*"])
 
 
-@pytest.mark.parametrize("plugin", ["html", "timeout", "rerunfailures", "cov"])
-def test_workers_of_xdist_report_directly_beside_it(project: Project, plugin: str) -> None:
-    pytest.importorskip("xdist")
-    pytest.importorskip(f"pytest_{plugin}")
-    outcome = several(project).pytest(*without(plugin, "metadata"), "-n", "2")
+def test_workers_of_xdist_report_directly_beside_all_of_them(project: Project) -> None:
+    outcome = several(project).pytest(*without(*ALL[:-1]), "-n", "2")
     outcome.assert_outcomes(passed=4, failed=1, skipped=1)

@@ -18,6 +18,7 @@ from tests.integration.plugin.conftest import (
     outcomes,
     recording,
     runs,
+    snapshot,
 )
 
 Workers = tuple[str, ...]
@@ -47,11 +48,8 @@ def test_one_command_catches_a_regression(project: Project, workers: Workers) ->
     )
 
 
-@WORKERS
-def test_a_run_that_lost_nothing_passes_and_all_is_stored_and_written(
-    project: Project, workers: Workers
-) -> None:
-    outcome = gate(recording(project, FOUND), *workers, "--kebab-gate=hit@1 >= 1")
+def test_a_run_that_lost_nothing_passes_and_all_is_stored_and_written(project: Project) -> None:
+    outcome = gate(recording(project, FOUND), "--kebab-gate=hit@1 >= 1")
     outcome.assert_outcomes(passed=5)
     assert outcome.ret == pytest.ExitCode.OK
     assert runs(project) == {"base", "new"}
@@ -85,15 +83,20 @@ def test_gates_and_the_snapshot_are_judged(project: Project, workers: Workers) -
     ]
 
 
-@WORKERS
-def test_a_snapshot_is_recorded_and_compared(project: Project, workers: Workers) -> None:
+def test_a_snapshot_is_recorded_and_compared(project: Project) -> None:
     recording(project, FOUND)
-    assert gate(project, *workers, "--snapshot-update").ret == pytest.ExitCode.OK
+    assert gate(project, "-n1", "--snapshot-update").ret == pytest.ExitCode.OK
     recording(project, FOUND)
-    _, found = outcomes(project, *workers)
+    _, found = outcomes(project)
+    assert found["snapshot[compare-report]"] == "passed"
+    snapshot(project).unlink()
+    recording(project, FOUND)
+    assert gate(project, "--snapshot-update").ret == pytest.ExitCode.OK
+    recording(project, FOUND)
+    _, found = outcomes(project, "-n1")
     assert found["snapshot[compare-report]"] == "passed"
     recording(project, LOST)
-    _, found = outcomes(project, *workers)
+    _, found = outcomes(project)
     assert found["snapshot[compare-report]"] == "failure"
 
 
@@ -137,11 +140,8 @@ def test_the_second_run_is_not_judged_alone(project: Project) -> None:
     ],
     ids=["run A", "golden file", "gate", "run id", "run B"],
 )
-@WORKERS
-def test_wrong_use_is_told_before_any_test(
-    project: Project, option: str, message: str, workers: Workers
-) -> None:
-    outcome = gate(recording(project, FOUND), *workers, option)
+def test_wrong_use_is_told_before_any_test(project: Project, option: str, message: str) -> None:
+    outcome = gate(recording(project, FOUND), *(["-n1"] if "run-a" in option else []), option)
     outcome.stderr.fnmatch_lines([message])
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     assert asked(project) == []
@@ -176,11 +176,10 @@ def test_recording_alone_judges_nothing(project: Project) -> None:
     assert outcome.ret == pytest.ExitCode.OK
 
 
-@WORKERS
-def test_the_run_is_recorded_where_run_b_is_looked_for(project: Project, workers: Workers) -> None:
+def test_the_run_is_recorded_where_run_b_is_looked_for(project: Project) -> None:
     recording(project, LOST)
     project.database.rename(project.path / "base.sqlite")
-    outcome = gate(project, *workers, "--kebab-db-a=base.sqlite", "--kebab-db-b=kebab.sqlite")
+    outcome = gate(project, "--kebab-db-a=base.sqlite", "--kebab-db-b=kebab.sqlite")
     outcome.assert_outcomes(passed=3, failed=1)
     assert runs(project) == {"new"}
 
@@ -265,7 +264,7 @@ def test_a_test_that_takes_the_report_runs_after_the_recording(project: Project)
 
 
 def test_a_test_that_takes_the_report_fails_on_a_worker(project: Project) -> None:
-    outcome, found = outcomes(recording(project, FOUND, RECORDS + ASKS), "-n2")
+    outcome, found = outcomes(recording(project, FOUND, RECORDS + ASKS), "-n1")
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert found.pop("test_report") == "error"
     assert set(found.values()) == {"passed"}

@@ -63,11 +63,8 @@ def test_a_query_whose_test_raises_is_recorded_with_an_error_and_judged(
 
 
 @WORKERS
-@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
-def test_x_stops_before_anything_is_recorded_or_judged(
-    project: Project, option: str, workers: Workers
-) -> None:
-    outcome, found = outcomes(stopping(project, "assert False"), option, *workers)
+def test_x_stops_before_anything_is_recorded_or_judged(project: Project, workers: Workers) -> None:
+    outcome, found = outcomes(stopping(project, "assert False"), "-x", *workers)
     assert not any(name.startswith("query") for name in found)
     said = [line for line in outcome.outlines if "ERROR: run new was not recorded" in line]
     assert bool(said) is bool(workers)  # alone, the failing test was the last that records
@@ -84,7 +81,8 @@ def test_x_in_the_judging_leaves_the_recorded_run(project: Project) -> None:
 @pytest.mark.parametrize(("stop", "code"), [("raise KeyboardInterrupt", 2), ("pytest.exit('no', 0)", 1)])
 def test_a_session_that_is_stopped_records_and_judges_nothing(project: Project, stop: str, code: int) -> None:
     stopping(project, stop)
-    outcome = project.pytester.runpytest_subprocess(*LEAN, "--kebab-record=new", "--kebab-run-a=latest", "-v")
+    options = (*LEAN, "--kebab-record=new", "--kebab-run-a=latest", "-v")
+    outcome = project.pytester.runpytest_inprocess(*options, no_reraise_ctrlc=True)
     assert_nothing_recorded(project, outcome, "the session did not finish: 1 of 3 tests did not run", code)
     outcome.stdout.no_fnmatch_line("*query[[]*")
 
@@ -100,20 +98,16 @@ def test_nothing_is_judged_where_nothing_was_recorded(project: Project, workers:
     outcome.stdout.fnmatch_lines(["SKIPPED*run new was not recorded: no test recorded anything"])
 
 
-@WORKERS
-def test_nothing_is_judged_where_the_run_cannot_be_stored(project: Project, workers: Workers) -> None:
+def test_nothing_is_judged_where_the_run_cannot_be_stored(project: Project) -> None:
     stopping(project, "kebab_recorder.record('q-001', hits=['c1'])")
-    outcome, found = outcomes(project, *workers)
+    outcome, found = outcomes(project)
     assert found["query[q-001]"] == found["query[q-002]"] == "skipped"
     assert_nothing_recorded(project, outcome, "q-001")
 
 
-@WORKERS
-def test_nothing_is_judged_where_a_test_file_could_not_be_collected(
-    project: Project, workers: Workers
-) -> None:
+def test_nothing_is_judged_where_a_test_file_could_not_be_collected(project: Project) -> None:
     recording(project, FOUND).pytester.makepyfile(test_bad="import no_such_module")
-    outcome, found = outcomes(project, "--continue-on-collection-errors", *workers)
+    outcome, found = outcomes(project, "--continue-on-collection-errors")
     assert found["query[q-001]"] == found["query[q-002]"] == "skipped"
     assert_nothing_recorded(project, outcome, "1 test file could not be collected")
 
@@ -127,9 +121,7 @@ def test_a_test_that_asks_for_the_outcome_is_skipped_too(project: Project) -> No
 
 def test_nothing_is_judged_where_a_worker_died(project: Project) -> None:
     stopping(project, "os._exit(1)")
-    outcome = project.pytester.runpytest_subprocess(
-        *LEAN, "--kebab-record=new", "--kebab-run-a=latest", "-n2", "-rs"
-    )
+    outcome = gate(project, "-n2", "-rs")
     assert_nothing_recorded(project, outcome, "1 worker of xdist died")
     assert outcome.parseoutcomes()["skipped"] == 2
 
@@ -142,14 +134,17 @@ def test_every_worker_running_every_test_records_nothing(project: Project) -> No
 # -- selection -------------------------------------------------------------------------------------
 
 
-@WORKERS
 @pytest.mark.parametrize(
-    "args", [("-k", "not (query and q-002)"), ("--deselect", QUERIES[1])], ids=["k", "deselect"]
+    "args",
+    [
+        ("-k", "not (query and q-002)"),
+        ("--deselect", QUERIES[1]),
+        ("--deselect", QUERIES[1], "-n1"),
+    ],
+    ids=["k", "deselect", "xdist"],
 )
-def test_a_query_may_be_left_out_of_the_judging(
-    project: Project, args: tuple[str, ...], workers: Workers
-) -> None:
-    outcome = gate(recording(project, LOST), *args, *workers)
+def test_a_query_may_be_left_out_of_the_judging(project: Project, args: tuple[str, ...]) -> None:
+    outcome = gate(recording(project, LOST), *args)
     assert outcome.parseoutcomes()["passed"] >= 2
     assert outcome.ret == pytest.ExitCode.OK
     outcome.stdout.fnmatch_lines(["deselected: 1 query, not run as tests; *"])
@@ -163,16 +158,14 @@ def test_an_item_of_the_golden_file_can_be_named(project: Project, workers: Work
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@WORKERS
-def test_naming_the_tests_that_record_leaves_out_no_query(project: Project, workers: Workers) -> None:
-    outcome, found = outcomes(recording(project, LOST), *TESTS, *workers)
+def test_naming_the_tests_that_record_leaves_out_no_query(project: Project) -> None:
+    outcome, found = outcomes(recording(project, LOST), *TESTS)
     assert list(found)[2:] == ["query[q-001]", "query[q-002]"]
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@WORKERS
-def test_the_golden_file_can_be_named(project: Project, workers: Workers) -> None:
-    _, found = outcomes(recording(project, LOST), "test_it.py", "fixtures/golden_queries.yaml", *workers)
+def test_the_golden_file_can_be_named(project: Project) -> None:
+    _, found = outcomes(recording(project, LOST), "test_it.py", "fixtures/golden_queries.yaml")
     assert list(found)[2:] == ["query[q-001]", "query[q-002]"]
 
 
@@ -199,19 +192,16 @@ def test_a_failing_query_that_a_conftest_took_out_fails_the_session(project: Pro
         def pytest_collection_modifyitems(items):
             items[:] = [item for item in items if "query[q-002]" != item.name]
     """)
-    for workers in ((), ("-n1",)):
-        project.pytester.path.joinpath("kebab.sqlite").unlink()
-        outcome = gate(recording(project, LOST), *workers)
-        outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run: query[[]q-002];*"])
-        assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+    outcome = gate(project)
+    outcome.stdout.fnmatch_lines(["ERROR: 1 item that would fail did not run: query[[]q-002];*"])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@WORKERS
 @pytest.mark.parametrize(
     ("mark", "reported"), [("skip", "skipped"), ("xfail", "xfailed"), ("xfail(run=False)", "xfailed")]
 )
 def test_a_failing_query_that_a_conftest_marks_fails_the_session(
-    project: Project, mark: str, reported: str, workers: Workers
+    project: Project, mark: str, reported: str
 ) -> None:
     recording(project, LOST).pytester.makeconftest(f"""
         import pytest
@@ -221,9 +211,31 @@ def test_a_failing_query_that_a_conftest_marks_fails_the_session(
                 if "query[q-002]" == item.name:
                     item.add_marker(pytest.mark.{mark})
     """)
-    outcome = gate(project, *workers)
+    outcome = gate(project)
     outcome.stdout.fnmatch_lines(
         [f"ERROR: 1 item that should have failed was reported as {reported}: query[[]q-002]; *"]
+    )
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_beside_workers_failing_queries_that_were_taken_out_or_marked_fail_the_session(
+    project: Project,
+) -> None:
+    recording(project, {"q-001": ["c9"], "q-002": ["c9"]}).pytester.makeconftest("""
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            items[:] = [item for item in items if "query[q-002]" != item.name]
+            for item in items:
+                if "query[q-001]" == item.name:
+                    item.add_marker(pytest.mark.xfail)
+    """)
+    outcome = gate(project, "-n1")
+    outcome.stdout.fnmatch_lines(
+        [
+            "ERROR: 1 item that should have failed was reported as xfailed: query[[]q-001]; *",
+            "ERROR: 1 item that would fail did not run: query[[]q-002];*",
+        ]
     )
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
@@ -231,9 +243,9 @@ def test_a_failing_query_that_a_conftest_marks_fails_the_session(
 # -- beside others ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dist", ["loadfile", "loadgroup", "worksteal"])
-def test_however_xdist_spreads_the_tests(project: Project, dist: str) -> None:
-    outcome = gate(recording(project, LOST), "-n2", f"--dist={dist}")
+@pytest.mark.parametrize(("workers", "dist"), [(1, "loadfile"), (1, "loadgroup"), (2, "worksteal")])
+def test_however_xdist_spreads_the_tests(project: Project, workers: int, dist: str) -> None:
+    outcome = gate(recording(project, LOST), f"-n{workers}", f"--dist={dist}")
     outcome.assert_outcomes(passed=3, failed=1)
     assert asked(project) == ["q-001", "q-002"]
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kebab_eval import StoreError
+from pytest_kebab_eval.store.sqlite import SqliteStore
 from tests.builders import dump, make_database, result
 from tests.integration.conftest import LEAN
 from tests.integration.plugin.test_recording import RECORDS_FOUR, record
 
 NOT_RECORDED = "kebab-eval: ERROR: run new was not recorded:"
-XDIST = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 
 RECORDS_TEN = """
     import os
@@ -40,11 +41,6 @@ def _uses_database(database: Path) -> None:
     """Every test here."""
 
 
-def subprocess(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
-    """In a process of its own, which may be stopped or killed."""
-    return pytester.runpytest_subprocess(*LEAN, "--kebab-record=new", *args)
-
-
 def assert_not_recorded(outcome: pytest.RunResult, code: int, *why: str) -> None:
     """The session says why, once, and exits with this code."""
     shown = outcome.stdout.str() + outcome.stderr.str()
@@ -70,20 +66,20 @@ def assert_not_recorded(outcome: pytest.RunResult, code: int, *why: str) -> None
 )
 def test_half_a_run_is_not_stored(pytester: pytest.Pytester, stop: str, code: int) -> None:
     pytester.makepyfile(RECORDS_TEN.replace("STOP", stop))
-    outcome = subprocess(pytester)
+    outcome = pytester.runpytest_inprocess(*LEAN, "--kebab-record=new", no_reraise_ctrlc=True)
     assert_not_recorded(outcome, code, "the session did not finish: 6 of 10 tests did not run")
 
 
 def test_half_a_run_is_not_stored_under_xdist(pytester: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     pytester.makepyfile(RECORDS_TEN.replace("STOP", "pytest.exit('enough')"))
-    outcome = subprocess(pytester, "-n", "2")
+    outcome = record(pytester, "-n", "2")
     assert_not_recorded(outcome, 1)
 
 
 def test_a_session_that_is_stopped_while_it_collects_records_nothing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_a=RECORDS_FOUR, test_b="import pytest\npytest.exit('enough', returncode=0)")
-    assert_not_recorded(subprocess(pytester), 1)
+    assert_not_recorded(record(pytester), 1)
 
 
 @pytest.mark.parametrize("option", ["-x", "--maxfail=1", "--stepwise"])
@@ -102,18 +98,28 @@ def test_a_session_that_x_cut_short_under_xdist_records_nothing(pytester: pytest
 # -- not collected -------------------------------------------------------------------------------
 
 
-@XDIST
-@pytest.mark.parametrize("option", [(), ("--continue-on-collection-errors",)], ids=["stops", "continues"])
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--continue-on-collection-errors",), ("-n1",)],
+    ids=["stops", "continues", "xdist"],
+)
 def test_a_session_that_cannot_be_collected_records_nothing(
-    pytester: pytest.Pytester, option: tuple[str, ...], workers: tuple[str, ...]
+    pytester: pytest.Pytester, options: tuple[str, ...]
 ) -> None:
     pytester.makepyfile(test_good=RECORDS_FOUR, test_bad="import no_such_module")
-    outcome = record(pytester, *option, *workers)
+    outcome = record(pytester, *options)
     assert_not_recorded(outcome, 1, "could not be collected")
 
 
-@XDIST
-@pytest.mark.parametrize("source", ["def test_one(): pass", "", "def test_one(kebab_recorder): pass"])
+@pytest.mark.parametrize(
+    ("source", "workers"),
+    [
+        ("def test_one(): pass", ()),
+        ("", ()),
+        ("def test_one(kebab_recorder): pass", ()),
+        ("def test_one(kebab_recorder): pass", ("-n1",)),
+    ],
+)
 def test_a_session_that_recorded_nothing_is_an_error_and_no_run(
     pytester: pytest.Pytester, source: str, workers: tuple[str, ...]
 ) -> None:
@@ -130,29 +136,21 @@ def test_a_worker_that_dies_in_a_test_of_many_queries_leaves_the_run_unfinished(
     pytest.importorskip("xdist")
     pytester.makepyfile(RECORDS_TEN.replace("STOP", "os._exit(1)"))
     why = "the session did not finish: 1 of 10 tests did not run; 1 worker of xdist died (gw"
-    assert_not_recorded(subprocess(pytester, "-n", "2"), 1, why, "the 9 results so far are in")
+    assert_not_recorded(record(pytester, "-n", "2"), 1, why, "the 9 results so far are in")
 
 
 # -- the end -------------------------------------------------------------------------------------
 
 
 def test_a_run_that_cannot_be_stored_in_the_end_fails_the_session_and_is_kept(
-    pytester: pytest.Pytester,
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytester.makepyfile(
-        RECORDS_FOUR
-        + """
-    def test_breaks_the_store():
-        from pytest_kebab_eval import StoreError
-        from pytest_kebab_eval.store.sqlite import SqliteStore
+    def write_run(*args: object) -> None:
+        raise StoreError("the run was not recorded in kebab.sqlite: disk I/O error")
 
-        def write_run(*args):
-            raise StoreError("the run was not recorded in kebab.sqlite: disk I/O error")
-
-        SqliteStore.write_run = write_run
-    """
-    )
-    outcome = subprocess(pytester)
+    monkeypatch.setattr(SqliteStore, "write_run", write_run)
+    pytester.makepyfile(RECORDS_FOUR)
+    outcome = record(pytester)
     said = next(line for line in outcome.outlines if "ERROR" in line)
     assert said.endswith(
         "run new was not recorded in kebab.sqlite: disk I/O error; the 4 results so far are in"

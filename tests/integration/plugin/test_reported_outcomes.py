@@ -6,14 +6,17 @@ import pytest
 
 from tests.builders import result
 from tests.integration.conftest import GOLDEN, Project
-from tests.integration.plugin.conftest import ALONE, several
+from tests.integration.plugin.conftest import ALONE, WORKERS, several
 
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
 Workers = tuple[str, ...]
 
 
-def reported_as(outcome: str, name: str = "query[[]q-002]") -> str:
-    return f"ERROR: 1 item that should have failed was reported as {outcome}: {name}; a mark or hook *"
+def reported_as(outcome: str, *names: str) -> str:
+    items = "1 item that should have failed was"
+    if len(names) > 1:
+        items = f"{len(names)} items that should have failed were"
+    named = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"ERROR: {items} reported as {outcome}: {named or 'query[[]q-002]'}; a mark or hook *"
 
 
 def marked(mark: str, where: str = "item", query: str = "q-002") -> str:
@@ -67,6 +70,8 @@ def pytest_runtest_call(item):
     try:
         return (yield)
     except AssertionError:
+        if "q-002" not in item.name:
+            raise
         return None
 """
 REPLACED = """
@@ -96,27 +101,50 @@ HIDDEN = {
 }
 
 
-@WORKERS
 @pytest.mark.parametrize(("conftest", "outcome"), HIDDEN.values(), ids=HIDDEN.keys())
 def test_a_failing_query_that_is_reported_otherwise_fails_the_session(
-    project: Project, conftest: str, outcome: str, workers: Workers
+    project: Project, conftest: str, outcome: str
 ) -> None:
     project.pytester.makeconftest(conftest)
-    session = project.pytest(*workers)
+    session = project.pytest()
     session.stdout.fnmatch_lines([reported_as(outcome)])
     session.stdout.no_fnmatch_line("*did not run*")
     assert session.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@WORKERS
-def test_in_a_process_of_its_own_the_whole_sentence_is_printed(project: Project, workers: Workers) -> None:
+def test_under_xdist_each_of_these_is_seen_too(project: Project) -> None:
+    ways = [way for name, way in HIDDEN.items() if name != "skip, on the file"]
+    ids = [f"q-{number}" for number in range(100, 100 + len(ways))]
+    project.write_golden(*({"id": query, "expected_chunk_ids": ["c1"]} for query in ids))
+    project.make_database(A=dict.fromkeys(ids, result("c1")), B=dict.fromkeys(ids, result("c9")))
+    plugins = {
+        f"hides_{number}": way.replace("q-002", query)
+        for number, ((way, _), query) in enumerate(zip(ways, ids, strict=True))
+    }
+    plugins["hides_gate"] = marked("xfail", query="gate")
+    project.pytester.makepyfile(**plugins)
+    project.pytester.makeconftest(f"pytest_plugins = {list(plugins)}")
+    session = project.pytest("-n1", "--kebab-gate=mrr >= 0.9")
+    for outcome in ("skipped", "xfailed", "passed", "xpassed", "rerun"):
+        hidden = [query for query, (_, reported) in zip(ids, ways, strict=True) if reported == outcome]
+        gate = ["gate[[]mrr >= 0.9]"] if outcome == "xfailed" else []
+        session.stdout.fnmatch_lines(
+            [reported_as(outcome, *(f"query[[]{query}]" for query in hidden), *gate)]
+        )
+    session.stdout.no_fnmatch_line("*did not run*")
+    assert session.ret == pytest.ExitCode.TESTS_FAILED
+
+
+WHOLE_SENTENCE = (
+    "ERROR: 1 item that should have failed was reported as xfailed: query[[]q-002]; a mark or hook of"
+    " a plugin or conftest did that (to accept a lost query, write xfail: {reason: …} in the golden file)"
+)
+
+
+def test_in_a_process_of_its_own_the_whole_sentence_is_printed(project: Project) -> None:
     project.pytester.makeconftest(marked("xfail"))
-    session = project.pytest_subprocess(*workers)
-    sentence = (
-        "ERROR: 1 item that should have failed was reported as xfailed: query[[]q-002]; a mark or hook of"
-        " a plugin or conftest did that (to accept a lost query, write xfail: {reason: …} in the golden file)"
-    )
-    session.stdout.fnmatch_lines([sentence])
+    session = project.pytest_subprocess()
+    session.stdout.fnmatch_lines([WHOLE_SENTENCE])
     assert session.ret == pytest.ExitCode.TESTS_FAILED
 
 
@@ -128,10 +156,9 @@ def test_a_failing_query_on_the_fast_path_whose_report_is_changed_fails_the_sess
     assert session.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@WORKERS
-def test_a_failing_gate_that_is_marked_fails_the_session(project: Project, workers: Workers) -> None:
+def test_a_failing_gate_that_is_marked_fails_the_session(project: Project) -> None:
     project.pytester.makeconftest(marked("xfail", query="gate"))
-    session = project.pytest(*workers, "--kebab-gate=mrr <= 0.9", b="A2", a="A2")
+    session = project.pytest("--kebab-gate=mrr <= 0.9", b="A2", a="A2")
     session.stdout.fnmatch_lines([reported_as("xfailed", "gate[[]mrr <= 0.9]")])
     session.stdout.no_fnmatch_line("*to accept a lost query*")
     assert session.ret == pytest.ExitCode.TESTS_FAILED
@@ -150,11 +177,10 @@ def test_each_way_is_a_sentence_that_names_five_items_in_the_order_of_the_file(p
                 item.add_marker(pytest.mark.xfail)
             del items[0]
     """)
-    six = ", ".join(f"query[[]q-{number}]" for number in range(2, 7)) + " and 1 more"
     sentences = [
         "ERROR: 1 item that would fail did not run: query[[]q-0]; *",
         reported_as("skipped", "query[[]q-1]"),
-        f"ERROR: 6 items that should have failed were reported as xfailed: {six}; *",
+        reported_as("xfailed", *(f"query[[]q-{number}]" for number in range(2, 8))),
     ]
     for workers in ((), ("-n1",)):
         project.pytest(*workers).stdout.fnmatch_lines(sentences)
@@ -174,20 +200,17 @@ def pytest_sessionfinish(session):
     if hasattr(session.config, "workerinput"):
         os._exit(0)
 """
-    project.pytester.makeconftest(marked("skip") + dies)
-    session = project.pytest_subprocess("-n2")
-    session.stdout.fnmatch_lines([reported_as("skipped")])
+    project.pytester.makeconftest(marked("xfail") + dies)
+    session = project.pytest_subprocess("-n2", "--max-worker-restart=0")
+    session.stdout.fnmatch_lines([WHOLE_SENTENCE])
     assert session.ret == pytest.ExitCode.TESTS_FAILED
 
 
 @WORKERS
-@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
-def test_where_the_session_stops_what_was_hidden_before_is_named(
-    project: Project, option: str, workers: Workers
-) -> None:
+def test_where_the_session_stops_what_was_hidden_before_is_named(project: Project, workers: Workers) -> None:
     project.pytester.makeconftest(marked("skip", query="q-001"))
     project.make_database(A=dict.fromkeys(["q-001", "q-002"], result("c1", "c2")), B={"q-001": result("c9")})
-    session = project.pytest(option, *workers)
+    session = project.pytest("-x", *workers)
     session.stdout.fnmatch_lines([reported_as("skipped", "query[[]q-001]")])
     assert session.ret != pytest.ExitCode.OK
 
@@ -200,31 +223,30 @@ def assert_green(session: pytest.RunResult) -> None:
     assert session.ret == pytest.ExitCode.OK
 
 
-@WORKERS
 @pytest.mark.parametrize("mark", ["skip", "xfail"])
-def test_a_query_that_passes_may_be_marked(project: Project, mark: str, workers: Workers) -> None:
+def test_a_query_that_passes_may_be_marked(project: Project, mark: str) -> None:
     project.pytester.makeconftest(marked(mark))
-    assert_green(project.pytest(*workers, b="A2"))
+    assert_green(project.pytest(b="A2"))
 
 
-@WORKERS
-def test_an_xfail_of_the_golden_file_is_accepted(project: Project, workers: Workers) -> None:
+def test_an_xfail_of_the_golden_file_is_accepted(project: Project) -> None:
     project.write_golden(
         {"id": "q-001", "expected_chunk_ids": ["c1"]},
         {"id": "q-002", "expected_chunk_ids": ["c2"], "xfail": {"reason": "known"}},
     )
-    session = project.pytest(*workers)
+    session = project.pytest()
     session.assert_outcomes(passed=1, xfailed=1)
     assert_green(session)
 
 
-@WORKERS
-def test_a_query_that_nothing_is_to_fail_on_may_be_marked(project: Project, workers: Workers) -> None:
+def test_a_query_that_nothing_is_to_fail_on_may_be_marked(project: Project) -> None:
     project.pytester.makeconftest(marked("skip"))
-    assert_green(project.pytest(*workers, "--kebab-fail-on=none"))
+    assert_green(project.pytest("--kebab-fail-on=none"))
 
 
-@WORKERS
+SLOW = "[pytest]\nmarkers = slow: takes long"
+
+
 @pytest.mark.parametrize(
     "args",
     [
@@ -235,13 +257,38 @@ def test_a_query_that_nothing_is_to_fail_on_may_be_marked(project: Project, work
     ],
     ids=["-k", "-m", "--deselect", "node id"],
 )
-def test_a_marked_query_that_the_user_leaves_out_is_left_out(
-    project: Project, args: tuple[str, ...], workers: Workers
-) -> None:
+def test_a_marked_query_that_the_user_leaves_out_is_left_out(project: Project, args: tuple[str, ...]) -> None:
     project.pytester.makeconftest(marked("slow") + "            item.add_marker(pytest.mark.skip)\n")
-    project.pytester.makeini("[pytest]\nmarkers = slow: takes long")
-    session = project.pytest(*args, *workers)
+    project.pytester.makeini(SLOW)
+    session = project.pytest(*args)
     session.stdout.fnmatch_lines(["deselected: 1 query, not run as tests; *"])
+    assert_green(session)
+
+
+def test_under_xdist_all_of_these_may_be_marked_too(project: Project) -> None:
+    kept, lost = ["q-skip", "q-xfail"], ["q-known", "q-slow", "q-unwanted", "q-deselected"]
+    project.write_golden(
+        *({"id": name, "expected_chunk_ids": ["c1"]} for name in kept),
+        {"id": "q-known", "expected_chunk_ids": ["c1"], "xfail": {"reason": "known"}},
+        *({"id": name, "expected_chunk_ids": ["c1"]} for name in lost[1:]),
+    )
+    project.make_database(
+        A=dict.fromkeys(kept + lost, result("c1")),
+        B=dict.fromkeys(kept, result("c1")) | dict.fromkeys(lost, result("c9")),
+    )
+    project.pytester.makeini(SLOW)
+    project.pytester.makeconftest("""
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item, mark in zip(items, ("skip", "xfail", None, "slow", "skip", "skip")):
+                if mark:
+                    item.add_marker(getattr(pytest.mark, mark))
+    """)
+    left_out = ("-k", "not unwanted", "-m", "not slow", f"--deselect={GOLDEN}::query[q-deselected]")
+    session = project.pytest("-n1", *left_out)
+    session.assert_outcomes(skipped=1, xpassed=1, xfailed=1)
+    session.stdout.fnmatch_lines(["deselected: 3 queries, not run as tests; *"])
     assert_green(session)
 
 
@@ -256,32 +303,36 @@ def assert_failed(session: pytest.RunResult) -> None:
 
 
 @WORKERS
-def test_a_query_that_fails_again_after_a_rerun_failed(project: Project, workers: Workers) -> None:
-    session = project.pytest("--reruns=1", *workers)
-    assert session.parseoutcomes()["rerun"] == 1
-    assert_failed(session)
-
-
-@WORKERS
-def test_a_query_that_passes_after_a_rerun_was_hidden(project: Project, workers: Workers) -> None:
+def test_a_query_that_passes_only_after_a_rerun_was_hidden_and_one_that_fails_again_failed(
+    project: Project, workers: Workers
+) -> None:
+    project.make_database(
+        A={"q-001": result("c1"), "q-002": result("c2")}, B=dict.fromkeys(["q-001", "q-002"], result("c9"))
+    )
     project.pytester.makeconftest("""
         import pytest
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtest_call(item):
-            if item.execution_count > 1:
+            if "q-002" in item.name and item.execution_count > 1:
                 item.runtest = lambda: None
     """)
     session = project.pytest("--reruns=1", *workers)
-    assert session.parseoutcomes()["rerun"] == 1
+    assert session.parseoutcomes() == {"rerun": 2, "failed": 1, "passed": 1}
     session.stdout.fnmatch_lines([reported_as("passed")])
+    session.stdout.no_fnmatch_line("*did not run*")
     assert session.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@WORKERS
-def test_with_runxfail_a_marked_query_fails(project: Project, workers: Workers) -> None:
+def test_a_query_that_fails_again_after_a_rerun_failed(project: Project) -> None:
+    session = project.pytest("--reruns=1")
+    assert session.parseoutcomes()["rerun"] == 1
+    assert_failed(session)
+
+
+def test_with_runxfail_a_marked_query_fails(project: Project) -> None:
     project.pytester.makeconftest(marked("xfail"))
-    assert_failed(project.pytest("--runxfail", *workers))
+    assert_failed(project.pytest("--runxfail"))
 
 
 @WORKERS
@@ -301,11 +352,12 @@ def test_a_query_in_which_a_worker_of_xdist_dies_failed(project: Project) -> Non
     assert session.ret != pytest.ExitCode.OK
 
 
-@WORKERS
-@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan", "--collect-only"])
-def test_where_nothing_is_to_run_nothing_is_hidden(project: Project, option: str, workers: Workers) -> None:
+@pytest.mark.parametrize(
+    "options", [("--setup-only",), ("--setup-plan",), ("--collect-only",), ("--setup-plan", "-n1")]
+)
+def test_where_nothing_is_to_run_nothing_is_hidden(project: Project, options: tuple[str, ...]) -> None:
     project.pytester.makeconftest(marked("skip"))
-    assert_green(project.pytest(option, *workers))
+    assert_green(project.pytest(*options))
 
 
 @WORKERS

@@ -60,76 +60,76 @@ def test_both_are_counted_in_syrupys_report(project: Project) -> None:
     project.pytest().stdout.fnmatch_lines(["3 snapshots passed."])
 
 
-@pytest.mark.parametrize("selected", ["q-001", "snapshot", "test_own"])
-def test_no_snapshot_is_unused_where_k_selects(project: Project, selected: str) -> None:
+def test_no_snapshot_is_unused_where_k_selects(project: Project) -> None:
     record(project)
     add_own_snapshot_test(project)
-    outcome = project.pytest("-k", selected)
-    outcome.stdout.no_fnmatch_line("*snapshot* unused.*")
-    assert outcome.ret == pytest.ExitCode.OK
+    for selected in ("q-001", "snapshot", "test_own"):
+        outcome = project.pytest("-k", selected)
+        outcome.stdout.no_fnmatch_line("*snapshot* unused.*")
+        assert outcome.ret == pytest.ExitCode.OK
+
+
+SELECTIONS = [[], ["-k", "q-001"], ["-k", "test_own"], ["-k", "snapshot or query"], [ITEM], ["fixtures"]]
 
 
 @pytest.mark.parametrize("directory", ["tests", "fixtures"])
-@pytest.mark.parametrize(
-    "args", [[], ["-k", "q-001"], ["-k", "test_own"], ["-k", "snapshot or query"], [ITEM], ["fixtures"]]
-)
-def test_updating_deletes_no_other_snapshot(project: Project, directory: str, args: list[str]) -> None:
+def test_updating_deletes_no_other_snapshot(project: Project, directory: str) -> None:
     own = add_own_snapshot_test(project, directory)
     record(project)
     before = contents([*own, snapshot(project)])
-    outcome = project.pytest("--snapshot-update", *args)
-    outcome.stdout.no_fnmatch_line("*deleted*")
     assert len(before) == 3
-    assert contents(before) == before
+    for args in SELECTIONS:
+        outcome = project.pytest("--snapshot-update", *args)
+        outcome.stdout.no_fnmatch_line("*deleted*")
+        assert contents(before) == before
 
 
 @pytest.mark.parametrize("directory", ["tests", "fixtures"])
-@pytest.mark.parametrize("named", [[], [*NAMED, "--kebab-snapshot=off"]], ids=["no run", "off"])
 def test_a_session_that_does_not_compare_it_neither_reports_nor_deletes_it(
-    project: Project, directory: str, named: list[str]
+    project: Project, directory: str
 ) -> None:
     add_own_snapshot_test(project, directory)
     record(project)
     before = snapshot(project).read_bytes()
-    outcome = project.pytest_without_runs("-k", "test_", *named)
-    outcome.assert_outcomes(passed=2, deselected=2 if named else 0)
-    outcome.stdout.fnmatch_lines(["2 snapshots passed."])
-    outcome.stdout.no_fnmatch_line("*unused*")
-    outcome = project.pytest_without_runs("--snapshot-update", *named)
-    outcome.stdout.no_fnmatch_line("*deleted*")
-    assert snapshot(project).read_bytes() == before
+    for named in ((), (*NAMED, "--kebab-snapshot=off")):
+        outcome = project.pytest_without_runs("-k", "test_", *named)
+        outcome.assert_outcomes(passed=2, deselected=2 if named else 0)
+        outcome.stdout.fnmatch_lines(["2 snapshots passed."])
+        outcome.stdout.no_fnmatch_line("*unused*")
+        outcome = project.pytest_without_runs("--snapshot-update", *named)
+        outcome.stdout.no_fnmatch_line("*deleted*")
+        assert snapshot(project).read_bytes() == before
 
 
 @pytest.mark.parametrize("directory", ["tests", "fixtures"])
-@pytest.mark.parametrize("named", [[], list(NAMED)], ids=["no run", "both runs"])
 def test_unused_snapshots_of_the_users_own_are_still_reported_and_deleted(
-    project: Project, directory: str, named: list[str]
+    project: Project, directory: str
 ) -> None:
     record(project)
     ambr, json_file = add_own_snapshot_test(project, directory)
     unused = json_file.with_name("test_gone.json")
-    unused.write_text("{}")
-    outcome = project.pytest_without_runs(*named)
-    outcome.stdout.fnmatch_lines(["*1 snapshot unused.*"])
-    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
-    project.pytest_without_runs("--snapshot-update", *named).stdout.fnmatch_lines(
-        ["*1 unused snapshot deleted.*"]
-    )
-    assert not unused.exists()
-    assert ambr.is_file()
-    assert json_file.is_file()
-    assert snapshot(project).is_file()
+    for named in ((), NAMED):
+        unused.write_text("{}")
+        outcome = project.pytest_without_runs(*named)
+        outcome.stdout.fnmatch_lines(["*1 snapshot unused.*"])
+        assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+        outcome = project.pytest_without_runs("--snapshot-update", *named)
+        outcome.stdout.fnmatch_lines(["*1 unused snapshot deleted.*"])
+        assert not unused.exists()
+        assert ambr.is_file()
+        assert json_file.is_file()
+        assert snapshot(project).is_file()
 
 
-@pytest.mark.parametrize("named", [[], list(NAMED)], ids=["no run", "both runs"])
-def test_other_files_beside_the_golden_file_are_left_alone(project: Project, named: list[str]) -> None:
+def test_other_files_beside_the_golden_file_are_left_alone(project: Project) -> None:
     add_own_snapshot_test(project, "fixtures")
     record(project)
     files = add_own_files(project)
-    for args in ([], ["--snapshot-update"], ["--snapshot-update", "fixtures"]):
-        outcome = project.pytest_without_runs(*named, *args)
-        outcome.stdout.no_fnmatch_line("*unused*")
-        assert contents(files) == files
+    for named in ((), NAMED):
+        for args in ([], ["--snapshot-update"], ["--snapshot-update", "fixtures"]):
+            outcome = project.pytest_without_runs(*named, *args)
+            outcome.stdout.no_fnmatch_line("*unused*")
+            assert contents(files) == files
 
 
 @pytest.mark.parametrize("args", [[], [ITEM]])
@@ -165,37 +165,26 @@ def test_no_class_of_syrupys_is_patched(project: Project, named: list[str]) -> N
 # -- under xdist -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def two_workers() -> tuple[str, str]:
-    pytest.importorskip("xdist")
-    return "-n", "2"
-
-
-def test_workers_record_and_compare(project: Project, two_workers: tuple[str, str]) -> None:
+def test_workers_record_and_compare(project: Project) -> None:
     project.pytest("--snapshot-update").assert_outcomes(passed=2, failed=1)
     alone = snapshot(project).read_bytes()
     snapshot(project).unlink()
-    outcome = project.pytest(*two_workers, "--snapshot-update")
+    outcome = project.pytest("-n2", "--snapshot-update")
     outcome.assert_outcomes(passed=2, failed=1)
     assert snapshot(project).read_bytes() == alone
-    outcome = project.pytest(*two_workers)
-    outcome.assert_outcomes(passed=2, failed=1)
-
-
-def test_workers_show_the_diff(project: Project, two_workers: tuple[str, str]) -> None:
-    record(project)
     change_b(project)
-    outcome = project.pytest(*two_workers)
+    outcome = project.pytest("-n2")
     outcome.stdout.fnmatch_lines(["query q-001: *b_hit_rank 1 → 2*"])
     outcome.stdout.fnmatch_lines([f"FAILED {GOLDEN}::snapshot[[]compare-report] - the comparison is not *"])
 
 
-def test_workers_leave_other_snapshots_alone(project: Project, two_workers: tuple[str, str]) -> None:
+def test_workers_leave_other_snapshots_alone(project: Project) -> None:
     own = add_own_snapshot_test(project, "fixtures")
     record(project)
     before = contents([*own, snapshot(project), *add_own_files(project)])
-    outcome = project.pytest(*two_workers)
+    outcome = project.pytest("-n2")
+    outcome.assert_outcomes(passed=4, failed=1)
     outcome.stdout.no_fnmatch_line("*unused*")
-    outcome = project.pytest(*two_workers, "--snapshot-update")
+    outcome = project.pytest("-n1", "--snapshot-update")
     outcome.stdout.no_fnmatch_line("*deleted*")
     assert contents(before) == before

@@ -92,8 +92,6 @@ def test_a_run_of_another_suite_that_is_named_is_taken_with_a_warning(project: P
 
 def test_a_recording_in_another_suite_has_no_latest(project: Project) -> None:
     project.pytester.makepyfile(test_it=RECORDS.replace("HITS", repr(HITS)))
-    outcome = gate(project, "--kebab-suite=")
-    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome = project.pytest_without_runs("--kebab-record=new", "--kebab-run-a=latest")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(

@@ -18,8 +18,8 @@ from tests.integration.plugin.conftest import printed
 @pytest.mark.parametrize("broken", ["A", "B"])
 @pytest.mark.parametrize(
     "stored",
-    ["{", result(hit("c2", 1), hit("c3", 1)), b"\xff\xfe"],
-    ids=["no json", "rank twice", "no text"],
+    ["{", result(hit("c2", 1), hit("c3", 1)), b"\xff\xfe", result("c2", query_id="q-001")],
+    ids=["no json", "rank twice", "no text", "of another query"],
 )
 def test_a_result_that_does_not_parse_fails_its_query_alone_and_keeps_its_run_from_being_stored(
     project: Project, broken: str, stored: Any
@@ -41,6 +41,15 @@ def test_a_result_that_does_not_parse_fails_its_query_alone_and_keeps_its_run_fr
     assert aggregate_of(project.database, broken) == {}
     assert aggregate_of(project.database, other)["total_queries"] == 2
     assert project.reports()
+
+
+def test_a_result_in_the_row_of_another_query_is_named_with_what_to_do(project: Project) -> None:
+    project.make_database(A={"q-001": result("c1")}, B={"q-001": result("c1", query_id="q-002")})
+    outcome = project.pytest()
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+    assert ("its query_id is 'q-002', so that it is the result of another query; record it again") in printed(
+        outcome
+    )
 
 
 def test_a_broken_result_is_not_called_missing(project: Project) -> None:

@@ -2,52 +2,59 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.integration.conftest import LEAN, Project
+from tests.integration.conftest import Project
 from tests.integration.plugin.test_recording import found, record, rows
 from tests.integration.plugin.test_recording_golden_queries import golden_of, results
 
 pytest.importorskip("xdist")
 
-DIES_ON_Q4 = """
+DIES_THRICE = """
     import os, pytest
 
     @pytest.fixture
     def index(kebab_query):
-        if kebab_query.id == "q4" and DIES_IN == "setup":
+        if kebab_query.id == "q2":
             os._exit(3)
 
     def test_search(kebab_query, kebab_recorder, index):
-        if kebab_query.id == "q4" and DIES_IN == "call":
+        if kebab_query.id == "q4":
             os._exit(3)
         kebab_recorder.record(kebab_query.id, hits=["of " + kebab_query.id])
-        if kebab_query.id == "q4" and DIES_IN == "call, recorded":
+        if kebab_query.id == "q6":
             os._exit(3)
+"""
+RECORDS = """
+    def test_search(kebab_query, kebab_recorder):
+        kebab_recorder.record(kebab_query.id, hits=["of " + kebab_query.id])
 """
 ALL = {f"q{number}": [f"of q{number}"] for number in range(1, 9)}
 
 
 def dying(project: Project, source: str, *args: str) -> pytest.RunResult:
     golden_of(project, 8).makepyfile(source)
-    return project.pytester.runpytest_subprocess(*LEAN, "--kebab-record=new", "-n", "2", *args)
+    return record(project.pytester, "-n", "2", *args)
 
 
-@pytest.mark.parametrize("dies_in", ["setup", "call", "call, recorded"])
-def test_the_query_that_it_was_at_is_recorded_as_errored_and_the_rest_is_whole(
-    project: Project, dies_in: str
+def test_the_queries_that_they_were_at_are_recorded_as_errored_and_the_rest_is_whole(
+    project: Project,
 ) -> None:
-    outcome = dying(project, f"DIES_IN = {dies_in!r}\n" + DIES_ON_Q4.replace("\n    ", "\n"))
+    """One dies in the setup of q2, one in the call of q4, and one when q6 is recorded."""
+    outcome = dying(project, DIES_THRICE)
     assert outcome.ret == 1
-    outcome.assert_outcomes(passed=7, failed=1)
-    said = "kebab-eval: run new: 8 of 8 golden queries recorded in kebab.sqlite, 1 of them with an error"
-    outcome.stdout.fnmatch_lines([f"{said}; 1 worker of xdist died (gw[01])"])
-    assert found(project.pytester) == {**ALL, "q4": []}
-    stored = results(project.pytester)["q4"]
-    assert stored["error"] in {
-        f"worker {name} of xdist died before this query was recorded" for name in ("gw0", "gw1")
-    }
-    assert stored["query"] == "4?"
+    outcome.assert_outcomes(passed=5, failed=3)
+    said = "kebab-eval: run new: 8 of 8 golden queries recorded in kebab.sqlite, 3 of them with an error"
+    outcome.stdout.fnmatch_lines([f"{said}; 3 workers of xdist died (gw*)"])
+    assert found(project.pytester) == {**ALL, "q2": [], "q4": [], "q6": []}
+    stored = results(project.pytester)
+    for name in ("q2", "q4", "q6"):
+        assert re.fullmatch(
+            r"worker gw\d of xdist died before this query was recorded", stored[name]["error"]
+        )
+        assert stored[name]["query"] == f"{name[1:]}?"
 
 
 def test_a_query_that_another_plugin_gives_to_another_worker_has_its_result(project: Project) -> None:
@@ -81,10 +88,8 @@ def test_a_worker_that_dies_in_a_test_that_records_nothing_takes_no_result_along
 
     def test_crashes():
         os._exit(3)
-
-    def test_search(kebab_query, kebab_recorder):
-        kebab_recorder.record(kebab_query.id, hits=["of " + kebab_query.id])
-    """,
+    """
+        + RECORDS,
     )
     assert outcome.ret == 1
     outcome.stdout.fnmatch_lines(["*8 of 8 golden queries recorded in kebab.sqlite; 1 worker of xdist died*"])
@@ -101,7 +106,7 @@ def test_a_worker_that_dies_after_its_last_test_takes_no_result_along(project: P
             if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
                 os._exit(0)
     """)
-    dying(project, DIES_ON_Q4.replace("DIES_IN", "None"))
+    dying(project, RECORDS)
     assert found(project.pytester) == ALL
 
 
@@ -134,10 +139,7 @@ def test_what_a_worker_would_have_recorded_in_the_end_is_errored(project: Projec
 
 
 def test_results_are_in_no_report_that_other_plugins_see(project: Project) -> None:
-    golden_of(project, 2).makepyfile("""
-        def test_search(kebab_query, kebab_recorder):
-            kebab_recorder.record(kebab_query.id, hits=["of " + kebab_query.id])
-    """)
+    golden_of(project, 2).makepyfile(RECORDS)
     project.pytester.makeconftest("""
         def pytest_runtest_logreport(report):
             assert "of q" not in str(vars(report))

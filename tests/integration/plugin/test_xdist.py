@@ -6,41 +6,42 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.builders import dump, result
+from tests.builders import Json, dump, result
 from tests.integration.conftest import Project
 
 pytest.importorskip("xdist")
 
 
-def test_verdicts_and_their_wording_are_those_of_a_single_process(project: Project) -> None:
-    outcome = project.pytest("-n", "2")
-    outcome.assert_outcomes(passed=1, failed=1)
+def test_all_is_as_in_a_single_process_and_comes_once(project: Project) -> None:
+    project.pytester.makeconftest("""
+        def pytest_kebab_compared(report):
+            with open("compared.txt", "a") as file:
+                file.write("once\\n")
+    """)
+    entries: list[Json] = [{"id": name, "expected_chunk_ids": ["c1"]} for name in ("kept", "lost", "known")]
+    entries[2]["xfail"] = {"reason": "issue 7", "until": "9999-12-31"}
+    project.write_golden({"id": "neither"}, *entries)
+    found = dict.fromkeys(["kept", "lost", "known"], result("c1"))
+    seen = []
+    for workers in ((), ("-n", "2")):
+        project.make_database(A=found, B={**found, "lost": result("c8"), "known": result("c9")})
+        outcome = project.pytest(*workers, "-rfxs", "--junitxml=junit.xml", "--kebab-gate=hit@5 >= 0.9")
+        reports = {name: (project.path / name).read_bytes() for name in project.reports()}
+        seen.append((reports, dump(project.database)))
+    assert seen[0] == seen[1]
+    outcome.assert_outcomes(passed=1, failed=2, skipped=1, xfailed=1)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
-    outcome.stdout.fnmatch_lines(
-        [
-            "lost c2, at rank 1 in A",
-            "  query     what is lost?",
-            "  run A     rank 1",
-            "FAILED *::query[[]q-002] - lost c2, at rank 1 in A",
-        ]
-    )
+    outcome.stdout.fnmatch_lines(["lost c1, at rank 1 in A", "  query     [?]", "  run A     rank 1"])
+    outcome.stdout.fnmatch_lines(["FAILED *::query[[]lost] - lost c1, at rank 1 in A"])
+    outcome.stdout.fnmatch_lines(["SKIPPED*in neither run"])
+    outcome.stdout.fnmatch_lines(["XFAIL*issue 7*"])
     outcome.stdout.no_fnmatch_line("*Traceback*")
-
-
-def test_aggregates_reports_and_summary_are_those_of_a_single_process_and_come_once(project: Project) -> None:
-    project.pytest()
-    alone = {name: (project.path / name).read_bytes() for name in project.reports()}
-    stored = dump(project.database)
-    project.make_database(
-        A={"q-001": result("c1"), "q-002": result("c2")},
-        A2={"q-001": result("c1"), "q-002": result("c2")},
-        B={"q-001": result("c1"), "q-002": result("c8", "c9")},
-    )
-    outcome = project.pytest("-n", "2")
-    assert {name: (project.path / name).read_bytes() for name in project.reports()} == alone
-    assert dump(project.database) == stored
     assert outcome.outlines.count("report: runs/B/report.md") == 1
     assert sum("kebab-eval: A → B" in line for line in outcome.outlines) == 1
+    assert (project.path / "compared.txt").read_text() == "once\n" * 2  # of two sessions
+    root = ElementTree.parse(project.path / "junit.xml").getroot()
+    kinds = {element.get("value") for element in root.iter("property") if element.get("name") == "kebab_kind"}
+    assert kinds >= {"draw", "regression"}
 
 
 def test_x_still_writes_complete_reports(project: Project) -> None:
@@ -54,24 +55,7 @@ def test_odd_ids_and_hostile_text_survive_the_way_to_the_workers(project: Projec
     project.make_database(A=dict.fromkeys(ids, result("c1")), B=dict.fromkeys(ids, result("c9")))
     outcome = project.pytest("-n", "2")
     outcome.assert_outcomes(failed=5)
-    project.pytest("-n", "2", "--lf").assert_outcomes(failed=5)
-
-
-def test_skips_and_xfails_are_those_of_a_single_process(project: Project) -> None:
-    project.write_golden(
-        {"id": "neither"},
-        {"id": "known", "expected_chunk_ids": ["c1"], "xfail": {"reason": "issue 7", "until": "9999-12-31"}},
-    )
-    project.make_database(A={"known": result("c1")}, B={"known": result("c9")})
-    outcome = project.pytest("-n", "2", "-rxs")
-    outcome.assert_outcomes(skipped=1, xfailed=1)
-    outcome.stdout.fnmatch_lines(["SKIPPED*in neither run"])
-    outcome.stdout.fnmatch_lines(["XFAIL*issue 7*"])
-
-
-def test_gates_are_judged(project: Project) -> None:
-    outcome = project.pytest("-n", "2", "--kebab-gate=hit@5 >= 0.9", "-k", "gate")
-    outcome.assert_outcomes(failed=1)
+    project.pytest("-n", "1", "--lf").assert_outcomes(failed=5)
 
 
 def test_wrong_use_is_one_error_and_exit_4(project: Project) -> None:
@@ -89,27 +73,8 @@ def test_collect_only_evaluates_and_writes_nothing(project: Project) -> None:
     assert dump(project.database) == before
 
 
-def test_junit_has_the_properties(project: Project) -> None:
-    project.pytest("-n", "2", "--junitxml=junit.xml")
-    root = ElementTree.parse(project.path / "junit.xml").getroot()
-    kinds = {element.get("value") for element in root.iter("property") if element.get("name") == "kebab_kind"}
-    assert kinds == {"draw", "regression"}
-
-
-def test_hooks_are_called_on_the_controller_alone(project: Project) -> None:
-    project.pytester.makeconftest(
-        """
-        def pytest_kebab_compared(report):
-            with open("compared.txt", "a") as file:
-                file.write("once\\n")
-        """
-    )
-    project.pytest("-n", "2")
-    assert (project.path / "compared.txt").read_text() == "once\n"
-
-
 def test_without_a_run_nothing_happens(project: Project) -> None:
     project.pytester.makepyfile("def test_own(): pass")
-    outcome = project.pytest_without_runs("-n", "2")
+    outcome = project.pytest_without_runs("-n", "1")
     outcome.assert_outcomes(passed=1)
     assert not project.reports()

@@ -170,9 +170,10 @@ def test_every_metric_reports_its_n(tmp_path: Path) -> None:
     assert aggregate.counts.keys() == aggregate.values.keys()
 
 
-def test_the_row_says_which_query_it_is_of_whatever_the_result_says(tmp_path: Path) -> None:
+def test_a_result_of_another_query_than_its_row_counts_as_failed_and_as_a_miss(tmp_path: Path) -> None:
     moved = json.dumps(result("c1", query_id="another"))
-    assert scored(tmp_path, {"q1": C1}, {"q1": moved}).values["hit@1"] == 1.0
+    aggregate = scored(tmp_path, {"q1": C1, "q2": C1}, {"q1": result("c1"), "q2": moved})
+    assert (aggregate.values["hit@1"], aggregate.failed_queries) == (0.5, 1)
 
 
 @pytest.mark.parametrize("stored", [{"cost_usd": 1e308}, {"judge": {"groundedness": 1e308}}])

@@ -73,6 +73,38 @@ def test_another_run_of_that_id_is_refused_and_nothing_is_copied(store: Store, f
     assert rows(file) == before
 
 
+@pytest.mark.parametrize(
+    ("change", "differing"),
+    [
+        ("UPDATE eval_runs SET config_snapshot_json = '{\"rrf_k\": 61}'", "configuration"),
+        ("UPDATE eval_runs SET commit_hash = 'feed', suite = 'other'", "suite and commit"),
+        ("UPDATE eval_runs SET created_at = '2026-01-09T00:00:00Z'", "time"),
+        ("UPDATE eval_query_results SET result_json = '{}'", "result of a query"),
+        ("DELETE FROM eval_query_results", "result of a query"),
+    ],
+    ids=["configuration", "commit and suite", "time", "result", "a result less"],
+)
+def test_a_run_is_the_same_only_if_all_of_it_is(
+    store: Store, file: SqliteStore, change: str, differing: str
+) -> None:
+    for found in (store, file):
+        found.make(a={"q1": result("c1")})
+    file.execute(change)
+    with pytest.raises(InputError) as refusal:
+        copy_runs(store.address, file.address, ["a"])
+    assert str(refusal.value).endswith(
+        f"has another run 'a' already; nothing was copied: it has another {differing}. To keep both,"
+        " kebab-eval export this one and import it with --run-id"
+    )
+
+
+def test_aggregates_which_every_gate_computes_make_no_run_another(store: Store, file: SqliteStore) -> None:
+    for found in (store, file):
+        found.make(a={"q1": result("c1")})
+    file.execute("UPDATE eval_runs SET aggregate_json = '{\"mrr\": 1.0}'")
+    assert copy_runs(store.address, file.address, ["a"]).there_already == ("a",)
+
+
 def test_a_copy_into_itself_is_refused(store: Store) -> None:
     store.make(a={})
     with pytest.raises(InputError, match="is both the source and the target"):

@@ -143,8 +143,10 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch: pytest.Monkey
     monkeypatch.setattr(repeated, "REMEMBERED_BYTES", 2 * room)
     judge = Judge()
     ranks = RepeatedHits(3, judge)
+    stored = {name: FOUND.replace(b'"query_id": "q"', f'"query_id": "{name}"'.encode()) for name in "qrs"}
     for _ in range(4):
-        assert [ranks.rank(name, FOUND) for name in "qrs"] == [FirstRank(2), FirstRank(None), FirstRank(None)]
+        found = [ranks.rank(name, result_json) for name, result_json in stored.items()]
+        assert found == [FirstRank(2), FirstRank(None), FirstRank(None)]
     assert judge.calls == 1 + 1 + 4
 
 

@@ -228,8 +228,22 @@ def test_an_answer_needs_only_its_grounded(tmp_path: Path) -> None:
     assert (found.grounded, found.text, found.citations) == (False, "", ())
 
 
-def test_the_query_id_of_the_row_stands_over_that_of_the_json(tmp_path: Path) -> None:
-    path = make_database(tmp_path / "k.sqlite", a={"q1": result("c1", query_id="another")})
+@pytest.mark.parametrize(
+    "stored", [result("c1"), {"hits_top_k": None, "error": "timeout"}], ids=["hits", "error"]
+)
+def test_a_result_that_names_another_query_than_its_row_cannot_be_read(tmp_path: Path, stored: Json) -> None:
+    path = make_database(tmp_path / "k.sqlite", a={"q1": stored | {"query_id": "another"}})
+    assert unreadable(path, "q1") == (
+        "its query_id is 'another', so that it is the result of another query; record it again"
+    )
+
+
+@pytest.mark.parametrize(
+    "stored", [result("c1"), {"hits_top_k": None, "error": "timeout"}], ids=["hits", "error"]
+)
+@pytest.mark.parametrize("named", [{}, {"query_id": ""}], ids=["missing", "empty"])
+def test_a_result_that_names_no_query_is_that_of_its_row(tmp_path: Path, stored: Json, named: Json) -> None:
+    path = make_database(tmp_path / "k.sqlite", a={"q1": json.dumps(stored | named)})
     assert readable(path, "q1").query_id == "q1"
 
 
