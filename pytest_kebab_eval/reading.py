@@ -75,9 +75,12 @@ class OpenStores:
 
     def indexes(self) -> tuple[IndexCoverage | None, IndexCoverage | None]:
         """How much there is of the index of each side's chunker; None where there is no run A."""
-        run_a, run_b = self._inputs.run_a, self._inputs.run_b
-        index_a = self.a.corpus.coverage(run_a.chunker_version) if run_a else None
-        return index_a, self.b.corpus.coverage(run_b.chunker_version)
+        a, b = self._inputs.run_a, self._inputs.run_b
+        index_b = self.b.corpus.coverage(b.chunker_version)
+        if a is None:
+            return None, index_b
+        is_same = self.a is self.b and a.chunker_version == b.chunker_version
+        return index_b if is_same else self.a.corpus.coverage(a.chunker_version), index_b
 
     # -- scoring ---------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from pytest_kebab_eval.text import brief, printable, shown_path
 FEW_QUERIES = 5  # fewer than this may all be missed by chance
 _HARDLY_ANY = 0.1
 _NAMES_SHOWN = 5
+_LOOKED_AT = 100  # queries whose results are read again to find an example
 _LEAST_COMPARED = 0.5  # of the golden queries that B has
 _MOST_BY_DOCUMENT = 0.2  # of the queries with chunk-level targets
 
@@ -77,6 +78,7 @@ def find_problems(
             (warnings if few else problems).append(text)
         else:
             warnings += [*checker.one_side_found_hardly_any(), *checker.ids_nowhere()]
+            warnings += _without_paths(scored)
     return Problems(tuple(problems), (*warnings, *_lacking_queries(sides, golden)))
 
 
@@ -231,9 +233,31 @@ def _lacking(query_id: str, doc_ids: Sequence[str], sides: Sides) -> str:
         for hit in result.hits if isinstance(result, QueryResult) else ():
             passages = side.passages
             if hit.doc_id in doc_ids and not passages.text(hit) and not passages.extents(hit):
-                run, name = printable(side.card.run.run_id), brief(hit.chunk_id or hit.doc_id or "", 60)
+                run, name = printable(side.card.run.run_id), brief(_own_id(hit), 60)
                 return f", whose hit '{name}' in run {run} has neither"
     return ""
+
+
+def _without_paths(sides: Sequence[ScoredSide]) -> Iterator[str]:
+    """Supports are told by a path, so that a hit whose path nobody knows is none of them."""
+    for scored in sides:
+        by_anchor = [found for found in scored.scores if found[0].facts.targets.matched_by == "anchor"]
+        missed = [query_id for score, ids in by_anchor if score.first is None for query_id in ids]
+        for query_id in missed[:_LOOKED_AT]:
+            result, passages = scored.side.stored(query_id), scored.side.passages
+            hits = result.hits if isinstance(result, QueryResult) else ()
+            unknown = next((hit for hit in hits if not passages.path(hit)), None)
+            if unknown is not None:
+                yield (
+                    f"query '{brief(query_id, 40)}' has gold_supports, which are told by their path, and"
+                    f" nobody knows that of its hit '{brief(_own_id(unknown), 60)}' in run {scored.name};"
+                    " store the doc_path of every hit, or record the chunks of the index"
+                )
+                break
+
+
+def _own_id(hit: Hit) -> str:
+    return hit.chunk_id or hit.doc_id or ""
 
 
 class _TargetCheck:
@@ -315,14 +339,14 @@ class _TargetCheck:
         runs = [run] if run else [run for run in self._sides if query_id in run.missed]
         result = runs[-1].side.stored(query_id)
         hit = result.hits[0] if isinstance(result, QueryResult) and result.hits else None
-        found = f" and found '{brief(_id_of(hit, targets), 60)}'" if hit else ""
+        found = f" and found '{brief(_id_of(hit, targets, runs[-1]), 60)}'" if hit else ""
         return f"query '{brief(query_id, 40)}' expects '{brief(targets.ids[0], 60)}'{found}"
 
 
-def _id_of(hit: Hit, targets: Targets) -> str:
+def _id_of(hit: Hit, targets: Targets, run: ScoredSide) -> str:
     """The hit's id of the kind that the targets are."""
     if targets.matched_by == "anchor":
-        return hit.doc_path or ""
+        return run.side.passages.path(hit) or ""
     if targets.matched_by == "document":
         return hit.doc_id or hit.doc_path or ""
-    return hit.chunk_id or hit.doc_id or ""
+    return _own_id(hit)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -95,10 +96,10 @@ class Bisection(NamedTuple):
         ]
         return (database, database.with_config(in_order(runs)[0])) if runs else None
 
-    def run_ids(self) -> set[str]:
+    def runs(self) -> list[Run]:
         """All runs that are stored now."""
         with open_database(self.settings.db_b) as database:
-            return {run.run_id for run in database.runs()}
+            return database.runs()
 
     def judge(
         self, at: int, watched: Sequence[Watched], known: set[str]
@@ -227,19 +228,41 @@ def without_git_locations(environment: Mapping[str, str]) -> dict[str, str]:
 
 def run_in_shell(command: str, directory: Path, environment: Mapping[str, str]) -> int:
     """The exit code of a command, whose output goes to standard error; no process of it outlives an error."""
-    process = subprocess.Popen(  # noqa: S602  a shell runs it, as `git bisect run` has it
-        command,
-        shell=True,
-        cwd=directory,
-        env=environment,
-        stdout=_STANDARD_ERROR,
-        start_new_session=os.name == "posix",
-    )
+    with _ctrl_c_later() as raise_it:
+        process = subprocess.Popen(  # noqa: S602  a shell runs it, as `git bisect run` has it
+            command,
+            shell=True,
+            cwd=directory,
+            env=environment,
+            stdout=_STANDARD_ERROR,
+            start_new_session=os.name == "posix",
+        )
     try:
+        raise_it()
         return process.wait()
     except BaseException:
         _end(process)
         raise
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[Callable[[], None]]:
+    """Hold Ctrl-C back while a process is started, which would otherwise be lost; the function raises it."""
+    came: list[int] = []
+
+    def raise_it() -> None:
+        if came:
+            raise KeyboardInterrupt
+
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield raise_it
+        return
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield raise_it
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -51,10 +51,17 @@ class Passages:
         if hit.doc_path or self._corpus is None:
             return hit.doc_path == path
         doc_ids = self._corpus.documents_at(path)
-        if not doc_ids:
-            return False
+        return bool(doc_ids) and self._document(hit) in doc_ids
+
+    def path(self, hit: Hit) -> str | None:
+        """The path of the hit's document, if it is known."""
+        if hit.doc_path or self._corpus is None:
+            return hit.doc_path or None
+        return self._corpus.path_of(self._document(hit) or "")
+
+    def _document(self, hit: Hit) -> str | None:
         chunk = None if has_document(hit) else self._chunk(hit.chunk_id)
-        return (chunk.doc_id if chunk else hit.doc_id) in doc_ids
+        return chunk.doc_id if chunk else hit.doc_id
 
     def heading_path(self, hit: Hit) -> Sequence[str]:
         """The headings above the hit: its own, else those of its chunk."""
@@ -205,10 +212,10 @@ def find_locations(golden: GoldenSet, runs: Sequence[OpenRun]) -> Locations:
 
 def _version_of_expected(golden: GoldenSet, runs: Sequence[OpenRun]) -> str | None:
     """The chunker of the expected ids: run A's, unless all runs are of one that the ids are not of."""
-    of_runs = {run.chunker_version for _, run in runs}
-    of_ids = indexed_versions(golden, [database for database, _ in runs])
-    if len(of_runs) > 1 or not of_ids or of_runs <= of_ids:
-        return runs[0][1].chunker_version
+    version, *others = dict.fromkeys(run.chunker_version for _, run in runs)  # run A's first
+    of_ids = indexed_versions(golden, [database for database, _ in runs]) if not others else ()
+    if not of_ids or version in of_ids:
+        return version
     return next(iter(of_ids)) if len(of_ids) == 1 else None
 
 
@@ -265,10 +272,12 @@ def indexed_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[st
     """The chunkers of the expected ids by the index; an id of several tells nothing that another does."""
     corpora = [database.corpus for database in dict.fromkeys(databases) if database.corpus.has_chunks]
     expected = _expected_ids(golden) if corpora else ()
-    found = [
-        {chunk.chunker_version for corpus in corpora for chunk in corpus.chunks_of_any_version(chunk_id)}
+    found = {
+        frozenset(
+            chunk.chunker_version for corpus in corpora for chunk in corpus.chunks_of_any_version(chunk_id)
+        )
         for chunk_id in expected
-    ]
+    }
     certain = set[str | None]().union(*(versions for versions in found if len(versions) == 1))
     return certain.union(*(versions for versions in found if certain.isdisjoint(versions)))
 

@@ -66,6 +66,21 @@ def test_each_run_is_told_by_the_chunks_of_its_own_chunker(
     assert project.pytest(f"--kebab-db={store.db}").ret == code
 
 
+def test_a_hit_whose_path_nobody_knows_is_named(project: Project, store: Store) -> None:
+    project.write_golden(*GOLDEN)
+    for run_id in ("A", "B"):
+        with RunRecorder(store.db, run_id=run_id) as run:
+            run.record("keys", hits=[("d-2", "d")])
+            run.record("vpn", hits=[{"chunk_id": "e-1", "doc_id": "e", "doc_path": "vpn.md"}])
+    outcome = project.pytest(f"--kebab-db={store.db}")
+    assert outcome.ret == 0
+    said = (
+        "warning: query 'keys' has gold_supports, which are told by their path, and nobody knows that of its"
+        " hit 'd-2' in run {}; store the doc_path of every hit, or record the chunks of the index"
+    )
+    outcome.stdout.fnmatch_lines([said.format("A"), said.format("B")])
+
+
 @pytest.mark.parametrize(
     ("given", "is_found"),
     [

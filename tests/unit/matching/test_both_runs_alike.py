@@ -133,7 +133,8 @@ def test_a_warning_says_which_hit_makes_the_document_alone_decide(tmp_path: Path
 
 def test_a_run_that_found_hardly_any_is_asked_for_what_passages_are_told_by(tmp_path: Path) -> None:
     entries = [C1 | {"id": f"q{number}"} for number in range(6)]
-    a, b = ({entry["id"]: result(*hits) for entry in entries} for hits in (WITH_TEXT, (WITH_TEXT[0],)))
+    wrong = (WITH_TEXT[0], of_d1(2, None, WRONG))
+    a, b = ({entry["id"]: result(*hits) for entry in entries} for hits in (WITH_TEXT, wrong))
     (warning,) = evaluate(settings_for(tmp_path, TEXT_ALONE, a, b, *entries)).report.warnings
     assert warning == (
         "run B found something expected for 0 of 6 queries, run A for 6; does it store the documents, and the"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval import ChunkerError, compute_aggregate
+from pytest_kebab_eval import ChunkerError, RunRecorder, compute_aggregate
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, answer, deltas_of, line, result, side_a
+from tests.builders import Json, answer, deltas_of, line, result, side_a, write_golden
 from tests.unit.matching.conftest import (
     C1,
     CORPUS,
@@ -82,6 +82,27 @@ def test_alone_a_run_of_another_version_than_the_lock_is_matched_by_span(
     hits = [on_lines("n0", 1, 10, 1), on_lines("n1", 21, 30, 2)]
     aggregate = scored(tmp_path, C1, *hits, lock=LOCK, version=version)
     assert (aggregate.match, aggregate.values["mrr"]) == ("fallback_doc_span", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("version", "match"), [("v1", "exact"), ("v2", "fallback_doc_span"), ("v3", "fallback_doc_span")]
+)
+def test_alone_the_chunker_that_has_all_expected_ids_is_the_golden_files(
+    tmp_path: Path, version: str, match: str
+) -> None:
+    # v2 shares c1 with v1, by chance: there it is another part of the document.
+    own = {"v1": {"c1": (1, 10), "c2": (11, 20)}, "v2": {"c1": (1, 3), "n1": (12, 20)}, "v3": {"x": (12, 20)}}
+    db, golden = tmp_path / "own.sqlite", tmp_path / "golden.yaml"
+    write_golden(golden, [{"id": f"q{n}", "query": "?", "expected_chunk_ids": [f"c{n}"]} for n in (1, 2)])
+    for run_id, cuts in own.items():
+        chunks = [
+            {"chunk_id": name, "doc_id": "d1", "start": start, "end": end}
+            for name, (start, end) in cuts.items()
+        ]
+        with RunRecorder(db, run_id=run_id, config=config(run_id), chunks=chunks) as run:
+            run.record("q2", [list(cuts)[-1]])  # at lines 11 or 12 to 20 by each chunker
+    aggregate = compute_aggregate(version, db=db, golden=golden)
+    assert (aggregate.match, aggregate.values["hit@1"]) == (match, 1.0)
 
 
 def test_alone_and_without_a_lock_the_expected_ids_in_the_index_say_the_version(tmp_path: Path) -> None:
