@@ -25,11 +25,13 @@ from pytest_kebab_eval.history.bisecting import (
 from pytest_kebab_eval.history.blame import losses_between, watched_queries
 from pytest_kebab_eval.history.sightings import Sighting, Watched
 from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.store import address_for_a_command, shown_address
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.store.recorder import RECORDED_BY
+from pytest_kebab_eval.text import brief, printable
 
 SKIP = 125  # the exit code by which `git bisect run` skips a commit
 
@@ -78,10 +80,11 @@ def bisect(
     search = Bisection(settings, inputs, line)
     suspects = search.suspects(watched) if watched else []
     recorder = _Recorder(search, repository, watched, command)
+    before = {run.run_id for run in search.runs()}
     search.search(suspects, recorder.try_commit)
     if recorder.recorded:
         runs = f"{counted(recorder.recorded, 'run')} recorded in {shown_address(settings.db_b)}"
-        tell(f"{runs}; the newest run of the suite, 'latest', is now one of them")
+        tell(f"{runs}; {_what_becomes([run for run in search.runs() if run.run_id not in before])}")
     by_commits = attrgetter("candidates")
     steps = [list(step) for _, step in groupby(sorted(suspects, key=by_commits), by_commits)]
     if as_json:
@@ -89,6 +92,15 @@ def bisect(
     else:
         for step in steps:
             _print_step(step, search, repository)
+
+
+def _what_becomes(runs: Sequence[Run]) -> str:
+    """Whether runs of old commits are taken for the newest."""
+    unmarked = [run for run in runs if not run.recorded.is_partial]
+    if not unmarked:
+        return "being of old commits, they are passed over by latest, commit: and history"
+    names = ", ".join(brief(run.run_id) for run in unmarked[:5])
+    return f"latest is now one of them, since the command stored no mark with {names}"
 
 
 def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
@@ -119,7 +131,7 @@ class _Recorder:
         """What the commit says of each check; None if it is skipped."""
         commit = self._search.line[at]
         tell(f"trying {_named(commit, self._repository)}")
-        known = self._search.run_ids()
+        known = {run.run_id for run in self._search.runs()}
         if self._record(commit) == SKIP:
             tell(f"skipped {commit[:COMMIT_SHOWN]}: the command exited with {SKIP}")
             return None
@@ -139,6 +151,7 @@ class _Recorder:
         environment = without_git_locations(os.environ) | {
             "KEBAB_EVAL_DB": address_for_a_command(self._search.settings.db_b),
             "KEBAB_EVAL_GOLDEN": str(self._search.settings.golden.absolute()),
+            RECORDED_BY: "bisect",
         }
         for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):  # which would fail what loses something
             environment.pop(name, None)

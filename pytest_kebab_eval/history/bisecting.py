@@ -96,10 +96,10 @@ class Bisection(NamedTuple):
         ]
         return (database, database.with_config(in_order(runs)[0])) if runs else None
 
-    def run_ids(self) -> set[str]:
+    def runs(self) -> list[Run]:
         """All runs that are stored now."""
         with open_database(self.settings.db_b) as database:
-            return {run.run_id for run in database.runs()}
+            return database.runs()
 
     def judge(
         self, at: int, watched: Sequence[Watched], known: set[str]

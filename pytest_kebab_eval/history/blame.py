@@ -30,7 +30,7 @@ from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.matching.locations import OpenRun
 from pytest_kebab_eval.model import GoldenQuery, Run, Value
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, check_suite, in_order, open_database
+from pytest_kebab_eval.store import Database, check_suite, in_order, open_database, whole_runs
 from pytest_kebab_eval.text import brief, printable, shown_path
 
 
@@ -147,7 +147,7 @@ def walk_suite(settings: Settings, golden: GoldenSet) -> Iterator[Walk]:
     """All runs of the suite, or of the newest run's suite if none is named."""
     with open_database(settings.db_b, settings.mask) as database:
         check_suite(database, settings.suite)
-        runs = in_order(database.runs())[::-1]
+        runs = whole_runs(database)[::-1]
         suite = settings.suite if settings.suite is not None or not runs else runs[-1].suite
         chosen = [(database, database.with_config(run)) for run in runs if run.suite == suite]
         if not chosen:
@@ -196,7 +196,7 @@ def runs_between(database: Database, inputs: Inputs) -> list[Run]:
     if inputs.run_a is None:
         return []
     a, b = inputs.run_a, inputs.run_b
-    runs = [run for run in database.runs() if run.suite == b.suite and run.run_id not in (a.run_id, b.run_id)]
+    runs = [run for run in whole_runs(database, b.suite) if run.run_id not in (a.run_id, b.run_id)]
     order = in_order([*runs, a, b])[::-1]
     return order[order.index(a) + 1 : order.index(b)]
 

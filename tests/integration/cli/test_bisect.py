@@ -217,12 +217,23 @@ def test_what_is_stored_is_not_recorded_again(tmp_path: Path) -> None:
     assert project.tried() == 0
 
 
-def test_it_says_that_the_newest_run_is_now_one_of_those_it_recorded(tmp_path: Path) -> None:
+def test_what_it_records_is_marked_and_passed_over(tmp_path: Path) -> None:
     project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
     said = project.bisect().stderr.splitlines()[-1]
     assert said.startswith("1 run recorded in ")
-    assert said.endswith("; the newest run of the suite, 'latest', is now one of them")
+    assert said.endswith("; being of old commits, they are passed over by latest, commit: and history")
     assert "latest" not in project.bisect().stderr
+    where = (f"--db={project.database}", f"--golden={project.path / 'golden.yaml'}")
+    assert [point["run_id"] for point in json.loads(call("history", *where, "--json").stdout)] == ["A", "B"]
+    assert call("blame", "q-001", *where).lines[0] == "q-001: lost"
+
+
+def test_it_says_that_latest_is_a_run_that_it_could_not_mark(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
+    said = project.bisect(run=f"env -u KEBAB_EVAL_RECORDED_BY {project.arguments()[4]}").stderr.splitlines()[
+        -1
+    ]
+    assert "; latest is now one of them, since the command stored no mark with run_" in said
 
 
 def test_a_second_call_goes_on_from_what_the_first_recorded(tmp_path: Path) -> None:
