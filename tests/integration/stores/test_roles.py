@@ -143,7 +143,7 @@ def test_recording_and_judging_in_one_session_under_xdist(project: Project, own_
     """)
     db = own_server.as_role("kebab_recorder")
     outcome = project.pytester.runpytest_inprocess(
-        *LEAN, "--kebab-record=new", "--kebab-run-a=A", f"--kebab-db={db}", "-n2"
+        *LEAN, "--kebab-record=new", "--kebab-run-a=A", f"--kebab-db={db}", "-n1"
     )
     outcome.assert_outcomes(passed=4)
     # q-001 finds c1 at rank 1, q-002 finds c2 at rank 2
