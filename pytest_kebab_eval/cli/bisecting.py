@@ -73,7 +73,13 @@ def bisect(
     if inputs.run_a is None:
         raise InputError("there is no run A to search from")
     first, last = repository.commit_of(inputs.run_a, "A"), repository.commit_of(inputs.run_b, "B")
-    line = repository.first_parents(first, last)
+    is_dirty = bool(inputs.run_b.recorded.dirty)
+    line = [first] if first == last and is_dirty else repository.first_parents(first, last)
+    for letter, run in (("A", inputs.run_a), ("B", inputs.run_b)):
+        if run.recorded.dirty:
+            tell(
+                f"run {letter}, {printable(run.run_id)}, was recorded with uncommitted changes at its commit"
+            )
     watched = _watched(settings, inputs, queries)
     if not watched:
         tell("B lost nothing that A had")
@@ -172,16 +178,27 @@ def _named(commit: str, repository: Repository) -> str:
 # -- what is printed -----------------------------------------------------------------------------
 
 
+def _candidates(step: Sequence[Suspect], search: Bisection) -> tuple[list[str], bool]:
+    """The commits of which one is the first bad one, and whether it may be none of them: B's changes."""
+    found = step[0].candidates
+    return [search.line[at] for at in found if at < len(search.line)], found[-1] == len(search.line)
+
+
 def _print_step(step: Sequence[Suspect], search: Bisection, repository: Repository) -> None:
-    *passed_over, bad = step[0].candidates
-    if passed_over:
+    commits, is_in_tree = _candidates(step, search)
+    if len(commits) + is_in_tree > 1:
+        print_line(f"the first bad commit is one of {len(commits)}, not all of which could be tried:", "red")
+        for commit in commits:
+            print_line(f"  {_named(commit, repository)}")
+        if is_in_tree:
+            print_line("  or none: the uncommitted changes of run B")
+    elif is_in_tree:
+        commit = _named(search.line[-1], repository)
         print_line(
-            f"the first bad commit is one of {len(passed_over) + 1}, not all of which could be tried:", "red"
+            f"no commit: the uncommitted changes of run B lost it; without them, {commit} is good", "red"
         )
-        for at in (*passed_over, bad):
-            print_line(f"  {_named(search.line[at], repository)}")
     else:
-        print_line(f"first bad commit: {_named(search.line[bad], repository)}", "red")
+        print_line(f"first bad commit: {_named(commits[0], repository)}", "red")
     for suspect in step:
         query_id, check = suspect.watch.query_id, suspect.watch.check
         before, after = state_words(suspect.good, check), state_words(suspect.bad, check)
@@ -190,12 +207,13 @@ def _print_step(step: Sequence[Suspect], search: Bisection, repository: Reposito
 
 
 def _as_json(step: Sequence[Suspect], search: Bisection, repository: Repository) -> dict[str, Any]:
-    bad, good = step[0].candidates[-1], step[0].good.run
+    commits, is_in_tree = _candidates(step, search)
     return {
-        "first_bad_commit": search.line[bad] if len(step[0].candidates) == 1 else None,
-        "candidates": [search.line[at] for at in step[0].candidates],
-        "last_good_commit": search.line[good],
-        "subject": repository.subject(search.line[bad]),
+        "first_bad_commit": commits[0] if len(commits) == 1 and not is_in_tree else None,
+        "candidates": commits,
+        "uncommitted_changes": is_in_tree,
+        "last_good_commit": search.line[step[0].good.run],
+        "subject": repository.subject(commits[-1]) if commits else "",
         "queries": [
             {
                 "query_id": suspect.watch.query_id,

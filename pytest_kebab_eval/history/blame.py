@@ -43,6 +43,7 @@ class Seen(Value, frozen=True):
     state: State
     rank: int | None = None  # of the first correct hit, also below the cutoff
     reason: str | None = None  # of an error, or why the result cannot be read
+    uncommitted_changes: bool = False  # so that the commit alone does not say what was run
 
 
 class Blame(Value, frozen=True, kw_only=True):
@@ -135,7 +136,13 @@ class Walk(NamedTuple):
     def _seen(self, sighting: Sighting) -> Seen:
         run = self.runs[sighting.run][1]
         return Seen(
-            run.run_id, run.created_at, run.commit_hash, sighting.state, sighting.rank, sighting.reason
+            run.run_id,
+            run.created_at,
+            run.commit_hash,
+            sighting.state,
+            sighting.rank,
+            sighting.reason,
+            bool(run.recorded.dirty),
         )
 
 

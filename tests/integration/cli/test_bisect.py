@@ -36,6 +36,7 @@ with RunRecorder(os.environ["KEBAB_EVAL_DB"], suite="suite", config={"chunker_ve
 """
 GOOD = {"q-001": ["c1"], "q-002": ["c2"]}
 LOST_1 = {"q-001": ["x"], "q-002": ["c2"]}
+NOTHING = json.dumps({"hits_top_k": []})
 LOST_BOTH = {"q-001": ["x"], "q-002": ["y"]}
 
 
@@ -174,6 +175,7 @@ def test_as_json_it_has_the_commits_in_full(tmp_path: Path) -> None:
         {
             "first_bad_commit": project.commits[2],
             "candidates": [project.commits[2]],
+            "uncommitted_changes": False,
             "last_good_commit": project.commits[1],
             "subject": "change 2",
             "queries": [
@@ -246,6 +248,46 @@ def test_it_says_that_latest_is_a_run_that_it_could_not_mark(tmp_path: Path) -> 
         -1
     ]
     assert "; latest is now one of them, since the command stored no mark with run_" in said
+
+
+def set_dirty(project: GitProject, run_id: str) -> None:
+    """The run was recorded with uncommitted changes."""
+    config = '{"chunker_version": "v1", "pytest_kebab_eval": {"dirty": true}}'
+    change = "UPDATE eval_runs SET config_snapshot_json = ? WHERE run_id = ?"
+    execute(project.database, change, config, run_id)
+
+
+def test_a_run_b_with_uncommitted_changes_does_not_speak_for_its_commit(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, GOOD, GOOD, GOOD, GOOD, GOOD)
+    execute(project.database, "UPDATE eval_query_results SET result_json = ? WHERE run_id = 'B'", NOTHING)
+    set_dirty(project, "B")
+    called = project.bisect()
+    assert "run B, B, was recorded with uncommitted changes at its commit" in called.stderr
+    assert f"trying {project.name(4)}" in called.stderr
+    assert called.lines == [
+        f"no commit: the uncommitted changes of run B lost it; without them, {project.name(4)} is good",
+        "  lost q-001: rank 1 → not found",
+        "  lost q-002: rank 1 → not found",
+    ]
+    (step,) = json.loads(project.bisect("--json").stdout)
+    assert (step["first_bad_commit"], step["candidates"], step["uncommitted_changes"]) == (None, [], True)
+    where = (f"--db={project.database}", f"--golden={project.path / 'golden.yaml'}")
+    assert "with uncommitted changes  not found" in call("blame", "q-001", *where).stdout
+
+
+def test_the_last_commit_is_recorded_again_before_it_is_blamed(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, GOOD, LOST_1)
+    set_dirty(project, "B")
+    called = project.bisect()
+    assert called.lines[0] == f"first bad commit: {project.name(1)}"
+    assert project.tried() == 1
+
+
+def test_at_one_commit_only_uncommitted_changes_can_have_lost_it(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, GOOD, LOST_1)
+    project.set_commit("B", 0)
+    set_dirty(project, "B")
+    assert project.bisect().lines[0].startswith("no commit: the uncommitted changes of run B lost it")
 
 
 def test_a_second_call_goes_on_from_what_the_first_recorded(tmp_path: Path) -> None:
