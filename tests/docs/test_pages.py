@@ -56,12 +56,19 @@ FROM_NOTHING = {"docs/first-gate.md"}  # its reader begins in an empty directory
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="commands are run by bash")
 
 
-@pytest.fixture
-def demo(tmp_path: Path) -> Path:
-    """The directory that a reader is in: the database and the golden file that `kebab-eval demo` makes."""
-    build = [sys.executable, str(ROOT / "examples/quickstart/build.py"), str(tmp_path)]
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database and the golden file that `kebab-eval demo` makes."""
+    directory = tmp_path_factory.mktemp("built")
+    build = [sys.executable, str(ROOT / "examples/quickstart/build.py"), str(directory)]
     subprocess.run(build, check=True, capture_output=True)
-    return tmp_path
+    return directory
+
+
+@pytest.fixture
+def demo(built: Path, tmp_path: Path) -> Path:
+    """The directory that a reader is in, where these are."""
+    return shutil.copytree(built, tmp_path, dirs_exist_ok=True)
 
 
 @needs_bash

@@ -114,8 +114,10 @@ def test_the_next_push_to_main_adds_its_run(github: GitHub) -> None:
 
 
 def test_a_pull_request_that_loses_nothing_passes_with_a_comment(github: GitHub) -> None:
-    outcome = run(github, pull_request())
+    outcome = run(github, pull_request(), record=f"env; {INPUTS['record']}")
     assert outcome.failed_step is None, outcome.printed
+    assert "KEBAB_RUN=pr-12-2-1\n" in outcome.printed
+    assert "secret-token" not in outcome.printed  # which the code that records does not see
     (comment,) = github.comments
     assert comment["body"].startswith(f"{MARKER}\n# ")
     assert "delta hit@3 >= -0.03" in comment["body"]
@@ -124,7 +126,11 @@ def test_a_pull_request_that_loses_nothing_passes_with_a_comment(github: GitHub)
     assert "kebab-baseline" not in outcome.printed
 
 
-def test_a_pull_request_that_loses_a_query_fails_and_its_report_is_kept(github: GitHub) -> None:
+def test_a_pull_request_that_loses_a_query_fails_its_report_is_kept_and_its_comment_updated(
+    github: GitHub,
+) -> None:
+    run_unchanged(github, pull_request())
+    before = github.comments
     make_worse(github)
     outcome = run(github, pull_request())
     assert outcome.failed_step == "Gate"
@@ -133,14 +139,7 @@ def test_a_pull_request_that_loses_a_query_fails_and_its_report_is_kept(github: 
     report = github.artifact("kebab-report")
     assert (report / "junit.xml").is_file()
     (judged,) = report.glob("*/report.json")
-    assert json.loads(judged.read_text("utf-8"))["run_b"] == "pr-12-2-1"
-
-
-def test_the_comment_is_made_once_and_then_updated(github: GitHub) -> None:
-    run_unchanged(github, pull_request())
-    before = github.comments
-    make_worse(github)
-    run(github, pull_request())
+    assert json.loads(judged.read_text("utf-8"))["run_b"] == "pr-12-3-1"
     (comment,) = github.comments
     assert comment["id"] == before[0]["id"]
     assert "hit→miss" not in before[0]["body"]
@@ -278,12 +277,6 @@ def test_gates_and_arguments_are_passed_on_as_they_are(github: GitHub) -> None:
     assert not (github.workspace / "hacked").exists()
     assert "gate holds: hit@1 >= 0.5" in outcome.printed
     assert "gate holds: mrr >= 0.5" in outcome.printed
-
-
-def test_the_code_that_records_sees_no_token(github: GitHub) -> None:
-    outcome = run(github, pull_request(), record=f"env; {INPUTS['record']}")
-    assert "KEBAB_RUN=pr-12-2-1\n" in outcome.printed
-    assert "secret-token" not in outcome.printed
 
 
 def test_a_record_command_that_fails_or_writes_nothing_stops_the_job(github: GitHub) -> None:

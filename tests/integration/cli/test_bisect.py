@@ -446,7 +446,8 @@ def test_a_commit_of_another_branch_is_refused(tmp_path: Path) -> None:
 
 def test_a_directory_without_a_repository_is_refused(tmp_path: Path) -> None:
     project = GitProject(tmp_path, GOOD, LOST_1)
-    called = project.bisect("--repo", str(tmp_path))
+    project.repo = tmp_path
+    called = project.bisect()
     assert called.code == 2
     assert called.stderr.endswith(" is in no git repository; name yours with --repo DIR\n")
 

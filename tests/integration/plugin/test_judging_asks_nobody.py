@@ -51,7 +51,7 @@ def asked(project: Project) -> list[str]:
 
 @pytest.mark.parametrize("args", [(), ("tests",), ("-n1",), ("-k", "search or query or test")], ids=str)
 def test_tests_that_record_are_skipped_with_the_reason(recording: Project, args: tuple[str, ...]) -> None:
-    outcome = recording.pytest_subprocess("-rs", *args, b="A2")
+    outcome = recording.pytest("-rs", *args, b="A2")
     assert outcome.ret == 0
     outcome.assert_outcomes(passed=4, skipped=3)  # two golden queries, and the two tests that record nothing
     outcome.stdout.fnmatch_lines([f"SKIPPED [[]*[]] tests/test_recording.py: {REASON}"])

@@ -81,7 +81,7 @@ def test_x_in_the_judging_leaves_the_recorded_run(project: Project) -> None:
 @pytest.mark.parametrize(("stop", "code"), [("raise KeyboardInterrupt", 2), ("pytest.exit('no', 0)", 1)])
 def test_a_session_that_is_stopped_records_and_judges_nothing(project: Project, stop: str, code: int) -> None:
     stopping(project, stop)
-    options = (*LEAN, "--kebab-record=new", "--kebab-run-a=latest", "-v")
+    options = (*LEAN, "--kebab-record=new", "--kebab-run-a=base", "-v")
     outcome = project.pytester.runpytest_inprocess(*options, no_reraise_ctrlc=True)
     assert_nothing_recorded(project, outcome, "the session did not finish: 1 of 3 tests did not run", code)
     outcome.stdout.no_fnmatch_line("*query[[]*")
@@ -182,7 +182,7 @@ def test_lf_without_tests_that_record_records_nothing(project: Project) -> None:
 
 
 def test_lf_knows_the_queries_that_failed_beside_workers(project: Project) -> None:
-    assert gate(recording(project, LOST), "-n2").ret == pytest.ExitCode.TESTS_FAILED
+    assert gate(recording(project, LOST), "-n1").ret == pytest.ExitCode.TESTS_FAILED
     outcome = project.pytest("--lf", a="base", b="new")
     outcome.assert_outcomes(failed=1)
 
