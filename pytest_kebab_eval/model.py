@@ -148,6 +148,20 @@ class Unreadable(Value, frozen=True):
     reason: str
 
 
+class Recorded(Value, frozen=True, omit_defaults=True):
+    """What is known of how a run was recorded; stored with its configuration, and no part of it."""
+
+    branch: str | None = None
+    dirty: bool | None = None  # whether files had uncommitted changes
+    partial: str | None = None  # the selection that it was recorded from, such as `-k sunday`
+    by: str | None = None  # `bisect`, which records old commits
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the run does not stand for its time: it is of a selection, or of an old commit."""
+        return self.partial is not None or self.by is not None
+
+
 class Run(Value, frozen=True):
     """A stored evaluation run, without its results; secrets in its configuration are masked."""
 
@@ -157,6 +171,7 @@ class Run(Value, frozen=True):
     commit_hash: str | None = None
     created_at: str = ""
     digests: dict[str, str] = {}  # of the secrets, by dotted key, to tell whether they changed
+    recorded: Recorded = Recorded()
 
     @property
     def chunker_version(self) -> str | None:

@@ -212,12 +212,8 @@ def store(path: Path, runs: list[Run], chunks: tuple[Chunk, ...] | None) -> None
 
 
 def marked_partial(config: Entry) -> Entry | None:
-    """The configuration of a run that was recorded from a selection (section 2.4).
-
-    None as long as the place of the mark is not decided; then no partial run is made.
-    """
-    del config
-    return None
+    """The configuration of a run that was recorded from a selection (docs/getting-runs-in.md)."""
+    return {**config, "pytest_kebab_eval": {"partial": "-k selected"}}
 
 
 def chunk_row(chunk: Chunk) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pytest_kebab_eval.store.working_tree import VARIABLES
 from tests.stores import PostgresStore, SqliteStore, Store, begin_session, end_session, new_database
 
 # Between two edits, the same few examples each time; `make check` looks for new ones.
 settings.register_profile(
-    "everyday", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "everyday", deadline=None, max_examples=10, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("quick", settings.get_profile("everyday"), max_examples=5)
 settings.register_profile("thorough", settings.get_profile("everyday"), max_examples=200, derandomize=False)
@@ -26,6 +27,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     end_session(config)
+
+
+@pytest.fixture(autouse=True)
+def _no_branch_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is recorded here is of no branch, also where a CI service runs the tests."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

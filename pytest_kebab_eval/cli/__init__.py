@@ -151,10 +151,10 @@ COMMANDS = [Deferred(*row) for row in _TABLE]
 def main() -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.
 
-    Runs are named by an id, a unique prefix of one, latest, latest~1, commit:HASH, or tag:NAME; several of
-    one side with commas, or as commit:HASH*. Data goes to standard output, everything else to standard
-    error. Exit codes: 0; 1 for a regression, a failed gate or findings; 2 for wrong use; 130 or 141 where it
-    was stopped, or its output closed.
+    Runs are named by an id, a unique prefix of one, latest, latest~1, latest@BRANCH, commit:HASH, or
+    tag:NAME; several of one side with commas, or as commit:HASH*. Data goes to standard output, everything
+    else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings; 2 for wrong use;
+    130 or 141 where it was stopped, or its output closed.
     """
     if Path(*sys.argv[:1]).stem == "kebab-eval":
         # No collection at the end, in which objects of another program might still write something.

@@ -25,11 +25,13 @@ from pytest_kebab_eval.history.bisecting import (
 from pytest_kebab_eval.history.blame import losses_between, watched_queries
 from pytest_kebab_eval.history.sightings import Sighting, Watched
 from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.store import address_for_a_command, shown_address
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.store.recorder import RECORDED_BY
+from pytest_kebab_eval.text import brief, printable
 
 SKIP = 125  # the exit code by which `git bisect run` skips a commit
 
@@ -71,17 +73,24 @@ def bisect(
     if inputs.run_a is None:
         raise InputError("there is no run A to search from")
     first, last = repository.commit_of(inputs.run_a, "A"), repository.commit_of(inputs.run_b, "B")
-    line = repository.first_parents(first, last)
+    is_dirty = bool(inputs.run_b.recorded.dirty)
+    line = [first] if first == last and is_dirty else repository.first_parents(first, last)
+    for letter, run in (("A", inputs.run_a), ("B", inputs.run_b)):
+        if run.recorded.dirty:
+            tell(
+                f"run {letter}, {printable(run.run_id)}, was recorded with uncommitted changes at its commit"
+            )
     watched = _watched(settings, inputs, queries)
     if not watched:
         tell("B lost nothing that A had")
     search = Bisection(settings, inputs, line)
     suspects = search.suspects(watched) if watched else []
     recorder = _Recorder(search, repository, watched, command)
+    before = {run.run_id for run in search.runs()}
     search.search(suspects, recorder.try_commit)
     if recorder.recorded:
         runs = f"{counted(recorder.recorded, 'run')} recorded in {shown_address(settings.db_b)}"
-        tell(f"{runs}; the newest run of the suite, 'latest', is now one of them")
+        tell(f"{runs}; {_what_becomes([run for run in search.runs() if run.run_id not in before])}")
     by_commits = attrgetter("candidates")
     steps = [list(step) for _, step in groupby(sorted(suspects, key=by_commits), by_commits)]
     if as_json:
@@ -89,6 +98,15 @@ def bisect(
     else:
         for step in steps:
             _print_step(step, search, repository)
+
+
+def _what_becomes(runs: Sequence[Run]) -> str:
+    """Whether runs of old commits are taken for the newest."""
+    unmarked = [run for run in runs if not run.recorded.is_partial]
+    if not unmarked:
+        return "being of old commits, they are passed over by latest, commit: and history"
+    names = ", ".join(brief(run.run_id) for run in unmarked[:5])
+    return f"latest is now one of them, since the command stored no mark with {names}"
 
 
 def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
@@ -119,7 +137,7 @@ class _Recorder:
         """What the commit says of each check; None if it is skipped."""
         commit = self._search.line[at]
         tell(f"trying {_named(commit, self._repository)}")
-        known = self._search.run_ids()
+        known = {run.run_id for run in self._search.runs()}
         if self._record(commit) == SKIP:
             tell(f"skipped {commit[:COMMIT_SHOWN]}: the command exited with {SKIP}")
             return None
@@ -139,6 +157,7 @@ class _Recorder:
         environment = without_git_locations(os.environ) | {
             "KEBAB_EVAL_DB": address_for_a_command(self._search.settings.db_b),
             "KEBAB_EVAL_GOLDEN": str(self._search.settings.golden.absolute()),
+            RECORDED_BY: "bisect",
         }
         for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):  # which would fail what loses something
             environment.pop(name, None)
@@ -159,16 +178,27 @@ def _named(commit: str, repository: Repository) -> str:
 # -- what is printed -----------------------------------------------------------------------------
 
 
+def _candidates(step: Sequence[Suspect], search: Bisection) -> tuple[list[str], bool]:
+    """The commits of which one is the first bad one, and whether it may be none of them: B's changes."""
+    found = step[0].candidates
+    return [search.line[at] for at in found if at < len(search.line)], found[-1] == len(search.line)
+
+
 def _print_step(step: Sequence[Suspect], search: Bisection, repository: Repository) -> None:
-    *passed_over, bad = step[0].candidates
-    if passed_over:
+    commits, is_in_tree = _candidates(step, search)
+    if len(commits) + is_in_tree > 1:
+        print_line(f"the first bad commit is one of {len(commits)}, not all of which could be tried:", "red")
+        for commit in commits:
+            print_line(f"  {_named(commit, repository)}")
+        if is_in_tree:
+            print_line("  or none: the uncommitted changes of run B")
+    elif is_in_tree:
+        commit = _named(search.line[-1], repository)
         print_line(
-            f"the first bad commit is one of {len(passed_over) + 1}, not all of which could be tried:", "red"
+            f"no commit: the uncommitted changes of run B lost it; without them, {commit} is good", "red"
         )
-        for at in (*passed_over, bad):
-            print_line(f"  {_named(search.line[at], repository)}")
     else:
-        print_line(f"first bad commit: {_named(search.line[bad], repository)}", "red")
+        print_line(f"first bad commit: {_named(commits[0], repository)}", "red")
     for suspect in step:
         query_id, check = suspect.watch.query_id, suspect.watch.check
         before, after = state_words(suspect.good, check), state_words(suspect.bad, check)
@@ -177,12 +207,13 @@ def _print_step(step: Sequence[Suspect], search: Bisection, repository: Reposito
 
 
 def _as_json(step: Sequence[Suspect], search: Bisection, repository: Repository) -> dict[str, Any]:
-    bad, good = step[0].candidates[-1], step[0].good.run
+    commits, is_in_tree = _candidates(step, search)
     return {
-        "first_bad_commit": search.line[bad] if len(step[0].candidates) == 1 else None,
-        "candidates": [search.line[at] for at in step[0].candidates],
-        "last_good_commit": search.line[good],
-        "subject": repository.subject(search.line[bad]),
+        "first_bad_commit": commits[0] if len(commits) == 1 and not is_in_tree else None,
+        "candidates": commits,
+        "uncommitted_changes": is_in_tree,
+        "last_good_commit": search.line[step[0].good.run],
+        "subject": repository.subject(commits[-1]) if commits else "",
         "queries": [
             {
                 "query_id": suspect.watch.query_id,

@@ -139,6 +139,7 @@ def _details(found: Blame) -> Iterator[str]:
 
 def _seen(seen: Seen, check: str) -> str:
     commit = f"  commit {printable(seen.commit[:COMMIT_SHOWN])}" if seen.commit else ""
+    commit += " with uncommitted changes" if seen.uncommitted_changes else ""
     return f"{printable(seen.run_id)}  {printable(seen.created_at)}{commit}  {state_words(seen, check)}"
 
 

@@ -9,7 +9,7 @@ import click
 
 from pytest_kebab_eval.cli import Subcommand
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import print_json, print_line, tell
+from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_warnings
 from pytest_kebab_eval.errors import InputError, NoDatabase, SettingsError
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
@@ -19,10 +19,11 @@ from pytest_kebab_eval.store import (
     backend_of,
     check_suite,
     find_run,
-    in_order,
     open_database,
+    partial_words,
     shown_address,
     to_address,
+    whole_runs,
 )
 from pytest_kebab_eval.store.exports.writing import MOST_PARTS, export_run
 from pytest_kebab_eval.store.moving import copy_runs, find_prunable, set_tag
@@ -66,7 +67,7 @@ def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str |
             check_suite(database, suite)
             found = [find_run(database, name, suite) for name in names]
             if latest is not None:
-                found = [run for run in in_order(database.runs()) if suite in (None, run.suite)][:latest]
+                found = whole_runs(database, suite)[:latest]
             if not found:
                 raise InputError(f"{database.name} has no runs")
     except NoDatabase as error:  # which has an option of its own here
@@ -112,9 +113,12 @@ def export(run: str, file: Path, partitions: int, **given: Any) -> None:
 @click.argument("run", metavar="[RUN]", required=False)
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--delete", metavar="NAME", help="Forget this tag; the run stays.")
+@click.option("--force", is_flag=True, help="Tag the run although it is partial.")
 @options("db", "suite")
 @json_option
-def tag(run: str | None, name: str | None, delete: str | None, as_json: bool, **given: Any) -> None:
+def tag(
+    run: str | None, name: str | None, delete: str | None, force: bool, as_json: bool, **given: Any
+) -> None:
     """Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.
 
     Wherever a run is named, tag:NAME stands for it. A tagged run is never pruned.
@@ -128,6 +132,11 @@ def tag(run: str | None, name: str | None, delete: str | None, as_json: bool, **
     with open_database(db) as database:
         tags = database.tags()
         found = find_run(database, run, sources.read("suite")) if run is not None else None
+    if found is not None and found.recorded.is_partial and not force:
+        raise InputError(
+            f"run '{printable(found.run_id)}' is partial: {partial_words(found)}; tag a run of all tests, or"
+            " say --force"
+        )
     if found is not None and name is not None:
         set_tag(db, name, found.run_id)
         before = tags.get(name)
@@ -171,11 +180,13 @@ def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> Non
 def prune(keep: int, dry_run: bool, as_json: bool, **given: Any) -> None:
     """Remove all but the newest runs of each suite, or of one; a tagged run stays.
 
-    All that is listed is removed, or, if something goes wrong, nothing. Chunks are left alone.
+    All that is listed is removed, or, if something goes wrong, nothing. Chunks are left alone. Partial runs
+    are not counted, and go with those of their time; a run whose created_at cannot be read stays.
     """
     sources = sources_from(**given)
     db = database_of(sources)
     found = find_prunable(db, keep, sources.read("suite"))
+    tell_warnings(found.warnings)
     if found.to_remove and not dry_run:
         backend_of(db).remove_runs([run.run_id for run in found.to_remove])
     if as_json:

@@ -11,7 +11,7 @@ import msgspec
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell_warnings
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.inputs import check_alike
+from pytest_kebab_eval.inputs.sides import check_alike
 from pytest_kebab_eval.reading import score_runs
 from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.settings import database_of

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from pytest_kebab_eval.api import store_aggregate
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
@@ -21,13 +22,14 @@ from pytest_kebab_eval.cli.output import (
     read_golden,
     tell,
     tell_errors,
+    tell_warnings,
 )
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.history import history as read_history
 from pytest_kebab_eval.metrics import Metric, all_names
-from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.model import Recorded, Run
 from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
@@ -36,6 +38,7 @@ from pytest_kebab_eval.settings import database_of, resolve
 from pytest_kebab_eval.store import Address, Database, check_suite, find_run, in_order, open_database
 from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
+from pytest_kebab_eval.store.run_times import warn_of_times
 from pytest_kebab_eval.text import brief, printable, shown_path
 
 DEFAULT_METRICS = ("hit@5", "mrr", "groundedness", "error_rate")
@@ -69,6 +72,7 @@ def runs(as_json: bool, **given: Any) -> None:
                     "created_at": run.created_at,
                     "queries": counts[run.run_id],
                     "tags": tags.get(run.run_id, []),
+                    "recorded": msgspec.to_builtins(run.recorded),
                 }
                 for run in found
             ]
@@ -80,13 +84,24 @@ def runs(as_json: bool, **given: Any) -> None:
         count = counted(counts[run.run_id], "query")
         when, of_suite = printable(run.created_at), printable(run.suite)
         names = "".join(f"  tag:{printable(name)}" for name in tags.get(run.run_id, ()))
-        print_line(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {of_suite}{commit}{names}")
+        how = _how_recorded(run.recorded)
+        print_line(f"{printable(run.run_id):<{width}}  {when}  {count:>12}  {of_suite}{commit}{how}{names}")
     if not found:
         tell("there are no runs" + (f" of the suite '{printable(suite)}'" if suite else " yet"))
 
 
 def _runs_of(database: Database, suite: str | None) -> list[Run]:
-    return [run for run in in_order(database.runs()) if suite in (None, run.suite)]
+    runs = in_order(run for run in database.runs() if suite in (None, run.suite))
+    warn_of_times(database, runs)
+    tell_warnings(database.warnings)
+    return runs
+
+
+def _how_recorded(recorded: Recorded) -> str:
+    """Branch, uncommitted changes, and whether the run is partial, to follow the commit."""
+    branch = f"  {printable(recorded.branch)}" if recorded.branch else ""
+    partial = f"  partial ({brief(recorded.partial or recorded.by or '', 60)})" if recorded.is_partial else ""
+    return f"{branch}{'  uncommitted changes' if recorded.dirty else ''}{partial}"
 
 
 # -- history -------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -70,12 +71,17 @@ class Bisection(NamedTuple):
     inputs: Inputs
     line: Sequence[str]
 
+    @property
+    def at_b(self) -> int:
+        """Where run B is: at its commit, or behind it, if there were uncommitted changes."""
+        return len(self.line) - (0 if self.inputs.run_b.recorded.dirty else 1)
+
     def suspects(self, watched: Sequence[Watched]) -> list[Suspect]:
         """What B lost, each between the last good commit and the first bad one that the stored runs know."""
         with walk_between(self.settings, self.inputs) as walk:
             judge = RunJudge(walk.yardstick, watched)
             a, b = walk.yardstick.base
-            last = len(self.line) - 1
+            last = self.at_b
             in_b = dict(judge.sightings(b, last))
             traces = {watch: Trace({*BAD, in_b[watch].state}) for watch in watched}
             between = [(at, run) for at in range(1, last) if (run := self._stored(b, at))]
@@ -88,26 +94,29 @@ class Bisection(NamedTuple):
             if trace.last_good and trace.first_bad
         ]
 
-    def _stored(self, b: OpenRun, at: int) -> OpenRun | None:
-        """The newest run of B's suite that is stored for a commit."""
+    def _stored(self, b: OpenRun, at: int, known: AbstractSet[str] | None = None) -> OpenRun | None:
+        """The newest run of B's suite that says what a commit finds; with `known`, of those that are not."""
         database, run_b = b
         runs = [
-            run for run in database.runs() if run.suite == run_b.suite and _is_of_commit(run, self.line[at])
+            run
+            for run in database.runs()
+            if run.suite == run_b.suite and _is_of_commit(run, self.line[at])
+            if (_tells(run) if known is None else run.run_id not in known)
         ]
         return (database, database.with_config(in_order(runs)[0])) if runs else None
 
-    def run_ids(self) -> set[str]:
+    def runs(self) -> list[Run]:
         """All runs that are stored now."""
         with open_database(self.settings.db_b) as database:
-            return {run.run_id for run in database.runs()}
+            return database.runs()
 
     def judge(
         self, at: int, watched: Sequence[Watched], known: set[str]
     ) -> Mapping[Watched, Sighting] | None:
         """What the run of a commit that was recorded just now says; None if there is no new one."""
         with walk_between(self.settings, self.inputs) as walk:
-            stored = self._stored(walk.yardstick.base[1], at)
-            if stored is None or stored[1].run_id in known:
+            stored = self._stored(walk.yardstick.base[1], at, known)
+            if stored is None:
                 return None
             return dict(RunJudge(walk.yardstick, watched).sightings(stored, at))
 
@@ -120,6 +129,11 @@ class Bisection(NamedTuple):
             found = try_commit(at)
             for suspect in suspects:
                 suspect.learn(at, found.get(suspect.watch) if found is not None else None)
+
+
+def _tells(run: Run) -> bool:
+    """Whether a run is of its commit, as far as that is known, and of all tests."""
+    return run.recorded.partial is None and (run.recorded.by is not None or not run.recorded.dirty)
 
 
 def _is_of_commit(run: Run, commit: str) -> bool:

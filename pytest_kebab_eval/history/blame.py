@@ -30,7 +30,7 @@ from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.matching.locations import OpenRun
 from pytest_kebab_eval.model import GoldenQuery, Run, Value
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, check_suite, in_order, open_database
+from pytest_kebab_eval.store import Database, check_suite, in_order, open_database, whole_runs
 from pytest_kebab_eval.text import brief, printable, shown_path
 
 
@@ -43,6 +43,7 @@ class Seen(Value, frozen=True):
     state: State
     rank: int | None = None  # of the first correct hit, also below the cutoff
     reason: str | None = None  # of an error, or why the result cannot be read
+    uncommitted_changes: bool = False  # so that the commit alone does not say what was run
 
 
 class Blame(Value, frozen=True, kw_only=True):
@@ -135,7 +136,13 @@ class Walk(NamedTuple):
     def _seen(self, sighting: Sighting) -> Seen:
         run = self.runs[sighting.run][1]
         return Seen(
-            run.run_id, run.created_at, run.commit_hash, sighting.state, sighting.rank, sighting.reason
+            run.run_id,
+            run.created_at,
+            run.commit_hash,
+            sighting.state,
+            sighting.rank,
+            sighting.reason,
+            bool(run.recorded.dirty),
         )
 
 
@@ -147,7 +154,7 @@ def walk_suite(settings: Settings, golden: GoldenSet) -> Iterator[Walk]:
     """All runs of the suite, or of the newest run's suite if none is named."""
     with open_database(settings.db_b, settings.mask) as database:
         check_suite(database, settings.suite)
-        runs = in_order(database.runs())[::-1]
+        runs = whole_runs(database)[::-1]
         suite = settings.suite if settings.suite is not None or not runs else runs[-1].suite
         chosen = [(database, database.with_config(run)) for run in runs if run.suite == suite]
         if not chosen:
@@ -196,7 +203,7 @@ def runs_between(database: Database, inputs: Inputs) -> list[Run]:
     if inputs.run_a is None:
         return []
     a, b = inputs.run_a, inputs.run_b
-    runs = [run for run in database.runs() if run.suite == b.suite and run.run_id not in (a.run_id, b.run_id)]
+    runs = [run for run in whole_runs(database, b.suite) if run.run_id not in (a.run_id, b.run_id)]
     order = in_order([*runs, a, b])[::-1]
     return order[order.index(a) + 1 : order.index(b)]
 

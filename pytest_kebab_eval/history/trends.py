@@ -12,7 +12,7 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.scoring.aggregates import aggregate, stored_values
 from pytest_kebab_eval.scoring.scorecard import Scorecard
-from pytest_kebab_eval.store import Address, Database, in_order, open_database
+from pytest_kebab_eval.store import Address, Database, open_database, whole_runs
 
 LAST_RUNS = 30
 
@@ -42,8 +42,7 @@ def history(
     budget = most_results
     points = []
     with open_database(address) as database:
-        runs = [run for run in in_order(database.runs()) if suite is None or run.suite == suite]
-        for run in runs[:last]:
+        for run in whole_runs(database, suite)[:last]:
             point = _stored_point(database, run, golden)
             if point is None:
                 size = database.result_count(run.run_id)

@@ -17,6 +17,7 @@ import pytest
 
 from pytest_kebab_eval.errors import KebabEvalError
 from pytest_kebab_eval.files import exists, same_file
+from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import BY_NAME, OPTIONS, Sources
 from pytest_kebab_eval.settings.resolving import refuse_two_values
 from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path, without_passwords
@@ -107,6 +108,21 @@ def only_looks(config: pytest.Config) -> bool:
     """Whether items are collected or set up, and not run."""
     options = config.option
     return options.collectonly or getattr(options, "setuponly", False)  # --setup-plan sets it, too
+
+
+def selection_of(config: pytest.Config, left_out: int, *, has_golden: bool) -> str:
+    """The selection that tests are of which record, as it was given; empty if all of them run.
+
+    A test that is named may be the only one that records, which the golden queries tell.
+    """
+    options = config.option
+    expressions = (("-k", options.keyword), ("-m", options.markexpr))
+    words = [f"{name} {value}" for name, value in expressions if value and left_out]
+    words += [f"--deselect {value}" for value in options.deselect or () if left_out]
+    names = (("--lf", "lf"), ("--sw", "stepwise"))  # there are none with -p no:cacheprovider
+    words += [name for name, option in names if getattr(options, option, False)]
+    words += [arg for arg in config.args if "::" in arg and (has_golden or "[" in arg)]
+    return " ".join(words) or (f"{counted(left_out, 'test')} left out" if left_out else "")
 
 
 # -- the ini file --------------------------------------------------------------------------------

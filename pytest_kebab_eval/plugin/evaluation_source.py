@@ -15,23 +15,16 @@ import pytest
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.inputs import (
-    Baseline,
-    Inputs,
-    Task,
-    find_baseline,
-    find_inputs,
-    inputs_of,
-    read_task,
-    run_names,
-)
-from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.inputs import Inputs, Task, find_inputs, inputs_of, read_task, run_names
+from pytest_kebab_eval.inputs.sides import Baseline, find_baseline
+from pytest_kebab_eval.model import GoldenQuery, Recorded, Run
 from pytest_kebab_eval.plugin.command_line import usage_errors
 from pytest_kebab_eval.plugin.xdist import WorkerPayload, received_payload
 from pytest_kebab_eval.reports.publishing import Published, publish
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.store.working_tree import working_tree
 from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path
 
 
@@ -110,7 +103,8 @@ class EvaluationSource:
                     runs_a, warnings = self._read_baseline()
                     settings = self._settings._replace(run_a=run_names(runs_a) or None)
                     inputs = inputs_of(settings, self._read_task())
-                    self._inputs = inputs._replace(warnings=(*warnings, *inputs.warnings))
+                    warnings = tuple(dict.fromkeys((*warnings, *inputs.warnings)))
+                    self._inputs = inputs._replace(warnings=warnings)
                 else:
                     self._inputs = find_inputs(self._settings, custom_metrics(self._config))
         return self._inputs
@@ -127,7 +121,9 @@ class EvaluationSource:
     def _read_baseline(self) -> Baseline:
         if self._baseline is None:
             with usage_errors():
-                self._baseline = find_baseline(self._settings)
+                settings, branch = self._settings, working_tree().branch
+                run_b = Run(settings.run_b, settings.suite or "default", recorded=Recorded(branch=branch))
+                self._baseline = find_baseline(settings, run_b)
         return self._baseline
 
     # -- in the process that pytest was called in --------------------------------------------------

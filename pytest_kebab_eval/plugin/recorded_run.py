@@ -117,8 +117,13 @@ class RecordedRun:
             kept = f"; {kept}" if kept and not self._refusal.endswith(kept) else ""
             raise StoreError(f"{missing}{died}{kept}")
 
-    def store(self, raised: Mapping[str, tuple[str, str]], golden: GoldenSet | None, died: str) -> None:
-        """Store the run, with what tests raised for queries without a result."""
+    def store(
+        self, raised: Mapping[str, tuple[str, str]], golden: GoldenSet | None, died: str, selection: str
+    ) -> None:
+        """Store the run, with what tests raised for queries without a result.
+
+        From a selection, it is partial, unless it has all golden queries nevertheless.
+        """
         recorder = self._recorder
         errored = 0
         for query_id, (query, text) in raised.items():
@@ -129,10 +134,17 @@ class RecordedRun:
         if recorder is None or not recorder.ids:
             raise StoreError("no test recorded anything")
         recorded, missing = _coverage(set(recorder.ids), golden)
+        if selection and (missing or golden is None):
+            recorder.partial = selection
         recorder.store()
         where = f"{recorded} recorded in {shown_address(self._database)}"
         with_errors = f", {errored} of them with an error" if errored else ""
-        self.message = Line(f"run {printable(self.run_id)}: {where}{with_errors}{missing}{died}")
+        partial = (
+            f"; it is partial ({brief(selection, 80)}), so that latest, commit: and history pass it over"
+            if recorder.partial
+            else ""
+        )
+        self.message = Line(f"run {printable(self.run_id)}: {where}{with_errors}{missing}{died}{partial}")
 
 
 def _coverage(recorded: set[str], golden: GoldenSet | None) -> tuple[str, str]:

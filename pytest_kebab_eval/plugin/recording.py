@@ -18,7 +18,7 @@ import pytest
 from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import GoldenQuery, QueryResult
-from pytest_kebab_eval.plugin.command_line import names_test, usage_errors
+from pytest_kebab_eval.plugin.command_line import names_test, selection_of, usage_errors
 from pytest_kebab_eval.plugin.evaluation_source import EvaluationSource
 from pytest_kebab_eval.plugin.items import escaped
 from pytest_kebab_eval.plugin.recorded_run import RecordedRun, SessionProgress
@@ -123,6 +123,7 @@ class RecordingTests:
         self._golden: GoldenSet | None = None
         self._recorded_before: tuple[str, ...] = ()  # ids of queries
         self._raised: dict[str, tuple[str, str]] = {}  # query id -> its text, what its test raised
+        self._left_out = 0  # tests that record, and are not to run
         self._item: pytest.Item | None = None
 
     def read_golden(self) -> GoldenSet:
@@ -141,9 +142,12 @@ class RecordingTests:
     def result_recorded(self) -> None:
         """A test has recorded a result."""
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
         """Skip what is recorded already; it stays among the tests, so that all are accounted for."""
+        recording = sum(map(is_recording, items))
+        yield
+        self._left_out = recording - sum(map(is_recording, items))
         recorded = set(self._recorded_before)
         for item in items if recorded else ():
             query = recorded_query(item)
@@ -203,7 +207,8 @@ class RecordingWorker(RecordingTests):
         rows = self.recorder.take()
         config, refusal = self._config_to_send(has_results=bool(rows))
         of_query = (query.id, query.query) if query else None
-        return Parcel(rows, raised, config, refusal if is_last else "", of_query)
+        left_out = self._left_out if is_last else 0
+        return Parcel(rows, raised, config, refusal if is_last else "", of_query, left_out)
 
     def _config_to_send(self, *, has_results: bool) -> tuple[str, str]:
         """The configuration if it is new, and why it cannot be recorded, which tests may still fix.
@@ -302,6 +307,7 @@ class RecordingSession(RecordingTests):
     def _receive(self, parcel: Parcel) -> None:
         self._raised.update({query_id: (query, text) for query_id, query, text in parcel.raised})
         self._run.refuse(parcel.refusal)
+        self._left_out = self._left_out or parcel.left_out
         if parcel.config:
             self._run.update_config(parcel.config.encode(), has_results=bool(parcel.rows))
         self._run.keep(parcel.rows)
@@ -345,7 +351,9 @@ class RecordingSession(RecordingTests):
                 self._keep_own()
                 self._run.check_whole(self.progress.what_is_missing(session, exitstatus), died)
                 encode_json("config", self.recorder.config)  # which says what is wrong with it
-                self._run.store(self._raised, self._find_golden(), died)
+                golden = self._find_golden()
+                selection = selection_of(self._config, self._left_out, has_golden=golden is not None)
+                self._run.store(self._raised, golden, died, selection)
         return bool(self._run.is_stored)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:

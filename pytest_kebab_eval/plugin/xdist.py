@@ -70,6 +70,7 @@ class Parcel(Value, frozen=True, omit_defaults=True):
     config: str = ""  # as JSON; empty if it is as before and no run goes on
     refusal: str = ""  # why the configuration cannot be recorded
     query: tuple[str, str] | None = None  # id and text of the golden query that the test is of
+    left_out: int = 0  # tests that record, and are not to run
 
 
 def attach(data: dict[str, Any], parcel: Parcel) -> None:

@@ -19,7 +19,7 @@ from pytest_kebab_eval.history.sightings import Sighting, State
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import MatchMode
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.store import open_database, whole_runs
 from pytest_kebab_eval.text import brief
 
 MAX_READ = 5_000  # results that are read for a report
@@ -78,7 +78,7 @@ def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) ->
     if not lost:
         return None
     with open_database(settings.db_b) as database:
-        stored = sum(run.suite == inputs.run_b.suite for run in database.runs())
+        stored = len(whole_runs(database, inputs.run_b.suite))
         between = len(runs_between(database, inputs))
     if stored <= 2 or not between:
         return FirstBad(0, []) if stored > 2 else None

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS, OTHER_CHECKS
 
 _RUN_NAMES = (
-    "a run id, a unique prefix of one, latest, latest~1, commit:<hash prefix>, or tag:<name>;"
-    " several, with commas, are replicates"
+    "a run id, a unique prefix of one, latest, latest~1, latest@<branch>, commit:<hash prefix>, or"
+    " tag:<name>; several, with commas, are replicates"
 )
 DEFAULT_FAIL_ON = ",".join(DEFAULT_CHECKS)
 _FAIL_ON = (*DEFAULT_CHECKS, *OTHER_CHECKS)

@@ -23,7 +23,8 @@ from pytest_kebab_eval.store.address import (
 from pytest_kebab_eval.store.backend import Made, backend_of, open_database, write_aggregates
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
-from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, in_order
+from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, is_latest, partial_words
+from pytest_kebab_eval.store.run_times import in_order, is_newer, moment_of, whole_runs
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.recorder import Recording, RunRecorder
@@ -49,11 +50,16 @@ __all__ = [
     "in_order",
     "is_database",
     "is_export",
+    "is_latest",
+    "is_newer",
+    "moment_of",
     "open_database",
+    "partial_words",
     "placed",
     "same_database",
     "shown_address",
     "to_address",
+    "whole_runs",
     "write_aggregates",
 ]
 

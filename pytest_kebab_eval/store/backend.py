@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -60,6 +61,10 @@ class Backend(ABC):
     @abstractmethod
     def check_recordable(self, run_id: str, *, with_chunks: bool = False) -> None:
         """Raise an `InputError` early if a run of that id cannot be recorded there."""
+
+    def now(self) -> str:
+        """The time of a new run, as all who write to the store see it."""
+        return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def write_run(self, run: Run, rows: Rows, chunks: list[ChunkRow] | None = None) -> None:
         """Store a run, its results and the chunks of its index, all of it or nothing."""

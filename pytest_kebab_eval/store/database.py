@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,12 +12,12 @@ import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.limits import CONFIG_DEPTH
-from pytest_kebab_eval.model import QueryResult, Run, Unreadable
+from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable, Value
 from pytest_kebab_eval.store.address import Address, shown_address
 from pytest_kebab_eval.store.corpus import Corpus
 from pytest_kebab_eval.store.plain import check_depth, first_row, text_of
 from pytest_kebab_eval.store.results import decode_result
-from pytest_kebab_eval.store.schema import TAGS_TABLE
+from pytest_kebab_eval.store.schema import RECORDED_KEY, TAGS_TABLE
 from pytest_kebab_eval.text import printable
 from pytest_kebab_eval.text.masking import mask_config, mask_text
 
@@ -118,9 +118,10 @@ class Database(ABC):
                 suite=text_of(suite),
                 commit_hash=None if commit_hash is None else text_of(commit_hash),
                 created_at=text_of(created_at),
+                recorded=_recorded(config),
             )
-            for run_id, suite, commit_hash, created_at in self.select(
-                "eval_runs", "run_id", "suite", "commit_hash", "created_at"
+            for run_id, suite, commit_hash, created_at, config in self.select(
+                "eval_runs", "run_id", "suite", "commit_hash", "created_at", "config_snapshot_json"
             )
             if run_id is not None
         ]
@@ -139,7 +140,8 @@ class Database(ABC):
             self.warnings.append(
                 f"the config snapshot of run {printable(run.run_id)} does not parse; it counts as empty"
             )
-        masked = mask_config(config or {}, self._mask, keep=["chunker_version"])  # results are matched by it
+        config = {key: value for key, value in (config or {}).items() if key != RECORDED_KEY}
+        masked = mask_config(config, self._mask, keep=["chunker_version"])  # results are matched by it
         return msgspec.structs.replace(run, config=masked.config, digests=masked.digests)
 
     def stored_aggregate(self, run_id: str) -> dict[str, Any]:
@@ -235,6 +237,21 @@ class _RawRows:
             yield as_text(query_id, self._run_id), text.encode()
             if self._progress is not None:
                 self._progress.advance()
+
+
+class _Snapshot(Value, frozen=True):
+    """What is read of the configurations of all runs."""
+
+    recorded: Recorded = msgspec.field(name=RECORDED_KEY, default=Recorded())
+
+
+def _recorded(config_json: object) -> Recorded:
+    """How a run was recorded, if its configuration says; whatever else is there says nothing."""
+    stored = config_json.encode() if isinstance(config_json, str) else config_json
+    if isinstance(stored, bytes) and RECORDED_KEY.encode() in stored:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return msgspec.json.decode(stored, type=_Snapshot).recorded
+    return Recorded()
 
 
 def decode_row(query_id: str, result_json: object) -> QueryResult | Unreadable:

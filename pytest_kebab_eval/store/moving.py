@@ -14,7 +14,8 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.address import Address, missing_directory, same_database, shown_address
 from pytest_kebab_eval.store.backend import backend_of, open_database
 from pytest_kebab_eval.store.database import Database, RawRun
-from pytest_kebab_eval.store.run_names import check_suite, in_order
+from pytest_kebab_eval.store.run_names import check_suite
+from pytest_kebab_eval.store.run_times import in_order, moment_of, warn_of_times
 from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Progress
 
@@ -94,23 +95,26 @@ class Prunable(NamedTuple):
 
     to_remove: list[Run]
     tagged: list[Run]
+    warnings: list[str]
 
 
 def find_prunable(db: Address, keep: int, suite: str | None = None) -> Prunable:
-    """All but the newest runs of each suite, or of one."""
+    """All but the newest runs of each suite, or of one; of a run without a time nobody knows its age."""
     with open_database(db) as database:
         check_suite(database, suite)
         named = set(database.tags().values())
-        runs = in_order(database.runs())
+        runs = in_order(run for run in database.runs() if suite in (None, run.suite))
+        warn_of_times(database, runs)
+        warnings = list(database.warnings)
     seen: Counter[str] = Counter()
     old = []
     for run in runs:
-        seen[run.suite] += 1
-        if seen[run.suite] > keep and suite in (None, run.suite):
-            old.append(run)
-    return Prunable(
-        [run for run in old if run.run_id not in named], [run for run in old if run.run_id in named]
-    )
+        if moment_of(run.created_at) is not None:
+            seen[run.suite] += not run.recorded.is_partial
+            if seen[run.suite] > keep - run.recorded.is_partial:
+                old.append(run)
+    removable, tagged = ([run for run in old if (run.run_id in named) is kept] for kept in (False, True))
+    return Prunable(removable, tagged, warnings)
 
 
 def tags_by_run(tags: dict[str, str]) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -15,7 +15,7 @@ import msgspec
 from pytest_kebab_eval.errors import DatabaseError, InputError, KebabEvalError
 from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.model import QueryResult, Run, Unreadable
+from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
 from pytest_kebab_eval.store.backend import backend_of, open_database
@@ -31,7 +31,9 @@ from pytest_kebab_eval.store.journal import (
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.plain import id_text
 from pytest_kebab_eval.store.results import decode_result, encode_json, error_text, in_words, to_stored
-from pytest_kebab_eval.store.run_names import check_names, current_commit, new_run_id
+from pytest_kebab_eval.store.run_names import check_names, new_run_id
+from pytest_kebab_eval.store.schema import RECORDED_KEY
+from pytest_kebab_eval.store.working_tree import working_tree
 from pytest_kebab_eval.text import brief, printable, safe_lines
 from pytest_kebab_eval.text.masking import mask_config, mask_text
 from pytest_kebab_eval.text.progress import Progress
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 
 PROGRESS_DELAY_S = 2.0
+RECORDED_BY = "KEBAB_EVAL_RECORDED_BY"  # set by `bisect`
 
 
 class Recording:
@@ -120,6 +123,7 @@ class RunRecorder(Recording):
         config: Mapping[str, Any] | None = None,
         run_id: str | None = None,
         commit_hash: str | None = None,
+        branch: str | None = None,
         chunks: Iterable[Mapping[str, Any]] | None = None,
         resume: bool = False,
         *,
@@ -137,7 +141,10 @@ class RunRecorder(Recording):
         self.run_id = new_run_id() if run_id is None else run_id
         check_names(self.run_id, suite)
         self._given_commit = commit_hash
-        self.commit_hash = commit_hash if commit_hash is not None else current_commit()
+        self._tree = working_tree(self.db)
+        self.commit_hash = commit_hash if commit_hash is not None else self._tree.commit
+        self._branch = branch if branch is not None else self._tree.branch
+        self.partial: str | None = None  # the selection of tests that the run is recorded from
         self._chunks = None if chunks is None else to_chunk_rows(chunks)
         self._documents = {
             row.chunk_id: {"doc_id": row.doc_id, "doc_path": row.path} for row in self._chunks or ()
@@ -191,10 +198,10 @@ class RunRecorder(Recording):
             if not len(rows):  # which would pass for a run in which there was nothing to lose
                 raise InputError(f"run {printable(self.run_id)} is not stored: nothing was recorded in it")
             if not self.is_stored:
-                now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-                config = self._as_stored(self.config)
-                run = Run(self.run_id, self.suite, config, self.commit_hash, created_at=now)
-                backend_of(self.db).write_run(run, rows, self._chunks)
+                backend = backend_of(self.db)
+                config = {**self._as_stored(self.config), **self._recorded()}
+                run = Run(self.run_id, self.suite, config, self.commit_hash, created_at=backend.now())
+                backend.write_run(run, rows, self._chunks)
             self.is_stored = True
         except KebabEvalError as error:
             raise type(error)(f"{error}; {self.kept}" if self.kept else str(error)) from None
@@ -295,6 +302,15 @@ class RunRecorder(Recording):
         """A configuration as JSON holds it, without its secrets."""
         config: dict[str, Any] = msgspec.json.decode(encode_json("config", given))
         return config if self._mask is None else mask_config(config, self._mask, ["chunker_version"]).config
+
+    def _recorded(self) -> dict[str, Any]:
+        """How the run is recorded, as it is stored with the configuration; nothing if nothing is known."""
+        is_dirty = self._tree.is_dirty
+        if self._tree.commit is not None and self.commit_hash != self._tree.commit:
+            is_dirty = None if self._given_commit is not None else True  # resumed at another commit
+        recorded = Recorded(self._branch, is_dirty, self.partial, os.environ.get(RECORDED_BY) or None)
+        found: dict[str, Any] = msgspec.to_builtins(recorded)
+        return {RECORDED_KEY: found} if found else {}
 
     def _opened(self) -> RowFile:
         if self._rows is None:

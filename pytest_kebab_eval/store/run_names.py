@@ -1,4 +1,4 @@
-"""The name of a run -> the run: its id, a unique prefix of it, `latest~1`, `commit:<hash>`, `tag:<name>`.
+"""The name of a run -> the run: its id or a prefix, `latest~1`, `latest@main`, `commit:<hash>`, `tag:<name>`.
 
 Several, separated by commas, or `commit:<hash>*` for all of a commit, are replicates. The end says how
 a new run is called.
@@ -6,12 +6,11 @@ a new run is called.
 
 from __future__ import annotations
 
-import datetime
 import difflib
 import os
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from pytest_kebab_eval.errors import InputError, NoSuchRun, RunNameError
@@ -19,26 +18,70 @@ from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.store.plain import is_unicode
+from pytest_kebab_eval.store.run_times import in_order, whole_runs
 from pytest_kebab_eval.text import brief, printable
 
 MAX_CANDIDATES_SHOWN = 10
 TAG = "tag:"
-_WAY_TO_NAME_RUNS = re.compile(r"latest(~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
-_LATEST = re.compile(r"latest(?:~(\d{1,6}))?")
-_RFC_3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):?(\d\d))?"
-)
+_WAY_TO_NAME_RUNS = re.compile(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
+_LATEST = re.compile(r"latest(?:@([^~]+))?(?:~(\d{1,6}))?")
+
+
+def is_latest(names: str) -> bool:
+    """Whether a run is named by its age, which no one chose."""
+    return any(_LATEST.fullmatch(name.strip()) for name in names.split(","))
 
 
 def find_run(database: Database, name: str, suite: str | None = None) -> Run:
     """The run with that name; `suite` limits `latest` and `commit:` to one suite."""
     runs = in_order(database.runs())
-    in_suite = [run for run in runs if suite is None or run.suite == suite]
     found = [run for run in runs if run.run_id == name]
     if not found and name.startswith(TAG):
         found = _by_tag(database, name.removeprefix(TAG), runs)
+    if not found and _LATEST.fullmatch(name):
+        found = [_latest(database, name, suite)]
+    in_suite = [run for run in runs if suite in (None, run.suite)]
     found = found or [*_by_rule(name, runs, in_suite)]
-    return database.with_config(_single(found, name, in_suite or runs, database, suite))
+    run = _single(found, name, in_suite or runs, database, suite)
+    if run.recorded.is_partial:
+        database.warnings.append(f"run '{brief(run.run_id)}' is partial: {partial_words(run)}")
+    return database.with_config(run)
+
+
+def partial_words(run: Run) -> str:
+    """Why a run is partial, and what that means."""
+    recorded = run.recorded
+    why = f"it was recorded from a selection ({brief(recorded.partial, 80)})" if recorded.partial else ""
+    by = f"it was recorded by {brief(recorded.by, 40)}, of an old commit" if recorded.by else ""
+    return f"{why or by}, and latest, commit: and history pass it over"
+
+
+def _latest(database: Database, name: str, suite: str | None) -> Run:
+    """The run that was made last: of a suite, of a branch, and no partial one."""
+    parts = _LATEST.fullmatch(name)
+    branch, back = parts.groups() if parts else (None, None)
+    whole = whole_runs(database, suite)
+    found = [run for run in whole if branch is None or run.recorded.branch == branch]
+    if int(back or 0) < len(found):
+        return found[int(back or 0)]
+    check_suite(database, suite)
+    within = f" (suite '{brief(suite)}')" if suite is not None else ""
+    start = f"there is no run '{brief(name)}' in {database.name}{within}"
+    if not whole:
+        partial = in_order(run for run in database.runs() if suite in (None, run.suite))
+        if not partial:
+            raise NoSuchRun(f"there is no run '{brief(name)}': {database.name}{within} holds no runs yet")
+        instead = "record a run of all tests, or name one by its id"
+        raise NoSuchRun(f"{start}; what it has is partial: {instead}:{_listed(partial)}")
+    if not found:
+        branches = sorted({run.recorded.branch for run in whole if run.recorded.branch})
+        shown = ", ".join(f"'{brief(known)}'" for known in branches[:MAX_CANDIDATES_SHOWN])
+        has = f"it has runs of {shown}" if shown else "its runs do not say of which branch they are"
+        raise NoSuchRun(
+            f"{start}; {has}; record one on that branch, or name the run otherwise:{_listed(whole)}"
+        )
+    oldest = f"the oldest of {len(found)} is latest{f'@{brief(branch)}' if branch else ''}~{len(found) - 1}"
+    raise NoSuchRun(f"{start}; {oldest}; it has:{_listed(found)}")
 
 
 def check_suite(database: Database, suite: str | None) -> None:
@@ -113,19 +156,11 @@ def _of_name(database: Database, name: str, ids: AbstractSet[str], suite: str | 
     return [database.with_config(run) for run in found]
 
 
-def in_order(runs: Iterable[Run]) -> list[Run]:
-    """The runs, newest first."""
-    return sorted(runs, key=_moment, reverse=True)
-
-
 def _by_rule(name: str, runs: Sequence[Run], in_suite: Sequence[Run]) -> Sequence[Run]:
-    latest = _LATEST.fullmatch(name)
-    if latest:
-        back = int(latest[1] or 0)
-        return in_suite[back : back + 1]
     if name.startswith("commit:"):
         prefix = name.removeprefix("commit:").lower()
-        return [run for run in in_suite if prefix and (run.commit_hash or "").lower().startswith(prefix)]
+        whole = [run for run in in_suite if prefix and not run.recorded.is_partial]
+        return [run for run in whole if (run.commit_hash or "").lower().startswith(prefix)]
     return [run for run in runs if name and run.run_id.startswith(name)]
 
 
@@ -164,10 +199,6 @@ def _single(
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     if not known:
         raise NoSuchRun(f"there is no run '{brief(name)}': {where}{within} holds no runs yet")
-    if _LATEST.fullmatch(name):
-        check_suite(database, suite)
-        oldest = f"the oldest of {len(known)} is latest~{len(known) - 1}"
-        raise NoSuchRun(f"there is no run '{name}' in {where}{within}; {oldest}; it has:{_listed(known)}")
     compared = [run.run_id for run in known[:NAMES_COMPARED] if len(run.run_id) <= NAME_COMPARED]
     near = difflib.get_close_matches(name[:NAME_COMPARED], [*compared, "latest"], n=1)
     hint = f" did you mean '{printable(near[0])}'?" if near else ""
@@ -179,27 +210,13 @@ def _listed(runs: Sequence[Run]) -> str:
         f"\n  - {printable(run.run_id)}  {printable(run.created_at)}"
         + (f"  suite {printable(run.suite)}" if run.suite else "")
         + (f"  commit {printable(run.commit_hash[:12])}" if run.commit_hash else "")
+        + (f"  branch {brief(run.recorded.branch)}" if run.recorded.branch else "")
+        + ("  partial" if run.recorded.is_partial else "")
         for run in runs[:MAX_CANDIDATES_SHOWN]
     ]
     if len(runs) > len(rows):
         rows.append(f"\n  … and {len(runs) - len(rows)} more")
     return "".join(rows)
-
-
-def _moment(run: Run) -> tuple[datetime.datetime, int, str]:
-    """When the run was created, in UTC; of equal times the id decides."""
-    match = _RFC_3339.fullmatch(run.created_at.strip())
-    never = datetime.datetime.min
-    if not match:
-        return never, 0, run.run_id
-    *clock, fraction, sign, hours, minutes = match.groups()
-    try:
-        moment = datetime.datetime(*map(int, clock))  # type: ignore[arg-type]
-        offset = datetime.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-        moment = moment + offset if sign == "-" else moment - offset
-    except (ValueError, OverflowError):
-        return never, 0, run.run_id
-    return moment, int((fraction or "0").ljust(9, "0")[:9]), run.run_id
 
 
 # -- a new run -------------------------------------------------------------------------------------
@@ -221,20 +238,3 @@ def check_names(run_id: str, suite: str) -> None:
             raise InputError(f"{brief(repr(text), 60)} is no {name}")
     if _WAY_TO_NAME_RUNS.fullmatch(run_id):
         raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
-
-
-def current_commit() -> str | None:
-    """The commit of the working directory, if it is in a git repository."""
-    import subprocess
-
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"],  # noqa: S607
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found.stdout.strip() or None if found.returncode == 0 else None

@@ -49,3 +49,6 @@ CREATE TABLE chunks (
     heading_path_json TEXT NOT NULL, source_spans_json TEXT NOT NULL, token_estimate INTEGER,
     chunker_version TEXT)
 """
+
+# Where `config_snapshot_json` has how a run was recorded: `Recorded`.
+RECORDED_KEY = "pytest_kebab_eval"

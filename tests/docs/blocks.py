@@ -187,7 +187,7 @@ class Reader:
 
 def reader_environment() -> dict[str, str]:
     """That of someone who has installed this package and nothing else."""
-    ours = ("PYTEST", "KEBAB", "COV", "GITHUB", "XDG")
+    ours = ("PYTEST", "KEBAB", "COV", "GITHUB", "XDG", "MAKE", "MFLAGS", "TESTS")
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(ours)},
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

@@ -182,7 +182,7 @@ MODES = (
     ("-q",),
     ("-v", "-rA"),
     ("-vv", "-rA", "--runxfail"),
-    ("-v", "-n", "2"),
+    ("-v", "-n", "1"),
     ("--collect-only",),
     ("--junitxml=junit.xml", "--kebab-annotations=on"),
     ("--tb=line",),

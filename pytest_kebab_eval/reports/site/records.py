@@ -20,7 +20,7 @@ from pytest_kebab_eval.reports.html.markup import short, short_setting
 from pytest_kebab_eval.reports.wording import headline, lost_queries, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard
-from pytest_kebab_eval.store import Database, in_order
+from pytest_kebab_eval.store import Database, whole_runs
 from pytest_kebab_eval.text import file_name_in_any_case
 
 CHANGES_KEPT = 20  # of a configuration
@@ -87,14 +87,13 @@ def plan_runs(database: Database, suite: str | None) -> dict[str, list[PlannedRu
     """The runs of each suite, or of one, the oldest first; suites are in the order of their names."""
     found: dict[str, list[PlannedRun]] = {}
     with_results: dict[str, PlannedRun] = {}  # the newest so far of each suite
-    for run in reversed(in_order(database.runs())):
-        if suite in (None, run.suite):
-            aggregate = fingerprint([database.stored_aggregate(run.run_id)])
-            results = database.result_count(run.run_id)
-            planned = PlannedRun(run, results, aggregate, with_results.get(run.suite))
-            found.setdefault(run.suite, []).append(planned)
-            if results:
-                with_results[run.suite] = planned
+    for run in reversed(whole_runs(database, suite)):
+        aggregate = fingerprint([database.stored_aggregate(run.run_id)])
+        results = database.result_count(run.run_id)
+        planned = PlannedRun(run, results, aggregate, with_results.get(run.suite))
+        found.setdefault(run.suite, []).append(planned)
+        if results:
+            with_results[run.suite] = planned
     return dict(sorted(found.items()))
 
 

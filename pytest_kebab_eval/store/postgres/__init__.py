@@ -48,6 +48,10 @@ _INSERT_RUN = (
     "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, commit_hash, created_at, aggregate_json)"
     " VALUES (%s, %s, %s, %s, %s, %s)"
 )
+_NOW = """
+SELECT pg_catalog.to_char(pg_catalog.timezone('UTC'::text, pg_catalog.clock_timestamp()),
+    'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+"""
 _COPY_RESULTS = "COPY eval_query_results (run_id, query_id, result_json) FROM STDIN (FORMAT BINARY)"
 _UPDATE_AGGREGATE = "UPDATE eval_runs SET aggregate_json = %s WHERE run_id = %s"
 _SET_TAG = (
@@ -99,6 +103,18 @@ class PostgresStore(Backend):
             self._check_writable(connection, (*EVAL_TABLES, *CORPUS_TABLES) if with_chunks else EVAL_TABLES)
             if with_chunks:
                 self._check_own(connection)
+
+    def now(self) -> str:
+        """The server's time: the clocks of those who record differ."""
+        try:
+            with (
+                database_errors(self._address),
+                transaction(self._address, READ, READ_TIMEOUT_S) as connection,
+            ):
+                (now,) = connection.execute(_NOW).fetchone() or ("",)
+        except DatabaseError as error:
+            raise StoreError(f"the run was not recorded: {error}") from None
+        return text_of(now)
 
     def write_runs(self, runs: Sequence[RawRun], index: NewIndex | None = None) -> None:
         for run in runs:

@@ -36,6 +36,7 @@ with RunRecorder(os.environ["KEBAB_EVAL_DB"], suite="suite", config={"chunker_ve
 """
 GOOD = {"q-001": ["c1"], "q-002": ["c2"]}
 LOST_1 = {"q-001": ["x"], "q-002": ["c2"]}
+NOTHING = json.dumps({"hits_top_k": []})
 LOST_BOTH = {"q-001": ["x"], "q-002": ["y"]}
 
 
@@ -47,7 +48,9 @@ class GitProject:
         self.log = path / "tried"
         self.repo.mkdir()
         self.git("init", "-q", "-b", "main")
-        self.commits = [self.commit(found, f"change {number}") for number, found in enumerate(commits)]
+        self.git("fast-import", "--quiet", given="".join(map(_imported, range(len(commits)), commits)))
+        self.git("reset", "-q", "--hard")
+        self.commits = self.git("rev-list", "--reverse", "main").split()
         self.database = make_database(path / "kebab.sqlite", A=_results(commits[0]), B=_results(commits[-1]))
         self.set_commit("A", 0)
         self.set_commit("B", -1)
@@ -60,10 +63,10 @@ class GitProject:
         )
         (path / "record.py").write_text(RECORD)
 
-    def git(self, *args: str) -> str:
+    def git(self, *args: str, given: str | None = None) -> str:
         identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
         done = subprocess.run(
-            ["git", *identity, *args], cwd=self.repo, capture_output=True, text=True, check=True
+            ["git", *identity, *args], cwd=self.repo, input=given, capture_output=True, text=True, check=True
         )
         return done.stdout.strip()
 
@@ -114,6 +117,16 @@ class GitProject:
         assert self.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
 
 
+def _imported(number: int, found: dict[str, Any]) -> str:
+    """A commit, as `git fast-import` takes it: one process for all of them."""
+    subject = f"change {number}"
+    files = {"found.json": json.dumps(found), "docs/notes.txt": subject}
+    return f"commit refs/heads/main\ncommitter a <a@example.org> {1_700_000_000 + number} +0000\n" + (
+        f"data {len(subject)}\n{subject}\n"
+        + "".join(f"M 644 inline {name}\ndata {len(text)}\n{text}\n" for name, text in files.items())
+    )
+
+
 def _results(found: dict[str, Any]) -> dict[str, Any]:
     return {query_id: result(*hits) for query_id, hits in found.items() if query_id.startswith("q-")}
 
@@ -162,6 +175,7 @@ def test_as_json_it_has_the_commits_in_full(tmp_path: Path) -> None:
         {
             "first_bad_commit": project.commits[2],
             "candidates": [project.commits[2]],
+            "uncommitted_changes": False,
             "last_good_commit": project.commits[1],
             "subject": "change 2",
             "queries": [
@@ -217,12 +231,63 @@ def test_what_is_stored_is_not_recorded_again(tmp_path: Path) -> None:
     assert project.tried() == 0
 
 
-def test_it_says_that_the_newest_run_is_now_one_of_those_it_recorded(tmp_path: Path) -> None:
+def test_what_it_records_is_marked_and_passed_over(tmp_path: Path) -> None:
     project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
     said = project.bisect().stderr.splitlines()[-1]
     assert said.startswith("1 run recorded in ")
-    assert said.endswith("; the newest run of the suite, 'latest', is now one of them")
+    assert said.endswith("; being of old commits, they are passed over by latest, commit: and history")
     assert "latest" not in project.bisect().stderr
+    where = (f"--db={project.database}", f"--golden={project.path / 'golden.yaml'}")
+    assert [point["run_id"] for point in json.loads(call("history", *where, "--json").stdout)] == ["A", "B"]
+    assert call("blame", "q-001", *where).lines[0] == "q-001: lost"
+
+
+def test_it_says_that_latest_is_a_run_that_it_could_not_mark(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
+    said = project.bisect(run=f"env -u KEBAB_EVAL_RECORDED_BY {project.arguments()[4]}").stderr.splitlines()[
+        -1
+    ]
+    assert "; latest is now one of them, since the command stored no mark with run_" in said
+
+
+def set_dirty(project: GitProject, run_id: str) -> None:
+    """The run was recorded with uncommitted changes."""
+    config = '{"chunker_version": "v1", "pytest_kebab_eval": {"dirty": true}}'
+    change = "UPDATE eval_runs SET config_snapshot_json = ? WHERE run_id = ?"
+    execute(project.database, change, config, run_id)
+
+
+def test_a_run_b_with_uncommitted_changes_does_not_speak_for_its_commit(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, GOOD, GOOD, GOOD, GOOD, GOOD)
+    execute(project.database, "UPDATE eval_query_results SET result_json = ? WHERE run_id = 'B'", NOTHING)
+    set_dirty(project, "B")
+    called = project.bisect()
+    assert "run B, B, was recorded with uncommitted changes at its commit" in called.stderr
+    assert f"trying {project.name(4)}" in called.stderr
+    assert called.lines == [
+        f"no commit: the uncommitted changes of run B lost it; without them, {project.name(4)} is good",
+        "  lost q-001: rank 1 → not found",
+        "  lost q-002: rank 1 → not found",
+    ]
+    (step,) = json.loads(project.bisect("--json").stdout)
+    assert (step["first_bad_commit"], step["candidates"], step["uncommitted_changes"]) == (None, [], True)
+    where = (f"--db={project.database}", f"--golden={project.path / 'golden.yaml'}")
+    assert "with uncommitted changes  not found" in call("blame", "q-001", *where).stdout
+
+
+def test_the_last_commit_is_recorded_again_before_it_is_blamed(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, GOOD, LOST_1)
+    set_dirty(project, "B")
+    called = project.bisect()
+    assert called.lines[0] == f"first bad commit: {project.name(1)}"
+    assert project.tried() == 1
+
+
+def test_at_one_commit_only_uncommitted_changes_can_have_lost_it(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, GOOD, LOST_1)
+    project.set_commit("B", 0)
+    set_dirty(project, "B")
+    assert project.bisect().lines[0].startswith("no commit: the uncommitted changes of run B lost it")
 
 
 def test_a_second_call_goes_on_from_what_the_first_recorded(tmp_path: Path) -> None:

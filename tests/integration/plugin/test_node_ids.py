@@ -45,7 +45,7 @@ def test_ids_that_are_shown_alike_have_node_ids_of_their_own(alike: Project) -> 
     assert alike.node_ids() == node_ids
 
 
-@pytest.mark.parametrize("args", [(), ("--nf",), ("--ff",), ("-n1",), ("-n1", "--nf")], ids="".join)
+@pytest.mark.parametrize("args", [(), ("--nf",), ("--ff",), ("-n1", "--nf")], ids="".join)
 def test_no_option_drops_a_query_that_is_shown_like_another(alike: Project, args: tuple[str, ...]) -> None:
     outcome = alike.pytest(*args)
     outcome.assert_outcomes(passed=1, failed=len(ALIKE) - 1)

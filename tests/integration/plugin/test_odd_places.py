@@ -105,7 +105,8 @@ def test_a_run_held_against_itself_by_another_name_is_noticed(project: Project, 
     assert callable(make)
     make(project.database, project.path / "other.sqlite")
     outcome = project.pytest("--kebab-db-a=kebab.sqlite", "--kebab-db-b=other.sqlite", b="A")
-    outcome.stdout.fnmatch_lines(["*warning: A and B are the same run"])
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["ERROR: the run 'A' of other.sqlite is named for A and for B*"])
 
 
 # -- temporary files -------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_the_second_run_is_not_judged_alone(project: Project) -> None:
     outcome = gate(recording(project, FOUND), "--kebab-if-no-baseline=pass", a="bse")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(
-        ["ERROR: run A: there is no run 'bse' in kebab.sqlite; did you mean 'base'?*"]
+        ["ERROR: run A: there is no run 'bse' in kebab.sqlite (suite 'suite'); did you mean 'base'?*"]
     )
 
 

@@ -1,14 +1,13 @@
 """A run that workers of xdist record on two hosts; one worker is killed half-way.
 
-The hosts are network namespaces with a cable between each and this machine, where that can be had, and two
-servers on the loopback address anywhere. Each has a directory of its own, where there is no golden file and
+The hosts are network namespaces with a cable between each and this machine, where that can be had, or two
+servers on the loopback address. Each has a directory of its own, where there is no golden file and
 no database; xdist sends the tests there.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -106,34 +105,28 @@ def ip(*args: str) -> None:
         raise OSError(f"ip {' '.join(args)}: {done.stderr.strip()}")
 
 
-def start_hosts(stack: ExitStack, kind: str, directory: Path) -> list[str]:
-    """Two hosts, or a reason why there are none."""
+def start_hosts(stack: ExitStack, directory: Path) -> list[str]:
+    """Two hosts, on networks of their own if that can be."""
     names = ("one", "two")
-    if kind == "loopback":
+    try:
+        networks = [stack.enter_context(namespace(number)) for number in range(len(names))]
+    except OSError:  # there is no ip, or it may not
         return [stack.enter_context(host(directory / name, name, "127.0.0.1")) for name in names]
-    if shutil.which("ip") is None or os.geteuid() != 0:
-        pytest.skip("network namespaces need root, and ip of iproute2")
-    made = []
-    for number, name in enumerate(names):
-        try:
-            network, address = stack.enter_context(namespace(number))
-        except OSError as error:
-            pytest.skip(f"network namespaces cannot be made here: {error}")
-        inside = ("ip", "netns", "exec", network)
-        made.append(stack.enter_context(host(directory / name, name, address, *inside)))
-    return made
+    return [
+        stack.enter_context(host(directory / name, name, address, "ip", "netns", "exec", network))
+        for name, (network, address) in zip(names, networks, strict=True)
+    ]
 
 
-@pytest.mark.parametrize("kind", ["loopback", "namespaces"])
 def test_two_hosts_record_one_run_though_a_worker_is_killed(
-    project: Project, kind: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    project: Project, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester = golden_of(project, QUERIES)
     pytester.mkdir("search").joinpath("test_search.py").write_text(SEARCH)
     monkeypatch.setenv("KEBAB_EVAL_DB", str(project.path / "shared.sqlite"))  # which the hosts have not
     monkeypatch.chdir(project.path)
     with ExitStack() as stack:
-        hosts = start_hosts(stack, kind, tmp_path_factory.mktemp("hosts"))
+        hosts = start_hosts(stack, tmp_path_factory.mktemp("hosts"))
         to_hosts = [f"--tx={address}//chdir=work" for address in hosts]
         outcome = pytester.runpytest_subprocess(
             *(*LEAN, "-p", "no:rerunfailures"),  # whose workers look for its controller on their own host
@@ -165,10 +158,10 @@ def test_search(kebab_query, kebab_recorder):
 """)
     monkeypatch.chdir(project.path)
     with ExitStack() as stack:
-        hosts = start_hosts(stack, "loopback", tmp_path_factory.mktemp("hosts"))
+        address = stack.enter_context(host(tmp_path_factory.mktemp("hosts") / "one", "one", "127.0.0.1"))
         monkeypatch.setenv("KEBAB_EVAL_RUN_A", "A")
         outcome = project.pytester.runpytest_subprocess(
-            *(*LEAN, "-p", "no:rerunfailures", "--kebab-record=new", "-d", f"--tx={hosts[0]}//chdir=work"),
+            *(*LEAN, "-p", "no:rerunfailures", "--kebab-record=new", "-d", f"--tx={address}//chdir=work"),
             *("--rsyncdir=search", str(project.path / "search")),
             timeout=600,
         )

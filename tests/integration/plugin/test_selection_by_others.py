@@ -86,11 +86,10 @@ def test_a_failing_query_that_the_user_asked_for_is_missed(
     "args",
     [
         ("-k", "q-001"),
-        ("-k", "not q-002"),
         (f"--deselect={GOLDEN}::query[q-002]",),
         (f"{GOLDEN}::query[q-001]",),
     ],
-    ids=["-k", "-k not", "--deselect", "node id"],
+    ids=["-k", "--deselect", "node id"],
 )
 @HOW
 def test_what_the_user_leaves_out_too_may_be_taken_out(

@@ -129,7 +129,7 @@ def test_an_unreadable_result_is_not_said_to_have_errored(project: Project) -> N
 def test_an_unreadable_result_fails_its_query_under_xdist_too(project: Project) -> None:
     pytest.importorskip("xdist")
     project.make_database(A={"q-001": result("c1")}, B={"q-001": "{"})
-    outcome = project.pytest("-n", "2")
+    outcome = project.pytest("-n", "1")
     assert "the stored result in run B (B) cannot be read" in printed(outcome)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert aggregate_of(project.database, "B") == {}
@@ -146,7 +146,7 @@ def test_a_whole_number_beyond_64_bits_in_a_config_does_no_harm_under_xdist(proj
         A={"q1": result("c1")},
         B={"q1": result("c9")},
     )
-    outcome = project.pytest("-n", "2")
+    outcome = project.pytest("-n", "1")
     assert "lost c1" in printed(outcome)
     outcome.assert_outcomes(failed=1)
 

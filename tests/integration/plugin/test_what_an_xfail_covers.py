@@ -53,7 +53,7 @@ def test_what_is_not_covered_fails_the_command(
 
 @pytest.mark.parametrize("xfail", [{}, {"checks": "all"}, {"checks": ["answer", "retrieval"]}], ids=str)
 def test_what_is_covered_is_expected_to_fail(project: Project, xfail: Json) -> None:
-    outcome = accepting(project, LOST_BOTH, **xfail).pytest("-n2")
+    outcome = accepting(project, LOST_BOTH, **xfail).pytest("-n1")
     outcome.assert_outcomes(xfailed=1)
     assert outcome.ret == pytest.ExitCode.OK
 

@@ -168,7 +168,12 @@ def test_a_session_records_and_judges(project: Project, store: Store, workers: t
             kebab_recorder.record(kebab_query.id, hits=["c1"] if kebab_query.id == "q1" else ["c9"])
     """)
     outcome = project.pytester.runpytest_inprocess(
-        *LEAN, "--kebab-record=new", "--kebab-run-a=latest", f"--kebab-db={store.db}", *workers
+        *LEAN,
+        "--kebab-record=new",
+        "--kebab-suite=suite",
+        "--kebab-run-a=latest",
+        f"--kebab-db={store.db}",
+        *workers,
     )
     outcome.assert_outcomes(passed=3, failed=1)
     assert store.aggregate_of("new")["mrr"] == 0.5

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_gates_and_recorders_at_once_lose_nothing_and_do_not_deadlock() -> None:
     with new_database(with_tables=False) as empty:
-        command = [sys.executable, "-m", "fuzzing.crowd", "--seconds=10", "--gates=4", "--recorders=2"]
+        command = [sys.executable, "-m", "fuzzing.crowd", "--seconds=4", "--gates=2", "--recorders=2"]
         done = subprocess.run(
             [*command, f"--db={empty.db}"], cwd=ROOT, capture_output=True, text=True, check=False
         )
@@ -28,7 +28,7 @@ def test_what_is_wrong_with_a_run_or_an_aggregate_is_found(tmp_path: Path) -> No
     from fuzzing.crowd import crowd, wrong_aggregates, wrong_runs
 
     with new_database(with_tables=False) as empty:
-        _, wrong = crowd(empty.db, tmp_path, seconds=3, gates=2, recorders=0)
+        _, wrong = crowd(empty.db, tmp_path, seconds=1, gates=2, recorders=0)
         assert wrong == []
         golden = tmp_path / "golden.yaml"
         empty.execute("DELETE FROM eval_query_results WHERE run_id = 'first' AND query_id = 'q001'")

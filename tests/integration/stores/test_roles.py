@@ -41,7 +41,7 @@ def test_the_reader_judges_without_storing(project: Project, own_server: OwnServ
     [
         ("runs",),
         ("history", "hit@5"),
-        ("compare", "A", "A"),
+        ("compare", "B", "A"),
         ("report", "A", "B", "--format", "html"),
         ("validate",),
         ("site", "out"),
@@ -143,7 +143,7 @@ def test_recording_and_judging_in_one_session_under_xdist(project: Project, own_
     """)
     db = own_server.as_role("kebab_recorder")
     outcome = project.pytester.runpytest_inprocess(
-        *LEAN, "--kebab-record=new", "--kebab-run-a=A", f"--kebab-db={db}", "-n2"
+        *LEAN, "--kebab-record=new", "--kebab-run-a=A", f"--kebab-db={db}", "-n1"
     )
     outcome.assert_outcomes(passed=4)
     # q-001 finds c1 at rank 1, q-002 finds c2 at rank 2
@@ -163,8 +163,8 @@ def test_the_first_steps_of_the_docs_work(
     recorded = project.pytester.runpytest_inprocess(*LEAN, "--kebab-record", "candidate")
     recorded.assert_outcomes(passed=2)
     (project.path / "test_the_first_steps_of_the_docs_work.py").unlink()
-    judged = project.pytest(a="latest~1", b="latest")
-    # B, the run before, found q-001 alone; both are found now, the second at rank 2
+    judged = project.pytest(a="B", b="candidate")
+    # B found q-001 alone; both are found now, the second at rank 2
     judged.assert_outcomes(passed=2)
 
 

@@ -104,18 +104,6 @@ def test_a_lock_of_another_chunker_is_replaced_only_by_force(tmp_path: Path) -> 
     assert b'"chunker_version": "v2"' in lock.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "said"),
-    [("a", "a", "A and B are the same run"), ("b", "a", "A is newer than B; are the two swapped?")],
-)
-def test_a_comparison_that_looks_like_a_mistake_is_called_one(
-    tmp_path: Path, a: str, b: str, said: str
-) -> None:
-    golden = write_golden(tmp_path / "golden.yaml", [EXPECTS])
-    db = make_database(tmp_path / "k.sqlite", a={"q1": result("d#3")}, b={"q1": result("d#3")})
-    assert compare_runs(a, b, db=db, golden=golden).warnings == (said,)
-
-
 def test_a_golden_file_of_other_runs_is_a_problem_and_not_a_pass(tmp_path: Path) -> None:
     report = compared(tmp_path, a={"x": result("c1")}, b={"x": result("c1")})
     assert "none of the 1 golden queries" in report.problems[0]

@@ -14,6 +14,12 @@ from pytest_kebab_eval.model import QueryResult, Unreadable
 from pytest_kebab_eval.store import open_database
 
 
+@pytest.fixture(autouse=True)
+def _outside_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is recorded has no commit and no branch."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
     return tmp_path / "eval.sqlite"

@@ -16,9 +16,9 @@ from tests.builders import line, make_database, result, write_golden
 def make_index(
     path: Path, chunks: dict[str, Sequence[int | None]], empty: Sequence[str] = (), *more: str
 ) -> Path:
-    """A database with a run `r`; documents with chunks of so many tokens each, and documents without any."""
+    """A database with runs `base` and `r`, documents with chunks of so many tokens, and some without any."""
     corpus = {f"{doc}#{n}": (doc, [line()]) for doc, tokens in chunks.items() for n in range(len(tokens))}
-    make_database(path, r={"q1": result("c1")}, corpus=corpus)
+    make_database(path, base={"q1": result("c1")}, r={"q1": result("c1")}, corpus=corpus)
     connection = sqlite3.connect(path)
     for doc, tokens in chunks.items():
         for n, count in enumerate(tokens):
@@ -43,7 +43,7 @@ def index_rows(report: CompareReport) -> list[str]:
 
 def judged(tmp_path: Path, db: Path, db_a: Path | None = None) -> CompareReport:
     golden = write_golden(tmp_path / "golden.yaml", [{"id": "q1", "query": "?"}])
-    return evaluate(Settings("r" if db_a else None, "r", db_a or db, db, golden)).report
+    return evaluate(Settings("base" if db_a else None, "r", db_a or db, db, golden)).report
 
 
 def coverage(tmp_path: Path, db: Path) -> IndexCoverage:

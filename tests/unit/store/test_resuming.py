@@ -16,6 +16,7 @@ import pytest
 from pytest_kebab_eval import InputError, RunRecorder, StoreError
 from pytest_kebab_eval.store import recorder
 from pytest_kebab_eval.store.journal import journal_path
+from pytest_kebab_eval.store.working_tree import WorkingTree
 from pytest_kebab_eval.text import shown_path
 from tests.builders import dump, make_database, result, write_golden
 from tests.unit.store.conftest import rows
@@ -122,9 +123,9 @@ def test_the_golden_file_may_not_change_but_its_layout_may(db: Path, tmp_path: P
 
 
 def test_the_run_has_the_commit_with_which_it_was_begun(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "current_commit", lambda: "first")
+    monkeypatch.setattr(recorder, "working_tree", lambda _: WorkingTree("first"))
     stop(db, "q1", commit_hash=None)
-    monkeypatch.setattr(recorder, "current_commit", lambda: "second")
+    monkeypatch.setattr(recorder, "working_tree", lambda _: WorkingTree("second"))
     record(db, "q2", commit_hash=None, resume=True)
     assert rows(db, "SELECT commit_hash FROM eval_runs") == [("first",)]
 
