@@ -133,7 +133,7 @@ class Measured:
                         for side in (self.case.side_a, self.case.side_b)
                     ]
                     depths |= {min(map(min, per_side)), min(map(max, per_side))}
-        return depths
+        return depths if min(depths) else {*depths, math.inf}  # a side without a hit has no depth
 
     def _deepest(self, run: Run, ids: set[str] | None, way: int, *, with_errors: bool) -> int:
         results = self._everything(run, ids)
