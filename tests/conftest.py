@@ -14,7 +14,7 @@ from tests.stores import PostgresStore, SqliteStore, Store, begin_session, end_s
 
 # Between two edits, the same few examples each time; `make check` looks for new ones.
 settings.register_profile(
-    "everyday", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "everyday", deadline=None, max_examples=10, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("quick", settings.get_profile("everyday"), max_examples=5)
 settings.register_profile("thorough", settings.get_profile("everyday"), max_examples=200, derandomize=False)

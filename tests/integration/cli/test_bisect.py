@@ -48,7 +48,9 @@ class GitProject:
         self.log = path / "tried"
         self.repo.mkdir()
         self.git("init", "-q", "-b", "main")
-        self.commits = [self.commit(found, f"change {number}") for number, found in enumerate(commits)]
+        self.git("fast-import", "--quiet", given="".join(map(_imported, range(len(commits)), commits)))
+        self.git("reset", "-q", "--hard")
+        self.commits = self.git("rev-list", "--reverse", "main").split()
         self.database = make_database(path / "kebab.sqlite", A=_results(commits[0]), B=_results(commits[-1]))
         self.set_commit("A", 0)
         self.set_commit("B", -1)
@@ -61,10 +63,10 @@ class GitProject:
         )
         (path / "record.py").write_text(RECORD)
 
-    def git(self, *args: str) -> str:
+    def git(self, *args: str, given: str | None = None) -> str:
         identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
         done = subprocess.run(
-            ["git", *identity, *args], cwd=self.repo, capture_output=True, text=True, check=True
+            ["git", *identity, *args], cwd=self.repo, input=given, capture_output=True, text=True, check=True
         )
         return done.stdout.strip()
 
@@ -113,6 +115,16 @@ class GitProject:
         assert list(Path(tempfile.gettempdir()).glob("kebab-bisect-*")) == []
         assert self.git("status", "--porcelain") == ""
         assert self.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
+
+
+def _imported(number: int, found: dict[str, Any]) -> str:
+    """A commit, as `git fast-import` takes it: one process for all of them."""
+    subject = f"change {number}"
+    files = {"found.json": json.dumps(found), "docs/notes.txt": subject}
+    return f"commit refs/heads/main\ncommitter a <a@example.org> {1_700_000_000 + number} +0000\n" + (
+        f"data {len(subject)}\n{subject}\n"
+        + "".join(f"M 644 inline {name}\ndata {len(text)}\n{text}\n" for name, text in files.items())
+    )
 
 
 def _results(found: dict[str, Any]) -> dict[str, Any]:

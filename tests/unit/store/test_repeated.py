@@ -98,7 +98,7 @@ def test_an_error_beside_hits_that_repeat_is_told_and_masked() -> None:
         7,
         "text",
     ],
-    ids=repr,
+    ids=lambda given: repr(given)[-60:],
 )
 @pytest.mark.filterwarnings("error")
 def test_a_result_that_begins_like_the_one_before_is_still_read_as_it_is(second: object) -> None:
