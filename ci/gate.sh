@@ -10,8 +10,9 @@ echo "reports=$reports" >>"$GITHUB_OUTPUT"
 
 arguments=(
   "$KEBAB_EVAL_GOLDEN" "--kebab-golden=$KEBAB_EVAL_GOLDEN"
-  "--kebab-run-a=$KEBAB_RUN_A" "--kebab-db-a=$KEBAB_DIRECTORY/baseline/$(basename "$KEBAB_EVAL_DB")"
-  "--kebab-run-b=$KEBAB_RUN_B" "--kebab-db-b=$KEBAB_EVAL_DB"
+  "--kebab-run-a=${KEBAB_RUN_A:-latest@$KEBAB_BASELINE_BRANCH}"
+  "--kebab-db-a=$KEBAB_DIRECTORY/baseline/$(basename "$KEBAB_EVAL_DB")"
+  "--kebab-run-b=${KEBAB_RUN_B:-$KEBAB_RUN}" "--kebab-db-b=$KEBAB_EVAL_DB"
   "--kebab-if-no-baseline=$KEBAB_IF_NO_BASELINE" "--kebab-runs-dir=$reports" "--junitxml=$reports/junit.xml"
 )
 while IFS= read -r gate; do

@@ -31,7 +31,7 @@ NOT_RUN = {
             "kebab-eval store init --db postgresql://db.example/evals",
             "export KEBAB_EVAL_DB=postgresql://kebab_recorder@db.example/evals",
             "pytest --kebab-record candidate",
-            "pytest --kebab-run-a latest~1 --kebab-run-b latest",
+            "pytest --kebab-run-a latest@main --kebab-run-b candidate",
         )
     },
     (
@@ -48,7 +48,7 @@ NOT_RUN = {
     },
     (
         "docs/first-bad-run.md",
-        "kebab-eval bisect latest~1 latest --run 'pytest -q tests/record --kebab-record \"bisect-{commit}\"'",
+        "kebab-eval bisect base candidate --run 'pytest -q tests/record --kebab-record \"bisect-{commit}\"'",
     ): "it needs a git repository; tests/integration/cli/test_bisect.py makes some",
 }
 FROM_NOTHING = {"docs/first-gate.md"}  # its reader begins in an empty directory

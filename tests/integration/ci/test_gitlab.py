@@ -66,6 +66,8 @@ class GitLab:
         given = {
             "CI_API_V4_URL": "https://gitlab.example/api/v4",
             "CI_PROJECT_ID": "7",
+            "CI_DEFAULT_BRANCH": "main",
+            **({"CI_COMMIT_BRANCH": "main"} if name == "kebab-baseline" else {}),
             "CI_JOB_ID": str(self._jobs),
             "CI_JOB_TOKEN": "job-token",
             "CI_MERGE_REQUEST_IID": "12",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -49,7 +50,10 @@ def pull_request(project: Project, github: Path, monkeypatch: pytest.MonkeyPatch
         at="evals/golden_queries.yaml",
     )
     monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path))
-    project.make_database("baseline/kebab.sqlite", main={"kept": result("c1"), "lost": result("c2")})
+    monkeypatch.setenv("KEBAB_RUN", "pr")
+    on_main = {"chunker_version": "v1", "pytest_kebab_eval": {"branch": "main"}}
+    found = {"kept": result("c1"), "lost": result("c2")}
+    project.make_database("baseline/kebab.sqlite", configs={"main": on_main}, main=found)
     return project
 
 
@@ -68,7 +72,7 @@ def github(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def run_gate(project: Project) -> pytest.RunResult:
     """The gate's own words."""
-    program, *args = shlex.split(command("Gate"))
+    program, *args = shlex.split(command("Gate").replace("$KEBAB_RUN", os.environ["KEBAB_RUN"]))
     assert program == "pytest"
     return project.pytester.runpytest_inprocess(*LEAN, *args)
 
