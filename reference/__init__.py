@@ -7,8 +7,4 @@ Where the contract leaves something open, the model accepts either, or the gener
 
 `make reference COMPARISONS=5000 SEED=1` runs it; `python -m reference.compare --only SEED --keep DIRECTORY`
 repeats one comparison in every mode and keeps its files.
-
-`--rules 24` asks for the coming rules: deltas over paired queries, queries without a baseline, comparisons
-that cover too little, broken replicates, chunk ids that two chunkers share. `Case.rules24` is what the code
-asks; when the product follows them, the option, that field and the branches for the old rules go.
 """

@@ -114,7 +114,6 @@ class Case:
     more_a: tuple[Run, ...] = ()
     more_b: tuple[Run, ...] = ()
     partial: Run | None = None
-    rules24: bool = False
 
     @property
     def side_a(self) -> list[Run]:

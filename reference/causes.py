@@ -40,13 +40,7 @@ def retrieval_causes(matching: Matching, entry: Entry, a: Result, b: Result) -> 
     k = matching.case.options.compare_k or COMPARED_RANKS
     top_a = [hit for hit in a.hits if hit["rank"] <= k]
     found = {hit["doc_id"] for hit in top_a if any(matching.is_target(hit, target) for target in targets)}
-    if matching.case.rules24:
-        return causes_by_first_hit(matching, entry, found, b)
-    if found & {hit["doc_id"] for hit in b.hits if hit["rank"] <= k}:
-        return frozenset({"wrong_chunk"})
-    below = found & {hit["doc_id"] for hit in b.hits}
-    others = below or len(targets) > 1 or entry.get("expected_doc_ids")
-    return frozenset({"gone", "wrong_chunk"}) if others else frozenset({"gone"})
+    return causes_by_first_hit(matching, entry, found, b)
 
 
 def causes_by_first_hit(matching: Matching, entry: Entry, found: set[str], b: Result) -> Causes:

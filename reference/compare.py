@@ -160,9 +160,6 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--comparisons", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first comparison")
-    parser.add_argument(
-        "--rules", type=int, choices=[24], help="the coming rules on pairing, baselines and chunk ids"
-    )
     parser.add_argument("--only", type=int, metavar="SEED", help="repeat this one, in every mode")
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="where --only leaves its files")
     return parser.parse_args()
@@ -179,7 +176,7 @@ def main() -> int:
         for seed in seeds if arguments.only is None else [arguments.only]:
             directory = Path(name) / "case"
             directory.mkdir()
-            case = Generator(seed, rules24=arguments.rules == 24).make()
+            case = Generator(seed).make()
             compare_one(case, directory, tally, modes_for(seed, everything=arguments.only is not None))
             if arguments.keep:
                 shutil.copytree(directory, arguments.keep, dirs_exist_ok=True)

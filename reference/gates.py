@@ -111,8 +111,7 @@ class Gates:
 
     def _compared(self) -> set[str]:
         """The queries that count as compared: a new one is 'never counted as compared'."""
-        compared = set(self.judgment.compared)
-        return compared & ids_of_a(self.case) if self.case.rules24 else compared
+        return set(self.judgment.compared) & ids_of_a(self.case)
 
     def new_ids(self) -> set[str]:
         """'no result in A'; golden queries of B."""
@@ -124,7 +123,7 @@ class Gates:
 
     def counts(self) -> dict[str, frozenset[int]]:
         """The numbers of the comparison in report.json; whether one absent from B is compared is open."""
-        if not self.case.rules24 or not self.case.is_comparison:
+        if not self.case.is_comparison:
             return {}
         golden = self._compared()
         numbers = {"queries": {len(golden), len(golden & ids_of_b(self.case))}}

@@ -25,11 +25,10 @@ WRONG_USE = (
 class Generator:
     """Makes one comparison from a seed."""
 
-    def __init__(self, seed: int, *, rules24: bool = False) -> None:
+    def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.rules24 = rules24
         self.rng = random.Random(seed)  # noqa: S311
-        self.world = make_world(self.rng, rules24=rules24)
+        self.world = make_world(self.rng)
         self.is_locked = self._needs_lock() or self.chance(0.15)
         self.versions = self._versions()
         self.has_answers = self.chance(0.6)
@@ -56,7 +55,7 @@ class Generator:
 
     def make(self) -> Case:
         """The comparison."""
-        golden = [self._entry(number) for number in range(self.rng.randint(1, 14 if self.rules24 else 8))]
+        golden = [self._entry(number) for number in range(self.rng.randint(1, 14))]
         golden = [*golden, *self._paraphrases(golden)]
         if self.seed % NOTHING_IS_FOUND == 0:
             golden = [self._unfindable(entry) for entry in golden]
@@ -67,7 +66,7 @@ class Generator:
         ending = self.rng.choices(["yaml", "json", "jsonl"], [4, 1, 1])[0]
         name, locked = f"golden_queries.{ending}", self._locked(golden)
         case = Case(self.seed, golden, stored_a, run_b, self.world.tables, options, name, locked)
-        return Variations(case).make() if self.rules24 else case
+        return Variations(case).make()
 
     def _unfindable(self, entry: Entry) -> Entry:
         """The same query, looking for a chunk that no run returns."""
@@ -171,7 +170,7 @@ class Generator:
         support: Entry = {"path": chunk.path, "heading": self.rng.choice(["", "# "]) + heading}
         if self.chance(0.2):
             del support["heading"]
-        if self.chance(0.5) and (self.rules24 or self.world.with_text or not self.world.tables):
+        if self.chance(0.5):
             words = chunk.text.split(". ")[0]
             support["snippets"] = self.rng.choice([[words], [words.upper()], ["nowhere", words], ["nowhere"]])
         return support

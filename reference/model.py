@@ -77,7 +77,7 @@ class Judge:
     def _verdict(self, sides: Sides) -> Verdict:
         if not self.case.is_comparison:
             return self._verdict_alone(sides)
-        if self.case.rules24 and sides.a is None and sides.b is not None:
+        if sides.a is None and sides.b is not None:
             return self._verdict_new(sides)
         if not self.replicates.agree:
             return Verdict(None, None, None, NOTHING, NOTHING, self.replicates.outcomes(sides.entry))
@@ -213,7 +213,7 @@ class Judge:
     def _session_fails(self) -> frozenset[bool]:
         """'A comparison that measures nothing … fails', a row that cannot be read, and other problems."""
         fails = [self._measures_nothing(), has_broken_replicate(self.case)]
-        if self.case.rules24 and self.case.is_comparison:
+        if self.case.is_comparison:
             fails.append(has_coverage_problem(self.case, self.matching))
         return in_any_way(fails)
 

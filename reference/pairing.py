@@ -30,14 +30,14 @@ class Measured:
         """The metrics of each side, over all queries or over a slice; nothing where a row cannot be read."""
         sides = self._sides()
         values = {side: self._mean(runs, slice_name, None) for side, runs in sides.items()}
-        if self.case.rules24 and "a" in sides:  # whether these are to the common depth too is open
+        if "a" in sides:  # whether these are to the common depth too is open
             for side, runs in sides.items():
                 self._set_map(values[side], runs, slice_name, None, {*self._common_depths(), math.inf})
         return values
 
     def compared(self, slice_name: str | None = None) -> dict[str, Values]:
         """What deltas are taken of: 'over the paired queries', `map` to the common depth."""
-        if not self.case.rules24 or not self.case.is_comparison:
+        if not self.case.is_comparison:
             return self.aggregates(slice_name)
         paired = self.paired_ids()
         values = {}
@@ -133,7 +133,7 @@ class Measured:
                         for side in (self.case.side_a, self.case.side_b)
                     ]
                     depths |= {min(map(min, per_side)), min(map(max, per_side))}
-        return depths
+        return depths if min(depths) else {*depths, math.inf}  # a side without a hit has no depth
 
     def _deepest(self, run: Run, ids: set[str] | None, way: int, *, with_errors: bool) -> int:
         results = self._everything(run, ids)

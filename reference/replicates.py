@@ -33,6 +33,8 @@ class Replicates:
             return FAILED
         if all(result.errored for result in a + b):
             return SKIPPED
+        if any(result.errored for result in a) and any(result.errored for result in b):
+            return ANY_OUTCOME | SKIPPED  # whether that is 'errored in both' is open
         return ANY_OUTCOME
 
     def relaxed(self, verdict: Verdict, entry: Entry) -> Verdict:

@@ -18,7 +18,7 @@ class Variations:
     """Changes one comparison at random."""
 
     def __init__(self, case: Case) -> None:
-        self.case = replace(case, rules24=True)
+        self.case = case
         self.rng = random.Random(f"variations of {case.seed}")  # noqa: S311
 
     def chance(self, share: float) -> bool:

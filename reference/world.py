@@ -62,15 +62,15 @@ class World:
         return hit
 
 
-def make_world(rng: random.Random, *, rules24: bool = False) -> World:
+def make_world(rng: random.Random) -> World:
     """A world: one to four documents, and what is stored about their chunks."""
     kind = rng.choices(["line", "code", "byte", "time", "page", "mixed"], [6, 2, 1, 1, 1, 1])[0]
     documents = range(rng.randint(1, 4))
     first = tuple(chunk for number in documents for chunk in cut(rng, number, FIRST, kind))
     second = tuple(chunk for number in documents for chunk in cut(rng, number, SECOND, kind))
-    if rng.random() < (0.25 if rules24 else 0.08):
+    if rng.random() < 0.25:
         shared = with_ids_used_again(second)
-        tables = rng.choice(["none", "second", "both"]) if rules24 else "none"
+        tables = rng.choice(["none", "second", "both"])
         with_citations = tables == "none" or rng.random() < 0.7
         return World(first, shared, tables, with_citations, False, kind, ids_used_again=True)
     with_citations = rng.random() < 0.7
