@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Judgment,
         QueryComparison,
         QueryResult,
+        Recorded,
         Retrieval,
         Run,
         Scope,
@@ -78,7 +79,7 @@ _HOMES = {  # the names of each module
     "golden.lock": "HashedText Lock LockedChunk",
     "model": (
         "Answer Cited ComparisonKind ExpectedSpan GoldenQuery Hit Judge Judgment QueryComparison "
-        "QueryResult Retrieval Run Scope Span Support Timings Usage Xfail"
+        "QueryResult Recorded Retrieval Run Scope Span Support Timings Usage Xfail"
     ),
     "reports.as_markdown": "render_report_md",
     "scoring.aggregates": "AggregateMetrics",
@@ -94,10 +95,10 @@ __all__ = [
     "GateError", "GateResult", "GoldenError", "GoldenQuery", "GoldenSet", "HashedText", "Hit",
     "IndexCoverage", "InputError", "Judge", "Judgment", "KebabEvalError", "Lock", "LockedChunk",
     "MetricError", "NoDatabase", "NoSuchRun", "Paired", "Paraphrase", "ParaphraseGroup", "QueryComparison",
-    "QueryRates", "QueryResult", "Recording", "ReplicateReport", "Retrieval", "Run", "RunNameError",
-    "RunRecorder", "Scope", "SettingsError", "Significance", "Span", "Spread", "StoreError", "Support",
-    "Timings", "Usage", "WorkerError", "Xfail", "compare_runs", "compute_aggregate", "load_golden_set",
-    "render_report_md", "store_aggregate",
+    "QueryRates", "QueryResult", "Recorded", "Recording", "ReplicateReport", "Retrieval", "Run",
+    "RunNameError", "RunRecorder", "Scope", "SettingsError", "Significance", "Span", "Spread", "StoreError",
+    "Support", "Timings", "Usage", "WorkerError", "Xfail", "compare_runs", "compute_aggregate",
+    "load_golden_set", "render_report_md", "store_aggregate",
 ]
 # fmt: on
 
