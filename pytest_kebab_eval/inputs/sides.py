@@ -18,7 +18,7 @@ _NAME_ANOTHER = (
 )
 
 
-class Sides(NamedTuple):
+class NamedSides(NamedTuple):
     """The runs of both sides, each with its store."""
 
     a: Database
@@ -35,20 +35,20 @@ class Baseline(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def find_sides(stack: ExitStack, settings: Settings) -> Sides:
+def find_sides(stack: ExitStack, settings: Settings) -> NamedSides:
     """Find the runs; where A is not there yet, and need not be, there is a warning instead."""
     b = stack.enter_context(open_database(settings.db_b, settings.mask))
     runs_b = _in_order(find_runs(b, settings.run_b, settings.suite or _suite_for_b(settings)))
     if settings.run_a is None:
-        return Sides(b, (), b, runs_b)
+        return NamedSides(b, (), b, runs_b)
     same = settings.db_a == settings.db_b
     try:
         a = b if same else stack.enter_context(open_database(settings.db_a, settings.mask))
         runs_a = _find_a(a, settings, runs_b[0].suite)
         _refuse_shared(settings, (a, runs_a), (b, runs_b))
     except (NoDatabase, NoSuchRun) as error:
-        return Sides(b, (), b, runs_b, (_no_baseline(settings, error, runs_b),))
-    return Sides(a, runs_a, b, runs_b, tuple(_check_baseline(settings.run_a, runs_a, runs_b)))
+        return NamedSides(b, (), b, runs_b, (_no_baseline(settings, error, runs_b),))
+    return NamedSides(a, runs_a, b, runs_b, tuple(_check_baseline(settings.run_a, runs_a, runs_b)))
 
 
 def find_baseline(settings: Settings, run_b: Run) -> Baseline:
