@@ -56,7 +56,8 @@ def _main_sentence(report: CompareReport) -> str:
     queries, lost = counted(compared, "query"), len(lost_queries(report))
     worse = report.count(ComparisonKind.LOSS)
     if report.problems:
-        return "This comparison cannot be relied on."
+        losses = f"; B lost something on {lost} of {queries}" if lost and report.run_a else ""
+        return f"This comparison cannot be relied on{losses}."
     if report.run_a is None:
         return f"{lost} of {queries} errored." if lost else f"{queries}, no errors."
     if lost:

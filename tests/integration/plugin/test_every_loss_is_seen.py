@@ -105,6 +105,18 @@ def test_a_comparison_of_less_than_half_of_bs_queries_fails(project: Project) ->
     outcome.stdout.fnmatch_lines([f"ERROR: {FEW_COMPARED}", "This comparison cannot be relied on.*"])
 
 
+def test_a_loss_is_told_also_where_the_comparison_cannot_be_relied_on(project: Project) -> None:
+    b = {**stored(HIT, 6), "q0": MISS}
+    golden_of(project, b)
+    project.make_database(A=stored(HIT, 2), B=b)
+    outcome = project.pytest()
+    outcome.stdout.fnmatch_lines(
+        [
+            "This comparison cannot be relied on; B lost something on 1 of 2 queries. 4 queries have no baseline."
+        ]
+    )
+
+
 def test_a_baseline_that_is_only_beginning_is_a_warning_where_it_need_not_be_there(project: Project) -> None:
     b = stored(HIT, 6)
     golden_of(project, b)
