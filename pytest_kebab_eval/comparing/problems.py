@@ -167,11 +167,13 @@ def _few_compared(decisions: Iterable[Decision]) -> Iterator[str]:
     """A green gate over the few queries that A has says nothing of the others."""
     in_b = [decision.group for decision in decisions if any(decision.group.b)]
     queries = sum(len(group.query_ids) for group in in_b)
-    compared = sum(len(group.query_ids) for group in in_b if any(group.a))
+    there = [group for group in in_b if any(score and not score.facts.errored for score in group.a)]
+    compared = sum(len(group.query_ids) for group in there)
     if compared < _LEAST_COMPARED * queries:
         yield (
             f"only {compared} of the {queries} golden queries that run B has can be compared, since run A has"
-            " no result for the others; record the baseline again with this golden file, or name another"
+            " no result for the others, or an error; record the baseline again with this golden file, or"
+            " name another"
         )
 
 

@@ -28,7 +28,7 @@ class Passages:
     """Location and text of a run's hits: from the run's own corpus, else from the hit itself."""
 
     def __init__(self, corpus: Corpus | None = None, version: str | None = None) -> None:
-        self._corpus = corpus if corpus and corpus.has_chunks else None
+        self._corpus = corpus if corpus and (corpus.has_chunks or corpus.has_paths) else None
         self._version = version
 
     def _chunk(self, chunk_id: str | None) -> Chunk | None:

@@ -113,7 +113,7 @@ def only_looks(config: pytest.Config) -> bool:
 def selection_of(config: pytest.Config, left_out: int, *, has_golden: bool) -> str:
     """The selection that tests are of which record, as it was given; empty if all of them run.
 
-    A test that is named may be the only one that records, which the golden queries tell.
+    A test or file that is named may be the only one that records, which the golden queries tell.
     """
     options = config.option
     expressions = (("-k", options.keyword), ("-m", options.markexpr))
@@ -122,6 +122,9 @@ def selection_of(config: pytest.Config, left_out: int, *, has_golden: bool) -> s
     names = (("--lf", "lf"), ("--sw", "stepwise"))  # there are none with -p no:cacheprovider
     words += [name for name, option in names if getattr(options, option, False)]
     words += [arg for arg in config.args if "::" in arg and (has_golden or "[" in arg)]
+    if has_golden:
+        words += [arg for arg in config.args if arg.endswith(".py")]
+        words += [f"--ignore {value}" for value in (*(options.ignore or ()), *(options.ignore_glob or ()))]
     return " ".join(words) or (f"{counted(left_out, 'test')} left out" if left_out else "")
 
 

@@ -43,7 +43,9 @@ def headline(report: CompareReport) -> str:
         sentences.append(f"The loss of {counted(len(report.accepted), 'query')} is accepted (xfail).")
     new = report.count(ComparisonKind.NEW)
     if new:
-        sentences.append(f"{counted(new, 'query')} {'has' if new == 1 else 'have'} no baseline.")
+        errored = sum(query.kind is ComparisonKind.NEW for query in lost_queries(report))
+        which = f", and {f'{errored} of them ' if new > 1 else ''}errored" if errored else ""
+        sentences.append(f"{counted(new, 'query')} {'has' if new == 1 else 'have'} no baseline{which}.")
     if report.removed:
         sentences.append(f"{counted(len(report.removed), 'query')} of A left the golden file.")
     if report.unreadable:
@@ -53,7 +55,8 @@ def headline(report: CompareReport) -> str:
 
 def _main_sentence(report: CompareReport) -> str:
     compared = len(report.per_query) - report.count(ComparisonKind.NEW)
-    queries, lost = counted(compared, "query"), len(lost_queries(report))
+    queries = counted(compared, "query")
+    lost = sum(query.kind is not ComparisonKind.NEW for query in lost_queries(report))
     worse = report.count(ComparisonKind.LOSS)
     if report.problems:
         losses = f"; B lost something on {lost} of {queries}" if lost and report.run_a else ""

@@ -65,8 +65,16 @@ class Corpus:
     @cached_property
     def _has_tables(self) -> bool:
         """Whether both tables are there, with rows or without."""
-        has_documents = {"doc_id", "workspace_path"} <= self._database.columns("documents")
-        return self._chunk_columns >= _CHUNK_COLUMNS and has_documents
+        return self._chunk_columns >= _CHUNK_COLUMNS and self._has_document_columns
+
+    @cached_property
+    def _has_document_columns(self) -> bool:
+        return {"doc_id", "workspace_path"} <= self._database.columns("documents")
+
+    @cached_property
+    def has_paths(self) -> bool:
+        """Whether the paths of documents are known, also where no chunk is."""
+        return self._has_document_columns and self._has_rows("documents")
 
     @cached_property
     def has_chunks(self) -> bool:
@@ -75,7 +83,7 @@ class Corpus:
     @cached_property
     def has_documents(self) -> bool:
         """Whether the chunks of a cited path can be found."""
-        return self.has_chunks and self._has_tables and self._has_rows("documents")
+        return self.has_chunks and self.has_paths
 
     def _has_rows(self, table: str) -> bool:
         """Whether a table that is there has rows; an error if an index has lost some."""
@@ -152,10 +160,10 @@ class Corpus:
 
     def documents_at(self, path: str) -> Sequence[str]:
         """The ids of the documents of a path, mostly one."""
-        return self._documents.get(path, ()) if self.has_documents else ()
+        return self._documents.get(path, ()) if self.has_paths else ()
 
     def path_of(self, doc_id: str) -> str | None:
-        if not self.has_documents:
+        if not self.has_paths:
             return None
         row = self._database.first("documents", "workspace_path", doc_id=doc_id)
         return _text(row[0]) if row else None

@@ -87,19 +87,27 @@ def test_a_query_that_run_a_lacks_fails_if_it_errors(project: Project) -> None:
     project.make_database(A=a, B={**a, "new": ERRORED})
     outcome = project.pytest("--kebab-fail-on=retrieval")
     assert outcome.ret == 1
-    outcome.stdout.fnmatch_lines(["FAILED *query[[]new] - it errored in B: timeout"])
+    outcome.stdout.fnmatch_lines(
+        [
+            "B lost nothing that A had, over 3 queries. 1 query has no baseline, and errored.",
+            "FAILED *query[[]new] - it errored in B: timeout",
+        ]
+    )
 
 
 FEW_COMPARED = (
     "only 2 of the 6 golden queries that run B has can be compared, since run A has no result for the"
-    " others; record the baseline again with this golden file, or name another"
+    " others, or an error; record the baseline again with this golden file, or name another"
 )
 
 
-def test_a_comparison_of_less_than_half_of_bs_queries_fails(project: Project) -> None:
+@pytest.mark.parametrize("others", [{}, stored(ERRORED, 6)], ids=["absent", "errored"])
+def test_a_comparison_of_less_than_half_of_bs_queries_fails(
+    project: Project, others: dict[str, Json]
+) -> None:
     b = stored(HIT, 6)
     golden_of(project, b)
-    project.make_database(A=stored(HIT, 2), B=b)
+    project.make_database(A={**others, **stored(HIT, 2)}, B=b)
     outcome = project.pytest()
     assert outcome.ret == 1
     outcome.stdout.fnmatch_lines([f"ERROR: {FEW_COMPARED}", "This comparison cannot be relied on.*"])
@@ -110,11 +118,8 @@ def test_a_loss_is_told_also_where_the_comparison_cannot_be_relied_on(project: P
     golden_of(project, b)
     project.make_database(A=stored(HIT, 2), B=b)
     outcome = project.pytest()
-    outcome.stdout.fnmatch_lines(
-        [
-            "This comparison cannot be relied on; B lost something on 1 of 2 queries. 4 queries have no baseline."
-        ]
-    )
+    said = "This comparison cannot be relied on; B lost something on 1 of 2 queries."
+    outcome.stdout.fnmatch_lines([f"{said} 4 queries have no baseline."])
 
 
 def test_a_baseline_that_is_only_beginning_is_a_warning_where_it_need_not_be_there(project: Project) -> None:

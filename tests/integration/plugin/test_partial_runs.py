@@ -63,6 +63,17 @@ def test_only_a_selection_without_some_golden_queries_counts(
     assert recorded_as(three) == (None if mark is None else {"partial": mark})
 
 
+@pytest.mark.parametrize("selection", ["test_one.py", "--ignore=test_two.py", "--ignore-glob=*_two.py"])
+def test_a_run_of_some_files_is_partial_if_golden_queries_are_missing(three: Project, selection: str) -> None:
+    three.pytester.path.joinpath("test_it.py").unlink()
+    for name, query_id in (("test_one", "monday"), ("test_two", "sunday")):
+        source = f"def test_it(kebab_recorder): kebab_recorder.record('{query_id}', hits=['c1'])"
+        three.pytester.makepyfile(**{name: source})
+    outcome = record(three.pytester, selection)
+    outcome.stdout.fnmatch_lines(["kebab-eval: run new: 1 of 3 golden queries recorded*it is partial (*"])
+    assert "partial" in str(recorded_as(three))
+
+
 def test_a_run_of_which_another_plugin_takes_tests_out_is_partial(three: Project) -> None:
     three.pytester.makeconftest("def pytest_collection_modifyitems(items): del items[0]")
     record(three.pytester)

@@ -12,8 +12,8 @@ from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import ByAnchor
 from pytest_kebab_eval.model import Hit, Support
 from pytest_kebab_eval.store import open_database
-from tests.builders import Json
-from tests.integration.conftest import Project, call
+from tests.builders import Json, result
+from tests.integration.conftest import Project, call, execute
 from tests.stores import Store
 
 V1 = [
@@ -54,6 +54,21 @@ def test_a_support_that_only_the_index_can_tell_is_found_and_its_loss_seen(
     assert outcome.ret == 1
     outcome.assert_outcomes(passed=1, failed=1)
     outcome.stdout.fnmatch_lines(["*1 draw, 1 regression*", "FAILED *query[[]keys] - lost keys.md > Keys*"])
+
+
+@pytest.mark.parametrize("has_table", [True, False], ids=["no rows in chunks", "no table of chunks"])
+def test_the_path_of_a_hit_is_that_of_its_document_also_without_chunks(
+    project: Project, has_table: bool
+) -> None:
+    project.write_golden(*GOLDEN[1:])
+    a, b = ({"rank": 1, "chunk_id": "x", "doc_id": doc_id} for doc_id in ("e", "f"))
+    project.make_database(corpus={}, A={"vpn": result(hits_top_k=[a])}, B={"vpn": result(hits_top_k=[b])})
+    execute(project.database, "INSERT INTO documents VALUES ('e', 'vpn.md')")
+    if not has_table:
+        execute(project.database, "DROP TABLE chunks")
+    outcome = project.pytest()
+    assert outcome.ret == 1
+    outcome.stdout.fnmatch_lines(["FAILED *query[[]vpn] - lost vpn.md, at rank 1 in A*"])
 
 
 @pytest.mark.parametrize(("found", "code"), [("d-1", 0), ("d-2", 1)])
