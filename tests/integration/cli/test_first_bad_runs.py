@@ -11,7 +11,7 @@ from pytest_kebab_eval.reports import first_bad
 from tests.builders import result
 from tests.integration.conftest import Project, call, execute
 
-FOUND = {"q-001": result("c1"), "q-002": result("c2")}
+FOUND = {"q-001": result("c1"), "q-002": result("c2", "z")}
 LOST_1 = {"q-001": result("x"), "q-002": result("y", "c2")}
 LOST_BOTH = {"q-001": result("x"), "q-002": result("y")}
 # How the runs are shown: their ids, days and commits.

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval import compare_runs
+from pytest_kebab_eval import CompareReport, compare_runs
 from pytest_kebab_eval.upkeep.reanchoring import reanchor
 from tests.builders import Json, hit, line, make_database, result
-from tests.integration.conftest import Project, call
+from tests.integration.conftest import Project, call, execute
 
 KEYS = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
 BACKUPS = "Daily dumps are kept for thirty-five days, weekly ones for a year, all in another region."
@@ -82,6 +82,22 @@ def test_the_lock_file_has_the_new_chunks(project: Project) -> None:
     assert lock["chunks"]["n1"]["spans"] == [{"kind": "line", "start": 1, "end": 5}]
 
 
+def compared_with_the_same(project: Project) -> CompareReport:
+    """The run `new` against one that stored the same."""
+    columns = "suite, config_snapshot_json, aggregate_json, commit_hash, created_at"
+    execute(
+        project.database,
+        f"INSERT OR IGNORE INTO eval_runs (run_id, {columns}) SELECT 'again', {columns} FROM eval_runs"
+        " WHERE run_id = 'new'",
+    )
+    execute(
+        project.database,
+        "INSERT OR IGNORE INTO eval_query_results SELECT 'again', query_id, result_json"
+        " FROM eval_query_results WHERE run_id = 'new'",
+    )
+    return compare_runs("new", "again", db=project.database, golden=project.golden)
+
+
 def test_afterwards_nothing_is_left_to_do_and_runs_of_the_new_chunker_are_matched_exactly(
     project: Project,
 ) -> None:
@@ -92,7 +108,7 @@ def test_afterwards_nothing_is_left_to_do_and_runs_of_the_new_chunker_are_matche
     called = call("reanchor", "--to", "new")
     assert (called.code, called.stdout, golden_text(project)) == (0, "", written)
     assert call("reanchor", "--to", "new", "--check").code == 0
-    after = compare_runs("new", "new", db=project.database, golden=project.golden)
+    after = compared_with_the_same(project)
     assert after.deltas is not None
     assert after.deltas.chunker_version_match == "exact"
     assert [query.b_hit_rank for query in after.per_query] == [query.b_hit_rank for query in before.per_query]
@@ -345,7 +361,7 @@ def test_an_old_id_is_not_taken_for_a_chunk_of_the_new_chunker_that_has_it(
         assert call("lock", "--run", "old").code == 0
     assert call("reanchor", "--to", "new").code == 1
     assert golden_text(project) == golden.replace("c1", "n1")
-    made = compare_runs("new", "new", db=project.database, golden=project.golden)
+    made = compared_with_the_same(project)
     assert made.deltas is not None
     assert made.deltas.chunker_version_match == "fallback_doc_span"
     assert [query.b_hit_rank for query in made.per_query] == [1, None]
@@ -360,7 +376,7 @@ def test_a_chunk_that_is_left_and_whose_place_nobody_knows_is_not_told_by_its_id
         chunk: Json = {"doc_id": None, "spans": [], "chunker_version": version}
         lock = {"chunker_version": "v2", "chunks": {"c1": chunk}}
         lock_file(project).write_text(json.dumps(lock), encoding="utf-8")
-        made = compare_runs("new", "new", db=project.database, golden=project.golden)
+        made = compared_with_the_same(project)
         assert [query.b_hit_rank for query in made.per_query] == [rank], version
 
 
@@ -386,7 +402,7 @@ def test_once_a_person_has_rewritten_what_was_left_all_is_of_one_chunker(project
     assert call("reanchor", "--to", "new").code == 1
     text = golden_text(project).replace("    c2: 3", "    n5: 3").replace("    c1: 1", "    n1: 1")
     project.golden.write_text(text, encoding="utf-8")
-    made = compare_runs("new", "new", db=project.database, golden=project.golden)
+    made = compared_with_the_same(project)
     assert made.deltas is not None
     assert made.deltas.chunker_version_match == "exact"
     assert call("reanchor", "--to", "new").code == 0

@@ -123,8 +123,10 @@ def test_the_order_of_the_runs_is_that_of_the_arguments(db: Path, golden: Path) 
     assert deltas_of(compare_runs("b", "a", db=db, golden=golden)).values["mrr"] == 0.5
 
 
-def test_a_run_compared_with_itself_is_all_draws(db: Path, golden: Path) -> None:
-    report = compare_runs("b", "b", db=db, golden=golden)
+def test_runs_with_the_same_results_are_all_draws(tmp_path: Path, golden: Path) -> None:
+    rows = {"q1": result("c1")}
+    db = make_database(tmp_path / "same.sqlite", a=rows, b=rows)
+    report = compare_runs("a", "b", db=db, golden=golden)
     assert [comparison.kind for comparison in report.per_query] == [ComparisonKind.DRAW]
     assert set(deltas_of(report).values.values()) <= {0.0, None}
 
