@@ -35,7 +35,15 @@ from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import database_of, resolve
-from pytest_kebab_eval.store import Address, Database, check_suite, find_run, in_order, open_database
+from pytest_kebab_eval.store import (
+    Address,
+    Database,
+    check_suite,
+    find_run,
+    in_order,
+    open_database,
+    whole_runs,
+)
 from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
 from pytest_kebab_eval.store.run_times import warn_of_times
@@ -121,14 +129,21 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
     sources = sources_from(**given)
     golden = read_golden(sources)
     address, suite = database_of(sources), sources.read("suite")
-    with open_database(address) as database:
-        check_suite(database, suite)
+    _check_times(address, suite)
     points = read_history(address, golden, suite, last=last)
     names = _full_names(metrics, points)
     if as_json:
         print_json([_as_json(point, names) for point in points])
     else:
         _print_history(points, names or DEFAULT_METRICS)
+
+
+def _check_times(address: Address, suite: str | None) -> None:
+    """Warn of runs whose time cannot be read, since they are not where they belong."""
+    with open_database(address) as database:
+        check_suite(database, suite)
+        whole_runs(database, suite)  # which notes them
+        tell_warnings(database.warnings)
 
 
 def _full_names(metrics: Sequence[str], points: Sequence[HistoryPoint]) -> list[str]:
@@ -250,7 +265,9 @@ def site(directory: Path, **given: Any) -> None:
     """
     from pytest_kebab_eval.reports.site.building import SiteBuilder
 
-    builder = SiteBuilder(directory, resolve(sources_from(run_b="latest", **given)))
+    settings = resolve(sources_from(run_b="latest", **given))
+    builder = SiteBuilder(directory, settings)
+    _check_times(settings.db_b, settings.suite)
     if builder.why_anew:
         tell(f"{builder.why_anew}, so everything is made anew")
     built = builder.build(partial(progress, label="comparing"))

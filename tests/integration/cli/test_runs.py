@@ -298,3 +298,13 @@ def test_a_change_in_a_large_number_can_be_seen(project: Project) -> None:
         json.dumps(result("c1", answer=answer)),
     )
     assert "  prompt_tokens: 1234567 → 1234568" in call("aggregate", "A").lines
+
+
+@pytest.mark.parametrize("command", [("runs",), ("history",), ("site", "out")])
+def test_a_run_whose_time_cannot_be_read_is_warned_of_where_runs_are_in_order(
+    project: Project, command: tuple[str, ...]
+) -> None:
+    execute(project.database, "UPDATE eval_runs SET created_at = 'yesterday' WHERE run_id = 'A'")
+    called = call(*command)
+    assert called.code == 0
+    assert called.stderr.count("the created_at of run 'A', 'yesterday', is no time that can be read") == 1
