@@ -104,8 +104,7 @@ class RunRecorder(Recording):
 
     Hits are ids, pairs of an id and a score or a document id, whole hits, or hits of LangChain, LlamaIndex,
     Haystack or Elasticsearch, best first; or a mapping of scores by id. `chunks` are those of the index.
-    What looks like a secret in the configuration is stored as `***`, and so is what the patterns of `mask`
-    match; with `mask=False` it is stored as it is.
+    What looks like a secret in the configuration is stored as `***`, as is what the patterns of `mask` match.
 
     Until the run is stored, its results are kept in a file beside the database (for PostgreSQL, in the
     working directory). If the process is killed, or the block raises, `resume=True` goes on with them, and
@@ -176,7 +175,7 @@ class RunRecorder(Recording):
     def open(self) -> None:
         """Start to record, or go on; an `InputError` if the run could not be stored in the end."""
         self.is_stored = False
-        if self._resume and journal_path(self.db, self.run_id).exists() and self._has_run():
+        if self._resume and journal_path(self.db, self.run_id).exists() and _has_run(self.db, self.run_id):
             self._rows = self._open_stored()
         else:
             backend_of(self.db).check_recordable(self.run_id, with_chunks=self._chunks is not None)
@@ -199,7 +198,10 @@ class RunRecorder(Recording):
                 raise InputError(f"run {printable(self.run_id)} is not stored: nothing was recorded in it")
             if not self.is_stored:
                 backend = backend_of(self.db)
-                config = {**self._as_stored(self.config), **self._recorded()}
+                is_dirty = self._tree.is_dirty
+                if self._tree.commit is not None and self.commit_hash != self._tree.commit:
+                    is_dirty = None if self._given_commit is not None else True  # resumed at another commit
+                config = self._as_stored(self.config) | _recorded(self._branch, is_dirty, self.partial)
                 run = Run(self.run_id, self.suite, config, self.commit_hash, created_at=backend.now())
                 backend.write_run(run, rows, self._chunks)
             self.is_stored = True
@@ -279,12 +281,6 @@ class RunRecorder(Recording):
             self.config = {**journal.config, **self.config}
         return journal
 
-    def _has_run(self) -> bool:
-        """Whether the run is there; of a database that cannot be read, `check_recordable` says why."""
-        with suppress(DatabaseError), open_database(self.db) as database:
-            return database.has_run(self.run_id)
-        return False
-
     def _open_stored(self) -> Journal:
         """What is kept of a run that a process stored before it was killed; an error if it is another run."""
         journal = self._open_journal()
@@ -303,15 +299,6 @@ class RunRecorder(Recording):
         config: dict[str, Any] = msgspec.json.decode(encode_json("config", given))
         return config if self._mask is None else mask_config(config, self._mask, ["chunker_version"]).config
 
-    def _recorded(self) -> dict[str, Any]:
-        """How the run is recorded, as it is stored with the configuration; nothing if nothing is known."""
-        is_dirty = self._tree.is_dirty
-        if self._tree.commit is not None and self.commit_hash != self._tree.commit:
-            is_dirty = None if self._given_commit is not None else True  # resumed at another commit
-        recorded = Recorded(self._branch, is_dirty, self.partial, os.environ.get(RECORDED_BY) or None)
-        found: dict[str, Any] = msgspec.to_builtins(recorded)
-        return {RECORDED_KEY: found} if found else {}
-
     def _opened(self) -> RowFile:
         if self._rows is None:
             raise InputError("a RunRecorder records inside its with block")
@@ -328,6 +315,20 @@ class RunRecorder(Recording):
         rows.add(query_id, result_json)
         if self._progress is not None:
             self._progress.advance(errors=result.error is not None)
+
+
+def _has_run(db: Address, run_id: str) -> bool:
+    """Whether the run is there; of a database that cannot be read, `check_recordable` says why."""
+    with suppress(DatabaseError), open_database(db) as database:
+        return database.has_run(run_id)
+    return False
+
+
+def _recorded(branch: str | None, is_dirty: bool | None, partial: str | None) -> dict[str, Any]:
+    """How the run is recorded, as it is stored with the configuration; nothing if nothing is known."""
+    recorded = Recorded(branch, is_dirty, partial, os.environ.get(RECORDED_BY) or None)
+    found: dict[str, Any] = msgspec.to_builtins(recorded)
+    return {RECORDED_KEY: found} if found else {}
 
 
 def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
