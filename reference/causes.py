@@ -51,7 +51,11 @@ def causes_by_first_hit(matching: Matching, entry: Entry, found: set[str], b: Re
         causes = {"wrong_chunk"}
     else:
         known = docs | set(entry.get("expected_doc_ids", []))
-        causes = {"gone", "wrong_chunk"} if first in known or len(found) > 1 else {"gone"}
+        causes = (
+            {"gone", "wrong_chunk"}
+            if first in known or len(found) > 1 or entry.get("gold_supports")
+            else {"gone"}
+        )
     indexed = {row.chunk_id for row in matching.rows.values() if b.version in {None, row.version}}
     missing = matching.rows and not set(expected_chunks(entry)) <= indexed
     return frozenset(causes | {"not_in_index"} if missing else causes)

@@ -104,10 +104,13 @@ def test_a_baseline_in_which_every_query_errored_is_a_problem(
     )
 
 
-def test_a_baseline_in_which_one_query_did_not_error_is_compared(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("fine", "problems"), [(1, 1), (2, 1), (3, 0)])
+def test_a_baseline_is_compared_if_half_of_its_queries_did_not_error(
+    tmp_path: Path, fine: int, problems: int
+) -> None:
     errored = {f"q{n}": result(error="the index is down") for n in range(6)}
-    report = compared(tmp_path, expecting(6), errored | {"q5": result("doc5")}, found(6, "doc")).report
-    assert report.problems == ()
+    report = compared(tmp_path, expecting(6), errored | found(fine, "doc"), found(6, "doc")).report
+    assert len(report.problems) == problems
 
 
 def test_a_candidate_in_which_every_query_errored_fails_by_its_queries(tmp_path: Path) -> None:
