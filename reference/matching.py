@@ -81,7 +81,7 @@ class Matching:
         if not self.case.is_comparison:
             return FALLBACK
         expected = {chunk_id for entry in self.case.golden for chunk_id in expected_chunks(entry)}
-        return EXACT if expected & set(self.hits) else FALLBACK
+        return EXACT if not self.locked and expected & set(self.hits) else FALLBACK
 
     def _golden_versions(self) -> set[str]:
         """'the lock file's, else that of the expected ids in `chunks`, else assumed'."""

@@ -246,8 +246,9 @@ def match_mode(runs: Sequence[OpenRun], golden: GoldenSet) -> MatchMode:
     """Exact where the runs are of one chunker, unless the golden file's ids are plainly of another.
 
     One run alone must be of the golden set's version. Two runs of one version are matched exactly, unless the
-    golden set is of another version and neither run returned any of its ids. One that was re-anchored in part
-    has ids of two chunkers, which may be alike; only where the chunks are tells them apart.
+    golden set is of another version: by its lock file, or by the index if no run returned any of its ids. One
+    that was re-anchored in part has ids of two chunkers, which may be alike; only where the chunks are tells
+    them apart.
     """
     versions = {run.chunker_version for _, run in runs}
     if len(versions) > 1 or _left_ids(golden):
@@ -255,7 +256,10 @@ def match_mode(runs: Sequence[OpenRun], golden: GoldenSet) -> MatchMode:
     of_golden = golden_versions(golden, [database for database, _ in runs])
     if not of_golden or versions <= of_golden:
         return MatchMode.EXACT
-    if len(runs) > 1 and (versions == {None} or _returned_any(_expected_ids(golden), runs)):
+    is_locked = golden.lock is not None and golden.lock.chunker_version is not None
+    if len(runs) > 1 and (
+        versions == {None} or (not is_locked and _returned_any(_expected_ids(golden), runs))
+    ):
         return MatchMode.EXACT
     return MatchMode.FALLBACK
 

@@ -60,6 +60,19 @@ def test_ids_that_two_chunkers_share_hide_no_loss(project: Project, store: Store
     outcome.stdout.fnmatch_lines(["matched fallback_doc_span: span 6"])
 
 
+def test_a_golden_file_that_is_locked_for_one_chunker_is_not_told_by_ids_of_another(
+    project: Project, store: Store
+) -> None:
+    project.write_golden(*GOLDEN)
+    record(store, "locked", "v1", chunks(V1))
+    assert call("lock", f"--db={store.db}", "--run", "locked").code == 0
+    record(store, "A", "v2", chunks(V2), found=3)
+    record(store, "B", "v2", chunks(V2), found=2)  # the expected ids, which mean other lines
+    outcome = project.pytest(f"--kebab-db={store.db}")
+    assert outcome.ret == 1
+    outcome.assert_outcomes(failed=6)
+
+
 def test_the_recorder_keeps_the_rows_of_both_chunkers(project: Project, store: Store) -> None:
     record(store, "A", "v1", chunks(V1))
     record(store, "B", "v2", chunks(V2))
