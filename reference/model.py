@@ -68,11 +68,10 @@ class Judge:
             return True
         if self.case.options.same_run:  # 'wrong use'; where it is the only run, there is no baseline
             return self.case.run_a is not None or self.case.options.if_no_baseline != "pass"
-        if self.case.run_a is None and not self.case.options.alone:
-            return self.case.options.if_no_baseline != "pass"
-        if self.case.is_comparison:
-            return self.case.options.strict and self.matching.mode == FALLBACK
-        return False
+        lacks_a = self.case.run_a is None and not self.case.options.alone
+        if lacks_a and self.case.options.if_no_baseline != "pass":
+            return True
+        return self.case.options.strict and self.matching.mode == FALLBACK
 
     def _verdict(self, sides: Sides) -> Verdict:
         if not self.case.is_comparison:
