@@ -42,7 +42,6 @@ from pytest_kebab_eval.store import (
     find_run,
     in_order,
     open_database,
-    whole_runs,
 )
 from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
@@ -142,8 +141,7 @@ def _check_times(address: Address, suite: str | None) -> None:
     """Warn of runs whose time cannot be read, since they are not where they belong."""
     with open_database(address) as database:
         check_suite(database, suite)
-        whole_runs(database, suite)  # which notes them
-        tell_warnings(database.warnings)
+        _runs_of(database, suite)
 
 
 def _full_names(metrics: Sequence[str], points: Sequence[HistoryPoint]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from operator import attrgetter
 
 from pytest_kebab_eval.comparing.gates import Gate
 from pytest_kebab_eval.comparing.movement import movement_metric
@@ -17,7 +18,9 @@ _MUCH_DEEPER = 2  # times as deep; what is less may be the retriever's, which re
 
 def depth_warnings(sides: Sides, gates: Iterable[Gate]) -> Iterator[str]:
     """What the depth to which the runs were stored does to the numbers."""
-    cards = sorted((card for side in sides.present for card in side.cards if card.depth), key=_depth)
+    cards = sorted(
+        (card for side in sides.present for card in side.cards if card.depth), key=attrgetter("depth")
+    )
     if not cards:
         return
     shallow, deep = cards[0], cards[-1]
@@ -43,10 +46,6 @@ def depth_warnings(sides: Sides, gates: Iterable[Gate]) -> Iterator[str]:
             f" {', '.join(f'@{cutoff}' for cutoff in beyond)} look at no more; store more hits, or leave"
             " that cutoff out"
         )
-
-
-def _depth(card: Scorecard) -> int:
-    return card.depth
 
 
 def _is_much_deeper(card: Scorecard, depth: int) -> bool:

@@ -13,7 +13,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import Hit, MatchMode, QueryResult
 from pytest_kebab_eval.scoring.scorecard import QueryScore
-from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.text import brief, first_of, printable, shown_path
 
 FEW_QUERIES = 5  # fewer than this may all be missed by chance
 _HARDLY_ANY = 0.1
@@ -26,8 +26,8 @@ _MOST_BY_DOCUMENT = 0.2  # of the queries with chunk-level targets
 class Accepted(NamedTuple):
     """What the user said is no problem."""
 
-    document_matching: bool = False
-    few_compared: bool = False  # a baseline that is not there yet for most queries
+    document_matching: bool
+    few_compared: bool  # a baseline that is not there yet for most queries
 
 
 class Problems(NamedTuple):
@@ -60,7 +60,7 @@ def find_problems(
     sides: Sides,
     decisions: Sequence[Decision],
     matcher: Matcher,
-    accepted: Accepted = Accepted(),  # noqa: B008
+    accepted: Accepted,
 ) -> Problems:
     """All that is wrong with the comparison as a whole."""
     scored = [ScoredSide(side, decisions) for side in sides.present]
@@ -131,10 +131,9 @@ def _removed(sides: Sides) -> Iterator[str]:
     """What is deleted from the golden file, or renamed there, is not compared, whatever became of it."""
     removed = sides.a.card.notes.unknown_query_ids if sides.a else ()
     if removed:
-        names = ", ".join(f"'{brief(query_id, 40)}'" for query_id in removed[:_NAMES_SHOWN])
-        more = f" and {len(removed) - _NAMES_SHOWN} more" if len(removed) > _NAMES_SHOWN else ""
+        names = first_of([f"'{brief(query_id, 40)}'" for query_id in removed], _NAMES_SHOWN)
         yield (
-            f"run A has results for {names}{more}, which the golden file does not have: deleted or renamed,"
+            f"run A has results for {names}, which the golden file does not have: deleted or renamed,"
             " they are not compared; the gate 'removed == 0' fails on that"
         )
 

@@ -124,7 +124,8 @@ def selection_of(config: pytest.Config, left_out: int, *, has_golden: bool) -> s
     words += [arg for arg in config.args if "::" in arg and (has_golden or "[" in arg)]
     if has_golden:
         words += [arg for arg in config.args if arg.endswith(".py")]
-        words += [f"--ignore {value}" for value in (*(options.ignore or ()), *(options.ignore_glob or ()))]
+        words += [f"--ignore {value}" for value in options.ignore or ()]
+        words += [f"--ignore-glob {value}" for value in options.ignore_glob or ()]
     return " ".join(words) or (f"{counted(left_out, 'test')} left out" if left_out else "")
 
 

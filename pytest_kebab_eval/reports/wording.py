@@ -44,8 +44,9 @@ def headline(report: CompareReport) -> str:
     new = report.count(ComparisonKind.NEW)
     if new:
         errored = sum(query.kind is ComparisonKind.NEW for query in lost_queries(report))
-        which = f", and {f'{errored} of them ' if new > 1 else ''}errored" if errored else ""
-        sentences.append(f"{counted(new, 'query')} {'has' if new == 1 else 'have'} no baseline{which}.")
+        have, which = ("has", "") if new == 1 else ("have", f"{errored} of them ")
+        end = f", and {which}errored" if errored else ""
+        sentences.append(f"{counted(new, 'query')} {have} no baseline{end}.")
     if report.removed:
         sentences.append(f"{counted(len(report.removed), 'query')} of A left the golden file.")
     if report.unreadable:

@@ -11,7 +11,7 @@ import pytest
 from pytest_kebab_eval import CompareReport, compare_runs
 from pytest_kebab_eval.upkeep.reanchoring import reanchor
 from tests.builders import Json, hit, line, make_database, result
-from tests.integration.conftest import Project, call, execute
+from tests.integration.conftest import Project, call
 
 KEYS = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
 BACKUPS = "Daily dumps are kept for thirty-five days, weekly ones for a year, all in another region."
@@ -36,12 +36,13 @@ GOLDEN = """\
     c2: 3
     c1: 1    # a little
 """
-VERSIONS = {"old": {"chunker_version": "v1"}, "new": {"chunker_version": "v2"}}
+V2 = {"chunker_version": "v2"}
+VERSIONS = {"old": {"chunker_version": "v1"}, "again": V2, "new": V2}
 
 
 def set_up(project: Project, new: Any, old: Any = OLD, golden: str = GOLDEN, **more: Any) -> None:
     project.database.unlink()
-    make_database(project.database, configs=VERSIONS, old=old, new=new, **more)
+    make_database(project.database, configs=VERSIONS, old=old, again=new, new=new, **more)
     project.golden.write_text(golden, encoding="utf-8")
 
 
@@ -84,17 +85,6 @@ def test_the_lock_file_has_the_new_chunks(project: Project) -> None:
 
 def compared_with_the_same(project: Project) -> CompareReport:
     """The run `new` against one that stored the same."""
-    columns = "suite, config_snapshot_json, aggregate_json, commit_hash, created_at"
-    execute(
-        project.database,
-        f"INSERT OR IGNORE INTO eval_runs (run_id, {columns}) SELECT 'again', {columns} FROM eval_runs"
-        " WHERE run_id = 'new'",
-    )
-    execute(
-        project.database,
-        "INSERT OR IGNORE INTO eval_query_results SELECT 'again', query_id, result_json"
-        " FROM eval_query_results WHERE run_id = 'new'",
-    )
     return compare_runs("new", "again", db=project.database, golden=project.golden)
 
 
