@@ -53,7 +53,7 @@ def evaluate(
     golden, rules = inputs.golden, Rules(settings.fail_on, settings.compare_k, settings.alpha)
     with open_stores(settings, inputs) as stores:
         cards_a, cards_b, movement = stores.score(observer, score_parts)  # movement: of the rankings
-        decisions = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
+        decisions, noise = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
         sides = stores.sides(cards_a, cards_b, decisions)
         a, b = sides.means
         if observer:
@@ -68,7 +68,7 @@ def evaluate(
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         fine = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
         problems = find_problems(golden, sides, decisions, stores.matcher, fine)
-        found = Findings(sides, decisions, per_query, totals, gates, verdicts, problems)
+        found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
         warnings = (*inputs.warnings, *depth_warnings(sides, inputs.gates))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
