@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
-from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import STDIN, Source, UniqueIds, decode
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.store import Address, backend_of, open_database
@@ -64,14 +63,10 @@ def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
         config["chunker_version"] = versions.pop()
 
 
-def _fits(sample: Sample) -> bool:
-    return has_keys("query_id", "hits_top_k")(sample) or has_keys("kebab_eval_export", "run")(sample)
-
-
 KEBAB = Importer(
     name="kebab",
     help="The results of kebab: one result_json a line.",
-    options=(ImportOption("results", "The per_query.jsonl of the run, or what export wrote of one.", _fits),),
+    options=(ImportOption("results", "The per_query.jsonl of the run, or what export wrote of one."),),
     read=_read,
 )
 

@@ -146,6 +146,7 @@ def test_half_of_bs_queries_is_enough(project: Project) -> None:
     [
         (ERRORED, "every query errored (6)"),
         (EMPTY, "no query has a hit (6)"),
+        (result(answer={"answer": "Yes.", "grounded": True, "citations": []}), "no query has a hit (6)"),
         (MISS, "no query found what it expects (6)"),
     ],
 )
@@ -161,6 +162,13 @@ def test_a_replicate_in_which_nothing_worked_fails(
     outcome.stdout.fnmatch_lines(
         [f"ERROR: in run broken, one of 2 of {side}, {what}; record it again, or leave it out"]
     )
+
+
+def test_replicates_that_only_answer_are_fine_where_nothing_is_to_be_found(project: Project) -> None:
+    answers = stored(result(answer={"answer": "Yes.", "grounded": True, "citations": []}), 6)
+    project.write_golden(*[{"id": query_id, "must_contain": ["Yes"]} for query_id in answers])
+    project.make_database(first=answers, second=answers, B=answers)
+    assert project.pytest(a="first,second").ret == 0
 
 
 def test_everything_lost_beside_a_broken_replicate_of_a_is_not_green(project: Project) -> None:
