@@ -185,6 +185,12 @@ def student_p(t: float, freedom: int) -> float:
     return max(0.0, 1 - inside)
 
 
+def least_p(n: int, *, yes_no: bool) -> float:
+    """The least p that n queries can have, rounded as it is shown: when all of them change the same way."""
+    least = _mid_p(n, 0) if yes_no else min(2 * 0.5**n, 1.0)
+    return max(round(least, 4), LEAST_P)
+
+
 # -- yes/no metrics ------------------------------------------------------------------------------
 
 

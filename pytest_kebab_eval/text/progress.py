@@ -6,14 +6,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from pytest_kebab_eval.text import safe_lines
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+T = TypeVar("T")
 _REDRAW_S = 0.1
 
 
@@ -85,6 +86,18 @@ class Progress:
                 self._stream.flush()
         except (OSError, ValueError):
             self._stream = None
+
+
+class Advancing(Iterable[T]):
+    """What is done one after the other, with progress; it may be asked for again."""
+
+    def __init__(self, steps: Iterable[T], progress: Progress) -> None:
+        self._steps, self._progress = steps, progress
+
+    def __iter__(self) -> Iterator[T]:
+        for step in self._steps:
+            yield step
+            self._progress.advance()
 
 
 def megabytes(count: int) -> str:

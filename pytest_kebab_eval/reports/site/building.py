@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparing.gates import parse_gate
+from pytest_kebab_eval.comparing.gate_grammar import parse_gate
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.files import exists
