@@ -4,11 +4,11 @@ python benchmarks/noise.py --sessions 1000            every table
 python benchmarks/noise.py --only alarms --runs 3     one of them, for some numbers of runs
 
 Sessions are simulated run by run, and decided by the functions that the gate calls. A session has three
-checks; of each, a share of the queries is flaky, with rates drawn anew in each session, evenly from 0.05 to 0.95,
-and all others pass in every run. What a run's queries share is simulated, too: "a shard a run" means that in
-every run one of 25 shards, drawn at random, is down, so that its queries fail every check; "half the runs" that
-there is one shard, of a tenth of the queries and 20 at most, which is down in each run with a chance of a half.
-The seed is fixed. NumPy draws, and is in the environment of the tests.
+checks; of each, a share of the queries is flaky, with rates drawn anew in each session, evenly from 0.05 to
+0.95, and all others pass in every run. What a run's queries share is simulated, too: "a shard a run" means
+that in every run one of 25 shards, drawn at random, is down, so that its queries fail every check; "half the
+runs" that there is one shard, of a tenth of the queries and 20 at most, which is down in each run with a
+chance of a half. The seed is fixed. NumPy draws, and is in the environment of the tests.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_kebab_eval.comparing.checks import CHECKS, Tallies
+from pytest_kebab_eval.comparing.checks import CHECKS, Tally
 from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
 from pytest_kebab_eval.comparing.noise.limits import CheckLimits, find_limits
-from pytest_kebab_eval.comparing.noise.power import POWER, check_power, queries_needed
-from pytest_kebab_eval.comparing.noise.together import Pattern, Patterns
-from pytest_kebab_eval.comparing.significance import WORSE, paired_significance
+from pytest_kebab_eval.comparing.noise.power import check_power
+from pytest_kebab_eval.comparing.noise.together import Pattern, count_tallies
 
 ALPHA = 0.05
 CHECKS = CHECKS[:3]
@@ -36,6 +35,9 @@ FLAKY = (0.0, 0.1, 0.4)
 SHARED = ("independent", "a shard a run", "half the runs")
 SHARDS = 25
 LOSSES = ((1.0, 0.0), (0.95, 0.3), (0.9, 0.6))
+
+
+Passed = np.ndarray[Any, Any]  # a row for each query, a column for each run
 
 
 class Setting(NamedTuple):
@@ -66,7 +68,7 @@ class Share(NamedTuple):
 # -- sessions ------------------------------------------------------------------------------------
 
 
-def draw_rates(setting: Setting, draw: np.random.Generator) -> np.ndarray:
+def draw_rates(setting: Setting, draw: np.random.Generator) -> Passed:
     """The rate of each query in each run; what is lost comes after the flaky ones."""
     flaky = round(setting.flaky * setting.queries)
     rates = np.ones((setting.queries, 2 * setting.runs))
@@ -74,7 +76,7 @@ def draw_rates(setting: Setting, draw: np.random.Generator) -> np.ndarray:
     return rates
 
 
-def shared_failures(setting: Setting, draw: np.random.Generator) -> np.ndarray:
+def shared_failures(setting: Setting, draw: np.random.Generator) -> Passed:
     """In which runs queries fail for a reason that they share."""
     runs = 2 * setting.runs
     if setting.shared == SHARED[0]:
@@ -86,7 +88,7 @@ def shared_failures(setting: Setting, draw: np.random.Generator) -> np.ndarray:
     return (draw.permutation(setting.queries) < size)[:, None] & (draw.random(runs) < 0.5)[None, :]
 
 
-def draw_session(setting: Setting, draw: np.random.Generator) -> Iterator[np.ndarray]:
+def draw_session(setting: Setting, draw: np.random.Generator) -> Iterator[Passed]:
     """For each check, whether each query passes in each run, those of A first."""
     down = shared_failures(setting, draw)
     for check in CHECKS:
@@ -97,7 +99,7 @@ def draw_session(setting: Setting, draw: np.random.Generator) -> Iterator[np.nda
         yield (draw.random(rates.shape) < rates) & ~down
 
 
-def patterns_of(passed: np.ndarray) -> list[Pattern]:
+def patterns_of(passed: Passed) -> list[Pattern]:
     runs = passed.shape[1]
     bits = passed @ (1 << np.arange(runs))
     return [Pattern(int(found), (1 << runs) - 1) for found in bits]
@@ -116,11 +118,10 @@ def decide(setting: Setting, draw: np.random.Generator) -> Decided:
     each = {
         check: patterns_of(found) for check, found in zip(CHECKS, draw_session(setting, draw), strict=True)
     }
-    patterns: dict[object, Patterns] = {check: Counter(found) for check, found in each.items()}
+    patterns = {check: Counter(found) for check, found in each.items()}
     of_a = (1 << setting.runs) - 1
-    counted = {check: tallies_of(found, of_a) for check, found in patterns.items()}
-    singly = control({check: CheckNoise(tallies) for check, tallies in counted.items()})
-    limits: dict[object, CheckLimits] = find_limits(counted, patterns, setting.runs, setting.runs)
+    singly = control({check: CheckNoise(count_tallies(found, of_a)) for check, found in patterns.items()})
+    limits = find_limits(patterns, {}, setting.runs, setting.runs)
     named = {
         check: [found for found in each[check] if is_named(limits[check], found, of_a)] for check in CHECKS
     }
@@ -132,13 +133,6 @@ def decide(setting: Setting, draw: np.random.Generator) -> Decided:
         lost_named,
         sum(map(len, named.values())) - lost_named,
     )
-
-
-def tallies_of(patterns: Patterns, of_a: int) -> Tallies:
-    tallies: Tallies = Counter()
-    for pattern, count in patterns.items():
-        tallies[pattern.tally(of_a)] += count
-    return tallies
 
 
 def is_named(limits: CheckLimits, pattern: Pattern, of_a: int) -> bool:
@@ -192,3 +186,62 @@ def print_losses(sessions: int, runs: Sequence[int]) -> None:
                 others = sum(session.others_named for session in found) / sessions
                 row = f"{fails:.2f} | {singly:.2f} | {named:.0%} | {others:.1f}"
                 print(f"| {lost} from {before:g} to {after:g} | {number} | {row} |", flush=True)
+
+
+# -- `kebab-eval noise` --------------------------------------------------------------------------
+
+
+def named_runs(setting: Setting, drop: float) -> int | None:
+    """How many runs a side `noise` says are needed, from runs of such a configuration."""
+    draw = np.random.default_rng(7)
+    noises = {}
+    for check in CHECKS:
+        passed = (draw.random((setting.queries, setting.runs)) < draw_rates(setting, draw)[:, :1]).sum(axis=1)
+        noises[check] = CheckNoise(Counter(Tally(int(found), setting.runs, 0, 0) for found in passed))
+    return check_power(CHECKS[0], noises, setting.runs, drop, ALPHA).runs
+
+
+def print_named_runs(sessions: int, runs: Sequence[int]) -> None:
+    """Whether as many runs as `noise` names find what they should."""
+    print_head("flaky", "queries", "drop", "runs that `noise` names", "found with these")
+    for flaky in (0.02, 0.2, 1.0):
+        for queries in (50, 500):
+            for drop in (0.02, 0.1):
+                setting = Setting(queries, 5, flaky)
+                number = named_runs(setting, drop)
+                found = "–"
+                if number:
+                    lost = math.ceil(drop * queries)
+                    draw = np.random.default_rng(8)
+                    rates = setting._replace(runs=number, lost=lost)
+                    named = sum(decide(rates, draw).lost_named for _ in range(sessions // 4))
+                    found = f"{named / (sessions // 4 * lost):.0%}"
+                print(
+                    f"| {flaky:.0%} | {queries} | {drop:g} | {number or 'more than 20'} | {found} |",
+                    flush=True,
+                )
+
+
+TABLES: dict[str, Callable[[int, Sequence[int]], None]] = {
+    "alarms": print_alarms,
+    "losses": print_losses,
+    "named": print_named_runs,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sessions", type=int, default=1_000)
+    parser.add_argument("--only", choices=TABLES)
+    parser.add_argument("--runs", type=int, nargs="*", default=RUNS, help="a side")
+    arguments = parser.parse_args()
+    print(f"alpha {ALPHA:g}; {arguments.sessions} sessions a cell")
+    for name, show in TABLES.items():
+        if arguments.only in (None, name):
+            show(arguments.sessions, arguments.runs)
+
+
+if __name__ == "__main__":
+    main()

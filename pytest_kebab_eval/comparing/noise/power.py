@@ -225,7 +225,9 @@ def _metric_power(
 ) -> MetricPower:
     queries, runs = len(variances), len(measured)
     within = math.fsum(variances) / queries if queries else 0.0
-    spread = math.sqrt(within / queries) if queries else deviation(measured)
+    # What queries vary by each on its own, or what runs do, whichever is larger.
+    spread = max(math.sqrt(within / queries) if queries else 0.0, deviation(measured))
+    noise = MetricNoise(within, spread**2 - within / queries if queries else 0.0)
     limit = _Z * spread * math.sqrt(2)
     mean = math.fsum(measured) / runs
     can_drop = queries and metric.family.max_value == 1 and mean >= drop and not metric.lower_is_better
@@ -235,8 +237,8 @@ def _metric_power(
         rounded(spread),
         rounded(limit),
         rounded(limit / math.sqrt(runs)),
-        runs_needed(within, queries, drop) if can_drop else None,
-        queries_needed(within, runs, drop) if can_drop else None,
+        runs_needed(noise, queries, drop) if can_drop else None,
+        queries_needed(noise, runs, drop) if can_drop else None,
     )
 
 
@@ -251,18 +253,28 @@ def _variances(metric: Metric, cards: Sequence[Scorecard], query_ids: Sequence[s
             yield deviation(known) ** 2
 
 
-def queries_needed(within: float, runs: int, drop: float) -> int:
-    """How many queries show the drop in 80 % of sessions (p < 0.05), with so many runs a side.
+class MetricNoise(NamedTuple):
+    """The variance of a query's value between runs, and what of a run's value all its queries share."""
+
+    of_query: float
+    shared: float = 0.0
+
+
+def queries_needed(noise: MetricNoise, runs: int, drop: float) -> int | None:
+    """How many queries show the drop in 80 % of sessions (p < 0.05), with so many runs; None: no number does.
 
     A query that is lost falls from 1 to 0, and the others vary between runs: the mean difference has the
-    variance (drop (1 - drop) + 2 within / runs) / queries.
+    variance (drop (1 - drop) + 2 of_query / runs) / queries + 2 shared / runs.
     """
-    return min(_MOST, math.ceil(_Z_BOTH * (drop * (1 - drop) + 2 * within / runs) / drop**2))
-
-
-def runs_needed(within: float, queries: int, drop: float) -> int | None:
-    """How many runs a side show it with so many queries; None if no number does."""
-    left = queries * drop**2 / _Z_BOTH - drop * (1 - drop)
+    left = drop**2 / _Z_BOTH - 2 * noise.shared / runs
     if left <= 0:
         return None
-    return min(_MOST, max(1, math.ceil(2 * within / left)))
+    return min(_MOST, math.ceil((drop * (1 - drop) + 2 * noise.of_query / runs) / left - _ROUNDING))
+
+
+def runs_needed(noise: MetricNoise, queries: int, drop: float) -> int | None:
+    """How many runs a side show it with so many queries; None if no number does."""
+    left = drop**2 / _Z_BOTH - drop * (1 - drop) / queries
+    if left <= 0:
+        return None
+    return min(_MOST, max(1, math.ceil(2 * (noise.of_query / queries + noise.shared) / left - _ROUNDING)))
