@@ -27,7 +27,7 @@ SIZES = (10, 30, 100, 500)
 
 
 class Population(NamedTuple):
-    """What becomes of queries, most of which are found first: the shares that fall, rise, or move a little."""
+    """What becomes of queries, most found first: the shares that fall, rise, or move a little."""
 
     name: str
     lost: float

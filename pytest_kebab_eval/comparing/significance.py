@@ -11,11 +11,12 @@ import math
 import random
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.model import Value
 
+Key = TypeVar("Key")
 Counts = Counter[float]  # of the changes that are not 0
 
 IMPROVED = "improved"
@@ -100,6 +101,16 @@ def paired_significance(
         smallest=None if found.smallest is None else _rounded(found.smallest),
         verdict=verdict,
     )
+
+
+def sure_of_many(p_values: Mapping[Key, float]) -> set[Key]:
+    """Those that are significant also given how many there are, by Holm's procedure."""
+    sure: set[Key] = set()
+    for tried, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        if p_values[name] * (len(p_values) - tried) >= _ALPHA:
+            break
+        sure.add(name)
+    return sure
 
 
 def _rounded(value: float) -> float:

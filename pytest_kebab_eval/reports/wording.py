@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE
+from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, sure_of_many
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
 from pytest_kebab_eval.text import first_of
 
@@ -96,9 +96,10 @@ def _better(report: CompareReport) -> int:
 
 def _doubt(report: CompareReport) -> str:
     """What is to be made of queries that did worse, none of which can be said to be lost."""
-    worse = [name for name, found in report.significance.items() if found.verdict == WORSE]
+    tested = {name: found.p for name, found in report.significance.items() if found.p is not None}
+    worse = [name for name in sure_of_many(tested) if report.significance[name].verdict == WORSE]
     if worse:
-        return f", more than noise explains ({first_of(worse, 3)}), though no query stands out"
+        return f", more than noise explains ({first_of(sorted(worse), 3)}), though no query stands out"
     return f", as noise alone might: {first_of(worse_by_noise(report), NAMES_SHOWN, 40)}"
 
 

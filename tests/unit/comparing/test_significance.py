@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.comparing.significance import Significance, paired_significance, student_p
+from pytest_kebab_eval.comparing.significance import (
+    Significance,
+    paired_significance,
+    student_p,
+    sure_of_many,
+)
 from tests.unit.comparing.conftest import graded, ranks, yes_no
 
 
@@ -322,3 +327,9 @@ def test_one_run_of_b_is_held_against_the_spread_of_as(stats: Any) -> None:
 @pytest.mark.parametrize("t", [0.0, 0.3, 2.0, 9.0, -2.0])
 def test_students_p_is_scipys(stats: Any, t: float, freedom: int) -> None:
     assert student_p(t, freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), abs=1e-12)
+
+
+def test_holm_corrects_the_smallest_p_for_all_and_stops_at_the_first_that_fails() -> None:
+    # 0.01 · 4, 0.012 · 3, 0.03 · 2 >= 0.05: the last is not asked
+    assert sure_of_many({"a": 0.012, "b": 0.04, "c": 0.01, "d": 0.03}) == {"a", "c"}
+    assert sure_of_many({}) == set()
