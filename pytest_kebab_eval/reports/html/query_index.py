@@ -14,7 +14,7 @@ from markupsafe import Markup
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
-from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, Packer, script_json, short
+from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
 from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.scoring.scorecard import slices_of
@@ -151,14 +151,12 @@ class QueryIndex:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def _pack_rows(self, entries: list[_Entry]) -> tuple[list[QueryRow], list[str]]:
+    def _pack_rows(self, entries: list[_Entry]) -> tuple[list[QueryRow], str]:
         """The rows that are seen first, and the others, packed."""
         rows = itertools.starmap(self._row, entries)
         first = list(itertools.islice(rows, QUERIES_A_BLOCK))
-        packer = Packer()
-        while some := list(itertools.islice(rows, ROWS_PACKED)):
-            packer.add(msgspec.json.encode(some))
-        return first, packer.finish()
+        some = iter(lambda: list(itertools.islice(rows, ROWS_PACKED)), [])
+        return first, packed(map(msgspec.json.encode, some))
 
     def _row(self, query: GoldenQuery, comparison: QueryComparison | None, kind: str, lost: bool) -> QueryRow:
         """The query in the list; counts it, its cause and its ranks."""
