@@ -1,6 +1,6 @@
 """The command `kebab-eval`: the same logic as the plugin, for scripts and for people.
 
-To add a command: one function in a file of this package, and its name in `_FILES`.
+To add a command: one function in a file of this package, and one line in `_TABLE`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ STOPPED, PIPE_CLOSED = 130, 141  # as a shell says of a program that Ctrl-C, or 
 
 
 class Deferred(click.Command):
-    """A command that is imported when it is called, or its help is asked for."""
+    """A command that is imported when it is called; until then, its name and summary are enough."""
 
-    def __init__(self, name: str, file: str) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, file: str, summary: str) -> None:
+        super().__init__(name, short_help=summary)
         self._file = file
 
     def load(self) -> click.Command:
@@ -38,10 +38,6 @@ class Deferred(click.Command):
         module = import_module(f"pytest_kebab_eval.cli.{self._file}")
         command: click.Command = getattr(module, "import_" if self.name == "import" else f"{self.name}")
         return command
-
-    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002  it is never cut
-        """The first paragraph of its help."""
-        return " ".join((self.load().help or "").partition("\n\n")[0].split())
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -111,20 +107,43 @@ def _drop_output() -> None:
 
 # -- the commands --------------------------------------------------------------------------------
 
-_FILES = {  # the commands of each
-    "bisecting": "bisect",
-    "blame": "blame",
-    "churn": "churn",
-    "comparing": "compare report",
-    "golden": "lock reanchor validate",
-    "importing": "import",
-    "init": "demo init",
-    "moving": "copy export prune store tag",
-    "noise": "noise",
-    "proposing": "propose",
-    "runs": "aggregate history runs site",
-}
-COMMANDS = [Deferred(name, file) for file, names in _FILES.items() for name in names.split()]
+_TABLE = (  # a command, its file, and what it does
+    ("aggregate", "runs", "Compute the aggregates of runs anew and store them; says which metrics changed."),
+    (
+        "bisect",
+        "bisecting",
+        "Find the commit that lost what run B lost, between the commits of run A and run B.",
+    ),
+    ("blame", "blame", "Say in which run a query was last found, and in which it was first lost."),
+    ("churn", "churn", "Rank queries by how much their results moved from run A to run B, labelled or not."),
+    ("compare", "comparing", "Compare run B, the candidate, with run A, the baseline."),
+    ("copy", "moving", "Copy runs from one database to another, all of them or none."),
+    ("demo", "init", "Build the bundled example in a directory and catch its regressions."),
+    ("export", "moving", "Write a run to a text file, which can be committed, compared and imported."),
+    ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
+    ("import", "importing", "Bring a run from another system, all of it or, if a line is bad, nothing."),
+    ("init", "init", "Write a golden file, a recording test and a CI workflow that work at once."),
+    ("lock", "golden", "Write the lock file: where the expected chunks are, by the chunker that made them."),
+    ("noise", "noise", "Tell from several runs of one configuration how much is noise."),
+    ("propose", "proposing", "Turn a log of questions into golden queries, for a person to review."),
+    ("prune", "moving", "Remove all but the newest runs of each suite, or of one; a tagged run stays."),
+    (
+        "reanchor",
+        "golden",
+        "Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.",
+    ),
+    ("report", "comparing", "Print the report of B against A; exits with 0 whatever it says."),
+    ("runs", "runs", "List the stored runs, the newest first."),
+    ("site", "runs", "Write a static site of all runs to a directory, for any file server."),
+    ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
+    (
+        "tag",
+        "moving",
+        "Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.",
+    ),
+    ("validate", "golden", "Check the golden file against the database; exits with 1 if something is off."),
+)
+COMMANDS = [Deferred(*row) for row in _TABLE]
 
 
 @click.group(cls=CommandGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
