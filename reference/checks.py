@@ -145,6 +145,7 @@ def cites_by_id(matching: Matching, entry: Entry, result: Result, chunk_id: str)
     hits = [hit for hit in result.hits if hit["chunk_id"] == chunk_id]
     if not hits:
         known = {row.chunk_id for row in matching.rows.values()} | set(matching.hits)
+        known |= {target.chunk_id for target in targets if target.chunk_id is not None}
         return OPEN if chunk_id in known else False
     supports = [target.support for target in targets if target.support is not None]
     if supports:

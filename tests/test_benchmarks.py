@@ -184,3 +184,15 @@ def test_noise_alone_seldom_fails_a_simulated_session_and_a_loss_is_found(tmp_pa
     *failed, found = run("-c", script, cwd=tmp_path).split()
     assert max(map(int, failed)) <= 11  # of 100; at 5 % that or less in 99 % of such tests
     assert float(found) == 1.0
+
+
+def test_the_right_run_is_blamed_in_simulated_histories_and_coins_seldom_are(tmp_path: Path) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); from over_time import *\n"
+        "print(*blame((1.0, 0.0), 5, 10, 20)[:3], blame((1.0, 0.1), 10, 20, 100).in_set)\n"
+        "print(culprits(0.5, 20, 100)[1])\n"
+    )
+    by_last_loss, named, in_set, under_luck, culprits = map(float, run("-c", script, cwd=tmp_path).split())
+    assert (by_last_loss, named, in_set) == (1.0, 1.0, 1.0)
+    assert under_luck >= 0.9
+    assert culprits <= 0.05

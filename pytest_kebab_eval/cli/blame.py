@@ -30,6 +30,7 @@ from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Progress
 
 _CHANGES_SHOWN = 10
+_RUNS_SHOWN = 5
 
 
 @click.command()
@@ -61,7 +62,8 @@ def blame(
     if every:
         lost = sum(found.is_lost for found in blames)
         never = sum(found.is_judged and found.last_good is None for found in blames)
-        tell(f"{counted(len(blames), 'query')}: {lost} lost, {never} never found")
+        flaky = f", {count} flaky all along" if (count := sum(found.is_flaky for found in blames)) else ""
+        tell(f"{counted(len(blames), 'query')}: {lost} lost, {never} never found{flaky}")
 
 
 def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
@@ -115,10 +117,22 @@ def _headline(found: Blame) -> str:
     if found.last_good is None:
         return f"never found in {counted(found.runs, 'run')}"
     times = f", lost {found.times_lost} times in all" if found.times_lost > 1 else ""
+    if found.is_flaky:
+        rate = f"found in {found.passed} of {counted(found.runs, 'run')}"
+        return f"flaky all along: {rate}{times}; no run is likely to have lost it"
     if found.first_bad is not None:
-        return f"lost{times}"
+        return f"lost{_rates(found)}{times}"
     once = ", lost once and found again" if found.times_lost else ", never lost"
     return f"found in {found.passed} of {counted(found.runs, 'run')}{times or once}"
+
+
+def _rates(found: Blame) -> str:
+    """How often it was found before and since, where that is not always and never."""
+    before, after = found.before, found.after
+    if not found.flips or before is None or after is None:
+        return ""
+    runs = counted(before.runs, "run")
+    return f", found in {before.passed} of {runs} before and {after.passed} of {after.runs} since"
 
 
 def _details(found: Blame) -> Iterator[str]:
@@ -130,11 +144,21 @@ def _details(found: Blame) -> Iterator[str]:
     if found.first_bad and found.last_good:
         yield f"first lost   {_seen(found.first_bad, found.check)}"
         yield f"changed      {_changed(found)}"
+        if found.flips and found.sureness is not None:
+            yield f"how sure     {found.sureness:.0%}{_others(found, found.first_bad)}"
     if found.unknown:
         runs = ", ".join(
             f"{printable(seen.run_id)} ({state_words(seen, found.check)})" for seen in found.unknown
         )
         yield f"not known    {runs}"
+
+
+def _others(found: Blame, bad: Seen) -> str:
+    """The other runs that may have lost it."""
+    others = [printable(seen.run_id) for seen in found.candidates if seen.run_id != bad.run_id]
+    shown = ", ".join(others[:_RUNS_SHOWN])
+    more = f" and {len(others) - _RUNS_SHOWN} more" if len(others) > _RUNS_SHOWN else ""
+    return f"; not ruled out: {shown}{more}" if others else ""
 
 
 def _seen(seen: Seen, check: str) -> str:
@@ -154,5 +178,6 @@ def _changed(found: Blame) -> str:
 
 def _as_json(found: Blame) -> dict[str, Any]:
     fields = msgspec.to_builtins(found)
-    del fields["is_judged"]
+    for known_by_others in ("is_judged", "is_flaky", "flips"):
+        del fields[known_by_others]
     return {"query_id": found.query_id, "check": found.check, "status": found.status, **fields}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -15,13 +13,10 @@ from pytest_kebab_eval.cli.options import decorated_with
 from pytest_kebab_eval.cli.output import print_line, tell, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import is_stream
-from pytest_kebab_eval.importers import Importer, InstalledImporters, Source, guess_format, import_run
+from pytest_kebab_eval.importers import Importer, InstalledImporters, Source, import_run
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.store import shown_address, to_address
 from pytest_kebab_eval.text import shown_path
-from pytest_kebab_eval.text.progress import Progress, megabytes
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Importers(click.Group):
@@ -34,12 +29,12 @@ class _Importers(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all that can be used; a shell that completes a word sees no sentence on the others."""
         found = self.installed.load_all((lambda _: None) if ctx.resilient_parsing else _tell_problem)
-        return sorted([*self.commands, *(importer.name for importer in found)])
+        return sorted(importer.name for importer in found)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The subcommand of that name; the other importers are not loaded for it."""
-        if cmd_name in self.commands or cmd_name not in self.installed:
-            return super().get_command(ctx, cmd_name)
+        if cmd_name not in self.installed:
+            return None
         try:
             return _command_of(self.installed.load(cmd_name))
         except InputError:
@@ -61,6 +56,10 @@ def _tell_problem(sentence: str) -> None:
 
 
 def _command_of(importer: Importer) -> click.Command:
+    allow_missing = click.option(
+        "--allow-missing", is_flag=True, help="No warning about ids that only one of the files has."
+    )
+
     @click.command(importer.name, cls=Subcommand, help=importer.help)
     @decorated_with(
         [
@@ -68,49 +67,32 @@ def _command_of(importer: Importer) -> click.Command:
             for option in importer.options
         ]
     )
-    @_run_options(joins_files=importer.joins_files)
+    @click.option(
+        "--db",
+        required=True,
+        metavar="DB",
+        help="The database to import into: an SQLite file, made if it is not there, or postgresql://….",
+    )
+    @click.option("--run-id", metavar="ID", help="The id of the run (default: a new one).")
+    @click.option(
+        "--suite", metavar="NAME", help="The suite of the run (default: default, or that of the export)."
+    )
+    @click.option(
+        "--golden-out",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the golden queries there (.yaml, .json or .jsonl).",
+    )
+    @decorated_with([allow_missing] if importer.joins_files else [])
+    @click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there.")
     def command(golden_out: Path | None, overwrite: bool, **given: Any) -> None:
         for sentence in import_.installed.left_out.get(importer.name, ()):
             _tell_problem(sentence)
-        _check_free(golden_out, overwrite)
+        if golden_out is not None and not overwrite and golden_out.exists() and not is_stream(golden_out):
+            raise InputError(f"{shown_path(golden_out)} is there already; say --overwrite to replace it")
         _import(importer, golden_out, **given)
 
     return command
-
-
-def _run_options(*, joins_files: bool) -> Callable[[F], F]:
-    allow_missing = click.option(
-        "--allow-missing", is_flag=True, help="No warning about ids that only one of the files has."
-    )
-    return decorated_with(
-        [
-            click.option(
-                "--db",
-                required=True,
-                metavar="DB",
-                help="The database to import into: an SQLite file, made if it is not there, or postgresql://….",
-            ),
-            click.option("--run-id", metavar="ID", help="The id of the run (default: a new one)."),
-            click.option(
-                "--suite",
-                metavar="NAME",
-                help="The suite of the run (default: default, or that of the export).",
-            ),
-            click.option(
-                "--golden-out",
-                metavar="FILE",
-                type=click.Path(dir_okay=False, path_type=Path),
-                help="Write the golden queries there (.yaml, .json or .jsonl).",
-            ),
-            *([allow_missing] if joins_files else []),
-            click.option("--overwrite", is_flag=True, help="Replace the golden file if it is there."),
-        ]
-    )
-
-
-def _check_free(golden_out: Path | None, overwrite: bool) -> None:
-    if golden_out is not None and not overwrite and golden_out.exists() and not is_stream(golden_out):
-        raise InputError(f"{shown_path(golden_out)} is there already; say --overwrite to replace it")
 
 
 def _import(
@@ -123,10 +105,9 @@ def _import(
     suite: str | None,
     **files: str | None,
 ) -> None:
-    given = {name.replace("_", "-"): path for name, path in files.items() if path is not None}
+    sources = {name.replace("_", "-"): Source(path) for name, path in files.items() if path is not None}
     address = to_address(db)
-    with _sources(given) as sources:
-        made = import_run(importer, sources, db=address, run_id=run_id, suite=suite, golden_out=golden_out)
+    made = import_run(importer, sources, db=address, run_id=run_id, suite=suite, golden_out=golden_out)
     print_line(made.run_id)
     if not allow_missing:
         tell_warnings(made.warnings)
@@ -134,34 +115,3 @@ def _import(
         f", {counted(made.golden or 0, 'golden query')} in {shown_path(golden_out)}" if golden_out else ""
     )
     tell(f"imported {counted(made.queries, 'query')} into {shown_address(address)}{golden}")
-
-
-@contextmanager
-def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
-    """The files, with progress over all their bytes on a terminal, unless one is standard input."""
-    if "-" in paths.values():
-        yield {name: Source(path) for name, path in paths.items()}
-        return
-    total = sum(Path(path).stat().st_size for path in paths.values() if Path(path).is_file())
-    read = dict.fromkeys(paths, 0)
-    with Progress("importing", total, shown=megabytes) as progress:
-
-        def on_progress(name: str, done: int) -> None:
-            progress.advance(done - read[name])
-            read[name] = done
-
-        yield {name: Source(path, partial(on_progress, name)) for name, path in paths.items()}
-
-
-@import_.command("auto", cls=Subcommand)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@_run_options(joins_files=True)
-def auto(files: tuple[str, ...], golden_out: Path | None, overwrite: bool, **given: Any) -> None:
-    """Guess the format of the files, and say what it is.
-
-    Files that could be of several formats are an error that names them.
-    """
-    _check_free(golden_out, overwrite)
-    guess = guess_format(import_.installed.load_all(_tell_problem), files, _tell_problem)
-    tell(f"taken for {guess}")
-    _import(guess.importer, golden_out, **given | dict(guess.files))

@@ -192,13 +192,12 @@ def _broken_replicates(golden: GoldenSet, sides: Sides) -> Iterator[str]:
 def _broken(scores: Sequence[QueryScore]) -> str:
     """What is wrong with a run in which nothing worked; empty if something did."""
     facts = [score.facts for score in scores]
-    if any(known.answered is not None for known in facts):
-        return ""
+    expecting = [score for score in scores if score.facts.targets.gains]
     if all(known.errored for known in facts):
         return f"every query errored ({len(facts)})" if facts else ""
     if not any(known.depth for known in facts):
-        return f"no query has a hit ({len(facts)})"
-    expecting = [score for score in scores if score.facts.targets.gains]
+        is_fine = not expecting and any(known.answered is not None for known in facts)
+        return "" if is_fine else f"no query has a hit ({len(facts)})"
     is_missed = len(expecting) >= FEW_QUERIES and all(score.first is None for score in expecting)
     return f"no query found what it expects ({len(expecting)})" if is_missed else ""
 

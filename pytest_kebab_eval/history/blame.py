@@ -46,6 +46,13 @@ class Seen(Value, frozen=True):
     uncommitted_changes: bool = False  # so that the commit alone does not say what was run
 
 
+class Rate(Value, frozen=True):
+    """How many of some runs passed a check."""
+
+    passed: int
+    runs: int
+
+
 class Blame(Value, frozen=True, kw_only=True):
     """Where a check of a query was passed last, and lost first after that."""
 
@@ -59,6 +66,14 @@ class Blame(Value, frozen=True, kw_only=True):
     unknown: tuple[Seen, ...] = ()  # runs after the last good one that do not tell, before the first bad one
     config_changes: tuple[ConfigChange, ...] = ()  # from the last good run to the first bad one
     is_judged: bool = True  # false: the golden file expects nothing to be found
+    candidates: tuple[Seen, ...] = ()  # the first bad runs that cannot be ruled out, if its failures are luck
+    sureness: float | None = (
+        None  # the probability of the most likely of them, each run being as likely before
+    )
+    before: Rate | None = None  # how often it passed before that, since it was found again for good
+    after: Rate | None = None  # and with it and since
+    flips: bool = False  # luck may have a part: it failed before the first bad run, or passed after it
+    is_flaky: bool = False  # it fails now, as it did now and then all along
 
     @property
     def is_lost(self) -> bool:
@@ -70,6 +85,8 @@ class Blame(Value, frozen=True, kw_only=True):
         """The outcome in a word."""
         if not self.is_judged:
             return "not_judged"
+        if self.is_flaky:
+            return "flaky"
         if self.last_good is None:
             return "never_found" if self.first_bad else "unknown"
         return "lost" if self.first_bad else "found"
@@ -117,7 +134,8 @@ class Walk(NamedTuple):
         return [self._blame(watch, traces[watch], queries) for watch in watched]
 
     def _blame(self, watch: Watched, trace: Trace, queries: Mapping[str, GoldenQuery]) -> Blame:
-        good, bad = trace.last_good, trace.first_bad
+        outcome = trace.outcome()
+        good, bad, change = outcome.last_good, outcome.first_bad, outcome.change
         return Blame(
             query_id=watch.query_id,
             check=watch.check,
@@ -126,11 +144,17 @@ class Walk(NamedTuple):
             times_lost=trace.times_lost,
             last_good=self._seen(good) if good else None,
             first_bad=self._seen(bad) if bad else None,
-            unknown=tuple(map(self._seen, trace.unknown)),
+            unknown=tuple(map(self._seen, outcome.unknown)),
             config_changes=tuple(config_changes(self.runs[good.run][1], self.runs[bad.run][1]))
             if good and bad
             else (),
             is_judged=watch.check != RETRIEVAL or expects_a_hit(queries[watch.query_id]),
+            candidates=tuple(map(self._seen, outcome.candidates)),
+            sureness=round(change.sureness, 4) if change else None,
+            before=Rate(*change.before) if change else None,
+            after=Rate(*change.after) if change else None,
+            flips=change is not None and change.flips,
+            is_flaky=outcome.is_flaky,
         )
 
     def _seen(self, sighting: Sighting) -> Seen:

@@ -1,4 +1,4 @@
-"""What each run says of a check (`Sighting`), and the last good and first bad run of it (`Trace`)."""
+"""What each run says of a check (`Sighting`), and its last good and first bad run (`Trace`, `Outcome`)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 
 from pytest_kebab_eval.comparing.checks import CHECKS, passed_checks
 from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.history.change_point import ChangePoint, find_change
 from pytest_kebab_eval.matching.locations import OpenRun, Passages, match_mode
 from pytest_kebab_eval.matching.strategies import Strategy
 from pytest_kebab_eval.matching.targets import Matcher
@@ -21,7 +22,6 @@ from pytest_kebab_eval.scoring.scorer import Scorer, coarsen
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row
-from pytest_kebab_eval.store.repeated import FirstRank, RepeatedHits
 
 RETRIEVAL, ERROR = "retrieval", "error"
 _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
@@ -52,11 +52,23 @@ class Sighting(Value, frozen=True):
     reason: str | None = None  # of an error, or why the result cannot be read
 
 
+class Outcome(NamedTuple):
+    """Where a check was passed last, and lost first after that, as likely as it can be told."""
+
+    last_good: Sighting | None  # None: never passed
+    first_bad: Sighting | None  # None: not lost since, or no run is likely to have lost it
+    unknown: Sequence[Sighting]  # after the last good one, before the first bad one
+    change: ChangePoint | None = None  # by the numbers of the sightings that tell; None: nothing was lost
+    candidates: Sequence[Sighting] = ()  # the first bad runs that cannot be ruled out
+    is_flaky: bool = False  # it fails now, as it did now and then all along
+
+
 class Trace:
     """Follows one check of one query; sightings are added in order of time.
 
-    A run that does not tell whether the check is passed changes nothing; it is remembered as long as the
-    first bad run could be that one.
+    `last_good` and `first_bad` go by the last loss, `outcome` by the most likely one. A run that does not
+    tell whether the check is passed changes nothing; it is remembered as long as the first bad run could be
+    that one.
     """
 
     def __init__(self, bad: Collection[State] = BAD) -> None:
@@ -66,9 +78,13 @@ class Trace:
         self.passed = 0
         self.times_lost = 0
         self._bad = bad
+        self._all: list[Sighting] = []
 
     def add(self, sighting: Sighting) -> None:
-        """The query in the next run."""
+        """The query in the next run; in the same again, if two comparisons tell of it."""
+        if self._all and self._all[-1].run == sighting.run:
+            self._all.pop()
+        self._all.append(sighting)
         if sighting.state is State.FOUND:
             self.last_good, self.first_bad = sighting, None
             self.unknown.clear()
@@ -93,6 +109,27 @@ class Trace:
             self.first_bad = first
             self.unknown = [sighting for sighting in self.unknown if sighting.run < first.run]
             self.times_lost += 1
+
+    def outcome(self) -> Outcome:
+        """What became of the check; a lucky hit after it was lost does not move the first bad run."""
+        by_last_loss = Outcome(self.last_good, self.first_bad, self.unknown)
+        if self.last_good is None or (self.first_bad and self.first_bad.state not in self._bad):
+            return by_last_loss
+        telling = [seen for seen in self._all if seen.state is State.FOUND or seen.state in self._bad]
+        passed = [seen.state is State.FOUND for seen in telling]
+        change = find_change(passed)
+        if change is None:
+            return by_last_loss
+        candidates = [telling[number] for number in change.candidates]
+        since = passed[change.at :]
+        is_found_again = passed[-1] and since == sorted(since)  # at once, as often as it was seen since
+        if not change.is_clear or is_found_again:
+            is_flaky = not change.is_clear and not passed[-1]
+            bad = None if is_flaky else self.first_bad
+            return Outcome(self.last_good, bad, self.unknown, change, candidates, is_flaky)
+        good, bad = telling[change.at - 1], telling[change.at]
+        unknown = [seen for seen in self._all if good.run < seen.run < bad.run]
+        return Outcome(good, bad, unknown, change, candidates)
 
 
 # -- what a run says ---------------------------------------------------------------------------------
@@ -125,7 +162,7 @@ class Yardstick(NamedTuple):
 
 
 class RunJudge:
-    """Judges run after run, matched as a comparison would match them; repeated hits are not judged again."""
+    """Judges run after run, matched as a comparison would match them."""
 
     def __init__(self, yardstick: Yardstick, watched: Sequence[Watched]) -> None:
         self._watched: dict[str, list[Watched]] = {}
@@ -139,8 +176,6 @@ class RunJudge:
         self._queries = golden.by_id()
         self._modes: dict[str | None, MatchMode] = {}
         self._by_mode: dict[MatchMode, _Tools] = {}
-        self._ranks = RepeatedHits(len(self._queries), self._first_rank)
-        self._index: tuple[Database, str | None] | None = None  # and chunker, of the run before
 
     def sightings(self, opened: OpenRun, position: int) -> Iterator[tuple[Watched, Sighting]]:
         """What the run says of each check that is watched."""
@@ -156,11 +191,8 @@ class RunJudge:
                 yield watch, Sighting(position, State.ABSENT)
 
     def _begin(self, database: Database, run: Run) -> None:
-        """Make ready for a run; hits of another index or chunker are judged anew."""
+        """Make ready for a run."""
         version = run.chunker_version
-        if (database, version) != self._index:
-            self._ranks.forget()
-        self._index = database, version
         if version not in self._modes:
             self._modes[version] = self._yardstick.mode_of(run)
         mode = self._modes[version]
@@ -168,7 +200,6 @@ class RunJudge:
             self._by_mode[mode] = _Tools(self._narrow, mode)
         self._tools = self._by_mode[mode]
         self._passages = Passages(database.corpus, version)
-        self._by_rank: dict[int | None, Sighting] = {}
 
     def _first_rank(self, query_id: str, hits: tuple[Hit, ...]) -> int | None:
         # A chunk that is there twice counts once, at its first rank; the first correct rank is the same.
@@ -178,17 +209,15 @@ class RunJudge:
         return strategies[query_id].first(hits, self._passages)
 
     def _sighting(self, opened: OpenRun, position: int, check: str, row: tuple[str, object]) -> Sighting:
-        result = self._ranks.rank(*row) if check == RETRIEVAL else decode_row(*row)
+        result = decode_row(*row)
         if isinstance(result, Unreadable):
             return Sighting(position, State.UNREADABLE, reason=result.reason)
         if result.error is not None:
             return Sighting(position, State.ERROR, reason=result.error)
-        if isinstance(result, FirstRank):
-            rank = result.rank
-            if rank not in self._by_rank:  # all queries that were found at this rank share it
-                is_found = rank is not None and rank <= self._yardstick.settings.compare_k
-                self._by_rank[rank] = Sighting(position, State.FOUND if is_found else State.LOST, rank)
-            return self._by_rank[rank]
+        if check == RETRIEVAL:
+            rank = self._first_rank(result.query_id, result.hits)
+            is_found = rank is not None and rank <= self._yardstick.settings.compare_k
+            return Sighting(position, State.FOUND if is_found else State.LOST, rank)
         return Sighting(position, State.FOUND if check == ERROR else self._tools.state(opened, check, result))
 
 

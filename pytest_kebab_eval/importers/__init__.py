@@ -12,10 +12,9 @@ from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.cases import Case, imported_cases
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, golden_entry, result_json
-from pytest_kebab_eval.importers.installed import Guess, InstalledImporters, guess_format
+from pytest_kebab_eval.importers.installed import InstalledImporters
 from pytest_kebab_eval.importers.kebab import KEBAB, find_export, import_export
 from pytest_kebab_eval.importers.passages import passages
-from pytest_kebab_eval.importers.samples import has_keys, has_top
 from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.tables import read_table
 from pytest_kebab_eval.store import (
@@ -31,7 +30,6 @@ from pytest_kebab_eval.text import printable, shown_path
 
 __all__ = [
     "Case",
-    "Guess",
     "ImportOption",
     "Imported",
     "Importer",
@@ -39,9 +37,6 @@ __all__ = [
     "Source",
     "Summary",
     "golden_entry",
-    "guess_format",
-    "has_keys",
-    "has_top",
     "import_run",
     "imported_cases",
     "passages",
@@ -60,7 +55,7 @@ class Summary(NamedTuple):
 
 
 class ImportedRun(RunRecorder):
-    """Keeps nothing of an import that fails, since it can be read again; progress is that of its files."""
+    """Keeps nothing of an import that fails, since it can be read again."""
 
     keeps_unfinished = False
 
@@ -89,9 +84,7 @@ def import_run(
                 return Summary(*import_export(export, db, **names), None)
     if golden_out and run_id and _has_run(db, run_id):
         return _finish(importer, sources, db, run_id, golden_out)
-    recorder = ImportedRun(
-        db, suite=suite or "default", run_id=run_id, commit_hash=commit_hash or "", progress=False
-    )
+    recorder = ImportedRun(db, suite=suite or "default", run_id=run_id, commit_hash=commit_hash or "")
     recorder.commit_hash = commit_hash  # None stays; RunRecorder would take the working directory's
     queries, golden = 0, None
     try:

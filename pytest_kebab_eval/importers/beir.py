@@ -15,7 +15,6 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.importers.columns import TabColumns
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, optional
 from pytest_kebab_eval.importers.rankings import import_rankings, read_any_run
-from pytest_kebab_eval.importers.samples import Sample, has_keys, is_run, is_scores
 from pytest_kebab_eval.importers.sources import Id, Source, json_lines, required_id
 from pytest_kebab_eval.text import printable, shown_path
 
@@ -72,33 +71,15 @@ def _texts(corpus: Source, wanted: set[str]) -> dict[str, str]:
     return found
 
 
-def _is_run(sample: Sample) -> bool:
-    return is_run(sample) or is_scores(sample)
-
-
-def _is_directory(sample: Sample) -> bool:
-    return sample.kind == "directory" and "qrels" in sample.keys
-
-
-def _is_qrels(sample: Sample) -> bool:
-    return sample.fields == _QRELS.names
-
-
-def _is_queries(sample: Sample) -> bool:
-    return has_keys("_id", "text")(sample) and "title" not in sample.keys
-
-
-_is_corpus = has_keys("_id", "title", "text")
-
 BEIR = Importer(
     name="beir",
     help="A BEIR directory, and a run over it.",
     options=(
-        ImportOption("run", "The run: TREC's columns, or .json: {query: {document: score}}.", _is_run),
-        optional("data", "The directory: queries.jsonl, qrels/test.tsv, corpus.jsonl.", _is_directory),
-        optional("qrels", "The judgments, if not qrels/test.tsv: query-id, corpus-id, score.", _is_qrels),
-        optional("queries", "The queries, if not those of the directory: _id, text.", _is_queries),
-        optional("corpus", "The documents, if not those of the directory: _id, title, text.", _is_corpus),
+        ImportOption("run", "The run: TREC's columns, or .json: {query: {document: score}}."),
+        optional("data", "The directory: queries.jsonl, qrels/test.tsv, corpus.jsonl."),
+        optional("qrels", "The judgments, if not qrels/test.tsv: query-id, corpus-id, score."),
+        optional("queries", "The queries, if not those of the directory: _id, text."),
+        optional("corpus", "The documents, if not those of the directory: _id, title, text."),
     ),
     read=_read,
     needs_one_of=("data", "qrels"),

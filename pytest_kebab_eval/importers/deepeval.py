@@ -12,7 +12,6 @@ from typing import Any
 from pytest_kebab_eval.importers.cases import Case, import_tables
 from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
 from pytest_kebab_eval.importers.passages import Passage, first, measured, milliseconds, passages, text_of
-from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow
 
@@ -56,28 +55,14 @@ def _with_source(part: Any) -> Any:
     return {"source": match[1], "text": match[2]} if match else part
 
 
-def _is_results(sample: Sample) -> bool:
-    return _is_test_run(sample) or has_keys("input", "actual_output", "retrieval_context")(sample)
-
-
-def _is_test_run(sample: Sample) -> bool:
-    return not sample.top.isdisjoint(_NAMES)
-
-
-def _is_dataset(sample: Sample) -> bool:
-    return has_keys("input", "expected_output", "context")(sample) and not _is_test_run(sample)
-
-
 DEEPEVAL = Importer(
     name="deepeval",
     help="A test run or a dataset of DeepEval.",
     options=(
         ImportOption(
-            "results",
-            "A test run (JSON), or a dataset (JSON, CSV, JSONL): input, retrieval_context, …",
-            _is_results,
+            "results", "A test run (JSON), or a dataset (JSON, CSV, JSONL): input, retrieval_context, …"
         ),
-        optional("dataset", "The dataset, if what is expected is in a file of its own.", _is_dataset),
+        optional("dataset", "The dataset, if what is expected is in a file of its own."),
     ),
     read=partial(import_tables, case=_case, expected=_case, names=_NAMES),
 )

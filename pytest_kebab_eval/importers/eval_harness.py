@@ -15,7 +15,6 @@ from pytest_kebab_eval.importers.importer import (
     joined_files,
     result_json,
 )
-from pytest_kebab_eval.importers.samples import has_top
 from pytest_kebab_eval.importers.sources import Source, UniqueIds, parsed_json
 from pytest_kebab_eval.importers.tables import Member, read_members
 from pytest_kebab_eval.store.hits import id_hit
@@ -144,12 +143,8 @@ EVAL_HARNESS = Importer(
     name="eval-harness",
     help="Dataset and outputs of eval-harness, a Laravel package.",
     options=(
-        ImportOption(
-            "dataset", "The dataset: samples with id, input, expected_output, metadata.", has_top("samples")
-        ),
-        ImportOption(
-            "outputs", "The outputs: a mapping, or a list of id and actual_output.", has_top("outputs")
-        ),
+        ImportOption("dataset", "The dataset: samples with id, input, expected_output, metadata."),
+        ImportOption("outputs", "The outputs: a mapping, or a list of id and actual_output."),
     ),
     read=_read,
 )

@@ -11,7 +11,6 @@ import msgspec
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
-from pytest_kebab_eval.importers.samples import Fits, never
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.store.results import result_fields
 from pytest_kebab_eval.text import brief
@@ -24,7 +23,6 @@ class ImportOption(NamedTuple):
 
     name: str
     help: str
-    fits: Fits = never  # whether a file looks like it, for `import auto`
     required: bool = True
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from functools import partial
 
 from pytest_kebab_eval.importers.columns import ByTopic, JsonColumns, TabColumns
 from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
 from pytest_kebab_eval.importers.rankings import import_rankings, read_any_run
-from pytest_kebab_eval.importers.samples import Sample, has_keys, is_number_at, is_run, is_topics
 from pytest_kebab_eval.importers.sources import Source
 
 _QRELS = TabColumns(("query_id", "doc_id", "relevance", "iteration"), docno=1, value=2, optional=1)
@@ -17,40 +15,25 @@ _SCORED = TabColumns(("query_id", "doc_id", "score"), docno=1, value=2)
 _JSON_SCORED = JsonColumns(("query_id", "doc_id", "score"), docno=1, value=2)
 
 
-def _read_qrels(source: Source) -> AbstractContextManager[ByTopic]:
+def _read_qrels(source: Source) -> ByTopic:
     return (_JSON_QRELS if source.ending == ".jsonl" else _QRELS).read(source)
 
 
-def _read_run(source: Source) -> AbstractContextManager[ByTopic]:
+def _read_run(source: Source) -> ByTopic:
     if source.ending not in {".jsonl", ".tsv"}:
         return read_any_run(source)
     return (_JSON_SCORED if source.ending == ".jsonl" else _SCORED).read(source)
-
-
-def _is_qrels(sample: Sample) -> bool:
-    return has_keys("query_id", "doc_id", "relevance")(sample) or (
-        sample.has_tabs and len(sample.fields) in {3, 4} and is_number_at(sample, 2)
-    )
-
-
-def _is_run(sample: Sample) -> bool:
-    is_scored = sample.has_tabs and len(sample.fields) == 3 and is_number_at(sample, 2)
-    return is_scored or is_run(sample) or has_keys("query_id", "doc_id", "score")(sample)
 
 
 IR_DATASETS = Importer(
     name="ir-datasets",
     help="Judgments that ir_datasets exported, and a run.",
     options=(
+        ImportOption("run", "The run: TREC's columns, .json as of ranx, or scoreddocs as .tsv or .jsonl."),
         ImportOption(
-            "run", "The run: TREC's columns, .json as of ranx, or scoreddocs as .tsv or .jsonl.", _is_run
+            "qrels", "The judgments: query_id, doc_id, relevance, iteration, apart by tabs; or .jsonl."
         ),
-        ImportOption(
-            "qrels",
-            "The judgments: query_id, doc_id, relevance, iteration, apart by tabs; or .jsonl.",
-            _is_qrels,
-        ),
-        optional("queries", "The queries' texts: id, tab, text; or JSONL.", is_topics),
+        optional("queries", "The queries' texts: id, tab, text; or JSONL."),
     ),
     read=partial(import_rankings, read_run=_read_run, read_qrels=_read_qrels, topics="queries"),
 )

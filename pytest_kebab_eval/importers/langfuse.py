@@ -25,7 +25,6 @@ from pytest_kebab_eval.importers.passages import (
     references_in,
     text_of,
 )
-from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
 
@@ -150,27 +149,14 @@ def _started(row: TableRow) -> str:
     return started if isinstance(started, str) else ""
 
 
-def _is_traces(sample: Sample) -> bool:
-    own = {"sessionId", "userId", "timestamp", "release", "bookmarked"}
-    is_trace = "traceId" not in sample.keys and bool(own & sample.keys)
-    is_observation = {"traceId", "parentObservationId", "type"} <= sample.keys
-    return has_keys("id", "input", "output")(sample) and (is_trace or is_observation)
-
-
-_is_items = has_keys("id", "input", "expectedOutput")
-_is_run_items = has_keys("traceId", "datasetItemId")
-_is_observed = has_keys("traceId", "type", "output")
-
 LANGFUSE = Importer(
     name="langfuse",
     help="Traces of Langfuse, and perhaps their dataset.",
     options=(
-        ImportOption(
-            "traces", "The traces, or all observations (CSV, JSONL or JSON): id, input, output.", _is_traces
-        ),
-        optional("items", "The items of the dataset: id, input, expectedOutput.", _is_items),
-        optional("run-items", "Which trace is of which item: traceId, datasetItemId.", _is_run_items),
-        optional("observations", "The observations; those of type RETRIEVER have passages.", _is_observed),
+        ImportOption("traces", "The traces, or all observations (CSV, JSONL or JSON): id, input, output."),
+        optional("items", "The items of the dataset: id, input, expectedOutput."),
+        optional("run-items", "Which trace is of which item: traceId, datasetItemId."),
+        optional("observations", "The observations; those of type RETRIEVER have passages."),
     ),
     read=_read,
 )

@@ -23,7 +23,6 @@ from pytest_kebab_eval.importers.passages import (
     references_in,
     text_of,
 )
-from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow
 
@@ -75,26 +74,14 @@ def _question(source: Source, row: TableRow) -> str:
     return question_in(inputs)
 
 
-def _is_results(sample: Sample) -> bool:
-    """Inputs and outputs of runs, which know their example, or have its reference outputs beside them."""
-    keys = sample.columns | {column.partition(".")[0] for column in sample.columns}
-    return {"inputs", "outputs"} <= keys and not keys.isdisjoint((*_EXAMPLE_ID, *_REFERENCE, "run_type"))
-
-
-def _is_examples(sample: Sample) -> bool:
-    return has_keys("inputs", "outputs")(sample) and not _is_results(sample)
-
-
 LANGSMITH = Importer(
     name="langsmith",
     help="An experiment of LangSmith, and perhaps its dataset.",
     options=(
         ImportOption(
-            "results",
-            "CSV, JSONL or JSON: inputs, outputs, reference, or columns like inputs.question.",
-            _is_results,
+            "results", "CSV, JSONL or JSON: inputs, outputs, reference, or columns like inputs.question."
         ),
-        optional("examples", "The dataset, if its reference outputs are not in the results.", _is_examples),
+        optional("examples", "The dataset, if its reference outputs are not in the results."),
     ),
     read=_read,
 )

@@ -23,7 +23,6 @@ from pytest_kebab_eval.importers.passages import (
     text_id,
     text_of,
 )
-from pytest_kebab_eval.importers.samples import Sample, has_keys
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
 
@@ -186,16 +185,9 @@ def _mapping(given: Any) -> Json:
     return given if isinstance(given, dict) else {}
 
 
-def _is_results(sample: Sample) -> bool:
-    """Also its own CSV, which is refused with a reason."""
-    is_file = {"results", "config"} <= sample.top or {"evalId", "results"} <= sample.top
-    is_row = has_keys("promptIdx", "testIdx", "vars")(sample)
-    return is_file or is_row or (sample.kind == "csv" and {"Status", "Score", "Grader Reason"} <= sample.keys)
-
-
 PROMPTFOO = Importer(
     name="promptfoo",
     help="The results of an evaluation by promptfoo.",
-    options=(ImportOption("results", "What `promptfoo eval -o` wrote, as .json or .jsonl.", _is_results),),
+    options=(ImportOption("results", "What `promptfoo eval -o` wrote, as .json or .jsonl."),),
     read=_read,
 )

@@ -7,7 +7,6 @@ from functools import partial
 from pytest_kebab_eval.importers.cases import Case, import_tables
 from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
 from pytest_kebab_eval.importers.passages import as_list, first, passages, text_of
-from pytest_kebab_eval.importers.samples import Sample
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow
 
@@ -48,31 +47,12 @@ def _expected(source: Source, row: TableRow, contexts: tuple[str, ...] = (*_EXPE
     )
 
 
-def _is_results(sample: Sample) -> bool:
-    """Columns of what was retrieved or answered; a test set of old has contexts, too, but no answer."""
-    keys = sample.columns
-    if "user_input" in keys:
-        return not keys.isdisjoint({"retrieved_contexts", "retrieved_context_ids", "response"})
-    return {"question", "answer"} <= keys and not keys.isdisjoint(
-        {"contexts", "ground_truth", "ground_truths"}
-    )
-
-
-def _is_testset(sample: Sample) -> bool:
-    names = ({"user_input", "reference_contexts"}, {"question", "contexts", "ground_truth"})
-    return any(known <= sample.columns for known in names) and not _is_results(sample)
-
-
 RAGAS = Importer(
     name="ragas",
     help="A dataset or results of Ragas.",
     options=(
-        ImportOption(
-            "results",
-            "CSV, JSONL or JSON: user_input, retrieved_contexts, response, reference, …",
-            _is_results,
-        ),
-        optional("testset", "The test set, if what is expected is in a file of its own.", _is_testset),
+        ImportOption("results", "CSV, JSONL or JSON: user_input, retrieved_contexts, response, reference, …"),
+        optional("testset", "The test set, if what is expected is in a file of its own."),
     ),
     read=partial(import_tables, case=_case, expected=_expected, dataset="testset"),
 )

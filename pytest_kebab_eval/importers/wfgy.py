@@ -17,7 +17,6 @@ from pytest_kebab_eval.importers.importer import (
     golden_entry,
     result_json,
 )
-from pytest_kebab_eval.importers.samples import has_keys
 from pytest_kebab_eval.importers.sources import (
     Id,
     Source,
@@ -110,14 +109,8 @@ WFGY = Importer(
     name="wfgy",
     help="Gold set and traces of WFGY, prompts for grounded answers.",
     options=(
-        ImportOption(
-            "gold",
-            "The gold.jsonl: qid, question, answerable, gold_claim_substr, gold_citations.",
-            has_keys("gold_claim_substr"),
-        ),
-        ImportOption(
-            "trace", "The trace.jsonl: qid, q, retrieved_ids, answer_json.", has_keys("retrieved_ids")
-        ),
+        ImportOption("gold", "The gold.jsonl: qid, question, answerable, gold_claim_substr, gold_citations."),
+        ImportOption("trace", "The trace.jsonl: qid, q, retrieved_ids, answer_json."),
     ),
     read=_read,
 )

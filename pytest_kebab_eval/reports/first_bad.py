@@ -49,6 +49,16 @@ class LostQuery(NamedTuple):
     before: str
     after: str
     unknown: int  # runs between the two that do not tell
+    sureness: float | None = None  # that it is this run; None where nothing flips
+
+
+class FlakyQuery(NamedTuple):
+    """A query that failed now and then all along: in how many runs it passed."""
+
+    query_id: str
+    check: str
+    passed: int
+    runs: int
 
 
 class BadStep(NamedTuple):
@@ -66,6 +76,7 @@ class FirstBad(NamedTuple):
     between: int  # runs between A and B
     steps: list[BadStep]
     left_out: int = 0  # regressions that were not looked into
+    flaky: tuple[FlakyQuery, ...] = ()  # those that no run is likely to have lost
 
 
 def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) -> FirstBad | None:
@@ -90,7 +101,12 @@ def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) ->
         blames = walk.blame(watched, lost_in_last=True)
         order = {run.run_id: position for position, (_, run) in enumerate(walk.runs)}
     steps = sorted(_steps(blames), key=lambda step: order[step.bad.run_id], reverse=True)
-    return FirstBad(between, steps, len(lost) - len(watched))
+    flaky = (
+        FlakyQuery(found.query_id, found.check, found.passed, found.runs)
+        for found in blames
+        if found.is_flaky
+    )
+    return FirstBad(between, steps, len(lost) - len(watched), tuple(flaky))
 
 
 def _steps(blames: Sequence[Blame]) -> Iterable[BadStep]:
@@ -101,5 +117,8 @@ def _steps(blames: Sequence[Blame]) -> Iterable[BadStep]:
         if good and bad:
             step = found.setdefault((good.run_id, bad.run_id), BadStep(good, bad, blame.config_changes, []))
             before, after = state_words(good, blame.check), state_words(bad, blame.check)
-            step.queries.append(LostQuery(blame.query_id, blame.check, before, after, len(blame.unknown)))
+            sureness = blame.sureness if blame.flips else None
+            step.queries.append(
+                LostQuery(blame.query_id, blame.check, before, after, len(blame.unknown), sureness)
+            )
     return found.values()

@@ -43,7 +43,6 @@ NOT_RUN = {
         for command in (
             "pip install .",
             "kebab-eval import acme --log today.jsonl --db eval.sqlite --run-id today --golden-out acme.yaml",
-            "kebab-eval import auto today.jsonl --db eval.sqlite --run-id again",
         )
     },
     (

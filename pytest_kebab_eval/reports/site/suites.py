@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.history.sightings import Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import Outcome, Sighting, State, Trace
+from pytest_kebab_eval.reports.first_bad import FlakyQuery
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, RunRecord
 
 
@@ -22,6 +23,7 @@ class OpenRegression(NamedTuple):
     rank: int | None  # where it was found; None if what was lost is something else
     note: str
     runs_since: int  # with the first bad one
+    sureness: float | None  # that this is the first bad run; None where nothing flips
 
 
 class ChangedQuery(NamedTuple):
@@ -73,28 +75,52 @@ class Suite:
     # -- open regressions ------------------------------------------------------------------------
 
     @cached_property
+    def _outcomes(self) -> list[tuple[str, str, Outcome]]:
+        """What became of each query and check, as `blame` says it."""
+        return [
+            (query_id, check, trace.outcome())
+            for query_id, check, trace in (*self._rank_traces(), *self._check_traces())
+        ]
+
+    @property
+    def flaky(self) -> list[FlakyQuery]:
+        """What fails in the newest run, as it did now and then all along."""
+        return [
+            FlakyQuery(
+                query_id, check, *map(sum, zip(outcome.change.before, outcome.change.after, strict=True))
+            )
+            for query_id, check, outcome in self._outcomes
+            if outcome.is_flaky and outcome.change
+        ]
+
+    @cached_property
     def open_regressions(self) -> list[OpenRegression]:
         """What was lost and still is, in the newest run; what was lost last comes first."""
-        found: dict[tuple[str, str], list[tuple[str, Sighting, Sighting]]] = {}
-        for query_id, check, trace in (*self._rank_traces(), *self._check_traces()):
-            good, bad = trace.last_good, trace.first_bad
+        found: dict[tuple[str, str], list[tuple[str, Sighting, Sighting, float | None]]] = {}
+        for query_id, check, outcome in self._outcomes:
+            good, bad, change = outcome.last_good, outcome.first_bad, outcome.change
             if good and bad:
-                found.setdefault((query_id, self.runs[bad.run].run_id), []).append((check, good, bad))
+                sureness = change.sureness if change and change.flips else None
+                step = found.setdefault((query_id, self.runs[bad.run].run_id), [])
+                step.append((check, good, bad, sureness))
         described = (self._describe(query_id, steps) for (query_id, _), steps in sorted(found.items()))
         return sorted(described, key=lambda regression: regression.runs_since)
 
-    def _describe(self, query_id: str, steps: list[tuple[str, Sighting, Sighting]]) -> OpenRegression:
+    def _describe(
+        self, query_id: str, steps: list[tuple[str, Sighting, Sighting, float | None]]
+    ) -> OpenRegression:
         """What a query lost from a good run to a bad one, check by check."""
-        _, good, bad = steps[0]
+        _, good, bad, sureness = steps[0]
         first_bad = self.runs[bad.run]
         return OpenRegression(
             query_id,
-            checks=tuple(check for check, _, _ in steps),
+            checks=tuple(check for check, *_ in steps),
             last_good=self.runs[good.run],
             first_bad=first_bad,
             rank=good.rank,
             note=first_bad.comparison.notes.get(query_id, "") if first_bad.comparison else "",
             runs_since=sum(run.comparison is not None for run in self.runs[bad.run :]),
+            sureness=sureness,
         )
 
     def _rank_traces(self) -> Iterator[tuple[str, str, Trace]]:
@@ -138,6 +164,8 @@ class Suite:
                 elif check in comparison.checks.get(query_id, ()):
                     trace.add(Sighting(self._position_before(run, comparison), State.FOUND))
                     trace.add(Sighting(self._positions[run.run_id], State.LOST))
+                elif trace.first_bad and _is_told(query_id, comparison):  # it is lost still
+                    trace.add(Sighting(self._positions[run.run_id], State.LOST))
             yield query_id, check, trace
 
     def _position_before(self, run: RunRecord, comparison: ComparisonRecord) -> int:
@@ -158,6 +186,11 @@ class Suite:
             for query_id, tally in tallies.items()
         ]
         return sorted(changed, key=lambda query: (-query.changes, -query.lost, query.query_id))
+
+
+def _is_told(query_id: str, comparison: ComparisonRecord) -> bool:
+    """Whether run B has a result for the query that can be read."""
+    return query_id in comparison.ranks and query_id not in (*comparison.unreadable, *comparison.absent)
 
 
 def _changes(comparison: ComparisonRecord) -> Iterator[tuple[str, str]]:

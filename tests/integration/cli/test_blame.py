@@ -88,14 +88,49 @@ def test_as_json_it_has_all_of_it(project: Project) -> None:
         },
         "unknown": [],
         "config_changes": [{"key": "rrf_k", "a": None, "b": 20}],
+        "candidates": [row["first_bad"]],
+        "sureness": 1.0,
+        "before": {"passed": 1, "runs": 1},
+        "after": {"passed": 0, "runs": 1},
     }
 
 
-def test_a_query_that_comes_and_goes_is_blamed_on_its_last_loss(project: Project) -> None:
+def test_a_query_that_comes_and_goes_is_flaky_rather_than_lost_in_one_run(project: Project) -> None:
     runs(project, HIT, MISS, HIT, HIT, MISS, MISS)
     (row,) = blamed("q-001")
-    assert (ends(row), row["times_lost"]) == (("r4", "r5"), 2)
+    assert (row["status"], ends(row), row["times_lost"]) == ("flaky", ("r4", None), 2)
+    called = call("blame", "q-001")
+    assert called.lines[0] == (
+        "q-001: flaky all along: found in 3 of 6 runs, lost 2 times in all; no run is likely to have lost it"
+    )
+    assert call("blame", "--all").stderr.endswith("2 queries: 0 lost, 0 never found, 1 flaky all along\n")
+
+
+def test_a_lucky_hit_does_not_move_the_blame_and_it_is_said_how_sure_that_is(project: Project) -> None:
+    runs(project, *[HIT] * 6, *[MISS] * 3, HIT, *[MISS] * 3)
+    called = call("blame", "q-001")
+    # In log units: 6 of 6 before and 1 of 7 since, -2.87; no change at all, 7 of 13, -8.97. One run later,
+    # 6 of 7 and 1 of 6, -5.57; two earlier, 4 of 4 and 3 of 9, -5.73; all others are below -2.87 - 3.2.
+    assert called.lines[0] == (
+        "q-001: lost, found in 6 of 6 runs before and 1 of 7 since, lost 2 times in all"
+    )
+    assert called.lines[1].startswith("  last found   r6 ")
+    assert called.lines[2].startswith("  first lost   r7 ")
+    assert called.lines[4] == "  how sure     70%; not ruled out: r5, r6, r8"
+    (row,) = blamed("q-001")
+    assert [seen["run_id"] for seen in row["candidates"]] == ["r5", "r6", "r7", "r8"]
+
+
+def test_what_was_fixed_and_lost_again_is_blamed_on_the_second_loss(project: Project) -> None:
+    runs(project, *[HIT] * 8, *[MISS] * 6, *[HIT] * 8, MISS, MISS)
+    assert ends(blamed("q-001")[0]) == ("r22", "r23")
     assert call("blame", "q-001").lines[0] == "q-001: lost, lost 2 times in all"
+
+
+def test_what_is_found_in_the_newest_run_is_found_again_if_it_was_only_lost_before(project: Project) -> None:
+    runs(project, *[HIT] * 8, MISS, MISS, MISS, HIT)
+    (row,) = blamed("q-001")
+    assert (row["status"], ends(row)) == ("found", ("r12", None))
 
 
 def test_a_hit_below_the_cutoff_is_lost_and_its_rank_is_said(project: Project) -> None:

@@ -15,7 +15,7 @@ from tests.forked import python
 from tests.integration.conftest import Called, install
 
 ACME = """\
-from pytest_kebab_eval.importers import Case, Importer, ImportOption, has_keys, imported_cases, read_table
+from pytest_kebab_eval.importers import Case, Importer, ImportOption, imported_cases, read_table
 
 
 def read(sources):
@@ -23,7 +23,7 @@ def read(sources):
     return imported_cases(log, (Case(row.line, row.values["asked"]) for row in read_table(log)))
 
 
-ACME = Importer("acme", "The log of acme.", (ImportOption("log", "The log.", fits=has_keys("asked")),), read)
+ACME = Importer("acme", "The log of acme.", (ImportOption("log", "The log."),), read)
 """
 BROKEN = {
     "acme_broken:ACME": "cannot be loaded: ModuleNotFoundError: No module named 'not_there'",
@@ -57,7 +57,7 @@ def kebab_eval(*args: str) -> Called:
 
 
 STORED = ("--db=eval.sqlite", "--run-id=r")
-AUTO = ("import", "auto", "run.json", "qrels.json", *STORED)
+RANX = ("import", "ranx", "--run", "run.json", "--qrels", "qrels.json", *STORED)
 
 
 def test_an_importer_of_another_distribution_has_a_command(site: Path) -> None:
@@ -70,14 +70,8 @@ def test_its_command_is_listed_between_ours(site: Path) -> None:
     install(site, "acme-formats", {"acme": "acme_formats:ACME"}, MODULES)
     called = kebab_eval("import", "--help")
     assert called.stderr == ""
-    assert "  acme          The log of acme.\n  auto  " in called.stdout
+    assert "  acme          The log of acme.\n  beir  " in called.stdout
     assert "\n  trec  " in called.stdout
-
-
-def test_a_guess_asks_it_too(site: Path) -> None:
-    install(site, "acme-formats", {"acme": "acme_formats:ACME"}, MODULES)
-    called = kebab_eval("import", "auto", "log.jsonl", *STORED)
-    assert called.stderr == "taken for acme (--log log.jsonl)\nimported 1 query into eval.sqlite\n"
 
 
 def test_broken_importers_are_named_in_one_sentence_each_and_the_others_work(site: Path) -> None:
@@ -92,15 +86,7 @@ def test_broken_importers_are_named_in_one_sentence_each_and_the_others_work(sit
     listed = kebab_eval("import", "--help")
     assert (listed.code, listed.stderr) == (0, "".join(sentences))
     assert "\n  trec  " in listed.stdout
-    taken = "taken for ranx (--run run.json, --qrels qrels.json)\nimported 1 query into eval.sqlite\n"
-    assert kebab_eval(*AUTO) == Called(0, "r\n", "".join(sentences) + taken)
-
-
-def test_one_that_fails_when_it_is_asked_for_a_guess_is_left_out_of_it(site: Path) -> None:
-    asks = ACME.replace('has_keys("asked")', "lambda sample: 1 / 0")
-    install(site, "acme-formats", {"acme": "acme_formats:ACME"}, {"acme_formats.py": asks})
-    first, *_ = kebab_eval(*AUTO).stderr.splitlines()
-    assert first == "kebab-eval: the importer 'acme' cannot be asked: ZeroDivisionError: division by zero"
+    assert kebab_eval(*RANX) == Called(0, "r\n", "imported 1 query into eval.sqlite\n")
 
 
 def test_of_two_with_one_name_ours_is_taken_and_the_other_named(site: Path) -> None:

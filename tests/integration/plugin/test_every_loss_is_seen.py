@@ -49,7 +49,7 @@ def test_easy_queries_that_are_new_do_not_hide_a_drop(project: Project) -> None:
     project.make_database(A=a, B=b)
     outcome = project.pytest("--kebab-gate=delta hit@3 >= -5%", "--kebab-fail-on=none")
     assert outcome.ret == 1
-    outcome.stdout.fnmatch_lines(["*delta hit@3 is -0.1 (-10.00% of A's 1), not >= -5%"])
+    outcome.stdout.fnmatch_lines(["*delta hit@3 is -0.1 (-10.00% of A's 1) over 10 queries, not >= -5%"])
 
 
 def test_the_report_has_both_numbers(project: Project) -> None:
@@ -146,6 +146,7 @@ def test_half_of_bs_queries_is_enough(project: Project) -> None:
     [
         (ERRORED, "every query errored (6)"),
         (EMPTY, "no query has a hit (6)"),
+        (result(answer={"answer": "Yes.", "grounded": True, "citations": []}), "no query has a hit (6)"),
         (MISS, "no query found what it expects (6)"),
     ],
 )
@@ -161,6 +162,13 @@ def test_a_replicate_in_which_nothing_worked_fails(
     outcome.stdout.fnmatch_lines(
         [f"ERROR: in run broken, one of 2 of {side}, {what}; record it again, or leave it out"]
     )
+
+
+def test_replicates_that_only_answer_are_fine_where_nothing_is_to_be_found(project: Project) -> None:
+    answers = stored(result(answer={"answer": "Yes.", "grounded": True, "citations": []}), 6)
+    project.write_golden(*[{"id": query_id, "must_contain": ["Yes"]} for query_id in answers])
+    project.make_database(first=answers, second=answers, B=answers)
+    assert project.pytest(a="first,second").ret == 0
 
 
 def test_everything_lost_beside_a_broken_replicate_of_a_is_not_green(project: Project) -> None:
@@ -197,7 +205,7 @@ def test_queries_that_left_can_fail_a_gate(project: Project) -> None:
     project.make_database(A=a, B={**a, "q0": MISS})
     outcome = project.pytest("--kebab-gate=removed == 0")
     assert outcome.ret == 1
-    outcome.stdout.fnmatch_lines(["*removed is 1, not == 0"])
+    outcome.stdout.fnmatch_lines(["*removed is 1 beside * compared, not == 0"])
 
 
 # -- document level is no comparison of chunks -----------------------------------------------------

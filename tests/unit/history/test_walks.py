@@ -75,8 +75,9 @@ def told(walk: Walk, trace: Trace) -> tuple[object, ...]:
         run = walk.runs[sighting.run][1]
         return run.run_id, sighting.state, sighting.rank, sighting.reason
 
-    unknown = [*map(seen, trace.unknown)]
-    return seen(trace.last_good), seen(trace.first_bad), unknown, trace.passed, trace.times_lost
+    outcome = trace.outcome()
+    unknown = [*map(seen, outcome.unknown)]
+    return seen(outcome.last_good), seen(outcome.first_bad), unknown, trace.passed, trace.times_lost
 
 
 def said(blame: Blame) -> tuple[object, ...]:

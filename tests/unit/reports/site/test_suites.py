@@ -26,8 +26,23 @@ def test_a_query_that_was_found_again_is_not_open() -> None:
     assert open_regressions(1, None, 4) == []
 
 
-def test_of_several_losses_the_last_one_is_open() -> None:
-    assert open_regressions(1, None, 2, None, None) == [("r4", "r3", 2)]
+def test_what_was_found_again_for_good_and_lost_again_is_open_from_the_second_loss() -> None:
+    ranks = [*[1] * 8, *[None] * 6, *[2] * 8, None, None]
+    assert open_regressions(*ranks) == [("r23", "r22", 2)]
+
+
+def test_what_comes_and_goes_is_flaky_and_no_run_is_blamed() -> None:
+    made = suite({"q": [1, None, 2, None, None]})
+    assert made.open_regressions == []
+    assert made.flaky == [("q", "retrieval", 2, 5)]
+
+
+def test_a_lucky_hit_after_a_loss_does_not_move_it() -> None:
+    ranks = [*[1] * 6, None, None, None, 4, None, None, None]
+    assert open_regressions(*ranks) == [("r7", "r6", 1)]
+    (regression,) = suite({"q": ranks}).open_regressions
+    assert regression.sureness is not None
+    assert round(regression.sureness, 2) == 0.7  # as `blame` has it
 
 
 def test_a_query_that_was_never_found_is_not_a_regression() -> None:
