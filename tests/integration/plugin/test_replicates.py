@@ -86,15 +86,14 @@ def many_flaky(project: Project, runs: int, lost: dict[str, tuple[float, float]]
     rates = {f"f{number}": (rate, rate) for number in range(40) for rate in [generator.uniform(0.05, 0.95)]}
     rates |= {f"s{number}": (1.0, 1.0) for number in range(160 - len(lost))} | lost
     names = [f"{side}{number}" for side in "ab" for number in range(1, runs + 1)]
-    project.make_database(
-        **{
-            name: {
-                query: FOUND if generator.random() < rate["ab".index(name[0])] else LOST
-                for query, rate in rates.items()
-            }
-            for name in names
+    stored: dict[str, Any] = {
+        name: {
+            query: FOUND if generator.random() < rate["ab".index(name[0])] else LOST
+            for query, rate in rates.items()
         }
-    )
+        for name in names
+    }
+    project.make_database(**stored)
     project.write_golden(*({"id": query, "expected_chunk_ids": ["c1"]} for query in rates))
     return ",".join(names[:runs]), ",".join(names[runs:])
 
