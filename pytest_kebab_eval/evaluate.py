@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from functools import partial
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS
 from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
-from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison, significance_in
+from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.depth import depth_warnings
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
-from pytest_kebab_eval.comparing.gates import judge_gates
+from pytest_kebab_eval.comparing.gates import Compared, judge_gates
 from pytest_kebab_eval.comparing.problems import Accepted, find_problems
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
@@ -64,7 +63,7 @@ def evaluate(
         counts = count_comparison(per_query, a, b, movement, checks) if a and movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)
-        gates = judge_gates(inputs.gates, totals, partial(significance_in, a, b))
+        gates = judge_gates(inputs.gates, Compared(totals, a, b))
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         fine = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
         problems = find_problems(golden, sides, decisions, stores.matcher, fine)

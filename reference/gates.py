@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -28,7 +29,9 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 GATE = re.compile(
     r"(?P<delta>delta )?(?P<metric>\S+?)(?:\{(?P<slice>[^}]+)\})? (?P<op>>=|>|<=|<|==) (?P<number>\S+)"
+    r"(?: unless p > (?P<p>\S+))?"
 )
+YES_NO = re.compile(r"hit@\w+|recall_all@\w+")
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Gate:
     op: str
     number: float
     percent: bool
+    unless_p: float | None = None
 
     @property
     def needs_comparison(self) -> bool:
@@ -54,7 +58,9 @@ def parse(text: str) -> Gate:
     if match is None:
         raise ValueError(text)
     number, percent = match["number"].rstrip("%"), match["number"].endswith("%")
-    return Gate(bool(match["delta"]), match["metric"], match["slice"], match["op"], float(number), percent)
+    unless_p = float(match["p"]) if match["p"] else None
+    where, op = match["slice"], match["op"]
+    return Gate(bool(match["delta"]), match["metric"], where, op, float(number), percent, unless_p)
 
 
 class Gates:
@@ -76,21 +82,48 @@ class Gates:
     def _outcome(self, gate: Gate) -> Outcomes:
         if gate.needs_comparison and not self.case.is_comparison:
             return SKIPPED
+        key, _, value = (gate.slice or "").partition("=")
+        if value != "*":
+            return self._outcome_in_slice(gate) or FAILED
+        values = {entry[key] for entry in self.case.golden if key in entry}
+        found = [self._outcome_in_slice(replace(gate, slice=f"{key}={value}")) for value in values]
+        return every_outcome([outcomes for outcomes in found if outcomes is not None], gate)
+
+    def _outcome_in_slice(self, gate: Gate) -> Outcomes | None:
+        """None where nothing was measured, which fails a gate."""
         if gate.metric in COMPARISON_METRICS:
             return self._comparison_outcome(gate)
         if self.case.has_replicates:
             return EITHER
         if not gate.delta:
             value = self.measured.aggregates(gate.slice)["b"].get(gate.metric, OPEN)
-            return held(value, gate.op, gate.number / 100 if gate.percent else gate.number)
+            return None if value is None else held(value, gate.op, gate.number / 100**gate.percent)
         values = self.measured.compared(gate.slice)
-        return delta_outcome(gate, *(values[side].get(gate.metric, OPEN) for side in ("a", "b")))
+        a, b = (values[side].get(gate.metric, OPEN) for side in ("a", "b"))
+        if OPEN not in {a, b} and None in {a, b}:
+            return None
+        return self._unless(gate, delta_outcome(gate, a, b))
 
-    def _comparison_outcome(self, gate: Gate) -> Outcomes:
+    def _unless(self, gate: Gate, outcome: Outcomes) -> Outcomes:
+        """'… fails … where so few queries were compared that no result could fail it'."""
+        changes = self.measured.changes(gate.slice).get(gate.metric)
+        if gate.unless_p is None:
+            return outcome
+        if changes is None or outcome == EITHER:
+            return EITHER
+        n, up, down = changes
+        is_yes_no = YES_NO.fullmatch(gate.metric)
+        if round(0.5**n, 4) > gate.unless_p:
+            return FAILED
+        if not is_yes_no:  # its least p is twice that, unless all of its values are 0 or 1
+            return outcome if outcome == PASSED and round(2 * 0.5**n, 4) <= gate.unless_p else EITHER
+        return PASSED if outcome == PASSED or mid_p(up, down) > gate.unless_p else FAILED
+
+    def _comparison_outcome(self, gate: Gate) -> Outcomes | None:
         """Counts of the comparison; where nothing was compared, there is nothing to count."""
         ids = {entry["id"] for entry in self.case.golden if in_slice(entry, gate.slice)}
         if not ids & self._compared():
-            return EITHER if gate.metric in {"new", "removed"} else FAILED
+            return EITHER if gate.metric in {"new", "removed"} else None
         counts = self._counts(gate)
         if counts is None or gate.percent:
             return EITHER
@@ -142,6 +175,24 @@ class Gates:
                 return None
             count += bool(verdict.checks - ignored) or (sides.a is not None and sides.b is None)
         return {count}
+
+
+def every_outcome(found: list[Outcomes], gate: Gate) -> Outcomes:
+    """'every value of the slice': one that fails is enough, unless there are too few queries for its p."""
+    if not found:
+        return FAILED
+    if gate.unless_p is not None:
+        return PASSED if all(outcomes == PASSED for outcomes in found) else EITHER
+    if FAILED in found:
+        return FAILED
+    return PASSED if all(outcomes == PASSED for outcomes in found) else EITHER
+
+
+def mid_p(up: int, down: int) -> float:
+    """McNemar's test, mid-p, as it is shown."""
+    m, k = up + down, min(up, down)
+    ways = [math.comb(m, rarer) for rarer in range(k + 1)]
+    return round((2 * sum(ways) - ways[-1]) * 0.5**m, 4)
 
 
 def held(value: Value, op: str, number: float) -> Outcomes:

@@ -57,12 +57,14 @@ class Measured:
             for name, (one, other) in known.items()
         }
 
-    def changes(self) -> dict[str, tuple[int, int, int]]:
+    def changes(self, slice_name: str | None = None) -> dict[str, tuple[int, int, int]]:
         """The numbers of paired queries that each test is over, that went up and that went down."""
         if not self.case.is_comparison or self.case.has_replicates or not all(self.aggregates().values()):
             return {}
         paired = self.paired_ids()
-        rows_a, rows_b = (self._rows(side[0], None, paired) for side in (self.case.side_a, self.case.side_b))
+        rows_a, rows_b = (
+            self._rows(side[0], slice_name, paired) for side in (self.case.side_a, self.case.side_b)
+        )
         return changed_queries(self.matching, rows_a, rows_b)
 
     def paired_ids(self) -> set[str]:

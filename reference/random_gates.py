@@ -31,6 +31,7 @@ OTHERS = [
 COUNTS = ("regressions", "losses", "wins", "failed")
 VALUES = ("0", "0.25", "0.3333", "0.5", "0.6667", "0.75", "1", "50%", "100%")
 DELTAS = ("0", "-0.5", "-0.3333", "-0.1", "0.25", "-7%", "-33%", "13%")
+UNLESS = ("", "", " unless p > 0.05", " unless p > 0.25", " unless p > 0.6")
 
 
 def make_gates(rng: random.Random, golden: list[Entry], *, alone: bool) -> tuple[str, ...]:
@@ -51,11 +52,13 @@ def make_gate(rng: random.Random, golden: list[Entry], *, only_values: bool) -> 
         return f"{rng.choice(COUNTS)}{where} {rng.choice([op, '=='])} {rng.randint(0, 3)}"
     metric = rng.choice([name.format(rng.choice(CUTOFFS)) for name in RANKING] + OTHERS)
     if kind == "delta":
-        return f"delta {metric}{where} {op} {rng.choice(DELTAS)}"
+        return f"delta {metric}{where} {op} {rng.choice(DELTAS)}{rng.choice(UNLESS)}"
     return f"{metric}{where} {rng.choice([op, '=='])} {rng.choice(VALUES)}"
 
 
 def random_slice(rng: random.Random, golden: list[Entry]) -> str:
-    """A slice that some query is of, or none."""
+    """A slice that some query is of, every value of one, or none."""
     values = sorted({entry["difficulty"] for entry in golden if "difficulty" in entry})
+    if rng.random() < 0.1:
+        return "{difficulty=*}"
     return f"{{difficulty={rng.choice(values)}}}" if values and rng.random() < 0.25 else ""

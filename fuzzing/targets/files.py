@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import msgspec
 
 from fuzzing.targets.databases import EXAMPLE, build, settings_in
-from pytest_kebab_eval.comparing.gates import parse_gate
+from pytest_kebab_eval.comparing.gate_grammar import parse_gate
 from pytest_kebab_eval.errors import GoldenError, InputError
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set

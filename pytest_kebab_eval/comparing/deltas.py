@@ -21,7 +21,7 @@ from pytest_kebab_eval.scoring.aggregates import (
     reduce,
     rounded,
 )
-from pytest_kebab_eval.scoring.combining import Pairs, to_common_depth
+from pytest_kebab_eval.scoring.combining import Changes, Pairs, to_common_depth
 from pytest_kebab_eval.scoring.scorecard import JudgeIdentity, Scorecard
 from pytest_kebab_eval.text import brief
 
@@ -238,6 +238,17 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
         return None
     pairs = Pairs(*to_common_depth(a, b, (a, b)), part)
     return _tested(pairs, found) if pairs else None
+
+
+def changes_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> Changes:
+    """The changes of one metric, over all queries or one slice."""
+    found = next((known for known in b.metrics if known.name == metric), None)
+    return Pairs(a, b, part).changes(found) if a and found else Changes([], 0)
+
+
+def measured_in(card: Scorecard, metric: str, part: str | None) -> int:
+    """How many queries a metric is over."""
+    return next((reduce(known, card.part(part)).n for known in card.metrics if known.name == metric), 0)
 
 
 def _tested(pairs: Pairs, metric: Metric) -> Significance:

@@ -1,34 +1,35 @@
-"""`delta hit@5{difficulty=hard} >= -3% unless p > 0.05` -> a `Gate` -> its `GateResult`.
-
-[delta] METRIC[{slice=value}] OP NUMBER[%] [unless p > NUMBER]        OP: >= > <= < ==
-"""
+"""A `Gate`, held against two sides -> its `GateResult`: whether it holds, and a sentence with the numbers."""
 
 from __future__ import annotations
 
-import difflib
 import operator
-import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.deltas import COUNTS, ComparisonCounts, Totals, is_comparison_metric
-from pytest_kebab_eval.comparing.movement import movement_metric
-from pytest_kebab_eval.comparing.significance import Significance
-from pytest_kebab_eval.errors import GateError
-from pytest_kebab_eval.metrics import Family, Metric
-from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
+from pytest_kebab_eval.comparing.deltas import (
+    COUNTS,
+    Totals,
+    changes_in,
+    is_comparison_metric,
+    measured_in,
+    significance_in,
+)
+from pytest_kebab_eval.comparing.significance import least_p
+from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.scoring.scorecard import SLICES
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.scoring.combining import Changes, Pairs
+from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.text import first_of, printable
 
-_OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
+OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
     ">": operator.gt,
     "<": operator.lt,
 }
+_VALUES_SHOWN = 8  # of a slice
 
 
 class Gate(NamedTuple):
@@ -39,7 +40,7 @@ class Gate(NamedTuple):
     op: str
     number: Decimal
     delta: bool = False
-    part: str | None = None  # the slice
+    part: str | None = None  # the slice; every value of it, if that is `*`
     percent: bool = False
     unless_p_above: Decimal | None = None
 
@@ -51,6 +52,17 @@ class Gate(NamedTuple):
         """Whether it takes a run A: it is on a delta, or on the comparison itself."""
         return self.delta or is_comparison_metric(self.metric)
 
+    @property
+    def every(self) -> str | None:
+        """The slice whose values are all judged, if they are."""
+        key, _, value = (self.part or "").partition("=")
+        return key if value == "*" else None
+
+    def name(self, part: str | None) -> str:
+        """What it is on, in one part."""
+        delta = "delta " if self.delta else ""
+        return delta + printable(f"{self.metric}{{{part}}}" if part else self.metric)
+
 
 class GateResult(Value, frozen=True):
     """Whether a gate holds, with the value it judged and a sentence."""
@@ -58,201 +70,173 @@ class GateResult(Value, frozen=True):
     gate: str
     metric: str
     passed: bool
-    value: float | None
+    value: float | None  # of several, the worst
     reason: str
     skipped: bool = False  # it could not be judged, and need not be
 
 
-# -- parsing -------------------------------------------------------------------------------------
+class Compared(NamedTuple):
+    """Two sides as gates see them: in total, and the mean of the runs of each."""
+
+    totals: Totals
+    a: Scorecard | None
+    b: Scorecard
 
 
-def parse_gate(text: str, known: Collection[str]) -> Gate:
-    """A gate on one of the known metrics; a `GateError` points at the character that is wrong."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # bytes of a command line that are not UTF-8
-        raise GateError(f"bad gate: '{printable(text)}' has a character that is not Unicode text") from None
-    return _Parser(text, known).gate()
+def judge_gates(gates: Iterable[Gate], compared: Compared) -> tuple[GateResult, ...]:
+    """Hold each gate against the stored, rounded values."""
+    return tuple(_judge(gate, compared) for gate in gates)
 
 
-class _Parser:
-    def __init__(self, text: str, known: Collection[str]) -> None:
-        self._text = text
-        self._known = known
-        self._at = 0
-
-    def gate(self) -> Gate:
-        delta = self._take(r"delta(?=\s)") is not None
-        metric = self._metric(delta)
-        part = self._slice()
-        op = self._expect("|".join(_OPERATORS), "one of >=, >, <=, <, ==")
-        start = self._skip_space()
-        number = Decimal(self._expect(r"[+-]?(\d+(\.\d*)?|\.\d+)", "a number"))
-        percent = self._take("%") is not None
-        if not percent:
-            self._check_size(metric, number, delta, start)
-        unless = self._unless(delta)
-        if self._skip_space() < len(self._text):
-            self._fail("the gate to end here" if unless or not delta else "'unless p > …' or the gate's end")
-        return Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless)
-
-    def _metric(self, delta: bool) -> str:
-        start = self._skip_space()
-        name = self._expect(r"[^\s{}<>=%]+", "the name of a metric")
-        if is_comparison_metric(name):
-            if delta:
-                self._at = start
-                self._fail(f"a metric of a run; {name} compares the two runs already, so drop 'delta'")
-            return name
-        try:
-            return Metric.parse(name).name
-        except KeyError:
-            pass
-        if name not in self._known:
-            self._at = start
-            self._fail(f"the name of a metric, and there is no '{printable(name)}'{self._hint(name)}")
-        return name
-
-    def _hint(self, name: str) -> str:
-        if re.sub(r"@\d+", "@k", name) in (*self._known, "overlap@k"):
-            return f"; k is from 1 to {LARGEST_CUTOFF:,}, or the letter k for the query's own"
-        endings = [f"'{known}'" for known in self._known if known.startswith(f"{name}_")]
-        if endings:
-            return f"; did you mean {' or '.join(sorted(endings))}?"
-        near = difflib.get_close_matches(name.lower(), [*self._known, *COUNTS, "overlap@5", "rbo"], n=1)
-        return f"; did you mean '{near[0]}'?" if near else ""
-
-    def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:
-        """A share is between 0 and 1; who writes 5 means 5 %."""
-        family = _family(metric)
-        if family is not None and family.is_mean and family.max_value == 1 and abs(number) > 1:
-            self._at = start
-            what = f"a change of {metric}" if delta else metric
-            self._fail(f"a number up to 1, which is the most that {what} can be; did you mean {number}%?")
-
-    def _slice(self) -> str | None:
-        if self._take(r"\{") is None:
-            return None
-        start = self._skip_space()
-        key = self._expect(r"[A-Za-z_]+", f"a slice: {', '.join(SLICES)}")
-        key = "tags" if key == "tag" else key
-        if key not in SLICES:
-            self._at = start
-            self._fail(f"a slice: {', '.join(SLICES)}")
-        self._expect("=", "'=' and a value")
-        value = self._expect(r"[^{}]+", "a value").strip()
-        self._expect(r"\}", "'}'")
-        return f"{key}={value}"
-
-    def _unless(self, delta: bool) -> Decimal | None:
-        start = self._skip_space()
-        if self._take("unless") is None:
-            return None
-        if not delta:
-            self._at = start
-            self._fail("the gate to end here, since only a delta has a p value")
-        self._expect("p", "'p >' and a number")
-        self._expect(">", "'>' and a number")
-        return Decimal(self._expect(r"\d+(\.\d*)?|\.\d+", "a number"))
-
-    def _skip_space(self) -> int:
-        while self._at < len(self._text) and self._text[self._at].isspace():
-            self._at += 1
-        return self._at
-
-    def _take(self, pattern: str) -> str | None:
-        match = re.compile(pattern).match(self._text, self._skip_space())
-        if match is None:
-            return None
-        self._at = match.end()
-        return match[0]
-
-    def _expect(self, pattern: str, what: str) -> str:
-        found = self._take(pattern)
-        return self._fail(what) if found is None else found
-
-    def _fail(self, expected: str) -> NoReturn:
-        shown = "".join(printable(char) if char != "\t" else " " for char in self._text)
-        pointer = sum(len(printable(char)) if char != "\t" else 1 for char in self._text[: self._at])
-        raise GateError(f"bad gate: at the mark, expected {expected}\n  {shown}\n  {' ' * pointer}^")
-
-
-def _family(metric: str) -> Family | None:
-    """What is known of a metric, unless it is a count or the user's own."""
-    for parse in (Metric.parse, movement_metric):
-        try:
-            return parse(metric).family
-        except KeyError:
-            continue
-    return None
-
-
-# -- judging -------------------------------------------------------------------------------------
-
-SignificanceOf = Callable[[str, "str | None"], "Significance | None"]
-
-
-def judge_gates(
-    gates: Iterable[Gate],
-    totals: Totals,
-    significance_of: SignificanceOf,
-) -> tuple[GateResult, ...]:
-    """Hold each gate against the stored, rounded values of a totals."""
-    return tuple(_judge(gate, totals, significance_of) for gate in gates)
-
-
-def _judge(gate: Gate, totals: Totals, significance_of: SignificanceOf) -> GateResult:
-    name = printable(f"{gate.metric}{{{gate.part}}}" if gate.part else gate.metric)
-    if is_comparison_metric(gate.metric):
-        return _judge_comparison(gate, name, totals.comparison)
-    value = totals.aggregate_b.value(gate.metric, gate.part)
-    in_a = totals.paired_a.value(gate.metric, gate.part) if totals.paired_a else None
-    if gate.delta:
-        name = f"delta {name}"
-        if totals.deltas is None:
-            return _no_baseline(gate)
+def _judge(gate: Gate, compared: Compared) -> GateResult:
+    totals = compared.totals
+    if gate.needs_baseline and totals.deltas is None:
+        return GateResult(str(gate), gate.metric, True, None, "there is no baseline yet", skipped=True)
+    if gate.delta and totals.deltas and gate.metric in totals.not_comparable:
         value = totals.deltas.value(gate.metric, gate.part)
-        if gate.metric in totals.not_comparable:
-            return GateResult(str(gate), gate.metric, False, value, totals.not_comparable[gate.metric])
-    if value is None:
-        reason = f"nothing was measured for {name}{_parts_there(gate, totals)}{_document_hint(gate, totals)}"
-        return GateResult(str(gate), gate.metric, False, None, reason)
-    said = f"{name} is {_plain(value)}{_as_share(gate, value, in_a)}"
-    result = _held(gate, value, _limit(gate, in_a), said)
-    if result.passed or gate.unless_p_above is None:
-        return result
-    found = significance_of(gate.metric, gate.part)
-    if found is None or found.p is None:
-        reason = f"{result.reason}; there is no test of its significance"
-        return GateResult(str(gate), gate.metric, False, value, reason)
-    excused = Decimal(str(found.p)) > gate.unless_p_above
-    reason = f"{result.reason}; p = {found.p:g} {'>' if excused else '<='} {gate.unless_p_above}"
-    return GateResult(str(gate), gate.metric, excused, value, reason)
+        return GateResult(str(gate), gate.metric, False, value, totals.not_comparable[gate.metric])
+    if gate.every:
+        keys = f"{gate.every}="
+        parts = sorted(part for part in compared.b.golden_slices() if part.startswith(keys))
+        judged = _worst(gate, [_judge_part(gate, compared, part) for part in parts])
+    else:
+        judged = _judge_part(gate, compared, gate.part)
+    reason = judged.reason
+    if judged.value is None:
+        reason += f"{_values_there(gate, totals)}{_document_hint(gate, totals)}"
+    return GateResult(str(gate), gate.metric, judged.passed, judged.value, reason)
 
 
-def _judge_comparison(gate: Gate, name: str, found: ComparisonCounts | None) -> GateResult:
-    """A count of queries, `%` being a share of those compared; or how much the rankings moved."""
-    if found is None:
-        return _no_baseline(gate)
-    value = found.value(gate.metric, gate.part)
-    if value is None:
-        return GateResult(str(gate), gate.metric, False, None, f"nothing was compared for {name}")
-    whole = found.compared(gate.part)
-    is_share = gate.percent and gate.metric in COUNTS
-    limit = gate.number / 100 * (whole if is_share else 1) if gate.percent else gate.number
-    share = f" of {whole} ({100 * value / whole:.2f}%)" if is_share else ""
-    return _held(gate, value, limit, f"{name} is {_plain(value)}{share}")
+# -- one value -----------------------------------------------------------------------------------
 
 
-def _held(gate: Gate, value: float, limit: Decimal, said: str) -> GateResult:
-    """The value held against the limit."""
-    passed = _OPERATORS[gate.op](Decimal(str(value)), limit)
+class _Judged(NamedTuple):
+    """A gate over all queries, or those of one part."""
+
+    part: str | None
+    value: float | None  # None: nothing was measured
+    passed: bool
+    reason: str
+    margin: Decimal = Decimal(0)  # how far the value is on the right side of the limit
+    can_fail: bool = True
+
+
+def _judge_part(gate: Gate, compared: Compared, part: str | None) -> _Judged:
+    found = (_comparison if is_comparison_metric(gate.metric) else _measured)(gate, compared, part)
+    if found.value is None:
+        verb = "compared" if is_comparison_metric(gate.metric) else "measured"
+        return _Judged(part, None, False, f"nothing was {verb} for {gate.name(part)}")
+    value = Decimal(str(found.value))
+    passed = OPERATORS[gate.op](value, found.limit)
+    above = value - found.limit
+    margin = -abs(above) if gate.op == "==" else above if ">" in gate.op else -above
     wanted = "" if passed else f", not {gate.op} {gate.number}{'%' if gate.percent else ''}"
-    return GateResult(str(gate), gate.metric, passed, value, f"{said}{wanted}")
+    judged = _Judged(part, found.value, passed, f"{found.said}{wanted}", margin)
+    return judged if gate.unless_p_above is None else _unless(gate, gate.unless_p_above, compared, judged)
 
 
-def _no_baseline(gate: Gate) -> GateResult:
-    return GateResult(str(gate), gate.metric, True, None, "there is no baseline yet", skipped=True)
+def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> _Judged:
+    """What is judged, excused where its p is above the limit; if it always would be, it fails."""
+    found = significance_in(compared.a, compared.b, gate.metric, judged.part)
+    if found is None or found.p is None:
+        no_test = "" if judged.passed else "; there is no test of its significance"
+        return judged._replace(reason=f"{judged.reason}{no_test}")
+    changes = _changes(gate, compared, judged.part)
+    if not _can_be(limit, changes.n, changes):
+        needed = next(n for n in range(changes.n, 100) if _can_be(limit, n, changes))
+        reason = (
+            f"{judged.reason}; with so few no result has p <= {limit}: at least {needed} are needed,"
+            " or drop 'unless'"
+        )
+        return judged._replace(passed=False, reason=reason, can_fail=False)
+    if judged.passed:
+        return judged
+    excused = Decimal(str(found.p)) > limit
+    reason = f"{judged.reason}; p = {found.p:g} {'>' if excused else '<='} {limit}"
+    return judged._replace(passed=excused, reason=reason)
+
+
+def _can_be(p: Decimal, n: int, changes: Changes) -> bool:
+    """Whether so many queries, with these in A, could show a p as small."""
+    return Decimal(str(least_p(n, yes_no=changes.was_yes_no))) <= p
+
+
+class _Value(NamedTuple):
+    """A value to judge, the limit that it is held against, and the words for it."""
+
+    value: float | None
+    limit: Decimal = Decimal(0)
+    said: str = ""
+
+
+def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
+    """A metric of B; or the change of one, of which `%` is relative to A."""
+    totals, number = compared.totals, gate.number / 100 if gate.percent else gate.number
+    if not gate.delta or totals.deltas is None or totals.paired_a is None:
+        value = totals.aggregate_b.value(gate.metric, part)
+        n = 0 if value is None else measured_in(compared.b, gate.metric, part)
+        return _Value(value, number, f"{gate.name(part)} is {_plain(value)} over {_queries(n)}")
+    value, in_a = (values.value(gate.metric, part) for values in (totals.deltas, totals.paired_a))
+    n, share = 0 if value is None else _changes(gate, compared, part).n, ""
+    if gate.percent and value is not None and in_a is not None:
+        number *= abs(Decimal(str(in_a)))
+        share = f" ({100 * value / abs(in_a):+.2f}% of A's {_plain(in_a)})" if in_a else ""
+    return _Value(value, number, f"{gate.name(part)} is {_plain(value)}{share} over {_queries(n)}")
+
+
+def _changes(gate: Gate, compared: Compared, part: str | None) -> Changes:
+    """The changes that a delta is made of."""
+    return changes_in(compared.a, compared.b, gate.metric, part)
+
+
+def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
+    """A count of queries, `%` being a share of those compared; or how much the rankings moved."""
+    counts = compared.totals.comparison
+    value = counts.value(gate.metric, part) if counts else None
+    if counts is None or value is None:
+        return _Value(None)
+    number = gate.number / 100 if gate.percent else gate.number
+    said = f"{gate.name(part)} is {_plain(value)}"
+    if gate.metric not in COUNTS:
+        both = Pairs(compared.a, compared.b, part, golden_only=True) if compared.a else None
+        return _Value(value, number, f"{said} over {_queries(both.count_ranked() if both else 0)}")
+    whole = counts.compared(part)
+    beside = f"beside {_queries(whole)} compared"
+    of = beside if gate.metric in ("new", "removed") else f"of {_queries(whole)}"
+    share = f" ({100 * value / whole:.2f}%)" if gate.percent and whole else ""
+    return _Value(value, number * whole if gate.percent else number, f"{said} {of}{share}")
+
+
+# -- every value of a slice ----------------------------------------------------------------------
+
+
+def _worst(gate: Gate, judged: Sequence[_Judged]) -> _Judged:
+    """The worst of the values of a slice, which is what the gate says; none may pass unseen."""
+    measured = [found for found in judged if found.value is not None]
+    able = [found for found in measured if found.can_fail]
+    if not measured:
+        return _Judged(gate.part, None, False, f"nothing was measured for {gate.name(gate.part)}")
+    worst = min(able or measured, key=lambda found: (found.passed, found.margin))
+    failing = sum(not found.passed for found in able)
+    rank = "the only value" if len(able) == 1 else f"the worst of {len(able)} values"
+    counted = f"{rank} of {gate.every}" + (
+        f", {failing} of them failing" if failing and len(able) > 1 else ""
+    )
+    if not able:
+        counted = f"so it is with every value of {gate.every}"
+    left_out = {
+        "nothing was measured for": [found for found in judged if found.value is None],
+        "too few queries for any p as small:": [found for found in measured if able and not found.can_fail],
+    }
+    said = [f"{why} {_values(found)}" for why, found in left_out.items() if found]
+    return worst._replace(reason="; ".join([worst.reason, counted, *said]))
+
+
+def _values(judged: Iterable[_Judged]) -> str:
+    return first_of([(found.part or "").partition("=")[2] for found in judged], _VALUES_SHOWN)
+
+
+# -- words ---------------------------------------------------------------------------------------
 
 
 def _document_hint(gate: Gate, totals: Totals) -> str:
@@ -267,30 +251,20 @@ def _document_hint(gate: Gate, totals: Totals) -> str:
     return f"; the golden file expects documents, not chunks: gate on '{name}'"
 
 
-def _parts_there(gate: Gate, totals: Totals) -> str:
+def _values_there(gate: Gate, totals: Totals) -> str:
     """The values that the gate's slice does have, if its own is none of them."""
     if gate.part is None or gate.part in totals.aggregate_b.slices:
         return ""
     key = gate.part.partition("=")[0]
     there = [part.partition("=")[2] for part in totals.aggregate_b.slices if part.startswith(f"{key}=")]
-    return f"; {key} is {', '.join(map(printable, there[:8])) or 'not given by any query'}"
+    return f"; {key} is {', '.join(map(printable, there[:_VALUES_SHOWN])) or 'not given by any query'}"
 
 
-def _limit(gate: Gate, a: float | None) -> Decimal:
-    """The number to compare with: `%` on a delta is relative to A, elsewhere a hundredth."""
-    if not gate.percent:
-        return gate.number
-    whole = abs(Decimal(str(a))) if gate.delta and a is not None else Decimal(1)
-    return gate.number / 100 * whole
+def _queries(n: int) -> str:
+    return f"{n} {'query' if n == 1 else 'queries'}"
 
 
-def _plain(value: float) -> str:
+def _plain(value: float | None) -> str:
     """The stored value as it is, without an exponent or needless zeros."""
-    text = f"{value:.4f}".rstrip("0").rstrip(".")
+    text = f"{value or 0:.4f}".rstrip("0").rstrip(".")
     return text if text not in ("", "-0") else "0"
-
-
-def _as_share(gate: Gate, delta: float, a: float | None) -> str:
-    if not (gate.delta and gate.percent and a):
-        return ""
-    return f" ({100 * delta / abs(a):+.2f}% of A's {_plain(a)})"

@@ -79,6 +79,12 @@ def paired_significance(
     return Significance(n, up, down, _rounded(low), _rounded(high), p, _rounded(smallest), verdict)
 
 
+def least_p(n: int, *, yes_no: bool) -> float:
+    """The least p that n queries can have, rounded as it is shown: when all of them change the same way."""
+    least = _mid_p(n, 0) if yes_no else min(2 * 0.5**n, 1.0)
+    return max(round(least, 4), LEAST_P)
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4) + 0.0  # −0.0 becomes 0.0
 

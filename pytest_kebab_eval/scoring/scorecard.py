@@ -157,6 +157,10 @@ class Scorecard:
         """The slices that any query of the run is in, sorted."""
         return sorted({name for slices in self._groups for name in slices})
 
+    def golden_slices(self) -> set[str]:
+        """The slices that any golden query is in, whether or not the run has a result for it."""
+        return {name for slices in {*self._basis.slices.values()} for name in slices}
+
     @cached_property
     def depth(self) -> int:
         """How many hits of a query are stored, at most: in the longest list; 0 if no list has any.

@@ -12,6 +12,7 @@ import pytest
 from pytest_kebab_eval import CompareReport, QueryComparison
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.significance import Significance, paired_significance
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
@@ -45,6 +46,34 @@ def compared(tmp_path: Path, entry: Json, a: Json | None, b: Json | None, **more
     report = compared_all(tmp_path, {"q1": entry}, {"q1": a} if a else {}, {"q1": b} if b else {}, **more)
     (comparison,) = report.per_query
     return comparison
+
+
+def gated(
+    directory: Path,
+    entries: Mapping[str, Json],
+    a: Results | None,
+    b: Results,
+    *gates: str,
+    **database: Any,
+) -> CompareReport:
+    """Two runs, or B alone, judged by gates."""
+    listed = [{"id": name, "query": "?", **entry} for name, entry in entries.items()]
+    golden = write_golden(directory / "golden.yaml", listed)
+    (directory / "kebab.sqlite").unlink(missing_ok=True)
+    db = make_database(directory / "kebab.sqlite", a=a or {}, b=b, **database)
+    chosen = Settings("a" if a else None, "b", db, db, golden, gates=gates)
+    return evaluate(chosen, find_inputs(chosen)).report
+
+
+def hits(found: int, of: int) -> dict[str, Json]:
+    """So many queries, of which the first few find their chunk."""
+    return {f"q{n:02}": result("c1" if n < found else "x") for n in range(of)}
+
+
+def judged(directory: Path, a: Results | None, b: Results, gate: str, **more: Any) -> GateResult:
+    """One gate on runs whose queries all expect c1."""
+    (judged_gate,) = gated(directory, dict.fromkeys(b, C1), a, b, gate, **more).gates
+    return judged_gate
 
 
 def kind_of(comparison: QueryComparison) -> str | None:

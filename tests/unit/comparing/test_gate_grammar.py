@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.comparing.gates import Gate, parse_gate
+from pytest_kebab_eval.comparing.gate_grammar import parse_gate
+from pytest_kebab_eval.comparing.gates import Gate
 from pytest_kebab_eval.errors import GateError
 from pytest_kebab_eval.metrics import Metric, all_names
 
@@ -74,6 +75,7 @@ def test_spaces_around_a_slice_change_nothing(text: str) -> None:
         ("{tags=>=}", "tags=>="),
         ("{tags=한국어}", "tags=한국어"),
         ("{answerable=false}", "answerable=false"),
+        ("{tag=*}", "tags=*"),
     ],
 )
 def test_every_slice_can_be_named(written: str, part: str) -> None:
@@ -83,6 +85,13 @@ def test_every_slice_can_be_named(written: str, part: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_metric_and_alias_can_be_gated_under_its_canonical_name(name: str) -> None:
     assert parsed(f"delta {name} >= 0").metric == Metric.parse(name).name
+
+
+@pytest.mark.parametrize(
+    ("written", "every"), [("", None), ("{lang=ko}", None), ("{lang=*}", "lang"), ("{tags=*x}", None)]
+)
+def test_a_star_is_every_value_of_a_slice(written: str, every: str | None) -> None:
+    assert parsed(f"hit@5{written} >= 0.5").every == every
 
 
 @pytest.mark.parametrize(
@@ -104,7 +113,7 @@ spaces = st.text(" \t", max_size=3)
 some_space = st.text(" \t", min_size=1, max_size=3)
 numbers = st.from_regex(r"[+-]?([0-9]{1,3}(\.[0-9]{0,4})?|\.[0-9]{1,4})", fullmatch=True)
 shares = st.from_regex(r"[+-]?(0?\.[0-9]{1,4}|0\.?|1|1\.0)", fullmatch=True)
-chances = st.from_regex(r"0?\.[0-9]{1,4}|1", fullmatch=True)
+chances = st.from_regex(r"0?\.[0-9]{0,3}[1-9]|1", fullmatch=True)
 slices = st.sampled_from(["lang=ko", "difficulty=hard", "category=a b", "tags=x=y", "answerable=true"])
 
 
@@ -177,6 +186,8 @@ def marked(text: str, known: Sequence[str] = NAMES) -> tuple[str, str]:
         ("delta hit@5 >= 0 unless q > 0.05", "q > 0.05", "'p >'"),
         ("delta hit@5 >= 0 unless p < 0.05", "< 0.05", "'>'"),
         ("delta hit@5 >= 0 unless p > -1", "-1", "a number"),
+        ("delta hit@5 >= 0 unless p > 0", "0", "a number from 0.0001 on: no p is smaller"),
+        ("delta hit@5 >= 0 unless p > 0.00009", "0.00009", "a number from 0.0001 on: no p is smaller"),
         ("delta hit@5 >= 0 unless p > 0.05 or so", "or so", "end here"),
         ("delta hit@5 >= 0 if p > 0.05", "if p > 0.05", "unless"),
         ("delta delta hit@5 >= 0", "delta hit@5 >= 0", "no 'delta'"),

@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_kebab_eval import CompareReport
-from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.errors import GateError
-from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, answer, hit, make_database, result, write_golden
-
-Results = Mapping[str, Json]
-C1: Json = {"expected_chunk_ids": ["c1"]}
-
+from tests.builders import Json, answer, hit, result
+from tests.unit.comparing.conftest import C1, gated, hits, judged
 
 # -- what is judged --------------------------------------------------------------------------------
-
-
-def compared(
-    directory: Path,
-    entries: Mapping[str, Json],
-    a: Results | None,
-    b: Results,
-    *gates: str,
-    **database: Any,
-) -> CompareReport:
-    """Two runs, or B alone, judged by gates."""
-    listed = [{"id": name, "query": "?", **entry} for name, entry in entries.items()]
-    golden = write_golden(directory / "golden.yaml", listed)
-    db = make_database(directory / "kebab.sqlite", a=a or {}, b=b, **database)
-    chosen = Settings("a" if a else None, "b", db, db, golden, gates=gates)
-    return evaluate(chosen, find_inputs(chosen)).report
-
-
-def hits(found: int, of: int) -> dict[str, Json]:
-    """So many queries, of which the first few find their chunk."""
-    return {f"q{n:02}": result("c1" if n < found else "x") for n in range(of)}
-
-
-def judged(directory: Path, a: Results | None, b: Results, gate: str, **more: Any) -> GateResult:
-    """One gate on runs whose queries all expect c1."""
-    (judged_gate,) = compared(directory, dict.fromkeys(b, C1), a, b, gate, **more).gates
-    return judged_gate
 
 
 @pytest.mark.parametrize(
@@ -181,13 +145,13 @@ def test_a_metric_without_a_test_is_not_excused(tmp_path: Path) -> None:
 
 
 def test_p_is_that_of_the_slice(tmp_path: Path) -> None:
-    # Six queries lost in all, p = 2^-6; of the two hard ones both, p = 2^-2 = 0.25.
-    a, b = hits(6, 6), hits(0, 6)
-    entries: dict[str, Json] = {name: C1 | {"difficulty": "hard" if name < "q02" else "easy"} for name in a}
+    # Six queries lost in all, p = 2^-6; of the five hard ones four, p = 2^-4 = 0.0625.
+    a, b = hits(8, 8), hits(1, 8) | {"q06": result("c1")}
+    entries: dict[str, Json] = {name: C1 | {"difficulty": "hard" if name < "q05" else "easy"} for name in a}
     gates = ["delta hit@1 >= 0 unless p > 0.05", "delta hit@1{difficulty=hard} >= 0 unless p > 0.05"]
-    whole, hard = compared(tmp_path, entries, a, b, *gates).gates
+    whole, hard = gated(tmp_path, entries, a, b, *gates).gates
     assert (whole.passed, hard.passed) == (False, True)
-    assert "p = 0.25 " in hard.reason
+    assert hard.reason.endswith("-0.8 over 5 queries, not >= 0; p = 0.0625 > 0.05")
 
 
 # -- run B alone -----------------------------------------------------------------------------------
@@ -224,7 +188,7 @@ def scores(groundedness: float, **judge: Any) -> Json:
 )
 def test_scores_of_another_judge_are_not_comparable(tmp_path: Path, changed: Json) -> None:
     gates = ["delta judge_groundedness >= -5", "delta judge_correctness == 0", "judge_groundedness >= 4"]
-    report = compared(tmp_path, {"q1": C1}, {"q1": scores(3)}, {"q1": scores(4, **changed)}, *gates)
+    report = gated(tmp_path, {"q1": C1}, {"q1": scores(3)}, {"q1": scores(4, **changed)}, *gates)
     assert set(report.not_comparable) == {"judge_groundedness", "judge_correctness"}
     assert [gate.passed for gate in report.gates] == [False, False, True]
     for gate in report.gates[:2]:
@@ -233,7 +197,7 @@ def test_scores_of_another_judge_are_not_comparable(tmp_path: Path, changed: Jso
 
 
 def test_scores_of_the_same_judge_are_comparable(tmp_path: Path) -> None:
-    report = compared(
+    report = gated(
         tmp_path, {"q1": C1}, {"q1": scores(3)}, {"q1": scores(4)}, "delta judge_groundedness == 1"
     )
     assert (report.not_comparable, report.gates[0].passed) == ({}, True)
@@ -242,16 +206,14 @@ def test_scores_of_the_same_judge_are_comparable(tmp_path: Path) -> None:
 def test_a_judge_that_joins_in_makes_the_scores_incomparable(tmp_path: Path) -> None:
     a = {"q1": scores(3), "q2": scores(3)}
     b = {"q1": scores(3), "q2": scores(3, model="m2")}
-    report = compared(
-        tmp_path, {"q1": C1, "q2": C1}, a, b, "delta judge_groundedness >= 0", "delta hit@5 >= 0"
-    )
+    report = gated(tmp_path, {"q1": C1, "q2": C1}, a, b, "delta judge_groundedness >= 0", "delta hit@5 >= 0")
     assert [gate.passed for gate in report.gates] == [False, True]  # retrieval knows no judge
 
 
 def test_a_delta_in_a_slice_is_no_more_comparable(tmp_path: Path) -> None:
     entry = C1 | {"difficulty": "hard"}
     gates = ["delta judge_groundedness{difficulty=hard} >= 0", "judge_groundedness{difficulty=hard} >= 3"]
-    report = compared(tmp_path, {"q1": entry}, {"q1": scores(3)}, {"q1": scores(3, model="m2")}, *gates)
+    report = gated(tmp_path, {"q1": entry}, {"q1": scores(3)}, {"q1": scores(3, model="m2")}, *gates)
     assert [gate.passed for gate in report.gates] == [False, True]
 
 
@@ -272,7 +234,7 @@ RICH: dict[str, Json] = {
 
 
 def test_between_two_identical_runs_every_delta_is_zero_and_no_gate_on_one_trips(tmp_path: Path) -> None:
-    report = compared(tmp_path, RICH_ENTRIES, RICH, RICH)
+    report = gated(tmp_path, RICH_ENTRIES, RICH, RICH)
     assert report.deltas is not None
     values, deltas = report.aggregate_b.values, report.deltas.values
     assert {name for name, delta in deltas.items() if delta is None} == {
@@ -283,12 +245,12 @@ def test_between_two_identical_runs_every_delta_is_zero_and_no_gate_on_one_trips
     assert {"hit@5", "groundedness", "judge_correctness", "cost_usd", "error_rate"} <= set(measured)
     gates = [f"delta {name} {limit}" for name in measured for limit in (">= 0", "<= 0", "== 0", ">= -5%")]
     (tmp_path / "gated").mkdir()
-    gated = compared(tmp_path / "gated", RICH_ENTRIES, RICH, RICH, *gates)
-    assert [gate.gate for gate in gated.gates if not gate.passed] == []
+    again = gated(tmp_path / "gated", RICH_ENTRIES, RICH, RICH, *gates)
+    assert [gate.gate for gate in again.gates if not gate.passed] == []
 
 
 def test_between_two_identical_runs_nothing_is_significant(tmp_path: Path) -> None:
-    report = compared(tmp_path, dict.fromkeys(hits(5, 9), C1), hits(5, 9), hits(5, 9))
+    report = gated(tmp_path, dict.fromkeys(hits(5, 9), C1), hits(5, 9), hits(5, 9))
     assert report.significance
     for name, found in report.significance.items():
         assert (found.up, found.down, found.p) == (0, 0, 1.0), name

@@ -102,7 +102,7 @@ def test_the_page_allows_no_request_and_no_script_but_its_own(tmp_path: Path) ->
 
 def test_a_failed_gate_comes_first_and_says_why(tmp_path: Path) -> None:
     gates = regression(tmp_path, gates=("error_rate <= 0", "hit@5 >= 0.5")).section("gates")
-    assert gates.index("hit@5 is 0, not &gt;= 0.5") < gates.index("error_rate is 0")
+    assert gates.index("hit@5 is 0 over 1 query, not &gt;= 0.5") < gates.index("error_rate is 0")
     assert gates.count('class="failed"') == 1
 
 

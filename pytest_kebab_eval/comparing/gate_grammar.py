@@ -1,0 +1,148 @@
+"""`delta hit@5{difficulty=hard} >= -3% unless p > 0.05` -> a `Gate`.
+
+[delta] METRIC[{slice=value}] OP NUMBER[%] [unless p > NUMBER]        OP: >= > <= < ==        value: * for all
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection
+from decimal import Decimal
+from typing import NoReturn
+
+from pytest_kebab_eval.comparing.deltas import COUNTS, is_comparison_metric
+from pytest_kebab_eval.comparing.gates import OPERATORS, Gate
+from pytest_kebab_eval.comparing.movement import movement_metric
+from pytest_kebab_eval.comparing.significance import LEAST_P
+from pytest_kebab_eval.errors import GateError
+from pytest_kebab_eval.metrics import Family, Metric
+from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
+from pytest_kebab_eval.scoring.scorecard import SLICES
+from pytest_kebab_eval.text import printable
+
+
+def parse_gate(text: str, known: Collection[str]) -> Gate:
+    """A gate on one of the known metrics; a `GateError` points at the character that is wrong."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of a command line that are not UTF-8
+        raise GateError(f"bad gate: '{printable(text)}' has a character that is not Unicode text") from None
+    return _Parser(text, known).gate()
+
+
+class _Parser:
+    def __init__(self, text: str, known: Collection[str]) -> None:
+        self._text = text
+        self._known = known
+        self._at = 0
+
+    def gate(self) -> Gate:
+        delta = self._take(r"delta(?=\s)") is not None
+        metric = self._metric(delta)
+        part = self._slice()
+        op = self._expect("|".join(OPERATORS), "one of >=, >, <=, <, ==")
+        start = self._skip_space()
+        number = Decimal(self._expect(r"[+-]?(\d+(\.\d*)?|\.\d+)", "a number"))
+        percent = self._take("%") is not None
+        if not percent:
+            self._check_size(metric, number, delta, start)
+        unless = self._unless(delta)
+        if self._skip_space() < len(self._text):
+            self._fail("the gate to end here" if unless or not delta else "'unless p > …' or the gate's end")
+        return Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless)
+
+    def _metric(self, delta: bool) -> str:
+        start = self._skip_space()
+        name = self._expect(r"[^\s{}<>=%]+", "the name of a metric")
+        if is_comparison_metric(name):
+            if delta:
+                self._at = start
+                self._fail(f"a metric of a run; {name} compares the two runs already, so drop 'delta'")
+            return name
+        try:
+            return Metric.parse(name).name
+        except KeyError:
+            pass
+        if name not in self._known:
+            self._at = start
+            self._fail(f"the name of a metric, and there is no '{printable(name)}'{self._hint(name)}")
+        return name
+
+    def _hint(self, name: str) -> str:
+        if re.sub(r"@\d+", "@k", name) in (*self._known, "overlap@k"):
+            return f"; k is from 1 to {LARGEST_CUTOFF:,}, or the letter k for the query's own"
+        endings = [f"'{known}'" for known in self._known if known.startswith(f"{name}_")]
+        if endings:
+            return f"; did you mean {' or '.join(sorted(endings))}?"
+        near = difflib.get_close_matches(name.lower(), [*self._known, *COUNTS, "overlap@5", "rbo"], n=1)
+        return f"; did you mean '{near[0]}'?" if near else ""
+
+    def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:
+        """A share is between 0 and 1; who writes 5 means 5 %."""
+        family = _family(metric)
+        if family is not None and family.is_mean and family.max_value == 1 and abs(number) > 1:
+            self._at = start
+            what = f"a change of {metric}" if delta else metric
+            self._fail(f"a number up to 1, which is the most that {what} can be; did you mean {number}%?")
+
+    def _slice(self) -> str | None:
+        if self._take(r"\{") is None:
+            return None
+        start = self._skip_space()
+        key = self._expect(r"[A-Za-z_]+", f"a slice: {', '.join(SLICES)}")
+        key = "tags" if key == "tag" else key
+        if key not in SLICES:
+            self._at = start
+            self._fail(f"a slice: {', '.join(SLICES)}")
+        self._expect("=", "'=' and a value")
+        value = self._expect(r"[^{}]+", "a value").strip()
+        self._expect(r"\}", "'}'")
+        return f"{key}={value}"
+
+    def _unless(self, delta: bool) -> Decimal | None:
+        start = self._skip_space()
+        if self._take("unless") is None:
+            return None
+        if not delta:
+            self._at = start
+            self._fail("the gate to end here, since only a delta has a p value")
+        self._expect("p", "'p >' and a number")
+        self._expect(">", "'>' and a number")
+        start = self._skip_space()
+        number = Decimal(self._expect(r"\d+(\.\d*)?|\.\d+", "a number"))
+        if number < Decimal(str(LEAST_P)):
+            self._at = start
+            self._fail(f"a number from {LEAST_P} on: no p is smaller, so that nothing could fail the gate")
+        return number
+
+    def _skip_space(self) -> int:
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
+        return self._at
+
+    def _take(self, pattern: str) -> str | None:
+        match = re.compile(pattern).match(self._text, self._skip_space())
+        if match is None:
+            return None
+        self._at = match.end()
+        return match[0]
+
+    def _expect(self, pattern: str, what: str) -> str:
+        found = self._take(pattern)
+        return self._fail(what) if found is None else found
+
+    def _fail(self, expected: str) -> NoReturn:
+        shown = "".join(printable(char) if char != "\t" else " " for char in self._text)
+        pointer = sum(len(printable(char)) if char != "\t" else 1 for char in self._text[: self._at])
+        raise GateError(f"bad gate: at the mark, expected {expected}\n  {shown}\n  {' ' * pointer}^")
+
+
+def _family(metric: str) -> Family | None:
+    """What is known of a metric, unless it is a count or the user's own."""
+    for parse in (Metric.parse, movement_metric):
+        try:
+            return parse(metric).family
+        except KeyError:
+            continue
+    return None

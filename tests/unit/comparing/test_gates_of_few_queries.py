@@ -1,0 +1,250 @@
+"""Gates say over how many queries, and one that no outcome could fail says so and fails."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kebab_eval.comparing.significance import least_p, paired_significance
+from tests.builders import Json, hit, result
+from tests.unit.comparing.conftest import C1, gated, hits, judged
+
+# -- the least p that so many queries can have -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "of_yes_no", "of_graded"),
+    [
+        (0, 1.0, 1.0),
+        (1, 0.5, 1.0),  # 2^-1, 2 · 2^-1
+        (2, 0.25, 0.5),
+        (4, 0.0625, 0.125),
+        (5, 0.0312, 0.0625),  # 0.03125, as it is shown
+        (6, 0.0156, 0.0312),
+        (13, 0.0001, 0.0002),
+        (100_000, 0.0001, 0.0001),  # never 0
+    ],
+)
+def test_the_least_p_is_that_of_changes_all_one_way(n: int, of_yes_no: float, of_graded: float) -> None:
+    assert (least_p(n, yes_no=True), least_p(n, yes_no=False)) == (of_yes_no, of_graded)
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_of_all_outcomes_of_a_yes_no_metric_none_has_a_smaller_p_and_one_has_it(n: int) -> None:
+    outcomes = itertools.product([-1.0, 0.0, 1.0], repeat=n)
+    found = {
+        paired_significance([change for change in outcome if change], n, yes_no=True).p
+        for outcome in outcomes
+    }
+    assert min(p for p in found if p is not None) == least_p(n, yes_no=True)
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_of_all_outcomes_of_a_graded_metric_none_has_a_smaller_p_and_one_has_it(n: int) -> None:
+    outcomes = itertools.product([-1.0, -0.5, 0.0, 0.25, 0.5], repeat=n)
+    found = {
+        paired_significance([change for change in outcome if change], n, yes_no=False).p
+        for outcome in outcomes
+    }
+    assert min(p for p in found if p is not None) == least_p(n, yes_no=False)
+
+
+# -- gates that cannot fail ------------------------------------------------------------------------
+
+UNLESS = "delta hit@1 >= 0 unless p > 0.05"
+
+
+@pytest.mark.parametrize("found", range(5))
+def test_over_four_queries_the_gate_fails_whatever_was_found(tmp_path: Path, found: int) -> None:
+    gate = judged(tmp_path, hits(4, 4), hits(found, 4), UNLESS)
+    assert not gate.passed
+    assert gate.value == found / 4 - 1
+    assert gate.reason.endswith(
+        "over 4 queries" + (", not >= 0" if found < 4 else "") + "; with so few no result has p <= 0.05:"
+        " at least 5 are needed, or drop 'unless'"
+    )
+
+
+@pytest.mark.parametrize("found", range(6))
+def test_over_five_queries_it_fails_when_all_are_lost_and_not_before(tmp_path: Path, found: int) -> None:
+    assert judged(tmp_path, hits(5, 5), hits(found, 5), UNLESS).passed is (found > 0)
+
+
+@pytest.mark.parametrize(
+    ("queries", "p", "needed"),
+    [(4, "0.0625", None), (4, "0.0624", 5), (1, "0.5", None), (5, "0.01", 7), (5, "0.0001", 13)],
+)
+def test_what_is_needed_depends_on_the_p_of_the_gate(
+    tmp_path: Path, queries: int, p: str, needed: int | None
+) -> None:
+    reason = judged(tmp_path, hits(9, queries), hits(9, queries), f"delta hit@1 >= 0 unless p > {p}").reason
+    assert (f"at least {needed} are needed" if needed else "over") in reason
+    assert ("with so few" in reason) is (needed is not None)
+
+
+def test_without_unless_few_queries_are_enough(tmp_path: Path) -> None:
+    assert judged(tmp_path, hits(2, 2), hits(2, 2), "delta hit@1 >= 0").passed
+
+
+def test_a_graded_metric_needs_six(tmp_path: Path) -> None:
+    second = {f"q{n:02}": result(hit("x"), hit("c1", 2)) for n in range(5)}  # mrr 0.5, which is no yes or no
+    gate = judged(tmp_path, second, hits(0, 5), "delta mrr >= 0 unless p > 0.05")
+    assert not gate.passed
+    assert (
+        "over 5 queries, not >= 0; with so few no result has p <= 0.05: at least 6 are needed" in gate.reason
+    )
+
+
+def test_a_graded_metric_that_is_0_or_1_throughout_a_could_have_failed_with_five(tmp_path: Path) -> None:
+    second = {f"q{n:02}": result(hit("x"), hit("c1", 2)) for n in range(5)}
+    gate = "delta mrr >= 0 unless p > 0.05"
+    assert judged(tmp_path, hits(5, 5), second, gate).passed  # p = 2 · 2^-5: may be chance
+    assert not judged(tmp_path, hits(5, 5), hits(0, 5), gate).passed  # p = 2^-5
+
+
+def test_only_queries_that_both_runs_have_count(tmp_path: Path) -> None:
+    gate = judged(tmp_path, hits(4, 4), hits(9, 9), UNLESS)
+    assert (gate.passed, "over 4 queries; with so few" in gate.reason) == (False, True)
+
+
+# -- n ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gate", "reason"),
+    [
+        ("hit@5 >= 0.5", "hit@5 is 0.6 over 5 queries"),
+        ("hit@5 >= 0.9", "hit@5 is 0.6 over 5 queries, not >= 0.9"),
+        ("hit@5{difficulty=hard} >= 0.9", "hit@5{difficulty=hard} is 1 over 1 query"),
+        ("delta hit@5 >= -5%", "delta hit@5 is -0.25 (-25.00% of A's 1) over 4 queries, not >= -5%"),
+        ("delta latency_p95_ms <= 0", "delta latency_p95_ms is 0 over 4 queries"),
+        ("error_rate == 0", "error_rate is 0 over 6 queries"),
+        ("regressions == 0", "regressions is 1 of 4 queries, not == 0"),
+        ("regressions <= 50%", "regressions is 1 of 4 queries (25.00%)"),
+        ("new <= 1", "new is 2 beside 4 queries compared, not <= 1"),
+        ("rbo >= 0.5", "rbo is 0.75 over 4 queries"),
+    ],
+)
+def test_a_gate_says_over_how_many_queries_its_value_is(tmp_path: Path, gate: str, reason: str) -> None:
+    # Of six queries in B one expects nothing; A has the first four.
+    entries: dict[str, Json] = {"q00": C1 | {"difficulty": "hard"}, **{f"q0{n}": C1 for n in range(1, 5)}}
+    entries["free"] = {}
+    a, b = hits(4, 4), hits(3, 5) | {"free": result("c1")}
+    (found,) = gated(tmp_path, entries, a, b, gate).gates
+    assert found.reason == reason
+
+
+# -- every value of a slice ------------------------------------------------------------------------
+
+Found = dict[str, tuple[int, int]]  # by difficulty: how many queries are found, of how many
+
+
+def by_difficulty(found: Found) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Golden queries and the results of a run."""
+    entries, results = dict[str, Json](), dict[str, Json]()
+    for level, (hits_, of) in found.items():
+        for number in range(of):
+            entries[f"{level}-{number}"] = C1 | {"difficulty": level}
+            results[f"{level}-{number}"] = result("c1" if number < hits_ else "x")
+    return entries, results
+
+
+def every(directory: Path, a: Found | None, b: Found, gate: str, **more: Any) -> Any:
+    entries, results = by_difficulty(b)
+    (found,) = gated(directory, entries, by_difficulty(a)[1] if a else None, results, gate, **more).gates
+    return found
+
+
+B: Found = {"easy": (4, 4), "hard": (1, 2), "odd": (2, 3)}  # 1, 0.5, 0.6667
+
+
+@pytest.mark.parametrize(
+    ("gate", "passes", "value", "reason"),
+    [
+        ("hit@5{difficulty=*} >= 0.5", True, 0.5, "{difficulty=hard} is 0.5 over 2 queries; the worst of 3"),
+        (
+            "hit@5{difficulty=*} >= 0.7",
+            False,
+            0.5,
+            "over 2 queries, not >= 0.7; the worst of 3 values of difficulty, 2 of them failing",
+        ),
+        ("hit@5{difficulty=*} < 1", False, 1.0, "{difficulty=easy} is 1 over 4 queries, not < 1; the worst"),
+        ("hit@5{difficulty=*} == 0.6667", False, 1.0, "{difficulty=easy} is 1"),
+        ("mrr{difficulty=*} >= 50%", True, 0.5, "{difficulty=hard} is 0.5"),
+    ],
+)
+def test_every_value_of_a_slice_is_judged_and_the_worst_is_named(
+    tmp_path: Path, gate: str, passes: bool, value: float, reason: str
+) -> None:
+    found = every(tmp_path, None, B, gate)
+    assert (found.passed, found.value) == (passes, value)
+    assert reason in found.reason
+
+
+def test_the_worst_change_is_that_farthest_beyond_its_own_limit(tmp_path: Path) -> None:
+    # easy loses 2 of 10, 20 % of its 1; hard 1 of 10, 50 % of its 0.2
+    a: Found = {"easy": (10, 10), "hard": (2, 10)}
+    b: Found = {"easy": (8, 10), "hard": (1, 10)}
+    assert every(tmp_path, a, b, "delta hit@5{difficulty=*} >= -5%").value == -0.2  # 0.15 beyond; 0.09
+    found = every(tmp_path, a, b, "delta hit@5{difficulty=*} >= -20%")  # easy is at its limit
+    assert (found.passed, found.value) == (False, -0.1)
+    assert "the worst of 2 values of difficulty, 1 of them failing" in found.reason
+
+
+def test_counts_are_judged_for_every_value_too(tmp_path: Path) -> None:
+    a: Found = {"easy": (4, 4), "hard": (2, 2)}
+    found = every(tmp_path, a, {"easy": (3, 4), "hard": (0, 2)}, "regressions{difficulty=*} <= 1")
+    assert found.reason.startswith("regressions{difficulty=hard} is 2 of 2 queries, not <= 1; the")
+
+
+def test_a_slice_that_no_query_has_fails(tmp_path: Path) -> None:
+    found = every(tmp_path, None, B, "hit@5{lang=*} >= 0")
+    assert (found.passed, found.value) == (False, None)
+    assert found.reason == "nothing was measured for hit@5{lang=*}; lang is not given by any query"
+
+
+def test_a_value_of_which_nothing_was_measured_is_named_and_does_not_decide(tmp_path: Path) -> None:
+    entries, results = by_difficulty(B)
+    entries["free"] = {"difficulty": "none"}  # of which no chunk is expected
+    entries["absent"] = C1 | {"difficulty": "gone"}  # which the run does not have
+    (found,) = gated(
+        tmp_path, entries, None, results | {"free": result("c1")}, "hit@5{difficulty=*} > 0"
+    ).gates
+    assert found.passed
+    assert found.reason.endswith("the worst of 3 values of difficulty; nothing was measured for gone, none")
+
+
+def test_where_nothing_was_measured_of_any_value_it_fails(tmp_path: Path) -> None:
+    found = every(tmp_path, None, B, "groundedness{difficulty=*} >= 0")
+    assert (found.passed, found.value) == (False, None)
+    assert found.reason.startswith("nothing was measured for groundedness{difficulty=*}")
+
+
+def test_values_with_too_few_queries_for_unless_are_named_and_the_others_judged(tmp_path: Path) -> None:
+    gate = "delta hit@5{difficulty=*} >= 0 unless p > 0.05"
+    a: Found = {"easy": (6, 6), "hard": (2, 2)}
+    chance = every(tmp_path, a, {"easy": (2, 6), "hard": (0, 2)}, gate)
+    assert chance.passed
+    assert chance.reason.endswith(
+        "p = 0.0625 > 0.05; the only value of difficulty; too few queries for any p as small: hard"
+    )
+    assert not every(tmp_path, a, {"easy": (1, 6), "hard": (2, 2)}, gate).passed
+
+
+def test_where_every_value_has_too_few_queries_the_gate_fails_and_says_so(tmp_path: Path) -> None:
+    found = every(tmp_path, B, B, "delta hit@5{difficulty=*} >= 0 unless p > 0.05")
+    assert not found.passed
+    assert "at least 5 are needed, or drop 'unless'; so it is with every value of difficulty" in found.reason
+
+
+def test_a_judge_that_changed_fails_a_gate_on_every_value(tmp_path: Path) -> None:
+    def scored(model: str) -> Json:
+        return {"q1": result("c1", judge={"groundedness": 3, "correctness": 3, "model": model})}
+
+    entries = {"q1": C1 | {"difficulty": "hard"}}
+    gate = "delta judge_groundedness{difficulty=*} >= 0"
+    (found,) = gated(tmp_path, entries, scored("m1"), scored("m2"), gate).gates
+    assert (found.passed, "not comparable" in found.reason) == (False, True)
