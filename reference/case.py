@@ -114,6 +114,7 @@ class Case:
     more_a: tuple[Run, ...] = ()
     more_b: tuple[Run, ...] = ()
     partial: Run | None = None
+    older: Run | None = None  # that a gate is held against
 
     @property
     def side_a(self) -> list[Run]:
@@ -173,11 +174,12 @@ class Case:
         write_golden(directory / self.golden_name, self.golden)
         (directory / "pytest.ini").write_text(self._ini(), encoding="utf-8")
         newest = [] if self.partial is None else [self.partial]
+        oldest = [] if self.older is None else [self.older]
         if self.options.two_databases:
-            store(directory / "a.sqlite", self.side_a, self.chunks)
+            store(directory / "a.sqlite", [*oldest, *self.side_a], self.chunks)
             store(directory / "b.sqlite", [*self.side_b, *newest], self.chunks)
         else:
-            store(directory / "kebab.sqlite", [*self.runs, *newest], self.chunks)
+            store(directory / "kebab.sqlite", [*oldest, *self.runs, *newest], self.chunks)
 
     def write_for_lock(self, directory: Path) -> Path:
         """Write the index as it was when the golden file was locked."""
