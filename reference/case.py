@@ -30,6 +30,9 @@ CREATE TABLE chunks (
 """
 
 
+OLDER = "older"  # the id of the run before all others
+
+
 @dataclass(frozen=True)
 class Run:
     """A stored run: its configuration and the text of each row."""
@@ -203,7 +206,8 @@ def store(path: Path, runs: list[Run], chunks: tuple[Chunk, ...] | None) -> None
         key = "chunk_id" if len(set(ids)) == len(ids) else "chunk_id, chunker_version"
         database.executescript(EVAL_TABLES + ("" if chunks is None else CHUNK_TABLES.format(key=key)))
         for day, run in enumerate(runs, start=1):
-            row = (run.run_id, "suite", json.dumps(run.config), f"2026-01-{day:02}T00:00:00Z")
+            date = "2025-12-31" if run.run_id == OLDER else f"2026-01-{day:02}"
+            row = (run.run_id, "suite", json.dumps(run.config), f"{date}T00:00:00Z")
             database.execute("INSERT INTO eval_runs VALUES (?, ?, ?, '{}', NULL, ?)", row)
             rows = [(run.run_id, query_id, text) for query_id, text in run.rows.items()]
             database.executemany("INSERT INTO eval_query_results VALUES (?, ?, ?)", rows)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from .case import Case, Entry, Options, Run, marked_partial
+from .case import OLDER, Case, Entry, Options, Run, marked_partial
 from .random_gates import make_delta
 
 GAPS = ((0.0, 0.0), (0.3, 0.0), (0.0, 0.3), (0.25, 0.25), (0.7, 0.0), (0.6, 0.2))
@@ -50,9 +50,9 @@ class Variations:
         rows = {name: text for name, text in a.rows.items() if not self.chance(0.1)}
         if a.chunker_version == self.case.run_b.chunker_version:
             rows |= {name: text for name, text in self.case.run_b.rows.items() if self.chance(0.3)}
-        options, gates = self.case.options, [make_delta(self.rng, self.case.golden, "older") for _ in "ab"]
+        options, gates = self.case.options, [make_delta(self.rng, self.case.golden, OLDER) for _ in "ab"]
         options = replace(options, gates=tuple(dict.fromkeys([*options.gates, *gates])))
-        self.case = replace(self.case, older=Run("older", a.config, rows), options=options)
+        self.case = replace(self.case, older=Run(OLDER, a.config, rows), options=options)
 
     def _edit(self, side: str, edit: Edit) -> None:
         """Change each row of a run that can be read."""
