@@ -205,8 +205,8 @@ def store(path: Path, runs: list[Run], chunks: tuple[Chunk, ...] | None) -> None
         ids = [chunk.chunk_id for chunk in chunks or ()]
         key = "chunk_id" if len(set(ids)) == len(ids) else "chunk_id, chunker_version"
         database.executescript(EVAL_TABLES + ("" if chunks is None else CHUNK_TABLES.format(key=key)))
-        for day, run in enumerate(runs, start=1):
-            date = "2025-12-31" if run.run_id == OLDER else f"2026-01-{day:02}"
+        for day, run in enumerate(runs, start=0 if runs and runs[0].run_id == OLDER else 1):
+            date = f"2026-01-{day:02}" if day else "2025-12-31"
             row = (run.run_id, "suite", json.dumps(run.config), f"{date}T00:00:00Z")
             database.execute("INSERT INTO eval_runs VALUES (?, ?, ?, '{}', NULL, ?)", row)
             rows = [(run.run_id, query_id, text) for query_id, text in run.rows.items()]
