@@ -1,11 +1,10 @@
 """How long `kebab-eval blame` takes, against merely reading and decoding the results of all runs once.
 
-python benchmarks/blame.py [DIRECTORY] --runs 200 --queries 1000 [--drifting]
+python benchmarks/blame.py [DIRECTORY] --runs 200 --queries 1000
 
 CPU and wall seconds within one process, the best of five; what is compared is measured in turns, since
 machines are shared. 200 runs of 1,000 queries take 2 GB of disk. The results are those of benchmarks/site.py:
-from run to run, one query in ten finds something else. With --drifting, scores differ in every run, so that
-no hits are stored as they were before.
+from run to run, one query in ten finds something else.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ def timed(work: Callable[[], object]) -> Taken:
     return Taken(time.process_time() - cpu, time.perf_counter() - wall)
 
 
-def main(directory: Path, runs: int, queries: int, drifting: bool) -> None:
+def main(directory: Path, runs: int, queries: int) -> None:
     """Print each time, and how many times that of reading once it is."""
     path, golden_file = directory / "kebab.sqlite", directory / "golden.yaml"
     golden_file.write_text("".join(golden_yaml(queries)), encoding="utf-8")
-    Runs(path, queries, drifting=drifting).add(runs)
+    Runs(path, queries).add(runs)
     golden = load_golden_set(golden_file)
     settings = Settings(run_a=None, run_b="latest", db_a=path, db_b=path, golden=golden_file)
     counts = (queries, queries // 10, 1)
@@ -98,7 +97,6 @@ if __name__ == "__main__":
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--queries", type=int, default=1_000)
-    parser.add_argument("--drifting", action="store_true")
     arguments = parser.parse_args()
     with _directory(arguments.directory) as chosen:
-        main(chosen, arguments.runs, arguments.queries, arguments.drifting)
+        main(chosen, arguments.runs, arguments.queries)

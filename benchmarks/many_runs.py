@@ -39,11 +39,10 @@ class Evolution:
 class Runs:
     """Adds runs to a database, an hour apart.
 
-    A query that is not moved has the hits of the run before; where scores drift, none is stored as before.
+    A query that is not moved has the hits of the run before.
     """
 
-    def __init__(self, path: Path, queries: int, *, drifting: bool = False) -> None:
-        self._drifting = drifting
+    def __init__(self, path: Path, queries: int) -> None:
         path.unlink(missing_ok=True)
         self._connection = sqlite3.connect(path)
         self._evolution, self._texts, self._count = Evolution(queries), Texts(), 0
@@ -71,18 +70,12 @@ class Runs:
                 "query_id": query_id(number),
                 "query": f"How is procedure {number} of the handbook carried out in practice?",
                 "mode": "hybrid",
-                "hits_top_k": [self._hit(rank, number, place) | self._drift(times) for rank in range(HITS)],
+                "hits_top_k": [self._hit(rank, number, place) for rank in range(HITS)],
                 "answer": {"answer": f"procedure {number} takes two", "grounded": True, "citations": []},
                 "elapsed_ms": times.randrange(20, 400),
                 "error": None,
             }
             yield run_id, query_id(number), json.dumps(result)
-
-    def _drift(self, times: random.Random) -> dict[str, object]:
-        if not self._drifting:
-            return {}
-        score = round(times.random(), 3)
-        return {"retrieval": {"fusion_score": score, "lexical_score": 0.4, "vector_score": 0.6}}
 
     def _hit(self, rank: int, number: int, place: int) -> dict[str, object]:
         doc = f"doc-{number}" if rank == place else f"doc-{rank}"

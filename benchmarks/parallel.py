@@ -257,10 +257,10 @@ def stores(given: argparse.Namespace, directory: Path) -> Iterator[str]:
         if path != database and not path.is_file():
             export_run(database, "a", path)
         size = path.stat().st_size / (2 if path == database else 1)  # which has both runs
+        started = time.process_time()
         with open_database(path) as opened:
-            started = time.process_time()
             count = sum(1 for _ in opened.results("a"))
-            taken = time.process_time() - started
+        taken = time.process_time() - started
         yield f"| {name} | {1e6 * taken / count:.1f} | {size / count:.0f} |"
 
 

@@ -34,6 +34,5 @@ NAME_COMPARED = 200  # characters of such a name
 SPANS_COMPARED = 1_000  # spans of two chunks that are compared, together
 TEXT_COMPARED = 100_000  # characters of a text that is compared with another
 RUNS_DRAWN = 100  # runs on a chart of kebab-eval site, the newest; its table has all of them
-REMEMBERED_BYTES = 1 << 25  # of stored hits that are remembered from run to run, where runs are walked
 FETCHED_ROWS = 200  # that are asked of a PostgreSQL server at a time
 FETCHED_BYTES = 1 << 24  # and how many bytes, by the longest of a run's results

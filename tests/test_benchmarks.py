@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.forked import python
 from tests.stores import shared_server
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, *map(str, command)], cwd=cwd, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(python(*command), cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from pytest_kebab_eval.importers import Importer, InstalledImporters, Source, im
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.store import shown_address, to_address
 from pytest_kebab_eval.text import shown_path
-from pytest_kebab_eval.text.progress import Progress, megabytes
 
 
 class _Importers(click.Group):
@@ -108,10 +105,9 @@ def _import(
     suite: str | None,
     **files: str | None,
 ) -> None:
-    given = {name.replace("_", "-"): path for name, path in files.items() if path is not None}
+    sources = {name.replace("_", "-"): Source(path) for name, path in files.items() if path is not None}
     address = to_address(db)
-    with _sources(given) as sources:
-        made = import_run(importer, sources, db=address, run_id=run_id, suite=suite, golden_out=golden_out)
+    made = import_run(importer, sources, db=address, run_id=run_id, suite=suite, golden_out=golden_out)
     print_line(made.run_id)
     if not allow_missing:
         tell_warnings(made.warnings)
@@ -119,20 +115,3 @@ def _import(
         f", {counted(made.golden or 0, 'golden query')} in {shown_path(golden_out)}" if golden_out else ""
     )
     tell(f"imported {counted(made.queries, 'query')} into {shown_address(address)}{golden}")
-
-
-@contextmanager
-def _sources(paths: Mapping[str, str]) -> Iterator[dict[str, Source]]:
-    """The files, with progress over all their bytes on a terminal, unless one is standard input."""
-    if "-" in paths.values():
-        yield {name: Source(path) for name, path in paths.items()}
-        return
-    total = sum(Path(path).stat().st_size for path in paths.values() if Path(path).is_file())
-    read = dict.fromkeys(paths, 0)
-    with Progress("importing", total, shown=megabytes) as progress:
-
-        def on_progress(name: str, done: int) -> None:
-            progress.advance(done - read[name])
-            read[name] = done
-
-        yield {name: Source(path, partial(on_progress, name)) for name, path in paths.items()}

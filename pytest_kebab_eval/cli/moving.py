@@ -25,7 +25,7 @@ from pytest_kebab_eval.store import (
     to_address,
     whole_runs,
 )
-from pytest_kebab_eval.store.exports.writing import MOST_PARTS, export_run
+from pytest_kebab_eval.store.exports.writing import export_run
 from pytest_kebab_eval.store.moving import copy_runs, find_prunable, set_tag
 from pytest_kebab_eval.text import printable, shown_path
 
@@ -81,15 +81,8 @@ def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str |
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "--partitions",
-    metavar="N",
-    type=click.IntRange(1, MOST_PARTS),
-    default=1,
-    help="Write N files, FILE-0001-of-000N, each with a range of the query ids.",
-)
 @options("db", "suite")
-def export(run: str, file: Path, partitions: int, **given: Any) -> None:
+def export(run: str, file: Path, **given: Any) -> None:
     """Write a run to a text file, which can be committed, compared and imported.
 
     FILE ends in .jsonl, .jsonl.gz or .parquet. The first line has the run's row, each other line a result as
@@ -101,8 +94,8 @@ def export(run: str, file: Path, partitions: int, **given: Any) -> None:
     with open_database(db) as database:
         found = find_run(database, run, sources.read("suite"))
         results = database.result_count(found.run_id)
-    for path in export_run(db, found.run_id, file, partitions):
-        print_line(shown_path(path))
+    export_run(db, found.run_id, file)
+    print_line(shown_path(file))
     tell(f"exported {counted(results, 'query')} of run {printable(found.run_id)}")
 
 

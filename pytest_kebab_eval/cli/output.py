@@ -98,13 +98,3 @@ def safe_messages() -> Iterator[None]:
         if error.format_message() == safe_lines(message):
             raise
         raise click.UsageError(safe_lines(message), error.ctx) from None
-
-
-@contextmanager
-def progress(steps: list[str], label: str) -> Iterator[Iterable[str]]:
-    """The steps, with a progress bar if there are several and standard error is a terminal."""
-    if len(steps) > 1 and sys.stderr.isatty():
-        with click.progressbar(steps, label=label, file=sys.stderr) as bar:
-            yield bar
-    else:
-        yield steps

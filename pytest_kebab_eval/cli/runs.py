@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from pytest_kebab_eval.cli.output import (
     exit_with,
     print_json,
     print_line,
-    progress,
     read_golden,
     tell,
     tell_errors,
@@ -47,6 +45,7 @@ from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
 from pytest_kebab_eval.store.run_times import warn_of_times
 from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.text.progress import Advancing, Progress
 
 DEFAULT_METRICS = ("hit@5", "mrr", "groundedness", "error_rate")
 
@@ -201,8 +200,9 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
     golden = read_golden(sources)
     changes: dict[str, Changes | None] = {}
     try:
-        with progress(list(dict.fromkeys(run.run_id for run in found)), "aggregating") as run_ids:
-            for run_id in run_ids:
+        run_ids = dict.fromkeys(run.run_id for run in found)
+        with Progress("aggregating", len(run_ids)) as progress:
+            for run_id in Advancing(run_ids, progress):
                 changes[run_id] = _aggregate_again(run_id, address, golden)
     finally:  # what was stored before an error is said, too
         _print_changes({run_id: changed or {} for run_id, changed in changes.items()}, as_json=as_json)
@@ -268,7 +268,7 @@ def site(directory: Path, **given: Any) -> None:
     _check_times(settings.db_b, settings.suite)
     if builder.why_anew:
         tell(f"{builder.why_anew}, so everything is made anew")
-    built = builder.build(partial(progress, label="comparing"))
+    built = builder.build()
     tell_errors(built.errors)
     counts = f"{counted(built.runs, 'run')} of {counted(built.suites, 'suite')}"
     work = f"{built.made} new or changed, {counted(built.files, 'file')} written"

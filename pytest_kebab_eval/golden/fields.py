@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import difflib
-import functools
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -46,8 +45,6 @@ def describe_type(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str) and value.isascii() and value.strip():
-        return value
     if not isinstance(value, str):
         hint = "" if isinstance(value, (dict, list)) else "; put it in quotes"
         _reject(f"must be text, not {describe_type(value)}{hint}")
@@ -96,21 +93,11 @@ def _list_of(check: Callable[[Any], T], what: str) -> Callable[[Any], tuple[T, .
     return check_list
 
 
-_any_texts = _list_of(_text, "texts")
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        return _any_texts(value)
-    for text in value:
-        if not isinstance(text, str) or not text.isascii() or not text.strip():
-            return _any_texts(value)
-    return tuple(value)
+_texts = _list_of(_text, "texts")
 
 
 def _distinct_texts(value: Any) -> tuple[str, ...]:
-    texts = _texts(value)
-    return texts if len(texts) < 2 or len({*texts}) == len(texts) else tuple(dict.fromkeys(texts))
+    return tuple(dict.fromkeys(_texts(value)))
 
 
 def _label(value: Any) -> str:
@@ -119,16 +106,8 @@ def _label(value: Any) -> str:
 
 
 def _labels(value: Any) -> tuple[str, ...]:
-    """Texts that many queries share; a list of them is checked, and kept in memory, once."""
-    try:
-        return _shared_labels(*value) if isinstance(value, list) else _texts(value)
-    except TypeError:  # a list or a mapping among them
-        return _texts(value)
-
-
-@functools.lru_cache(maxsize=1024)
-def _shared_labels(*values: Any) -> tuple[str, ...]:
-    return tuple(map(sys.intern, _distinct_texts([*values])))
+    """Texts that many queries share; each is kept in memory once."""
+    return tuple(map(sys.intern, _distinct_texts(value)))
 
 
 def _doc_ids(value: Any) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ The parser is libyaml's, or, where PyYAML lacks it, one in Python that reads the
 from __future__ import annotations
 
 import datetime
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,12 +25,6 @@ _KINDS = ("null", "bool", "int", "float", "timestamp", "str")
 _CONSTRUCTORS = {f"{_TAG}{kind}": f"construct_yaml_{kind}" for kind in _KINDS}
 # By first character: the types, other than text, that an unquoted value may have.
 _RESOLVERS = yaml.SafeLoader.yaml_implicit_resolvers
-# By first character: how long text may be that is anything else. Only numbers and dates can be long.
-_NUMBERS = ("int", "float", "timestamp")
-_LONGEST = {
-    first: sys.maxsize if any(tag.endswith(_NUMBERS) for tag, _ in found) else len("false")
-    for first, found in _RESOLVERS.items()
-}
 _COLLECTION_TAGS = (None, "!", f"{_TAG}seq", f"{_TAG}map")
 _MERGE = object()  # the key '<<'
 _BLANKS = " \t"
@@ -90,7 +83,6 @@ class YamlReader:
         self._values = 0
         self._repeats = 0
         self._plain: dict[str, Any] = {}
-        self._text_keys: set[str] = set()  # keys that are text, as nearly all are
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
@@ -132,48 +124,21 @@ class YamlReader:
             self._anchors[event.anchor] = (value, self._values + self._repeats - before + 1)
         return value
 
-    # The two loops below run for every event of the file. What nearly every scalar is, text without an anchor
-    # or a tag, they take themselves; the rest goes to `_scalar`, `_key` and `value`.
-
     def _sequence(self, depth: int) -> list[Any]:
-        next_event, longest = self.loader.get_event, _LONGEST.get
-        found = []
-        scalars = 0
-        while (kind := type(event := next_event())) is not SequenceEndEvent:
-            if kind is ScalarEvent and event.anchor is None:
-                scalars += 1
-                text = event.value
-                is_text = event.tag is None and (len(text) > longest(text[:1], -1) or not event.implicit[0])
-                found.append(text if is_text else self._scalar(event))
-            else:
-                self._values, scalars = self._values + scalars, 0
-                found.append(self.value(event, depth + 1))
-        self._values += scalars
+        found, next_event = [], self.loader.get_event
+        while type(event := next_event()) is not SequenceEndEvent:
+            found.append(self.value(event, depth + 1))
         return found
 
     def _mapping(self, depth: int, key_marks: dict[Any, Any] | None) -> dict[Any, Any]:
-        next_event, longest, text_keys = self.loader.get_event, _LONGEST.get, self._text_keys
         found: dict[Any, Any] = {}
         merged: list[dict[Any, Any]] = []
-        scalars = 0
-        while (kind := type(key_event := next_event())) is not MappingEndEvent:
-            scalars += 1
-            key = key_event.value if kind is ScalarEvent else None
-            if key not in text_keys or key_event.tag is not None or key_event.anchor is not None:
-                self._values, scalars = self._values + scalars, 0
-                key = self._key(key_event)
-            kind = type(event := next_event())
-            if kind is ScalarEvent and event.anchor is None:
-                scalars += 1
-                value = event.value
-                if event.tag is not None or (len(value) <= longest(value[:1], -1) and event.implicit[0]):
-                    value = self._scalar(event)
-            elif kind is SequenceStartEvent and event.anchor is event.tag is None and depth < YAML_DEPTH:
-                scalars += 1
-                value = self._sequence(depth + 1)
-            else:
-                self._values, scalars = self._values + scalars, 0
-                value = self.value(event, depth + 1)
+        next_event = self.loader.get_event
+        while type(key_event := next_event()) is not MappingEndEvent:
+            self._values += 1
+            key = self._key(key_event)
+            event = next_event()
+            value = self.value(event, depth + 1)
             if key is _MERGE:
                 merged += self._to_merge(event, value)
             elif key in found:
@@ -182,7 +147,6 @@ class YamlReader:
                 found[key] = value
                 if key_marks is not None:
                     key_marks[key] = key_event.start_mark
-        self._values += scalars
         for mapping in merged:
             self._repeat(key_event, len(mapping))
             for key, value in mapping.items():
@@ -190,7 +154,6 @@ class YamlReader:
         return found
 
     def _key(self, event: Any) -> Any:
-        """The value of a key; text is remembered, so that the same key needs no second look."""
         if type(event) is yaml.AliasEvent:
             key = self._alias(event)
             if isinstance(key, (list, dict)):
@@ -201,11 +164,7 @@ class YamlReader:
         key = self._scalar(event)
         if event.anchor:
             self._anchors[event.anchor] = (key, 1)
-        if key == "<<" and event.implicit[0]:
-            return _MERGE
-        if isinstance(key, str) and event.tag is None and event.implicit[0]:
-            self._text_keys.add(key)
-        return key
+        return _MERGE if key == "<<" and event.implicit[0] else key
 
     def _to_merge(self, event: Any, value: Any) -> list[dict[Any, Any]]:
         mappings = value if isinstance(value, list) else [value]

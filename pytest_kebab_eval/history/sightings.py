@@ -22,7 +22,6 @@ from pytest_kebab_eval.scoring.scorer import Scorer, coarsen
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row
-from pytest_kebab_eval.store.repeated import FirstRank, RepeatedHits
 
 RETRIEVAL, ERROR = "retrieval", "error"
 _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
@@ -163,7 +162,7 @@ class Yardstick(NamedTuple):
 
 
 class RunJudge:
-    """Judges run after run, matched as a comparison would match them; repeated hits are not judged again."""
+    """Judges run after run, matched as a comparison would match them."""
 
     def __init__(self, yardstick: Yardstick, watched: Sequence[Watched]) -> None:
         self._watched: dict[str, list[Watched]] = {}
@@ -177,8 +176,6 @@ class RunJudge:
         self._queries = golden.by_id()
         self._modes: dict[str | None, MatchMode] = {}
         self._by_mode: dict[MatchMode, _Tools] = {}
-        self._ranks = RepeatedHits(len(self._queries), self._first_rank)
-        self._index: tuple[Database, str | None] | None = None  # and chunker, of the run before
 
     def sightings(self, opened: OpenRun, position: int) -> Iterator[tuple[Watched, Sighting]]:
         """What the run says of each check that is watched."""
@@ -194,11 +191,8 @@ class RunJudge:
                 yield watch, Sighting(position, State.ABSENT)
 
     def _begin(self, database: Database, run: Run) -> None:
-        """Make ready for a run; hits of another index or chunker are judged anew."""
+        """Make ready for a run."""
         version = run.chunker_version
-        if (database, version) != self._index:
-            self._ranks.forget()
-        self._index = database, version
         if version not in self._modes:
             self._modes[version] = self._yardstick.mode_of(run)
         mode = self._modes[version]
@@ -206,7 +200,6 @@ class RunJudge:
             self._by_mode[mode] = _Tools(self._narrow, mode)
         self._tools = self._by_mode[mode]
         self._passages = Passages(database.corpus, version)
-        self._by_rank: dict[int | None, Sighting] = {}
 
     def _first_rank(self, query_id: str, hits: tuple[Hit, ...]) -> int | None:
         # A chunk that is there twice counts once, at its first rank; the first correct rank is the same.
@@ -216,17 +209,15 @@ class RunJudge:
         return strategies[query_id].first(hits, self._passages)
 
     def _sighting(self, opened: OpenRun, position: int, check: str, row: tuple[str, object]) -> Sighting:
-        result = self._ranks.rank(*row) if check == RETRIEVAL else decode_row(*row)
+        result = decode_row(*row)
         if isinstance(result, Unreadable):
             return Sighting(position, State.UNREADABLE, reason=result.reason)
         if result.error is not None:
             return Sighting(position, State.ERROR, reason=result.error)
-        if isinstance(result, FirstRank):
-            rank = result.rank
-            if rank not in self._by_rank:  # all queries that were found at this rank share it
-                is_found = rank is not None and rank <= self._yardstick.settings.compare_k
-                self._by_rank[rank] = Sighting(position, State.FOUND if is_found else State.LOST, rank)
-            return self._by_rank[rank]
+        if check == RETRIEVAL:
+            rank = self._first_rank(result.query_id, result.hits)
+            is_found = rank is not None and rank <= self._yardstick.settings.compare_k
+            return Sighting(position, State.FOUND if is_found else State.LOST, rank)
         return Sighting(position, State.FOUND if check == ERROR else self._tools.state(opened, check, result))
 
 

@@ -55,7 +55,7 @@ class Summary(NamedTuple):
 
 
 class ImportedRun(RunRecorder):
-    """Keeps nothing of an import that fails, since it can be read again; progress is that of its files."""
+    """Keeps nothing of an import that fails, since it can be read again."""
 
     keeps_unfinished = False
 
@@ -84,9 +84,7 @@ def import_run(
                 return Summary(*import_export(export, db, **names), None)
     if golden_out and run_id and _has_run(db, run_id):
         return _finish(importer, sources, db, run_id, golden_out)
-    recorder = ImportedRun(
-        db, suite=suite or "default", run_id=run_id, commit_hash=commit_hash or "", progress=False
-    )
+    recorder = ImportedRun(db, suite=suite or "default", run_id=run_id, commit_hash=commit_hash or "")
     recorder.commit_hash = commit_hash  # None stays; RunRecorder would take the working directory's
     queries, golden = 0, None
     try:

@@ -1,27 +1,25 @@
 """The rows of each topic, in a run or in judgments: lines in columns, or `{query: {document: number}}`.
 
-The lines of a topic may be scattered, so all lines are read first, into a temporary file if there are many.
+The lines of a topic may be scattered, so all lines are read first.
 """
 
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from math import inf, isfinite, nan
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.importers.sources import Source, decode, json_object
 from pytest_kebab_eval.importers.tables import Member, read_json_members
 from pytest_kebab_eval.text import brief, printable
 
-MAX_BYTES_IN_MEMORY = 32 << 20
 _MAX_TAGS = 10
 
 Row = tuple[float, bytes, bytes]  # the number, the docno, the line; a plain tuple, since there are millions
 ByTopic = Iterable[tuple[str, list[Row]]]
-ReadTopics = Callable[[Source], AbstractContextManager[ByTopic]]
+ReadTopics = Callable[[Source], ByTopic]
 
 
 class SpacedColumns(NamedTuple):
@@ -38,13 +36,11 @@ class SpacedColumns(NamedTuple):
         """The fields of a line."""
         return line.split()
 
-    @contextmanager
-    def read(self, source: Source) -> Iterator[TopicRows]:
+    def read(self, source: Source) -> TopicRows:
         """The rows of a file with these columns."""
-        with temporary_file() as file:
-            topics = TopicRows(source, file)
-            _read_lines(source, self, topics)
-            yield topics
+        topics = TopicRows(source)
+        _read_lines(source, self, topics)
+        return topics
 
 
 class TabColumns(SpacedColumns):
@@ -72,7 +68,7 @@ class JsonColumns(SpacedColumns):
                 raise source.error(number, f"'{name}' is missing, or is no text or number")
             found.append(str(value))
         for text in found:
-            if "\t" in text:  # which parts the fields of the temporary file
+            if "\t" in text:  # which parts the fields of `TopicRows`
                 raise source.error(number, f"the id '{brief(text, 40)}' has a tab in it")
         return [text.encode() for text in found]
 
@@ -87,7 +83,7 @@ def _unquoted(source: Source, number: int, text: bytes) -> list[bytes]:
 def _read_lines(source: Source, columns: SpacedColumns, topics: TopicRows) -> None:
     names, value_at, docno_at, tag_at = columns.names, columns.value, columns.docno, columns.tag
     widths = range(len(names) - columns.optional, len(names) + 1)
-    add, split, tag, tags = topics.add, columns.fields, None, topics.tags
+    split, tag, tags, held = columns.fields, None, topics.tags, topics.held
     for number, line in source.lines():
         fields = split(source, number, line)
         if len(fields) not in widths:
@@ -101,11 +97,11 @@ def _read_lines(source: Source, columns: SpacedColumns, topics: TopicRows) -> No
             raise source.error(
                 number, f"the {names[value_at]} '{brief(value.decode(), 40)}' is not a finite number"
             )
-        add(fields[0], b"%b\t%b\t%d\t" % (value, fields[docno_at], number))
+        held[fields[0]] += b"%b\t%b\t%d\t" % (value, fields[docno_at], number)
         if tag_at is not None and fields[tag_at] != tag and len(tags) < _MAX_TAGS:
             tag = fields[tag_at]
             tags[tag.decode()] = None
-    if topics.is_empty:
+    if not held:
         raise source.error(None, "there are no lines in this file")
 
 
@@ -119,44 +115,14 @@ def _is_number(text: bytes) -> bool:
 class TopicRows:
     """The rows of each topic, in the order in which the topics appear; `tags` are those of the run."""
 
-    def __init__(self, source: Source, file: IO[bytes]) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._file = file
-        self._held: dict[bytes, bytearray] = {}
-        self._size = 0
-        self._spilled: dict[bytes, list[tuple[int, int]]] = {}  # topic -> offsets and lengths in the file
+        self.held: defaultdict[bytes, bytearray] = defaultdict(bytearray)  # `VALUE DOCNO LINE`, and tabs
         self.tags: dict[str, None] = {}
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no line."""
-        return not self._spilled
-
-    def add(self, topic: bytes, line: bytes) -> None:
-        """Add a line of a topic."""
-        try:
-            self._held[topic] += line
-        except KeyError:
-            self._held[topic] = bytearray(line)
-            self._spilled.setdefault(topic, [])
-        self._size += len(line)
-        if self._size > MAX_BYTES_IN_MEMORY:
-            self._spill()
-
-    def _spill(self) -> None:
-        for topic, lines in self._held.items():
-            self._spilled[topic].append((self._file.tell(), len(lines)))
-            self._file.write(lines)
-        self._held.clear()
-        self._size = 0
-
     def __iter__(self) -> Iterator[tuple[str, list[Row]]]:
-        for topic, parts_on_disk in self._spilled.items():
-            parts = []
-            for start, length in parts_on_disk:
-                self._file.seek(start)
-                parts.append(self._file.read(length))
-            words = b"".join([*parts, self._held.get(topic, b"")]).split(b"\t")
+        for topic, lines in self.held.items():
+            words = bytes(lines).split(b"\t")
             rows = list(zip(map(float, words[:-1:3]), words[1:-1:3], words[2:-1:3], strict=True))
             self._check_unique(topic.decode(), rows)
             yield topic.decode(), rows
@@ -178,8 +144,7 @@ class TopicRows:
 # -- `{query: {document: number}}` as JSON, which ranx, pytrec_eval and BEIR know runs and judgments as --
 
 
-@contextmanager
-def read_dictionaries(source: Source) -> Iterator[list[tuple[str, list[Row]]]]:
+def read_dictionaries(source: Source) -> list[tuple[str, list[Row]]]:
     """The rows of each query; the line of all is the one that the query's own mapping starts on."""
     members = read_json_members(source, source.read())
     if not members:
@@ -196,7 +161,7 @@ def read_dictionaries(source: Source) -> Iterator[list[tuple[str, list[Row]]]]:
             if query in found:
                 raise source.error(member.line, f"the query '{printable(query)}' is there already")
             found[query] = list(_dictionary_rows(source, member, query))
-    yield list(found.items())
+    return list(found.items())
 
 
 def _dictionary_rows(source: Source, member: Member, query: str) -> Iterator[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from functools import partial
 
 from pytest_kebab_eval.importers.columns import ByTopic, JsonColumns, TabColumns
@@ -16,11 +15,11 @@ _SCORED = TabColumns(("query_id", "doc_id", "score"), docno=1, value=2)
 _JSON_SCORED = JsonColumns(("query_id", "doc_id", "score"), docno=1, value=2)
 
 
-def _read_qrels(source: Source) -> AbstractContextManager[ByTopic]:
+def _read_qrels(source: Source) -> ByTopic:
     return (_JSON_QRELS if source.ending == ".jsonl" else _QRELS).read(source)
 
 
-def _read_run(source: Source) -> AbstractContextManager[ByTopic]:
+def _read_run(source: Source) -> ByTopic:
     if source.ending not in {".jsonl", ".tsv"}:
         return read_any_run(source)
     return (_JSON_SCORED if source.ending == ".jsonl" else _SCORED).read(source)

@@ -18,13 +18,14 @@ import msgspec
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
 from pytest_kebab_eval.importers.sources import STDIN, Source, UniqueIds, decode
 from pytest_kebab_eval.model import Unreadable
-from pytest_kebab_eval.store import Address, backend_of, open_database
+from pytest_kebab_eval.store import Address, backend_of
 from pytest_kebab_eval.store.address import is_export
-from pytest_kebab_eval.store.exports import parts_of
+from pytest_kebab_eval.store.exports import export_file, raw_run
 from pytest_kebab_eval.store.exports.lines import is_header
+from pytest_kebab_eval.store.exports.parquet import is_parquet
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.store.run_names import check_names
-from pytest_kebab_eval.text.progress import Progress
+from pytest_kebab_eval.text.progress import Advancing, Progress
 
 
 class _HitVersion(msgspec.Struct):
@@ -79,16 +80,14 @@ def import_export(path: Path, db: Address, **names: str | None) -> tuple[str, in
 
     Where `run_id`, `suite` or `commit_hash` is None, that of the export is kept.
     """
-    with open_database(path) as database:
-        (exported,) = database.runs()
-        count = database.result_count(exported.run_id)
-        with Progress("importing", count) as progress:
-            given: Json = {name: value for name, value in names.items() if value is not None}
-            run = database.raw_run(exported.run_id, progress)._replace(**given)
-            check_names(run.run_id, run.suite)
-            backend_of(db).check_recordable(run.run_id)
-            backend_of(db).write_runs([run])
-    return run.run_id, count
+    given: Json = {name: value for name, value in names.items() if value is not None}
+    file = export_file(path)
+    run = raw_run(file)._replace(**given)
+    check_names(run.run_id, run.suite)
+    backend_of(db).check_recordable(run.run_id)
+    with Progress("importing", len(file)) as progress:
+        backend_of(db).write_runs([run._replace(rows=Advancing(file, progress))])
+    return run.run_id, len(file)
 
 
 @contextmanager
@@ -108,8 +107,8 @@ def find_export(source: Source) -> Iterator[Path | None]:
 
 
 def _is_exported(path: Path) -> bool:
-    """Whether the file begins as an export does, or is there in parts."""
-    if not path.exists():
-        return bool(parts_of(path))
+    """Whether the file begins as an export does."""
+    if is_parquet(path):
+        return path.exists()
     _, line = next(Source(str(path)).lines(), (0, b""))
     return is_header(line)

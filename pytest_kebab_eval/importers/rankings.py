@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 
 import msgspec
 
@@ -39,7 +38,7 @@ Passages = Callable[[set[str]], Mapping[str, str]]  # the texts of the documents
 _Judged = tuple[int, dict[str, float]]  # of a topic: its first line, and the relevant documents
 
 
-def read_any_run(source: Source) -> AbstractContextManager[ByTopic]:
+def read_any_run(source: Source) -> ByTopic:
     """A run in six columns, or as JSON if the file's ending says so."""
     return read_dictionaries(source) if source.ending == ".json" else TREC_RUN.read(source)
 
@@ -57,24 +56,23 @@ def import_rankings(
     """
     run, qrels = sources["run"], sources["qrels"]
     judged: dict[str, _Judged] = {}
-    with read_qrels(qrels) as rows_by_topic:
-        for topic, rows in rows_by_topic:
-            first = min((int(line) for _, _, line in rows), default=1)
-            judged[topic] = first, {docno.decode(): value for value, docno, _ in rows if value > 0}
+    for topic, rows in read_qrels(qrels):
+        first = min((int(line) for _, _, line in rows), default=1)
+        judged[topic] = first, {docno.decode(): value for value, docno, _ in rows if value > 0}
     found, expected = Ids(run, "topic"), Ids(qrels, "topic", judged)
     texts, without_text = read_texts(sources[topics], expected) if topics in sources else ({}, None)
     config: Json = {}
 
     def results() -> Iterator[tuple[str, bytes]]:
-        with read_run(run) as rows_by_topic:
-            shown = passages(_shown(rows_by_topic)) if passages else {}
-            for topic, rows in rows_by_topic:
-                found[topic] = None
-                rows.sort(reverse=True)
-                yield topic, _result(topic, texts.get(topic, topic), rows, shown)
-            if isinstance(rows_by_topic, TopicRows) and rows_by_topic.tags:
-                tags = list(rows_by_topic.tags)
-                config["config"] = {"tag": tags[0] if len(tags) == 1 else tags}
+        rows_by_topic = read_run(run)
+        shown = passages(_shown(rows_by_topic)) if passages else {}
+        for topic, rows in rows_by_topic:
+            found[topic] = None
+            rows.sort(reverse=True)
+            yield topic, _result(topic, texts.get(topic, topic), rows, shown)
+        if isinstance(rows_by_topic, TopicRows) and rows_by_topic.tags:
+            tags = list(rows_by_topic.tags)
+            config["config"] = {"tag": tags[0] if len(tags) == 1 else tags}
         for topic, (_, relevant) in judged.items():
             if relevant and topic not in found:
                 yield topic, _result(topic, texts.get(topic, topic), [], {})

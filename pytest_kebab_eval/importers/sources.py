@@ -31,14 +31,10 @@ Id = str | int
 
 
 class Source:
-    """A file to import from: plain, gzip if it ends in `.gz`, or `-` for standard input.
+    """A file to import from: plain, gzip if it ends in `.gz`, or `-` for standard input, read once."""
 
-    It can be read once. `on_progress` is called with the number of bytes read so far, packed ones if packed.
-    """
-
-    def __init__(self, path: str, on_progress: Callable[[int], None] | None = None) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._on_progress = on_progress
 
     @property
     def name(self) -> str:
@@ -107,17 +103,15 @@ class Source:
     @contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:
         with ExitStack() as stack:
-            raw = sys.stdin.buffer if self.path == STDIN else stack.enter_context(self._open_file())
-            counted = _Counted(raw, self._on_progress)
-            stream: Any = io.BufferedReader(counted, _BUFFER)
+            raw: Any = sys.stdin.buffer if self.path == STDIN else stack.enter_context(self._open_file())
             if self.path.lower().endswith(".gz"):
-                unpacked = stack.enter_context(gzip.GzipFile(fileobj=stream))
-                stream = io.BufferedReader(_Unpacked(unpacked, counted, self.error), _BUFFER)
-            yield stream
+                unpacked = stack.enter_context(gzip.GzipFile(fileobj=raw))
+                raw = io.BufferedReader(_Unpacked(unpacked, raw, self.error), _BUFFER)
+            yield raw
 
     def _open_file(self) -> IO[bytes]:
         try:
-            return Path(self.path).open("rb", buffering=0)
+            return Path(self.path).open("rb", buffering=_BUFFER)
         except FileNotFoundError:
             raise InputError(f"there is no file {self.name} to import from") from None
         except IsADirectoryError:
@@ -145,31 +139,11 @@ class Source:
         return data.removeprefix(_BYTE_ORDER_MARK)
 
 
-class _Counted(io.RawIOBase):
-    """A stream that reports how much of it was read; closing it leaves the raw stream open."""
-
-    def __init__(self, raw: IO[bytes], on_progress: Callable[[int], None] | None) -> None:
-        self._raw = raw
-        self._on_progress = on_progress
-        self.count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._raw.read(len(buffer))
-        buffer[: len(data)] = data
-        self.count += len(data)
-        if data and self._on_progress:
-            self._on_progress(self.count)
-        return len(data)
-
-
 class _Unpacked(io.RawIOBase):
     """What gzip data unpacks to, unless that is far more than such data are of."""
 
     def __init__(
-        self, unpacked: gzip.GzipFile, packed: _Counted, error: Callable[[None, str], InputError]
+        self, unpacked: gzip.GzipFile, packed: IO[bytes], error: Callable[[None, str], InputError]
     ) -> None:
         self._unpacked = unpacked
         self._packed = packed
@@ -182,7 +156,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         count = self._unpacked.readinto(buffer)
         self._count += count
-        if self._count > UNPACKED_FREELY + UNPACKED_RATIO * self._packed.count:
+        if self._count > UNPACKED_FREELY + UNPACKED_RATIO * self._packed.tell():
             raise self._error(
                 None,
                 f"the gzip data unpacks to more than {UNPACKED_RATIO} times its size; if that is right,"

@@ -163,7 +163,12 @@ def read_members(source: Source, name: str) -> list[Member]:
         is_json = source.ending == ".json" or (
             source.ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["}
         )
-        members = _JsonMembers(text).read_under(name) if is_json else _YamlMembers(data).read_under(name)
+        wrong = _WRONG_TOP_LEVEL.format(name)
+        members = (
+            _JsonMembers(text).read([name], wrong, refuses_scalars=True)
+            if is_json
+            else _YamlMembers(data).read_under(name)
+        )
     except ParseError as error:
         raise source.error(error.line, str(error)) from None
     return _innermost(members)
@@ -172,7 +177,7 @@ def read_members(source: Source, name: str) -> list[Member]:
 def read_json_members(source: Source, data: bytes, names: Collection[str] = ()) -> list[Member]:
     """The members of a JSON document, or of the innermost list or mapping in it that is under such names."""
     try:
-        members = _JsonMembers(decode_utf8(data)).read_deep(names)
+        members = _JsonMembers(decode_utf8(data)).read(names, "the top level must be a list or a mapping")
     except ParseError as error:
         raise source.error(error.line, str(error)) from None
     return _innermost(members)
@@ -190,41 +195,30 @@ _NO_COLLECTION = "'{}' must be a list or a mapping"
 
 
 class _JsonMembers(JsonReader):
-    def read_under(self, name: str) -> list[Member]:
-        """The members of the document; the value under `name` is members itself."""
-        return self._read(self._members_under(name), _WRONG_TOP_LEVEL.format(name))
-
-    def read_deep(self, names: Collection[str]) -> list[Member]:
+    def read(
+        self, names: Collection[str], wrong_top_level: str, *, refuses_scalars: bool = False
+    ) -> list[Member]:
         """The members of the document; values under these names are members themselves, at any level."""
-        return self._read(self._deep_members(names, 0), "the top level must be a list or a mapping")
-
-    def _read(self, members: Iterator[Member], wrong_top_level: str) -> list[Member]:
         first = self.peek()
         if not first:
             raise ParseError(1, _EMPTY)
         if first not in "[{":
             raise ParseError(self.line, wrong_top_level)
-        found = list(members)
+        found = list(self._members(names, 0, refuses_scalars=refuses_scalars))
         if self.peek():
             raise ParseError(self.line, "this is not JSON: there is something after its end")
         return found
 
-    def _members_under(self, name: str) -> Iterator[Member]:
-        for key in self._keys():
-            if key != name:
-                yield self._member(key)
-            elif self.peek() in {"[", "{"}:
-                yield Member(_Inner(self._member(inner) for inner in self._keys()), self.line, key)
-            else:
-                raise ParseError(self.line, _NO_COLLECTION.format(name))
-
-    def _deep_members(self, names: Collection[str], depth: int) -> Iterator[Member]:
+    def _members(self, names: Collection[str], depth: int, *, refuses_scalars: bool) -> Iterator[Member]:
         if depth > _MAX_DEPTH:
             raise ParseError(self.line, "this is nested too deeply")
         for key in self._keys():
             if key in names and self.peek() in {"[", "{"}:
                 line = self.line
-                yield Member(_Inner(self._deep_members(names, depth + 1)), line, key)
+                inner = self._members(names, depth + 1, refuses_scalars=refuses_scalars)
+                yield Member(_Inner(inner), line, key)
+            elif key in names and refuses_scalars:
+                raise ParseError(self.line, _NO_COLLECTION.format(key))
             else:
                 yield self._member(key)
 

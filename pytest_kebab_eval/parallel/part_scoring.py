@@ -32,36 +32,19 @@ _Score = tuple[Facts, tuple["float | None", ...]]
 class CardPart(NamedTuple):
     """A scorecard of some queries, without what the golden set of all of them says."""
 
-    order: array[int] | None  # the queries' places among those of the golden part; None: just those
-    others: list[str]  # ids that the golden part does not have, whose places follow
+    query_ids: list[str]
     scores: list[_Score]
     which: array[int]  # for each query, the place of its score
     columns: dict[tuple[str, ...], array[float]]  # by the names of the metrics that share one
     notes: Notes
 
-    def query_ids(self, golden_ids: Sequence[str]) -> Sequence[str]:
-        """The queries, given those of the golden part."""
-        if self.order is None:
-            return golden_ids
-        return [*map([*golden_ids, *self.others].__getitem__, self.order)]
 
-
-def part_of(card: Scorecard, golden_ids: Sequence[str]) -> CardPart:
-    """A scorecard as it is sent by one who scored these golden queries."""
-    ids = [*card.query_ids()]
+def part_of(card: Scorecard) -> CardPart:
+    """A scorecard as it is sent."""
     places: dict[QueryScore, int] = {}
     which = array("I", [places.setdefault(score, len(places)) for score in card.scores_in_order()])
-    known = {query_id: place for place, query_id in enumerate(golden_ids)}
-    others = [query_id for query_id in ids if query_id not in known]
-    known.update(zip(others, range(len(known), len(known) + len(others)), strict=True))
-    return CardPart(
-        order=None if ids == golden_ids else array("I", map(known.__getitem__, ids)),
-        others=others,
-        scores=[(score.facts, score.values) for score in places],
-        which=which,
-        columns=card.distinct_columns(),
-        notes=card.notes,
-    )
+    scores = [(score.facts, score.values) for score in places]
+    return CardPart([*card.query_ids()], scores, which, card.distinct_columns(), card.notes)
 
 
 class CardJoiner:
@@ -73,20 +56,19 @@ class CardJoiner:
         self._scores: dict[str, QueryScore] = {}
         self._columns: dict[tuple[str, ...], array[float]] = {}
         self._notes: list[Notes] = []
-        self._others: list[str] = []
+        self._others: set[str] = set()  # queries that are not golden, by their part
         self._rows = 0
 
     def add(self, part: CardPart, golden_ids: Sequence[str]) -> None:
         scores = [self._known.get(score) or self._new(score) for score in part.scores]
-        ids = part.query_ids(golden_ids)
-        self._scores.update(zip(ids, map(scores.__getitem__, part.which), strict=True))
+        self._scores.update(zip(part.query_ids, map(scores.__getitem__, part.which), strict=True))
         for names, column in part.columns.items():
             found = self._columns.setdefault(names, array("d"))
             pad(found, self._rows)
             found.extend(column)
-        self._rows += len(ids)
+        self._rows += len(part.query_ids)
         self._notes.append(part.notes)
-        self._others += part.others
+        self._others.update({*part.query_ids}.difference(golden_ids))
 
     def _new(self, score: _Score) -> QueryScore:
         self._known[score] = found = QueryScore(*score, self._basis.positions)
@@ -157,7 +139,7 @@ class PartScores(NamedTuple):
 
 def score_part(task: PartTask) -> PartScores:
     """In a worker: read and score a part of both runs."""
-    job, ids = task.job, task.golden_ids
+    job = task.job
     with ExitStack() as stack:
         b = _open(stack, job.b.address)
         a = b if job.a is None or job.a.address == job.b.address else _open(stack, job.a.address)
@@ -167,9 +149,9 @@ def score_part(task: PartTask) -> PartScores:
         movement = measure_movement(cards_a, [card_b], job.compare_k, job.overlaps) if cards_a else None
         stored = [database.result_count(run.run_id) for database, run in runs] if not task.ids.first else []
         return PartScores(
-            part_of(cards_a[0], ids) if cards_a else None,
-            part_of(card_b, ids),
-            part_of(movement.card, ids) if movement else None,
+            part_of(cards_a[0]) if cards_a else None,
+            part_of(card_b),
+            part_of(movement.card) if movement else None,
             movement.moved if movement else {},
             (sum(stored[:-1]), sum(stored[-1:])),
             scorer.matcher.coarser,

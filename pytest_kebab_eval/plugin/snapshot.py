@@ -7,7 +7,6 @@ deletes them. Ours is not in one, so a session that does not use it leaves it al
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -221,17 +220,7 @@ def _json(value: Any) -> str:
 
 
 def snapshot_lines(config: pytest.Config, settings: Settings) -> Iterator[Line]:
-    """What to do about a snapshot that is missing, or that an earlier version recorded."""
-    if settings.snapshot == "off" or not has_syrupy(config):
-        return
-    path = snapshot_path(settings.golden)
-    directory: str = config.getoption("snapshot_dirname", "__snapshots__")
-    former = path.parent / directory / settings.golden.stem / f"{NAME}.json"
-    if exists(former):
-        old, new = shlex.quote(shown_path(former)), shlex.quote(shown_path(path))
-        text = f"not compared, because {old} is at its former path; move it: git mv {old} {new}"
-        if exists(path):
-            text = f"{old} is no longer used; remove it: git rm {old}"
-        yield Line(f"snapshot: {text}", -1)
-    elif not is_snapshot_compared(config, settings):
+    """What to do about a snapshot that is missing."""
+    can_compare = settings.snapshot != "off" and has_syrupy(config)
+    if can_compare and not is_snapshot_compared(config, settings):
         yield Line("snapshot: none yet; record one with --snapshot-update")

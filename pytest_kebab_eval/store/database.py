@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,9 +20,6 @@ from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.store.schema import RECORDED_KEY, TAGS_TABLE
 from pytest_kebab_eval.text import printable
 from pytest_kebab_eval.text.masking import mask_config, mask_text
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.text.progress import Progress
 
 Rows = Iterable[tuple[str, bytes]]  # query id, result_json
 
@@ -156,15 +153,15 @@ class Database(ABC):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError):
             return None
 
-    def raw_run(self, run_id: str, progress: Progress | None = None) -> RawRun:
+    def raw_run(self, run_id: str) -> RawRun:
         """A run as it is stored; its rows are read when they are asked for."""
         columns = ("suite", "config_snapshot_json", "commit_hash", "created_at", "aggregate_json")
         values = self.first("eval_runs", *columns, run_id=run_id) or (None,) * len(columns)
         suite, config, commit, created, aggregate = (
             None if value is None else self.plain_text(value, run_id) for value in values
         )
-        rows = _RawRows(self, run_id, progress)
-        return RawRun(run_id, suite or "", config or "", commit, created or "", aggregate or "{}", rows)
+        names = (run_id, suite or "", config or "", commit, created or "")
+        return RawRun(*names, aggregate or "{}", _RawRows(self, run_id))
 
     def plain_text(self, value: object, run_id: str) -> str:
         """A value of a run as text; an `InputError` if it is none."""
@@ -227,16 +224,14 @@ class Database(ABC):
 class _RawRows:
     """The results of a run in an open store, read anew each time; one that is no text is an error."""
 
-    def __init__(self, database: Database, run_id: str, progress: Progress | None) -> None:
-        self._database, self._run_id, self._progress = database, run_id, progress
+    def __init__(self, database: Database, run_id: str) -> None:
+        self._database, self._run_id = database, run_id
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         as_text = self._database.plain_text
         for query_id, result_json in self._database.result_rows(self._run_id):
             text = as_text(result_json, self._run_id)
             yield as_text(query_id, self._run_id), text.encode()
-            if self._progress is not None:
-                self._progress.advance()
 
 
 class _Snapshot(Value, frozen=True):

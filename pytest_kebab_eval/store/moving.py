@@ -17,7 +17,7 @@ from pytest_kebab_eval.store.database import Database, RawRun
 from pytest_kebab_eval.store.run_names import check_suite
 from pytest_kebab_eval.store.run_times import in_order, moment_of, warn_of_times
 from pytest_kebab_eval.text import brief, printable
-from pytest_kebab_eval.text.progress import Progress
+from pytest_kebab_eval.text.progress import Advancing, Progress
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 
@@ -39,7 +39,8 @@ def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copie
         database = stack.enter_context(open_database(source))
         count = sum(database.result_count(run_id) for run_id in run_ids)
         progress = stack.enter_context(Progress("copying", count))
-        runs = [database.raw_run(run_id, progress) for run_id in run_ids]
+        found = map(database.raw_run, run_ids)
+        runs = [run._replace(rows=Advancing(run.rows, progress)) for run in found]
         known = _known_in(target, runs) if backend_of(target).is_there() else ()
         new = [run for run in runs if run.run_id not in known]
         if new:

@@ -19,7 +19,7 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.store.plain import is_unicode
 from pytest_kebab_eval.store.run_times import in_order, whole_runs
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, first_of, printable
 
 MAX_CANDIDATES_SHOWN = 10
 TAG = "tag:"
@@ -75,7 +75,7 @@ def _latest(database: Database, name: str, suite: str | None) -> Run:
         raise NoSuchRun(f"{start}; what it has is partial: {instead}:{_listed(partial)}")
     if not found:
         branches = sorted({run.recorded.branch for run in whole if run.recorded.branch})
-        shown = ", ".join(f"'{brief(known)}'" for known in branches[:MAX_CANDIDATES_SHOWN])
+        shown = first_of([f"'{brief(known)}'" for known in branches], MAX_CANDIDATES_SHOWN)
         has = f"it has runs of {shown}" if shown else "its runs do not say of which branch they are"
         raise NoSuchRun(
             f"{start}; {has}; record one on that branch, or name the run otherwise:{_listed(whole)}"
@@ -89,9 +89,8 @@ def check_suite(database: Database, suite: str | None) -> None:
     known = sorted({run.suite for run in database.runs()})
     if suite is None or suite in known:
         return
-    shown = ", ".join(f"'{brief(name)}'" for name in known[:MAX_CANDIDATES_SHOWN])
-    more = f" and {len(known) - MAX_CANDIDATES_SHOWN} more" if len(known) > MAX_CANDIDATES_SHOWN else ""
-    has = f"it has runs of {shown}{more}" if known else "it has no runs yet"
+    shown = first_of([f"'{brief(name)}'" for name in known], MAX_CANDIDATES_SHOWN)
+    has = f"it has runs of {shown}" if known else "it has no runs yet"
     raise NoSuchRun(f"{database.name} has no runs of the suite '{brief(suite)}'; {has}")
 
 

@@ -6,34 +6,26 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from pytest_kebab_eval.text import safe_lines
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+T = TypeVar("T")
 _REDRAW_S = 0.1
 
 
 class Progress:
     """Shows progress on standard error, if that is a terminal, until the block ends; otherwise nothing.
 
-    `done` is what was there before, `delay_s` how long to wait before the line is shown; `shown` says a
-    number, such as `megabytes`.
+    `done` is what was there before, `delay_s` how long to wait before the line is shown.
     """
 
-    def __init__(
-        self,
-        label: str,
-        total: int | None = None,
-        *,
-        done: int = 0,
-        delay_s: float = 0.0,
-        shown: Callable[[int], str] = "{:,}".format,
-    ) -> None:
-        self._label, self._total, self._shown = label, total, shown
+    def __init__(self, label: str, total: int | None = None, *, done: int = 0, delay_s: float = 0.0) -> None:
+        self._label, self._total = label, total
         self._done = self._done_before = done
         self._errors = 0
         self._stream = _terminal()
@@ -64,13 +56,13 @@ class Progress:
         self._stream = None
 
     def _line(self, seconds: float) -> str:
-        parts = [f"{self._shown(self._done)} done", f"{_clock(seconds)} so far"]
+        parts = [f"{self._done:,} done", f"{_clock(seconds)} so far"]
         if self._total:
             left = max(0, self._total - self._done)
             share = min(100, 100 * self._done // self._total)
             done_here = self._done - self._done_before
             to_go = f"{_clock(seconds / done_here * left)} to go" if done_here > 0 else "starting"
-            parts = [f"{share} %, {parts[0]}, {self._shown(left)} left", to_go]
+            parts = [f"{share} %, {parts[0]}, {left:,} left", to_go]
         failed = f", {self._errors:,} {'error' if self._errors == 1 else 'errors'}" if self._errors else ""
         return f"{self._label}: {parts[0]}{failed}, {parts[1]}"
 
@@ -87,9 +79,16 @@ class Progress:
             self._stream = None
 
 
-def megabytes(count: int) -> str:
-    """A number of bytes, for people."""
-    return f"{count / 1_000_000:,.1f} MB"
+class Advancing(Iterable[T]):
+    """What is done one after the other, with progress; it may be asked for again."""
+
+    def __init__(self, steps: Iterable[T], progress: Progress) -> None:
+        self._steps, self._progress = steps, progress
+
+    def __iter__(self) -> Iterator[T]:
+        for step in self._steps:
+            yield step
+            self._progress.advance()
 
 
 def _terminal() -> TextIO | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
     )
     settings = Settings(None, "latest", database, database, golden)
-    built = SiteBuilder(directory / "site", settings).build(nullcontext)
+    built = SiteBuilder(directory / "site", settings).build()
     assert built.errors == []
     return directory / "site"
 

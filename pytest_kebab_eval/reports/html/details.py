@@ -15,9 +15,9 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.html.markup import (
     TEXT_SHOWN,
-    Packer,
     escape_controls,
     escape_script,
+    packed,
     short,
     short_any,
     truncate,
@@ -57,8 +57,7 @@ class DetailBlocks:
         self._briefs = queries.briefs
         self._read = queries.read
         self.in_full = min(max(index.changed, IN_FULL_AT_LEAST), IN_FULL_AT_MOST, len(index.listed))
-        list_size = sum(map(len, index.packed_rows))
-        self._room = max(PAGE_SIZE - CHARTS_SIZE - list_size, LEAST_SIZE)
+        self._room = max(PAGE_SIZE - CHARTS_SIZE - len(index.packed_rows), LEAST_SIZE)
         self._room_in_full = self._room // 2
 
     def __iter__(self) -> Iterator[Markup]:
@@ -93,9 +92,7 @@ class DetailBlocks:
 def _script(number: int, details: bytes) -> str:
     if number == 0:
         return f'<script type="application/json" id="details-0">{escape_script(details.decode())}</script>\n'
-    packer = Packer()
-    packer.add(details)
-    return f'<script type="text/plain" id="details-{number}">{"".join(packer.finish())}</script>\n'
+    return f'<script type="text/plain" id="details-{number}">{packed([details])}</script>\n'
 
 
 # -- one query -----------------------------------------------------------------------------------

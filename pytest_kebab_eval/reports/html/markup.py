@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -39,29 +40,11 @@ def escape_script(text: str) -> str:
     return text
 
 
-class Packer:
-    """Packs JSON for the page, as its script unpacks it: lines, deflated, in base64."""
-
-    def __init__(self) -> None:
-        self._deflate = zlib.compressobj(1)
-        self._rest = b""  # less than three bytes, which are four characters
-        self._parts: list[str] = []
-
-    def add(self, line: bytes) -> None:
-        self._append(self._deflate.compress(line + b"\n"))
-
-    def finish(self) -> list[str]:
-        """The packed text in parts; none if nothing was added."""
-        if self._parts:
-            self._append(self._deflate.flush())
-            self._parts.append(base64.b64encode(self._rest).decode())
-        return self._parts
-
-    def _append(self, packed: bytes) -> None:
-        packed = self._rest + packed
-        whole = len(packed) - len(packed) % 3
-        self._parts.append(base64.b64encode(packed[:whole]).decode())
-        self._rest = packed[whole:]
+def packed(lines: Iterable[bytes]) -> str:
+    """JSON for the page, as its script unpacks it: lines, deflated, in base64; empty if there are none."""
+    deflate = zlib.compressobj(1)
+    parts = [deflate.compress(line + b"\n") for line in lines]
+    return base64.b64encode(b"".join(parts) + deflate.flush()).decode() if parts else ""
 
 
 def short(text: str, width: int = NAME_SHOWN) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import takewhile
 from pathlib import Path
@@ -41,8 +41,7 @@ from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import check_suite, open_database
 from pytest_kebab_eval.text import brief, printable
-
-Progress = Callable[[list[str]], AbstractContextManager[Iterable[str]]]
+from pytest_kebab_eval.text.progress import Advancing, Progress
 
 OVERVIEW = "index.html"
 _NAMED = 5  # queries, in a sentence
@@ -94,7 +93,7 @@ class SiteBuilder:
         changed = (name for name in _WHY_ANEW if getattr(old, name) != getattr(new, name))
         return next((_WHY_ANEW[name] for name in changed), None)
 
-    def build(self, progress: Progress) -> Built:
+    def build(self) -> Built:
         """Make what is missing, write the pages that differ, remove what is no longer needed."""
         names = set(self._names())
         self._directory.start(self._basis, names)
@@ -105,9 +104,9 @@ class SiteBuilder:
                 self._records[planned.run.run_id] = record
             else:
                 missing[planned.run.run_id] = planned
-        with progress(list(missing)) as run_ids:
-            for run_id in run_ids:
-                self._records[run_id] = self._maker.make(missing[run_id], self._trend(missing[run_id]))
+        with Progress("comparing", len(missing)) as progress:
+            for run_id, planned in Advancing(missing.items(), progress):
+                self._records[run_id] = self._maker.make(planned, self._trend(planned))
         suites = [
             Suite(name, tuple(self._records[planned.run.run_id] for planned in runs), self._golden)
             for name, runs in self._plan.items()

@@ -32,14 +32,11 @@ class RunRow(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The first line of a file: what is in it, and which part of the run that is."""
+    """The first line of a file: what is in it."""
 
     kebab_eval_export: int
     run: RunRow
-    results: int  # in this file
-    part: int = 1
-    parts: int = 1
-    first: str = ""  # the first query id of this part
+    results: int
 
 
 class _Row(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -14,7 +15,7 @@ from pytest_kebab_eval.store.exports.lines import Header, damaged, read_header, 
 from pytest_kebab_eval.text import brief, shown_path
 
 _KEY = b"kebab_eval_export"
-_ROWS_A_GROUP = 1_000  # which are read, or looked through for one, at a time
+_ROWS_A_GROUP = 1_000  # which are read at a time
 
 
 def is_parquet(path: Path) -> bool:
@@ -35,8 +36,8 @@ def pyarrow() -> Any:
     return found
 
 
-def write_part(out: IO[bytes], header: Header, rows: Rows) -> int:
-    """Write a part: its results in two columns, and the header beside the schema; how many there are."""
+def write_parquet(out: IO[bytes], header: Header, rows: Rows) -> int:
+    """Write a run: its results in two columns, and the header beside the schema; how many there are."""
     arrow = pyarrow()
     columns = [arrow.field("query_id", arrow.string()), arrow.field("result_json", arrow.string())]
     schema = arrow.schema(columns, metadata={_KEY: write_header(header)})
@@ -49,57 +50,38 @@ def write_part(out: IO[bytes], header: Header, rows: Rows) -> int:
     return written
 
 
-class ParquetPart:
-    """One file of an exported run."""
+class ParquetFile:
+    """The results of an export in Parquet; it is read anew each time."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.name = shown_path(path)
-
-    @cached_property
-    def _file(self) -> Any:
-        arrow = pyarrow()
-        try:
-            return arrow.parquet.ParquetFile(self.path)
-        except (arrow.ArrowException, OSError) as error:
-            raise DatabaseError(f"cannot read {self.name}: {brief(str(error), 100)}") from None
+        self._path = path
+        self._name = shown_path(path)
 
     @cached_property
     def header(self) -> Header:
         """What is said beside the schema."""
-        return read_header((self._file.schema_arrow.metadata or {}).get(_KEY, b""), self.name)
+        with self._open() as file:
+            return read_header((file.schema_arrow.metadata or {}).get(_KEY, b""), self._name)
 
-    def rows(self) -> Iterator[tuple[str, bytes]]:
+    def __len__(self) -> int:
+        return self.header.results
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """The results, in the order of their ids."""
-        if self._file.metadata.num_rows != self.header.results:
-            raise damaged(
-                self.name, 1, f"it has {self._file.metadata.num_rows} of {self.header.results} results"
-            )
-        for group in range(self._file.num_row_groups):
-            yield from self._group(group)
+        with self._open() as file:
+            if file.metadata.num_rows != len(self):
+                found = f"it has {file.metadata.num_rows} of {len(self)} results"
+                raise damaged(self._name, 1, found)
+            for group in range(file.num_row_groups):
+                table = file.read_row_group(group, columns=["query_id", "result_json"])
+                for query_id, result_json in zip(*(part.to_pylist() for part in table.columns), strict=True):
+                    yield query_id, result_json.encode()
 
-    def _group(self, number: int) -> Iterator[tuple[str, bytes]]:
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
         arrow = pyarrow()
         try:
-            table = self._file.read_row_group(number, columns=["query_id", "result_json"])
+            with arrow.parquet.ParquetFile(self._path) as file:
+                yield file
         except (arrow.ArrowException, OSError, KeyError) as error:
-            raise DatabaseError(f"cannot read {self.name}: {brief(str(error), 100)}") from None
-        for query_id, result_json in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            yield query_id, result_json.encode()
-
-    def find(self, query_id: str) -> tuple[str, bytes] | None:
-        """One result: of the last group that begins at its id or before."""
-        found = [number for number, first in enumerate(self._firsts) if first <= query_id]
-        if not found:
-            return None
-        return next((row for row in self._group(found[-1]) if row[0] == query_id), None)
-
-    @cached_property
-    def _firsts(self) -> list[str]:
-        """The first id of each group."""
-        groups = range(self._file.num_row_groups)
-        return [self._file.read_row_group(group, columns=["query_id"])[0][0].as_py() for group in groups]
-
-    def close(self) -> None:
-        if "_file" in vars(self):
-            self._file.close()
+            raise DatabaseError(f"cannot read {self._name}: {brief(str(error), 100)}") from None

@@ -1,12 +1,11 @@
-"""A run of a store -> a text file, or several, whole or not at all."""
+"""A run of a store -> a text file, whole or not at all."""
 
 from __future__ import annotations
 
 import gzip
 import io
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from itertools import chain, islice
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -17,7 +16,7 @@ from pytest_kebab_eval.files import is_stream, replacing
 from pytest_kebab_eval.store.address import Address, is_export, missing_directory
 from pytest_kebab_eval.store.backend import open_database
 from pytest_kebab_eval.store.database import RawRun, Rows
-from pytest_kebab_eval.store.exports import parquet, part_path, parts_of
+from pytest_kebab_eval.store.exports import parquet
 from pytest_kebab_eval.store.exports.lines import (
     VERSION,
     Header,
@@ -29,13 +28,11 @@ from pytest_kebab_eval.store.exports.lines import (
 from pytest_kebab_eval.text import printable, shown_path
 from pytest_kebab_eval.text.masking import mask_config
 
-MOST_PARTS = 500  # each file is open until all are written
 
+def export_run(db: Address, run_id: str, path: Path) -> None:
+    """Write a run to a file; what looks like a secret in its configuration is masked.
 
-def export_run(db: Address, run_id: str, path: Path, parts: int = 1) -> list[Path]:
-    """Write a run to a file, or to so many parts of it, and give the files.
-
-    What looks like a secret in its configuration is masked. A file that is there and is no export stays.
+    A file that is there and is no export stays.
     """
     if not is_export(path):
         raise InputError(f"{shown_path(path)} must end in .jsonl, .jsonl.gz or .parquet")
@@ -43,14 +40,15 @@ def export_run(db: Address, run_id: str, path: Path, parts: int = 1) -> list[Pat
         parquet.pyarrow()  # or an error, before anything is read
     if missing := missing_directory(path):
         raise InputError(f"cannot write {shown_path(path)}: {missing}")
-    files = [part_path(path, number, parts) for number in range(1, parts + 1)]
-    _check_free(path, files)
-    with open_database(db) as database:
+    if path.exists() and not is_stream(path) and not _begins_as_export(path):
+        raise InputError(f"{shown_path(path)} is there already and is no exported run; name another file")
+    with open_database(db) as database, _new_file(path) as out:
         count = database.result_count(run_id)
-        if parts > max(count, 1):
-            raise InputError(f"run '{printable(run_id)}' has {count} results, too few for {parts} parts")
-        _write(_without_secrets(database.raw_run(run_id)), files, count)
-    return files
+        run = _without_secrets(database.raw_run(run_id))
+        write = parquet.write_parquet if parquet.is_parquet(path) else _write_lines
+        written = write(out, Header(VERSION, RunRow(*run[:-1]), count), _in_order(run))
+        if written != count:
+            raise DatabaseError(f"{written} of {count} results could be read; the run has changed")
 
 
 def _without_secrets(run: RawRun) -> RawRun:
@@ -63,44 +61,15 @@ def _without_secrets(run: RawRun) -> RawRun:
     return run if masked == config else run._replace(config_json=msgspec.json.encode(masked).decode())
 
 
-def _check_free(path: Path, files: list[Path]) -> None:
-    """Refuse to replace what is no export, and to write parts beside those of another number."""
-    for file in files:
-        if file.exists() and not is_stream(file) and not _begins_as_export(file):
-            raise InputError(f"{shown_path(file)} is there already and is no exported run; name another file")
-    others = {*parts_of(path), *([path] if path.exists() and not is_stream(path) else [])} - {*files}
-    if others:
-        raise InputError(
-            f"{shown_path(min(others))} is there already, of an export in another number of parts;"
-            " remove that export first, or name another file"
-        )
-
-
 def _begins_as_export(file: Path) -> bool:
     try:
         if parquet.is_parquet(file):
-            return parquet.ParquetPart(file).header is not None
+            return parquet.ParquetFile(file).header is not None
         with file.open("rb") as raw:
             opened = gzip.GzipFile(fileobj=raw) if file.name.lower().endswith(".gz") else raw
             return is_header(opened.read(100))
     except (OSError, EOFError, DatabaseError):
         return False
-
-
-def _write(run: RawRun, files: list[Path], count: int) -> None:
-    rows, row = _in_order(run), RunRow(*run[:-1])
-    least, more = divmod(count, len(files))
-    with ExitStack() as stack:
-        for number, file in enumerate(files, start=1):
-            size = least + (number <= more)
-            out = stack.enter_context(_new_file(file))
-            first = next(rows, None)
-            start = "" if number == 1 or first is None else first[0]
-            header = Header(VERSION, row, size, number, len(files), start)
-            write = parquet.write_part if parquet.is_parquet(file) else _write_lines
-            written = write(out, header, islice(chain([first] if first else (), rows), size))
-            if written != size:
-                raise DatabaseError(f"{written} of {size} results could be read; the run has changed")
 
 
 def _write_lines(out: IO[bytes], header: Header, rows: Rows) -> int:

@@ -69,7 +69,8 @@ class SqliteStore(Backend):
         pass  # any text can be stored
 
     @contextmanager
-    def read(self, mask: Sequence[str] = ()) -> Iterator[SqliteDatabase]:
+    def read(self, mask: Sequence[str] = (), named: Path | None = None) -> Iterator[SqliteDatabase]:
+        """See `Backend.read`; errors name the file as it is `named`, where it is a copy of another."""
         with (
             database_errors(self._path),
             closing(connect_to_read(self._path, READ_TIMEOUT_S)) as connection,
@@ -83,7 +84,7 @@ class SqliteStore(Backend):
                     " is it the database that the evaluation runs were stored in?"
                 )
             check_tables(connection, self._path)
-            yield SqliteDatabase(self._path, connection, mask)
+            yield SqliteDatabase(named or self._path, connection, mask)
 
     # -- recording -----------------------------------------------------------------------------------
 

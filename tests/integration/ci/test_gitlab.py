@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from pytest_kebab_eval.settings import OPTIONS
+from tests.forked import python
 from tests.integration.ci.github import ROOT, bash
 from tests.integration.ci.test_action import DROPS_THE_BEST_HIT, checkout, run_ids
 from tests.integration.conftest import LEAN
@@ -50,8 +51,8 @@ class GitLab:
         programs = {
             "curl": CURL,
             "pip": "#!/bin/sh\n",
-            "python": f'#!/bin/sh\nexec "{sys.executable}" "$@"\n',
-            "kebab-eval": f'#!/bin/sh\nexec "{sys.executable}" -c "{CALL}" "$@"\n',
+            "python": f'#!/bin/sh\nexec {shlex.join(python())} "$@"\n',
+            "kebab-eval": f'#!/bin/sh\nexec {shlex.join(python())} -c "{CALL}" "$@"\n',
         }
         for name, text in programs.items():
             (self.bin / name).write_text(text, encoding="utf-8")

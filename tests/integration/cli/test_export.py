@@ -12,10 +12,10 @@ from tests.builders import dump
 from tests.integration.conftest import Project, call, script
 
 
-def test_the_files_are_printed(project: Project) -> None:
-    called = call("export", "A", "base.jsonl", "--partitions", "2")
+def test_the_file_is_printed(project: Project) -> None:
+    called = call("export", "A", "base.jsonl")
     assert called.code == 0
-    assert called.lines == ["base-0001-of-0002.jsonl", "base-0002-of-0002.jsonl"]
+    assert called.lines == ["base.jsonl"]
     assert called.stderr == "exported 2 queries of run A\n"
 
 
@@ -30,12 +30,6 @@ def rows(db: Path) -> list[str]:
     return sorted(line for line in dump(db) if line.startswith("INSERT"))
 
 
-def test_an_export_is_taken_for_what_it_is(project: Project) -> None:
-    call("export", "A", "base.jsonl")
-    called = call("import", "auto", "base.jsonl", "--db", "new.sqlite", "--run-id", "other")
-    assert (called.code, called.lines) == (0, ["other"])
-
-
 def test_an_export_can_be_piped(project: Project) -> None:
     call("export", "A", "base.jsonl")
     with Path("base.jsonl").open("rb") as file:
@@ -48,7 +42,7 @@ def test_an_export_can_be_piped(project: Project) -> None:
 def test_exports_are_compared_as_databases_are(project: Project) -> None:
     expected = call("compare", "A", "B", "-v", "--json")
     call("export", "A", "base.jsonl.gz")
-    call("export", "B", "candidate.jsonl", "--partitions", "2")
+    call("export", "B", "candidate.jsonl")
     exported = ("--db-a", "base.jsonl.gz", "--db-b", "candidate.jsonl")
     assert call("compare", "A", "B", "-v", "--json", *exported) == expected
     assert call("compare", "A", "B", "-v", "--json", *exported, "--workers", "2") == expected
@@ -79,8 +73,6 @@ def test_a_committed_baseline_gates_with_pytest(project: Project) -> None:
             ("A", "kebab.sqlite/x.jsonl"),
             "cannot write kebab.sqlite/x.jsonl: the directory kebab.sqlite is not a directory",
         ),
-        (("A", "x.jsonl", "--partitions", "3"), "run 'A' has 2 results, too few for 3 parts"),
-        (("A", "x.jsonl", "--partitions", "0"), "--partitions"),
         (("A", "x.jsonl", "--db", "missing.sqlite"), "there is no database missing.sqlite"),
     ],
 )

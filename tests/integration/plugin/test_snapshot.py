@@ -1,9 +1,8 @@
-"""The snapshot of a comparison: recorded, compared, its modes, and one at the former path."""
+"""The snapshot of a comparison: recorded, compared, and its modes."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,65 +173,3 @@ def test_require_without_syrupy_is_wrong_use(project: Project) -> None:
     outcome = project.pytest("-p", "no:syrupy", "--kebab-snapshot=require")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(["ERROR: *syrupy*"])
-
-
-# -- a snapshot at the former path -----------------------------------------------------------------
-
-
-def record_at_former_path(project: Project) -> Path:
-    """The snapshot where an earlier version recorded it."""
-    record(project)
-    former = project.path / "fixtures/__snapshots__/golden_queries/compare-report.json"
-    former.parent.mkdir(parents=True)
-    return snapshot(project).rename(former)
-
-
-MOVE = (
-    "git mv fixtures/__snapshots__/golden_queries/compare-report.json"
-    " fixtures/golden_queries.compare-report.json"
-)
-
-
-@pytest.mark.parametrize(
-    "args", [[], ["--kebab-snapshot=require"], ["-n", "1"]], ids=["auto", "require", "xdist"]
-)
-def test_a_snapshot_at_the_former_path_is_named_with_the_move_to_make(
-    project: Project, args: list[str]
-) -> None:
-    record_at_former_path(project)
-    outcome = project.pytest(*args)
-    outcome.stdout.fnmatch_lines([f"snapshot: not compared, because *; move it: {MOVE}"])
-    outcome.stdout.no_fnmatch_line("snapshot: none yet*")
-
-
-def test_after_the_move_it_is_compared(project: Project) -> None:
-    record_at_former_path(project)
-    _, _, old, new = MOVE.split()
-    (project.path / old).rename(project.path / new)
-    outcome = project.pytest(ITEM)
-    outcome.assert_outcomes(passed=1)
-    outcome.stdout.no_fnmatch_line("*git mv*")
-
-
-def test_beside_a_snapshot_at_the_new_path_it_is_to_be_removed(project: Project) -> None:
-    former = record_at_former_path(project)
-    outcome = project.pytest("--snapshot-update", ITEM)
-    outcome.assert_outcomes(passed=1)
-    outcome.stdout.fnmatch_lines(["snapshot: *is no longer used; remove it: git rm fixtures/__snapshots__/*"])
-    assert former.is_file()
-
-
-def test_paths_in_the_move_are_quoted_for_a_shell(project: Project) -> None:
-    project.write_golden({"id": "q-001", "expected_chunk_ids": ["c1"]}, at="my data/golden.yaml")
-    former = project.path / "my data/__snapshots__/golden/compare-report.json"
-    former.parent.mkdir(parents=True)
-    former.write_text("{}")
-    project.pytest("--kebab-golden=my data/golden.yaml").stdout.fnmatch_lines(
-        ["*: git mv 'my data/__snapshots__/golden/compare-report.json' 'my data/golden.compare-report.json'"]
-    )
-
-
-@pytest.mark.parametrize("args", [["--kebab-snapshot=off"], ["-p", "no:syrupy"]])
-def test_where_no_snapshot_is_compared_the_former_one_is_not_named(project: Project, args: list[str]) -> None:
-    record_at_former_path(project)
-    project.pytest(*args).stdout.no_fnmatch_line("*git mv*")

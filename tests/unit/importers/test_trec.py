@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import InputError
-from pytest_kebab_eval.importers import columns
 from tests.unit.importers.test_import_run import Brought, bring, refusal
 
 QRELS = "t1 0 d1 1\n"
@@ -86,16 +85,6 @@ def test_a_topic_that_comes_back_after_others_is_one_query(tmp_path: Path) -> No
     brought = imported(tmp_path, run)
     assert ranking(brought, "t1") == ["d3", "d2", "d1"]
     assert ranking(brought, "t2") == ["d6", "d5"]
-
-
-def test_a_run_larger_than_what_is_held_gives_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [f"t{topic} d{number} {number * 37 % 100}" for number in range(50) for topic in range(7)]
-    expected = [f"d{number}" for number in sorted(range(50), key=lambda number: -(number * 37 % 100))]
-    monkeypatch.setattr(columns, "MAX_BYTES_IN_MEMORY", 200)
-    brought = imported(tmp_path, run_file(*rows))
-    assert [ranking(brought, f"t{topic}") for topic in range(7)] == [expected] * 7
 
 
 # -- the judgments -------------------------------------------------------------------------------
@@ -215,10 +204,7 @@ def test_a_bad_line_of_the_qrels_is_named(tmp_path: Path, third: str, why: str) 
     assert refusal(tmp_path, "trec", files) == f"qrels.txt:3: {why}"
 
 
-def test_a_repeated_docno_is_found_also_where_the_topic_comes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(columns, "MAX_BYTES_IN_MEMORY", 10)
+def test_a_repeated_docno_is_found_also_where_the_topic_comes_back(tmp_path: Path) -> None:
     files = {"run.txt": run_file("t1 d1 1", "t2 d1 1", "t2 d2 1", "t1 d1 1"), "qrels.txt": QRELS}
     assert refusal(tmp_path, "trec", files) == ("run.txt:4: topic 't1' has the docno 'd1' already, at line 1")
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
 from pytest_kebab_eval.importers.kebab import import_export
 from pytest_kebab_eval.model import QueryResult
-from pytest_kebab_eval.store import IdRange, RunRecorder, open_database, write_aggregates
+from pytest_kebab_eval.store import IdRange, RunRecorder, exports, open_database, write_aggregates
 from pytest_kebab_eval.store.exports.lines import read_row, write_row
 from pytest_kebab_eval.store.exports.writing import export_run
 from tests.builders import make_database, result
@@ -66,10 +66,9 @@ NAMES = ["run.jsonl", "run.jsonl.gz", "RUN.JSONL.GZ", pytest.param("run.parquet"
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("parts", [1, 3, 10])
-def test_a_run_comes_back_byte_for_byte(tmp_path: Path, odd: Path, name: str, parts: int) -> None:
+def test_a_run_comes_back_byte_for_byte(tmp_path: Path, odd: Path, name: str) -> None:
     path = tmp_path / name
-    assert len(export_run(odd, "a", path, parts)) == parts
+    export_run(odd, "a", path)
     assert import_export(path, tmp_path / "new.sqlite") == ("a", len(ODD))
     assert contents(tmp_path / "new.sqlite", "a") == contents(odd, "a")
 
@@ -77,7 +76,7 @@ def test_a_run_comes_back_byte_for_byte(tmp_path: Path, odd: Path, name: str, pa
 def test_a_run_comes_back_to_a_store_of_each_kind(tmp_path: Path, odd: Path, store: Store) -> None:
     export_run(odd, "a", tmp_path / "run.jsonl")
     import_export(tmp_path / "run.jsonl", store.address)
-    export_run(store.address, "a", tmp_path / "again.jsonl", 1)
+    export_run(store.address, "a", tmp_path / "again.jsonl")
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "run.jsonl").read_bytes()
 
 
@@ -135,17 +134,16 @@ IDS = ("Z", "a", "b", "é", "日")
 @given(
     names=st.sets(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), min_size=1, max_size=12),
     bounds=st.tuples(st.text(max_size=2), st.one_of(st.none(), st.text(max_size=2))),
-    parts=st.integers(1, 4),
     ending=st.sampled_from([".jsonl", ".jsonl.gz", *([".parquet"] if has_pyarrow else [])]),
 )
 def test_an_export_gives_the_results_that_the_database_gives(
-    names: set[str], bounds: tuple[str, str | None], parts: int, ending: str
+    names: set[str], bounds: tuple[str, str | None], ending: str
 ) -> None:
     ids = IdRange(*bounds)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, f"run{ending}")
         db = make_database(Path(directory, "db.sqlite"), a={name: result(f"c-{name}") for name in names})
-        export_run(db, "a", path, min(parts, len(names)))
+        export_run(db, "a", path)
         with open_database(db) as stored, open_database(path) as exported:
             assert [*exported.results("a", ids)] == [*stored.results("a", ids)]
             for name in (*names, "no such query", ""):
@@ -207,26 +205,9 @@ def test_an_export_is_replaced(tmp_path: Path, odd: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_parts_of_two_exports_are_not_mixed(tmp_path: Path, odd: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    export_run(odd, "a", path, 2)
-    with pytest.raises(
-        InputError, match=r"run-0001-of-0002\.jsonl is there already, of an export in another"
-    ):
-        export_run(odd, "a", path, 3)
-    with pytest.raises(InputError, match="in another number of parts"):
-        export_run(odd, "a", path)
-    assert len([*tmp_path.glob("run*.jsonl")]) == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "parts", "message"), [("run.txt", 1, "must end in"), ("r.jsonl", 11, "too few")]
-)
-def test_an_export_that_cannot_be_is_refused(
-    tmp_path: Path, odd: Path, name: str, parts: int, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        export_run(odd, "a", tmp_path / name, parts)
+def test_an_export_that_cannot_be_is_refused(tmp_path: Path, odd: Path) -> None:
+    with pytest.raises(InputError, match="must end in"):
+        export_run(odd, "a", tmp_path / "run.txt")
     assert not [*tmp_path.glob("r*")]
 
 
@@ -290,13 +271,24 @@ def test_packed_data_that_is_cut_off_is_one_sentence(tmp_path: Path, odd: Path) 
         read_all(path)
 
 
-def test_a_part_that_is_missing_is_noticed(tmp_path: Path, odd: Path) -> None:
-    export_run(odd, "a", tmp_path / "run.jsonl", 3)
-    (tmp_path / "run-0002-of-0003.jsonl").unlink()
-    with pytest.raises(
-        DatabaseError, match="is part 1 of 3 of an export, and not part 1 of the 2 that are there"
-    ):
-        read_all(tmp_path / "run.jsonl")
+def test_packed_data_that_grows_too_far_is_refused(
+    tmp_path: Path, odd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_run(odd, "a", tmp_path / "run.jsonl.gz")
+    monkeypatch.setattr(exports, "UNPACKED_FREELY", 100)
+    monkeypatch.setattr(exports, "UNPACKED_RATIO", 0)
+    with pytest.raises(DatabaseError, match="unpacks to more than 0 times its size"):
+        read_all(tmp_path / "run.jsonl.gz")
+
+
+def test_nothing_is_left_of_an_export_that_was_read(
+    tmp_path: Path, odd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_run(odd, "a", tmp_path / "run.jsonl")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    read_all(tmp_path / "run.jsonl")
+    assert not [*(tmp_path / "temporary").iterdir()]
 
 
 def test_an_export_that_is_damaged_is_not_imported_in_part(tmp_path: Path, odd: Path) -> None:
@@ -323,14 +315,12 @@ def test_without_pyarrow_it_is_said_what_to_install(
 
 
 @needs_pyarrow
-def test_results_of_parquet_are_found_among_groups(tmp_path: Path) -> None:
+def test_results_of_parquet_are_read_group_by_group(tmp_path: Path) -> None:
     stored = {f"q{number:04}": result(f"c{number}") for number in range(2_500)}
     db = make_database(tmp_path / "db.sqlite", a=stored)
     export_run(db, "a", tmp_path / "run.parquet")
     with open_database(tmp_path / "run.parquet") as exported, open_database(db) as database:
         assert [*exported.results("a")] == [*database.results("a")]
-        for name in ("q0000", "q0999", "q1000", "q2499", "a", "z", "q1000x"):
-            assert exported.result("a", name) == database.result("a", name)
 
 
 @needs_pyarrow

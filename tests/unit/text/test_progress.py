@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_kebab_eval.text import progress
-from pytest_kebab_eval.text.progress import Progress, megabytes
+from pytest_kebab_eval.text.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -67,13 +67,6 @@ def test_without_a_total_it_says_what_is_done(terminal: Terminal, clock: Clock) 
     clock.now += 3_700
     shown.advance(errors=1)
     assert lines(terminal) == ["recording: 1 done, 1 error, 1:01:40 so far"]
-
-
-def test_bytes_are_shown_as_megabytes(terminal: Terminal, clock: Clock) -> None:
-    shown = Progress("importing", total=4_000_000, shown=megabytes)
-    clock.now += 1
-    shown.advance(1_000_000)
-    assert lines(terminal) == ["importing: 25 %, 1.0 MB done, 3.0 MB left, 0:03 to go"]
 
 
 def test_it_is_drawn_ten_times_a_second_at_most(terminal: Terminal, clock: Clock) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ def given_runs(directory: Path, entries: list[Json], runs: dict[str, Any]) -> Se
 
 def on_site(directory: Path, found: Settings) -> Steps:
     """What the page of the suite shows."""
-    SiteBuilder(directory / "site", found).build(nullcontext)
+    SiteBuilder(directory / "site", found).build()
     with open_database(found.db_b) as database:
         (planned,) = plan_runs(database, None).values()
     files = [directory / "site" / run.record_file for run in planned]
