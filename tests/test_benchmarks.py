@@ -196,3 +196,13 @@ def test_the_right_run_is_blamed_in_simulated_histories_and_coins_seldom_are(tmp
     assert (by_last_loss, named, in_set) == (1.0, 1.0, 1.0)
     assert under_luck >= 0.9
     assert culprits <= 0.05
+
+
+def test_simulated_suites_seldom_drift_by_noise_and_a_loss_is_seen(tmp_path: Path) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); from over_time import *\n"
+        "print(false_alarms(Queries(100, 0.4), 'hit@5', 40), len(delays(Queries(200, 0.1), 0.01, 5)[0]))\n"
+    )
+    alarms, seen = run("-c", script, cwd=tmp_path).split()
+    assert float(alarms) <= 0.125  # of 40; at 5 % that or less in 98 % of such tests
+    assert seen == "5"

@@ -8,8 +8,9 @@ from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P
+from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
-from pytest_kebab_eval.text import first_of
+from pytest_kebab_eval.text import brief, first_of
 
 CAUSES = {
     "absent": "run B has no result for this query",
@@ -228,6 +229,19 @@ def format_value(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def drift_words(drift: Drift) -> str:
+    """How a metric drifts, or that it fell in one step."""
+    way = "down" if drift.change < 0 else "up"
+    since = f"{way} {abs(drift.change):.2g} since {brief(drift.since)} ({counted(drift.runs, 'run')})"
+    if drift.worst_change is None:
+        return f"drifts: {since}, no single step significant"
+    step = f"{abs(drift.worst_change):.2g} of it in {brief(drift.worst_run)}, significant by itself"
+    if not drift.is_step:
+        return f"drifts: {since}, {step}"
+    ends = f"{brief(drift.worst_run_before)} {brief(drift.worst_run)}"
+    return f"fell in one step: {since}, {step}; see kebab-eval blame --regressions {ends}"
 
 
 def format_spread(deviation: float | None) -> str:

@@ -138,7 +138,8 @@ class SiteBuilder:
     def _trend(self, planned: PlannedRun) -> list[HistoryPoint]:
         """The runs before this one, as many as a report shows."""
         earlier = takewhile(lambda run: run is not planned, self._plan[planned.run.suite])
-        points = [self._records[run.run.run_id].point for run in earlier]
+        suite = planned.run.suite
+        points = [self._records[run.run.run_id].point._replace(suite=suite) for run in earlier]
         return [point for point in points[1 - LAST_RUNS :] if point.values and not point.of_other_golden]
 
     def _left_out(self) -> Iterator[str]:
@@ -218,6 +219,7 @@ class RunMaker:
             results=planned.results,
             values=point.values,
             passed=passed,
+            ranks=dict(point.ranks or {}),
             of_other_golden=point.of_other_golden,
             comparison=comparison,
             error="; ".join(errors) or None,
