@@ -20,7 +20,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import NamedTuple, TypeVar
 
@@ -31,6 +31,7 @@ _POWERS = (1, 3)  # of the drops that are added up
 _MOST_WAYS = 252  # to deal out the runs, as with five a side; of more, so many are drawn
 _SEED = 20_240_229
 _STEPS = 60
+_UNITS = 1 << 40
 
 
 class Pattern(NamedTuple):
@@ -122,7 +123,7 @@ class _Sums:
             return 1.0
         by_queries = tests * self._over_queries(total, power)
         # Dealing out runs takes longer, and is not needed where the first answer is noise.
-        return 1.0 if by_queries >= 1 else max(by_queries, 2 * self._over_runs(total, power))
+        return 1.0 if by_queries >= 1 else max(by_queries, 2 * self._over_runs(power))
 
     # -- over queries ------------------------------------------------------------------------------
 
@@ -147,18 +148,33 @@ class _Sums:
 
     # -- over runs -----------------------------------------------------------------------------------
 
-    def _over_runs(self, total: float, power: int) -> float:
+    def _over_runs(self, power: int) -> float:
         a, b = self._runs
         ways = math.comb(a + b, a)
+        seen = self._sum_if(self._of_a, power)
         others = [self._sum_if(of_a, power) for of_a in self._ways(ways)]
         if ways >= _MOST_WAYS:
-            return (1 + sum(other >= total for other in others)) / (1 + len(others))
-        square = math.fsum(other * other for other in others) / len(others)
-        return student_p(total / math.sqrt(square), a + b - 2) / 2 if square else 0.0
+            rounding = self.flip.total()
+            return (1 + sum(other >= seen - rounding for other in others)) / (1 + len(others))
+        square = sum(other * other for other in others) / len(others)
+        return student_p(seen / math.sqrt(square), a + b - 2) / 2 if square else 0.0
 
-    def _sum_if(self, of_a: int, power: int) -> float:
-        """The sum if these had been the runs of A."""
-        return math.fsum(n * _power(pattern.tally(of_a), power) for pattern, n in self.flip.items())
+    def _sum_if(self, of_a: int, power: int) -> int:
+        """The sum if these had been the runs of A, in whole units, so that no order changes it."""
+        total = 0
+        for (known, passes), alike in self._alike.items():
+            n_a = (known & of_a).bit_count()
+            steps = _in_units(n_a, known.bit_count() - n_a, passes, power)
+            total += sum([n * steps[(passed & of_a).bit_count()] for passed, n in alike])
+        return total
+
+    @cached_property
+    def _alike(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """The patterns by the runs that have the query and how many it passed."""
+        alike: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for (passed, known), n in self.flip.items():
+            alike.setdefault((known, passed.bit_count()), []).append((passed, n))
+        return alike
 
     def _ways(self, ways: int) -> Iterator[int]:
         """The other ways to choose A's runs; not the one seen, nor that with both sides exchanged."""
@@ -210,6 +226,15 @@ def _dealt(n_a: int, n_b: int, passes: int, power: int) -> tuple[tuple[float, fl
     return tuple(
         (_power(Tally(a, n_a, passes - a, n_b), power), math.comb(n_a, a) * math.comb(n_b, passes - a) / ways)
         for a in range(max(0, passes - n_b), min(n_a, passes) + 1)
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _in_units(n_a: int, n_b: int, passes: int, power: int) -> tuple[int, ...]:
+    """The powers of the drop for every number of passes in A's runs."""
+    return tuple(
+        round(_UNITS * _power(Tally(a, n_a, passes - a, n_b), power)) if 0 <= passes - a <= n_b else 0
+        for a in range(n_a + 1)
     )
 
 
