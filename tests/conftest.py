@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pytest_kebab_eval.store.working_tree import VARIABLES
+from tests import forked
 from tests.stores import PostgresStore, SqliteStore, Store, begin_session, end_session, new_database
 
 # Between two edits, the same few examples each time; `make check` looks for new ones.
@@ -26,6 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    forked.stop()
     end_session(config)
 
 

@@ -264,6 +264,11 @@ def begin_session(config: pytest.Config) -> None:
         os.environ[_HOME] = tempfile.mkdtemp(prefix="kebab-tests-")
 
 
+def session_directory() -> Path:
+    """A directory that all workers know, and that is gone when the session ends."""
+    return Path(os.environ[_HOME])
+
+
 def end_session(config: pytest.Config) -> None:
     """Stop the server, in the process that began the session."""
     home = os.environ.get(_HOME)
@@ -285,7 +290,7 @@ def shared_server() -> dict[str, Any]:
     """The address of the server, and its port and directory; skips the test where there is none."""
     pytest.importorskip("psycopg")
     fcntl = pytest.importorskip("fcntl")
-    home = Path(os.environ[_HOME])
+    home = session_directory()
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = _read(home)

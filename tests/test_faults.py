@@ -16,6 +16,7 @@ import pytest
 from fuzzing.faults.injecting import Fault, Injector
 from fuzzing.faults.scenarios import SCENARIOS
 from tests.builders import dump, make_database, result
+from tests.forked import python
 from tests.stores import PostgresStore
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads /proc")
@@ -34,7 +35,7 @@ def faulty(root: Path, fault: Fault | None = None) -> Iterator[Injector]:
 
 @pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
 def test_after_kills_and_failures_the_state_is_old_or_new_and_the_next_run_cleans_up(scenario: str) -> None:
-    command = [sys.executable, "-m", "fuzzing.faults", f"--only={scenario}", "--seed=12", "-v"]
+    command = python("-m", "fuzzing.faults", f"--only={scenario}", "--seed=12", "-v")
     done = subprocess.run(
         [*command, "--kills=1", "--failures=1"],
         cwd=ROOT,
@@ -50,7 +51,7 @@ def test_after_kills_and_failures_the_state_is_old_or_new_and_the_next_run_clean
 def test_recorders_into_postgresql_that_are_killed_end_as_one_that_never_was(
     postgres: PostgresStore,
 ) -> None:
-    command = [sys.executable, "-m", "fuzzing.faults.server", "--kills=3", "--seed=12", f"--db={postgres.db}"]
+    command = python("-m", "fuzzing.faults.server", "--kills=3", "--seed=12", f"--db={postgres.db}")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "seed 12: 3 killed" in done.stdout
@@ -158,6 +159,6 @@ from fuzzing.faults.injecting import Fault, Injector
 Injector(Path({str(tmp_path)!r}), Fault({call!r}, 1, kill=True)).install()
 Path({str(tmp_path / "file")!r}).write_text("12345678")
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False, capture_output=True)
+    done = subprocess.run(python("-c", script), cwd=ROOT, check=False, capture_output=True)
     assert done.returncode < 0
     assert (tmp_path / "file").read_text() in {"1", "1234"}

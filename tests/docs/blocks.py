@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from pytest_kebab_eval import load_golden_set
+from tests.forked import programs, python
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -127,7 +128,7 @@ class Reader:
 
     def _python(self, block: Block) -> None:
         if not self._written(block):
-            _assert_success(self._run([sys.executable, "-c", block.text]))
+            _assert_success(self._run(python("-c", block.text)))
 
     def _pycon(self, block: Block) -> None:
         test = doctest.DocTestParser().get_doctest(block.text, self._names, block.where, None, None)
@@ -190,7 +191,7 @@ def reader_environment() -> dict[str, str]:
     ours = ("PYTEST", "KEBAB", "COV", "GITHUB", "XDG", "MAKE", "MFLAGS", "TESTS")
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(ours)},
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(map(str, (programs(), Path(sys.executable).parent, os.environ["PATH"]))),
         "COLUMNS": "80",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTEST_ADDOPTS": "-p kebab_eval -p syrupy -p no:cacheprovider",

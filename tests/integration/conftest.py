@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib.metadata
 import json
 import os
-import shutil
 import signal
 import sqlite3
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import execnet.gateway_io
 import pytest
 from click.testing import CliRunner
 
 import pytest_kebab_eval.plugin.session
-import pytest_kebab_eval.plugin.snapshot  # noqa: F401  with these here, no inner pytest imports them anew
+import pytest_kebab_eval.plugin.snapshot
+import pytest_kebab_eval.reports.html.page  # noqa: F401  with these here, no inner pytest imports them anew
 from pytest_kebab_eval.cli import COMMANDS, main
 from tests.builders import Json, make_database, result, write_golden
+from tests.forked import installed, python
+from tests.inner import cheaper
 
 with contextlib.suppress(ImportError):
     import psycopg  # noqa: F401  nor this, whose errors would then be of other classes than those caught
@@ -98,43 +98,13 @@ class Project:
         return [line for line in outcome.outlines if "::" in line]
 
 
-class _ReadOnce(importlib.metadata.PathDistribution):
-    """What is installed, read once: every inner pytest asks for all of it, which was 60 % of its time."""
-
-    @functools.cached_property
-    def entry_points(self) -> importlib.metadata.EntryPoints:
-        return super().entry_points
-
-    @functools.cached_property
-    def files(self) -> list[importlib.metadata.PackagePath] | None:
-        return super().files
-
-    @functools.cached_property
-    def metadata(self) -> Any:
-        return super().metadata
-
-
 @pytest.fixture(scope="session", autouse=True)
-def _installed_distributions_are_read_once() -> Iterator[None]:
-    find = importlib.metadata.distributions
-    installed: dict[str, list[importlib.metadata.Distribution]] = {}
-
-    def distributions(**given: Any) -> Iterator[importlib.metadata.Distribution]:
-        if given:
-            yield from find(**given)
-            return
-        for entry in sys.path:
-            if not entry.startswith(sys.prefix):
-                yield from find(path=[entry])
-                continue
-            if entry not in installed:
-                installed[entry] = list(find(path=[entry]))
-                for found in installed[entry]:
-                    found.__class__ = _ReadOnce
-            yield from installed[entry]
-
+def _an_inner_pytest_is_cheap() -> Iterator[None]:
+    popen_args = execnet.gateway_io.popen_args
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(importlib.metadata, "distributions", distributions)
+        cheaper(patched)
+        patched.setattr(execnet.gateway_io, "popen_args", lambda spec: python(*popen_args(spec)[1:]))
+        patched.setattr(pytest.Pytester, "_getpytestargs", lambda self: tuple(python("-mpytest")))
         yield
 
 
@@ -205,9 +175,7 @@ def call(*args: str | Path, given: str | None = None) -> Called:
 
 def script() -> str:
     """The installed command."""
-    found = shutil.which("kebab-eval", path=str(Path(sys.executable).parent)) or shutil.which("kebab-eval")
-    assert found, "kebab-eval is not installed"
-    return found
+    return installed("kebab-eval")
 
 
 def execute(db: Path, sql: str, *values: str) -> None:

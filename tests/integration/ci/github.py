@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from tests.forked import python
 from tests.integration.conftest import LEAN
 
 bash = pytest.mark.skipif(
@@ -145,6 +147,10 @@ def push(branch: str = "main") -> Event:
     return Event("push", f"refs/heads/{branch}", {})
 
 
+def by_hand(branch: str = "main") -> Event:
+    return Event("workflow_dispatch", f"refs/heads/{branch}", {})
+
+
 def pull_request(*, of: str = "o/r", event: str = "pull_request") -> Event:
     payload = {"number": 12, "head": {"repo": {"full_name": of}}}
     return Event(event, "refs/pull/12/merge", {"pull_request": payload})
@@ -170,8 +176,8 @@ class GitHub:
         for path in (self.state, self.temp, self._bin):
             path.mkdir(parents=True, exist_ok=True)
         self.run_number = 0
-        self._write_program("gh", f'exec "{sys.executable}" "{Path(__file__).parent / "fake_gh.py"}" "$@"')
-        self._write_program("python", f'exec "{sys.executable}" "$@"')
+        for name, script in (("gh", [Path(__file__).parent / "fake_gh.py"]), ("python", [])):
+            self._write_program(name, f'exec {shlex.join(python(*script))} "$@"')
 
     @property
     def comments(self) -> list[dict[str, Any]]:

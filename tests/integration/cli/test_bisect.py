@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 
 from pytest_kebab_eval.cli.bisecting import SKIP
 from tests.builders import make_database, result, write_golden
+from tests.forked import python
 from tests.integration.conftest import Called, call, execute, script
 
 # The user's system: what it finds is what the file `found.json` of the commit says.
@@ -38,6 +39,11 @@ GOOD = {"q-001": ["c1"], "q-002": ["c2"]}
 LOST_1 = {"q-001": ["x"], "q-002": ["c2"]}
 NOTHING = json.dumps({"hits_top_k": []})
 LOST_BOTH = {"q-001": ["x"], "q-002": ["y"]}
+
+
+def recording(path: Path) -> str:
+    """The command that records."""
+    return shlex.join(python(path / "record.py"))
 
 
 class GitProject:
@@ -96,7 +102,7 @@ class GitProject:
             execute(self.database, "INSERT INTO eval_query_results VALUES (?, ?, ?)", run_id, query_id, text)
 
     def arguments(self, *more: str, run: str | None = None) -> list[str]:
-        command = run or f'"{sys.executable}" "{self.path / "record.py"}"'
+        command = run or recording(self.path)
         db, golden = f"--db={self.database}", f"--golden={self.path / 'golden.yaml'}"
         return ["bisect", "A", "B", "--run", command, "--repo", str(self.repo), db, golden, *more]
 
@@ -331,7 +337,7 @@ def test_the_command_is_started_in_the_directory_that_bisect_is(
 ) -> None:
     project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
     monkeypatch.chdir(project.repo / "docs")
-    record = f'"{sys.executable}" "{tmp_path / "record.py"}"'
+    record = recording(tmp_path)
     arguments = project.arguments(run=f'pwd > "{tmp_path / "where"}" && cd .. && {record}')
     called = call(*(word for word in arguments if word not in ("--repo", str(project.repo))))
     assert called.code == 0, called.stderr
@@ -345,7 +351,7 @@ def test_the_command_is_started_in_the_directory_that_bisect_is(
 
 def test_the_commit_stands_for_its_placeholder_and_other_braces_stay(tmp_path: Path) -> None:
     project = GitProject(tmp_path, GOOD, LOST_1, LOST_1)
-    record = f'"{sys.executable}" "{tmp_path / "record.py"}"'
+    record = recording(tmp_path)
     project.bisect(run=f'echo "{{commit}} ${{HOME:+h}}" > "{tmp_path / "said"}" && {record}')
     assert (tmp_path / "said").read_text() == f"{project.commits[1]} h\n"
 
@@ -354,15 +360,13 @@ def test_the_runs_to_judge_by_are_not_passed_on(tmp_path: Path, monkeypatch: pyt
     """A recording session that judged itself would fail at every bad commit."""
     monkeypatch.setenv("KEBAB_EVAL_RUN_A", "A")
     project = GitProject(tmp_path, GOOD, LOST_1, LOST_1)
-    called = project.bisect(
-        run=f'test -z "$KEBAB_EVAL_RUN_A" && "{sys.executable}" "{tmp_path / "record.py"}"'
-    )
+    called = project.bisect(run=f'test -z "$KEBAB_EVAL_RUN_A" && {recording(tmp_path)}')
     assert called.code == 0, called.stderr
 
 
 def test_what_the_command_prints_is_no_data(tmp_path: Path) -> None:
     project = GitProject(tmp_path, GOOD, LOST_1, LOST_1)
-    run = f'echo noise && "{sys.executable}" "{tmp_path / "record.py"}"'
+    run = f"echo noise && {recording(tmp_path)}"
     done = subprocess.run(
         [script(), *project.arguments(run=run)], capture_output=True, text=True, check=False
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import python
 from tests.integration.conftest import LEAN, call, script
 
 GOLDEN, TEST = "fixtures/golden_queries.yaml", "tests/test_retrieval.py"
@@ -34,7 +35,7 @@ def written(directory: Path) -> list[str]:
 
 
 def run_pytest(directory: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", *LEAN, *args]
+    command = python("-m", "pytest", *LEAN, *args)
     return subprocess.run(
         command, cwd=directory, capture_output=True, text=True, encoding="utf-8", check=False
     )

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_kebab_eval import InputError
 from pytest_kebab_eval.importers import InstalledImporters, installed
+from tests.forked import python
 from tests.integration.conftest import Called, install
 
 ACME = """\
@@ -48,7 +49,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def kebab_eval(*args: str) -> Called:
-    command = [sys.executable, "-c", "from pytest_kebab_eval.cli import main; main()", *args]
+    command = python("-c", "from pytest_kebab_eval.cli import main; main()", *args)
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"}
     )
@@ -113,7 +114,7 @@ def test_a_shell_that_completes_a_word_sees_no_sentence(site: Path, monkeypatch:
     for words, offered in [("import tre", "plain,trec\n"), ("import broken --", "")]:
         monkeypatch.setenv("COMP_WORDS", f"kebab-eval {words}")
         monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
-        done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+        done = subprocess.run(python("-c", command), capture_output=True, text=True, check=False)
         assert done.stderr == ""
         assert done.stdout.startswith(offered)
 

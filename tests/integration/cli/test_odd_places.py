@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import dump
+from tests.forked import python
 from tests.integration.conftest import Project, call, script
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="of POSIX")
@@ -48,7 +49,7 @@ main()
 
 
 def without_home(project: Project, *args: str) -> tuple[int, str]:
-    command = [sys.executable, "-c", NO_HOME, *args]
+    command = python("-c", NO_HOME, *args)
     done = subprocess.run(command, cwd=project.path, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
 

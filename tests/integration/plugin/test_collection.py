@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_without_a_run_nothing_heavy_is_imported(
         """
     )
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    outcome = pytester.runpytest_subprocess("-p", "kebab_eval")
+    outcome = pytester.run(sys.executable, "-mpytest", "-p", "kebab_eval")
     outcome.assert_outcomes(passed=1)
 
 

@@ -1,0 +1,161 @@
+"""The process from which others are forked: it has imported what they need, and has done nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import marshal
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import tempfile
+import types
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.inner import cheaper
+
+_NEEDED = ("plugin.session", "plugin.snapshot", "cli.comparing", "reports.html.page")
+
+
+class Forked(NamedTuple):
+    """A process that runs, and the client that stands for it."""
+
+    pid: int
+    client: socket.socket
+
+
+class Server:
+    """Forks a process for each client, until its standard input is closed."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._running: dict[int, Forked] = {}  # by pidfd
+
+    def serve(self) -> list[str]:
+        """The arguments of a process, in that process; in the server itself, this never returns."""
+        while True:
+            clients = {forked.client.fileno(): number for number, forked in self._running.items()}
+            waited_for = [0, self._listener.fileno(), *self._running, *clients]
+            ready = set(select.select(waited_for, [], [])[0])
+            if 0 in ready:
+                sys.exit()
+            for client in clients.keys() & ready:
+                self._pass_on(clients[client])
+            for number in self._running.keys() & ready:
+                self._end(number)
+            if self._listener.fileno() in ready:
+                args = self._fork(self._listener.accept()[0])
+                if args is not None:
+                    return args
+
+    def _pass_on(self, number: int) -> None:
+        """Send the signal that a client got; a client that is gone was killed."""
+        forked = self._running[number]
+        given = forked.client.recv(1)
+        os.kill(forked.pid, given[0] if given else signal.SIGKILL)
+        if not given:
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        forked = self._running.pop(number)
+        code = os.waitstatus_to_exitcode(os.waitpid(forked.pid, 0)[1])
+        with contextlib.suppress(OSError), forked.client:
+            forked.client.sendall(code.to_bytes(4, "big", signed=True))
+        os.close(number)
+
+    def _fork(self, client: socket.socket) -> list[str] | None:
+        header, streams, _, _ = socket.recv_fds(client, 4, 3)
+        if not header:  # the client went away
+            client.close()
+            return None
+        request = client.recv(int.from_bytes(header, "big"), socket.MSG_WAITALL)
+        args, directory, environment, heeded = marshal.loads(request)
+        can_fork = read_at_start(environment) == read_at_start(dict(os.environ))
+        client.sendall(b"y" if can_fork else b"n")
+        if can_fork:
+            pid = os.fork()
+            if pid == 0:
+                self._leave(client)
+                enter(streams, directory, environment, heeded)
+                return list(args)
+            self._running[os.pidfd_open(pid)] = Forked(pid, client)
+        else:
+            client.close()
+        for stream in streams:
+            os.close(stream)
+        return None
+
+    def _leave(self, client: socket.socket) -> None:
+        """In a forked process: close what the server has open."""
+        for connection in (self._listener, client, *(forked.client for forked in self._running.values())):
+            connection.close()
+        for number in self._running:
+            os.close(number)
+
+
+def read_at_start(environment: dict[str, str]) -> dict[str, str]:
+    """The variables that Python reads once, when it starts."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(("PYTHON", "LC_", "LANG")) and name != "PYTHONPATH"
+    }
+
+
+def enter(streams: list[int], directory: str, environment: dict[str, str], heeded: list[int]) -> None:
+    """Take over what the client has: streams, working directory, environment, the signals that it heeds."""
+    for given, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        signal.signal(given, handler if given in heeded else signal.SIG_IGN)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+def become(args: list[str]) -> None:
+    """Do what `python` does with these arguments: -c, -m, or a script."""
+    is_unbuffered = args[0] == "-u"
+    buffering = (-1, 1 if is_unbuffered else -1, 1)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        errors = "backslashreplace" if name == "stderr" else None
+        stream = open(number, "w" if number else "r", buffering[number], errors=errors, closefd=False)  # noqa: SIM115
+        vars(sys)[name] = vars(sys)[f"__{name}__"] = stream
+    sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.modules["__main__"] = main = types.ModuleType("__main__")
+    what, *rest = args[is_unbuffered:]
+    if what == "-c":
+        sys.argv[:], sys.path[0] = ["-c", *rest[1:]], ""
+        exec(rest[0], vars(main))
+    elif what.startswith("-m"):
+        module, *rest = rest if what == "-m" else [what[2:], *rest]
+        sys.argv[:], sys.path[0] = [module, *rest], str(Path.cwd())
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[:], sys.path[0] = [what, *rest], str(Path(what).resolve().parent)
+        runpy.run_path(what, run_name="__main__")
+
+
+def warm_up() -> None:
+    """Have pytest import its plugins, which must come first, and import what most processes need."""
+    cheaper(pytest.MonkeyPatch())
+    with tempfile.TemporaryDirectory() as empty:
+        pytest.main(["-qq", "-p", "no:cacheprovider", f"--rootdir={empty}", empty])
+    importlib.import_module("xdist.remote")
+    for name in _NEEDED:
+        importlib.import_module(f"pytest_kebab_eval.{name}")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]  # a project may have tests of its own
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who started this
+    warm_up()
+    become(Server(socket.socket(fileno=int(sys.argv[1]))).serve())
