@@ -52,7 +52,7 @@ def evaluate(
     golden, rules, accepted = inputs.golden, _rules(settings), _accepted(settings)
     with open_stores(settings, inputs) as stores:
         cards_a, cards_b, movement = stores.score(observer, score_parts)  # movement: of the rankings
-        decisions = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
+        decisions, noise = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
         sides = stores.sides(cards_a, cards_b, decisions)
         a, b = sides.means
         if observer:
@@ -67,7 +67,7 @@ def evaluate(
         gates = judge_gates(inputs.gates, Compared(totals, a, b), others)
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
-        found = Findings(sides, decisions, per_query, totals, gates, verdicts, problems)
+        found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
         depths = (*depth_warnings(sides, inputs.gates),)
         warnings = (*inputs.warnings, *depths, *warnings_of(others, {*depths, *problems.warnings}))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
@@ -96,7 +96,7 @@ def compare_others(
         golden, gates = inputs.golden, [gate for gate in inputs.gates if gate.vs == other.name]
         with open_stores(settings, inputs.against(other)) as stores:
             cards_a, cards_b, _ = stores.score(None, score_parts)
-            decisions = decide(group_queries(cards_a, cards_b, golden.by_id()), _rules(settings))
+            decisions, _ = decide(group_queries(cards_a, cards_b, golden.by_id()), _rules(settings))
             sides = stores.sides(cards_a, cards_b, decisions)
             a, b = sides.means
             totals = compare_totals(a, b, count_matched(decisions))
