@@ -24,7 +24,9 @@ def find_limits(
     ranks: Mapping[Check, Tallies],
     runs_a: int,
     runs_b: int,
+    *,
     others: int = 0,
+    simulated: bool = False,
 ) -> dict[Check, CheckLimits]:
     """Of all checks that are judged together; `others` are queries of further ones, which lost nothing."""
     of_a = (1 << runs_a) - 1
@@ -33,7 +35,7 @@ def find_limits(
     }
     noises |= {check: RankNoise(tallies) for check, tallies in ranks.items()}
     alone = control(noises, others)
-    together = judge_together(checks, runs_a, runs_b)
+    together = judge_together(checks, runs_a, runs_b, simulated=simulated)
     lost, family = Tally(runs_a, runs_a, 0, runs_b), others + family_of(noises)
     return {
         check: CheckLimits(

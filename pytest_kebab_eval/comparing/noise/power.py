@@ -170,7 +170,8 @@ def is_found(population: Population, session: Session) -> bool:
 def _count_found(patterns: Patterns, lost: Patterns, session: Session) -> int:
     """How many of the lost queries fail."""
     runs, of_a = session.runs, (1 << session.runs) - 1
-    limits = find_limits({RETRIEVAL: patterns}, {}, runs, runs, session.others)[RETRIEVAL].limits
+    found = find_limits({RETRIEVAL: patterns}, {}, runs, runs, others=session.others, simulated=True)
+    limits = found[RETRIEVAL].limits
     fails = {tally for tally, limit in limits.items() if limit.alpha <= session.alpha}
     return sum(count for pattern, count in lost.items() if pattern.tally(of_a) in fails)
 

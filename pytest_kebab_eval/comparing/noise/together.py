@@ -30,7 +30,7 @@ from pytest_kebab_eval.comparing.significance import student_p
 _POWERS = (1, 3)  # of the drops that are added up
 _MOST_WAYS = 252  # to deal out the runs, as with five a side; of more, so many are drawn
 _SEED = 20_240_229
-_STEPS = 60
+_STEPS = 30
 _UNITS = 1 << 40
 
 
@@ -92,17 +92,25 @@ class Together(NamedTuple):
     luck: float = 0.0  # how many of these noise explains
 
 
-def judge_together(checks: Mapping[Key, Patterns], runs_a: int, runs_b: int) -> dict[Key, Together]:
-    """Judge each check, corrected for how many of them there are."""
-    flipping = {name: sums for name, found in checks.items() if (sums := _Sums(found, runs_a, runs_b)).flip}
+def judge_together(
+    checks: Mapping[Key, Patterns], runs_a: int, runs_b: int, *, simulated: bool = False
+) -> dict[Key, Together]:
+    """Judge each check, corrected for how many of them there are.
+
+    In simulated runs queries share nothing, and where there are many of these nobody need look for it.
+    """
+    found = {name: _Sums(patterns, runs_a, runs_b, simulated) for name, patterns in checks.items()}
+    flipping = {name: sums for name, sums in found.items() if sums.flip}
     return {name: sums.judge(len(flipping)) for name, sums in flipping.items()}
 
 
 class _Sums:
     """The drops of one check, and what they could have been."""
 
-    def __init__(self, patterns: Patterns, runs_a: int, runs_b: int) -> None:
+    def __init__(self, patterns: Patterns, runs_a: int, runs_b: int, simulated: bool = False) -> None:
         self._runs = runs_a, runs_b
+        self._ways = math.comb(runs_a + runs_b, runs_a)
+        self._looks_at_runs = not simulated or self._ways < _MOST_WAYS
         self._of_a = (1 << runs_a) - 1
         flipping = ((pattern, n) for pattern, n in patterns.items() if 0 < pattern.passed < pattern.known)
         self.flip = Counter(dict(flipping))
@@ -123,7 +131,9 @@ class _Sums:
             return 1.0
         by_queries = tests * self._over_queries(total, power)
         # Dealing out runs takes longer, and is not needed where the first answer is noise.
-        return 1.0 if by_queries >= 1 else max(by_queries, 2 * self._over_runs(power))
+        if by_queries >= 1 or not self._looks_at_runs:
+            return min(1.0, by_queries)
+        return max(by_queries, 2 * self._over_runs(power))
 
     # -- over queries ------------------------------------------------------------------------------
 
@@ -150,10 +160,9 @@ class _Sums:
 
     def _over_runs(self, power: int) -> float:
         a, b = self._runs
-        ways = math.comb(a + b, a)
         seen = self._sum_if(self._of_a, power)
-        others = [self._sum_if(of_a, power) for of_a in self._ways(ways)]
-        if ways >= _MOST_WAYS:
+        others = [self._sum_if(of_a, power) for of_a in self._other_ways()]
+        if self._ways >= _MOST_WAYS:
             rounding = self.flip.total()
             return (1 + sum(other >= seen - rounding for other in others)) / (1 + len(others))
         square = sum(other * other for other in others) / len(others)
@@ -176,12 +185,12 @@ class _Sums:
             alike.setdefault((known, passed.bit_count()), []).append((passed, n))
         return alike
 
-    def _ways(self, ways: int) -> Iterator[int]:
+    def _other_ways(self) -> Iterator[int]:
         """The other ways to choose A's runs; not the one seen, nor that with both sides exchanged."""
         a, b = self._runs
         every = range(a + b)
         seen = {self._of_a, self._of_a << b if a == b else self._of_a}
-        if ways <= _MOST_WAYS:
+        if self._ways <= _MOST_WAYS:
             chosen: Iterable[Iterable[int]] = combinations(every, a)
         else:
             generator = random.Random(_SEED)  # noqa: S311 - must be reproducible, not secret
