@@ -118,13 +118,13 @@ def test_many_flaky_queries_are_dealt_out_as_a_simulation_says() -> None:
     sums = _Sums(count_patterns((query, 1) for query in passed), 3, 3)
     generator, counts = random.Random(2), Counter[int]()
     totals = {power: _total(passed, [(0, 1, 2)] * len(passed), power) for power in (1, 3)}
-    for _ in range(2_000):
+    for _ in range(600):
         chosen = [generator.sample(range(6), 3) for _ in passed]
         for power, seen in totals.items():
             counts[power] += _total(passed, chosen, power) >= seen - 1e-9
     for power, seen in totals.items():
-        share, found = counts[power] / 2_000, sums._over_queries(seen, power)  # noqa: SLF001
-        assert share - 0.02 <= found <= 4 * share + 0.02
+        share, found = counts[power] / 600, sums._over_queries(seen, power)  # noqa: SLF001
+        assert share - 0.03 <= found <= 4 * share + 0.03
 
 
 # -- few runs, and not as many on each side --------------------------------------------------------
