@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def drifting(project: Project) -> Path:
     """Runs r00 to r17; from r03 on, each loses one more query than the one before it."""
     project.write_golden(*({"id": query, "expected_chunk_ids": ["c"]} for query in QUERIES))
     project.database.unlink()
-    runs = {
+    runs: dict[str, Any] = {
         f"r{number:02}": {query: result("x" if at < lost else "c") for at, query in enumerate(QUERIES)}
         for number, lost in enumerate(LOST)
     }
