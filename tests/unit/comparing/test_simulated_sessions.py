@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 
 import pytest
 
-from pytest_kebab_eval.comparing.checks import Tally
+from pytest_kebab_eval.comparing.checks import RETRIEVAL, Tally
 from pytest_kebab_eval.comparing.noise import power
-from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
+from pytest_kebab_eval.comparing.noise.control import CheckNoise
+from pytest_kebab_eval.comparing.noise.limits import find_limits
 from pytest_kebab_eval.comparing.noise.power import POWER, Population, Session, is_found, simulate
 
 
@@ -25,9 +25,10 @@ def is_found_in_all(population: Population, session: Session) -> bool:
     found = planted = 0
     for number in range(power._SESSIONS):  # noqa: SLF001
         rates = population.rates(session.scale, generator)
-        tallies, lost = simulate(rates, session.runs, session.drop, generator)
-        limits = control({"check": CheckNoise(tallies)})["check"]
-        found += sum(count for tally, count in lost.items() if limits.get(tally, math.inf) <= session.alpha)
+        patterns, lost = simulate(rates, session.runs, session.drop, generator)
+        limits = find_limits({RETRIEVAL: patterns}, {}, session.runs, session.runs)[RETRIEVAL].limits
+        of_lost = [(limits.get(pattern.tally((1 << session.runs) - 1)), n) for pattern, n in lost.items()]
+        found += sum(n for limit, n in of_lost if limit and limit.alpha <= session.alpha)
         planted += lost.total()
         if number == power._FIRST and found < POWER / 2 * planted:  # noqa: SLF001
             return False
