@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -461,3 +462,48 @@ def test_a_query_that_is_not_lost_is_refused(tmp_path: Path) -> None:
     assert project.bisect("--query", "q-002").stderr.endswith(
         "kebab-eval: B did not lose the query 'q-002'; see kebab-eval blame --regressions A B\n"
     )
+
+
+# -- where results flip ------------------------------------------------------------------------------
+
+# Finds all in those runs of a commit that its `lucky` names by their numbers.
+FLIPS = RECORD.replace(
+    "golden = load_golden_set",
+    'if int(sys.argv[1]) in found.get("lucky", ()):\n'
+    '    found = {"q-001": ["c1"], "q-002": ["c2"]}\n'
+    "golden = load_golden_set",
+)
+
+
+def flipping(project: GitProject) -> str:
+    (project.path / "flips.py").write_text(FLIPS)
+    return f"{shlex.join(python(project.path / 'flips.py'))} {{n}}"
+
+
+def test_a_lucky_run_of_a_bad_commit_does_not_mislead_it_with_repeat(tmp_path: Path) -> None:
+    lucky = LOST_1 | {"lucky": [1]}
+    project = GitProject(tmp_path, *[GOOD] * 3, LOST_1, lucky, *[LOST_1] * 4)
+    called = project.bisect("--repeat", "5", run=flipping(project))
+    assert called.code == 0, called.stderr
+    sure = called.lines[0].removeprefix(f"first bad commit: {project.name(3)} (").removesuffix("% sure)")
+    assert 95 <= int(sure) <= 100
+    assert called.lines[1:] == ["  lost q-001: rank 1 → not found"]
+    assert project.tried() <= 5 * 3  # five times as many as halving takes
+    project.assert_clean()
+    tried = project.tried()
+    again = project.bisect("--repeat", "5", "--json", run=flipping(project))  # from what is stored by now
+    assert project.tried() == tried
+    (step,) = json.loads(again.stdout)
+    assert (step["first_bad_commit"], step["last_good_commit"]) == (project.commits[3], project.commits[2])
+    assert step["flaky"] is False
+    assert round(100 * step["sureness"]) == int(sure)
+
+
+def test_what_cannot_be_told_with_so_few_runs_is_said_to_be_one_of_several(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, *[GOOD] * 5, *[LOST_1 | {"lucky": [2]}] * 4)
+    called = project.bisect("--repeat", "2", run=flipping(project))
+    assert re.fullmatch(
+        r"the first bad commit is one of \d \(95% sure\), most likely the one marked:", called.lines[0]
+    )
+    (marked,) = [line for line in called.lines if line.startswith("*")]
+    assert re.search(r"\(\d\d% sure\)$", marked)

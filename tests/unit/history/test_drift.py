@@ -166,7 +166,7 @@ def test_stored_runs_are_ranked_as_their_scorecards_are(tmp_path: Path) -> None:
     (ranked,) = history(path, judged, ranked_by=settings)
     assert (ranked.values, ranked.ranks) == ({"mrr": 0.5}, expected)
     assert history(path, judged)[0].ranks is None  # nobody asked
-    assert history(path, judged, ranked_by=settings, most_results=5)[0].ranks is None  # too many
+    assert history(path, judged, ranked_by=settings, most_ranked=5)[0].ranks is None  # too many
     assert drifts_of([ranked], METRICS) == {"suite": []}
 
 
