@@ -164,7 +164,8 @@ class _Sums:
         others = [self._sum_if(of_a, power) for of_a in self._other_ways()]
         if self._ways >= _MOST_WAYS:
             rounding = self.flip.total()
-            return (1 + sum(other >= seen - rounding for other in others)) / (1 + len(others))
+            share = (1 + sum(other >= seen - rounding for other in others)) / (1 + len(others))
+            return len(_POWERS) * share
         square = sum(other * other for other in others) / len(others)
         return student_p(seen / math.sqrt(square), a + b - 2) / 2 if square else 0.0
 
