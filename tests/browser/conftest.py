@@ -43,7 +43,7 @@ class Opened:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self._listeners: dict[Any, Callable[[Any], object]] = {
+        self._listeners: dict[Any, Callable[[Any], None]] = {
             "console": lambda message: self.complaints.append(message.text),
             "pageerror": lambda error: self.complaints.append(str(error)),
             "dialog": self._refuse,
