@@ -1,212 +1,232 @@
-"""Shows how often noise alone fails a session, what share of a real loss is found, and that `noise` is right.
+"""Shows how often sessions fail where nothing changed, and how often where something was lost.
 
-python benchmarks/noise.py --sessions 1000
+python benchmarks/noise.py --sessions 1000            every table
+python benchmarks/noise.py --only alarms --runs 3     one of them, for some numbers of runs
 
-Sessions are simulated as counts, and decided by the functions that the gate calls: of each query and check,
-how often it passed in A's runs and in B's. A session has three checks, whose queries flip independently; each
-has as many flaky queries as the row says, whose rates are drawn anew in each session, evenly from 0.05 to
-0.95, or are 0.5 (coins). All others pass in every run. The seed is fixed.
+Sessions are simulated run by run, and decided by the functions that the gate calls. A session has three
+checks; of each, a share of the queries is flaky, with rates drawn anew in each session, evenly from 0.05 to
+0.95, and all others pass in every run. What a run's queries share is simulated, too: "a shard a run" means
+that in every run one of 25 shards, drawn at random, is down, so that its queries fail every check; "half the
+runs" that there is one shard, of a tenth of the queries and 20 at most, which is down in each run with a
+chance of a half. The seed is fixed. NumPy draws, and is in the environment of the tests.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from pytest_kebab_eval.comparing.checks import CHECKS, Tallies, Tally
+import numpy as np
+
+from pytest_kebab_eval.comparing.checks import CHECKS, Tally
 from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
-from pytest_kebab_eval.comparing.noise.power import POWER, check_power, queries_needed
-from pytest_kebab_eval.comparing.significance import WORSE, paired_significance
+from pytest_kebab_eval.comparing.noise.limits import CheckLimits, find_limits
+from pytest_kebab_eval.comparing.noise.power import check_power
+from pytest_kebab_eval.comparing.noise.together import Pattern, count_tallies
 
 ALPHA = 0.05
 CHECKS = CHECKS[:3]
-FLAKY = {"none": 0.0, "few": 0.02, "many": 0.2, "all": 1.0}
-RUNS = (3, 5, 10)
-QUERIES = (50, 500)
-LOST = (0.02, 0.1)
+RUNS = (2, 3, 5, 10)
+QUERIES = (20, 100, 500)
+FLAKY = (0.0, 0.1, 0.4)
+SHARED = ("independent", "a shard a run", "half the runs")
+SHARDS = 25
+LOSSES = ((1.0, 0.0), (0.95, 0.3), (0.9, 0.6))
+
+
+Passed = np.ndarray[Any, Any]  # a row for each query, a column for each run
 
 
 class Setting(NamedTuple):
-    """What a session is like: how many queries flip, how, and over how many runs a side."""
+    """What a session is like."""
 
-    flaky: float
     queries: int
-    runs: int
-    coins: bool = False
+    runs: int  # a side
+    flaky: float  # the share of the queries
+    shared: str = SHARED[0]
+    lost: int = 0  # queries of the first check
+    before: float = 1.0  # their rates
+    after: float = 0.0
 
 
-class Found(NamedTuple):
-    """Of the sessions, how many failed; of the lost queries, how many; and of the others."""
+class Share(NamedTuple):
+    """So many of so many, as a percentage with Wilson's 95 % interval."""
 
-    sessions: int
-    failed: int
-    lost: int
-    lost_found: int
-    wrongly: int
+    hits: int
+    of: int
 
-    @property
-    def share_failed(self) -> float:
-        return self.failed / self.sessions
-
-    @property
-    def share_found(self) -> float:
-        return self.lost_found / self.lost if self.lost else math.nan
-
-
-def interval(hits: int, of: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
-    z, share = 1.959964, hits / of
-    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
-    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / (1 + z * z / of)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    def __str__(self) -> str:
+        z, share, of = 1.959964, self.hits / self.of, self.of
+        middle = (share + z * z / (2 * of)) / (1 + z * z / of)
+        half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / (1 + z * z / of)
+        return f"{100 * share:.1f} % ({100 * max(0, middle - half):.1f} to {100 * min(1, middle + half):.1f})"
 
 
 # -- sessions ------------------------------------------------------------------------------------
 
 
-def rates_of(setting: Setting, generator: random.Random) -> list[float]:
-    """The rates of a check's queries, the flaky ones first."""
-    flaky = math.ceil(setting.flaky * setting.queries)
-    drawn = [0.5 if setting.coins else generator.uniform(0.05, 0.95) for _ in range(flaky)]
-    return drawn + [1.0] * (setting.queries - flaky)
+def draw_rates(setting: Setting, draw: np.random.Generator) -> Passed:
+    """The rate of each query in each run; what is lost comes after the flaky ones."""
+    flaky = round(setting.flaky * setting.queries)
+    rates = np.ones((setting.queries, 2 * setting.runs))
+    rates[:flaky] = draw.uniform(0.05, 0.95, flaky)[:, None]
+    return rates
 
 
-def passes(rate: float, runs: int, generator: random.Random) -> int:
-    return runs if rate == 1.0 else sum(generator.random() < rate for _ in range(runs))
+def shared_failures(setting: Setting, draw: np.random.Generator) -> Passed:
+    """In which runs queries fail for a reason that they share."""
+    runs = 2 * setting.runs
+    if setting.shared == SHARED[0]:
+        return np.zeros((setting.queries, runs), dtype=bool)
+    if setting.shared == SHARED[1]:
+        shard = draw.permutation(setting.queries) % SHARDS
+        return shard[:, None] == draw.integers(SHARDS, size=runs)[None, :]
+    size = min(20, setting.queries // 10)
+    return (draw.permutation(setting.queries) < size)[:, None] & (draw.random(runs) < 0.5)[None, :]
 
 
-def tally_check(
-    rates: Sequence[float], runs: int, lost: int, generator: random.Random
-) -> tuple[Tallies, Tallies]:
-    """The tallies of a check, some of whose queries are lost in B; and those of the lost ones.
-
-    Lost are any that pass more often than not, flaky ones too: a query that hardly passes has little to lose.
-    """
-    passing = [number for number, rate in enumerate(rates) if rate >= 0.5]
-    gone = {*generator.sample(passing, min(lost, len(passing)))}
-    tallies: Tallies = Counter()
-    lost_ones: Tallies = Counter()
-    for number, rate in enumerate(rates):
-        b = 0 if number in gone else passes(rate, runs, generator)
-        tally = Tally(passes(rate, runs, generator), runs, b, runs)
-        tallies[tally] += 1
-        lost_ones[tally] += number in gone
-    return tallies, lost_ones
+def draw_session(setting: Setting, draw: np.random.Generator) -> Iterator[Passed]:
+    """For each check, whether each query passes in each run, those of A first."""
+    down = shared_failures(setting, draw)
+    for check in CHECKS:
+        rates = draw_rates(setting, draw)
+        if check is CHECKS[0] and setting.lost:
+            lost = slice(setting.queries - setting.lost, None)
+            rates[lost, : setting.runs], rates[lost, setting.runs :] = setting.before, setting.after
+        yield (draw.random(rates.shape) < rates) & ~down
 
 
-def simulate(setting: Setting, sessions: int, lost: float = 0.0, seed: int = 1) -> Found:
-    """Sessions, with a share of the queries lost in the first check."""
-    generator = random.Random(seed)
-    number = math.ceil(lost * setting.queries)
-    failed = found = wrongly = planted_in_all = 0
-    for _ in range(sessions):
-        noises, gone = {}, Counter[Tally]()
-        for part in CHECKS:
-            planted = number if part is CHECKS[0] else 0
-            tallies, own = tally_check(rates_of(setting, generator), setting.runs, planted, generator)
-            noises[part] = CheckNoise(tallies)
-            gone += own
-        sure = {
-            part: {tally for tally, limit in limits.items() if limit <= ALPHA}
-            for part, limits in control(noises).items()
-        }
-        failed += any(sure.values())
-        planted_in_all += gone.total()
-        hits = sum(gone[tally] for tally in sure[CHECKS[0]])
-        found += hits
-        wrongly += sum(noises[part].tallies[tally] for part in sure for tally in sure[part]) - hits
-    return Found(sessions, failed, planted_in_all, found, wrongly)
+def patterns_of(passed: Passed) -> list[Pattern]:
+    runs = passed.shape[1]
+    bits = passed @ (1 << np.arange(runs))
+    return [Pattern(int(found), (1 << runs) - 1) for found in bits]
+
+
+class Decided(NamedTuple):
+    """A session: whether it fails, by today's rule and by that over single queries alone; what it names."""
+
+    fails: bool
+    fails_singly: bool
+    lost_named: int
+    others_named: int
+
+
+def decide(setting: Setting, draw: np.random.Generator) -> Decided:
+    each = {
+        check: patterns_of(found) for check, found in zip(CHECKS, draw_session(setting, draw), strict=True)
+    }
+    patterns = {check: Counter(found) for check, found in each.items()}
+    of_a = (1 << setting.runs) - 1
+    singly = control({check: CheckNoise(count_tallies(found, of_a)) for check, found in patterns.items()})
+    limits = find_limits(patterns, {}, setting.runs, setting.runs)
+    named = {
+        check: [found for found in each[check] if is_named(limits[check], found, of_a)] for check in CHECKS
+    }
+    lost = each[CHECKS[0]][setting.queries - setting.lost :]
+    lost_named = sum(is_named(limits[CHECKS[0]], found, of_a) for found in lost)
+    return Decided(
+        any(named.values()),
+        any(limit <= ALPHA for worse in singly.values() for limit in worse.values()),
+        lost_named,
+        sum(map(len, named.values())) - lost_named,
+    )
+
+
+def is_named(limits: CheckLimits, pattern: Pattern, of_a: int) -> bool:
+    limit = limits.limits.get(pattern.tally(of_a))
+    return limit is not None and limit.alpha <= ALPHA
 
 
 # -- the tables ----------------------------------------------------------------------------------
 
 
-def settings() -> Iterator[tuple[str, Setting]]:
-    for name, flaky in FLAKY.items():
-        for queries in QUERIES:
-            for runs in RUNS:
-                yield name, Setting(flaky, queries, runs)
-    for queries in QUERIES:
-        for runs in RUNS:
-            yield "few, coins", Setting(FLAKY["few"], queries, runs, coins=True)
-
-
 def print_head(*titles: str) -> None:
-    print("| " + " | ".join(titles) + " |")
+    print("\n| " + " | ".join(titles) + " |")
     print("| --- |" + " ---: |" * (len(titles) - 1))
 
 
-def table(sessions: int) -> None:
-    print_head("flaky", "queries", "runs a side", "failed by noise (95 %)", "found of 2 % lost", "of 10 %")
-    for name, setting in settings():
-        unchanged = simulate(setting, sessions)
-        low, high = interval(unchanged.failed, sessions)
-        shares = [simulate(setting, max(sessions // 10, 20), lost).share_found for lost in LOST]
-        found = " | ".join(f"{100 * share:.0f} %" for share in shares)
-        share = f"{100 * unchanged.share_failed:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
-        print(f"| {name} | {setting.queries} | {setting.runs} | {share} | {found} |", flush=True)
+def print_alarms(sessions: int, runs: Sequence[int]) -> None:
+    """How often a session fails though nothing changed."""
+    print_head("what runs share", "runs a side", "queries", *(f"{share:.0%} flaky" for share in FLAKY))
+    for shared in SHARED:
+        for number in runs:
+            for queries in QUERIES:
+                shares = []
+                for flaky in FLAKY:
+                    draw = np.random.default_rng([1, number, queries, round(100 * flaky)])
+                    setting = Setting(queries, number, flaky, shared)
+                    failed = sum(decide(setting, draw).fails for _ in range(sessions))
+                    shares.append(str(Share(failed, sessions)))
+                print(f"| {shared} | {number} | {queries} | {' | '.join(shares)} |", flush=True)
 
 
-def named_runs(setting: Setting, drop: float, seed: int = 7) -> int | None:
+def print_losses(sessions: int, runs: Sequence[int]) -> None:
+    """How often a session fails where queries were lost, beside single queries alone."""
+    print_head(
+        *(
+            "lost of 500, 100 flaky",
+            "runs a side",
+            "sessions that fail",
+            "by single queries alone, at all of alpha",
+        ),
+        *("lost queries named", "others named a session"),
+    )
+    for lost in (10, 50):
+        for before, after in LOSSES:
+            for number in runs:
+                draw = np.random.default_rng([2, number, lost, round(100 * before)])
+                setting = Setting(500, number, 0.2, SHARED[0], lost, before, after)
+                found = [decide(setting, draw) for _ in range(sessions)]
+                fails = sum(session.fails for session in found) / sessions
+                singly = sum(session.fails_singly for session in found) / sessions
+                named = sum(session.lost_named for session in found) / (sessions * lost)
+                others = sum(session.others_named for session in found) / sessions
+                row = f"{fails:.2f} | {singly:.2f} | {named:.0%} | {others:.1f}"
+                print(f"| {lost} from {before:g} to {after:g} | {number} | {row} |", flush=True)
+
+
+# -- `kebab-eval noise` --------------------------------------------------------------------------
+
+
+def named_runs(setting: Setting, drop: float) -> int | None:
     """How many runs a side `noise` says are needed, from runs of such a configuration."""
-    generator = random.Random(seed)
+    draw = np.random.default_rng(7)
     noises = {}
-    for part in CHECKS:
-        rates = rates_of(setting, generator)
-        tallies = Counter(Tally(passes(rate, setting.runs, generator), setting.runs, 0, 0) for rate in rates)
-        noises[part] = CheckNoise(tallies)
+    for check in CHECKS:
+        passed = (draw.random((setting.queries, setting.runs)) < draw_rates(setting, draw)[:, :1]).sum(axis=1)
+        noises[check] = CheckNoise(Counter(Tally(int(found), setting.runs, 0, 0) for found in passed))
     return check_power(CHECKS[0], noises, setting.runs, drop, ALPHA).runs
 
 
-def power_table(sessions: int) -> None:
-    print()
-    print_head("flaky", "queries", "drop", "runs that `noise` names", "found with these", "with one fewer")
-    for name in ("few", "many", "all"):
+def print_named_runs(sessions: int, runs: Sequence[int]) -> None:
+    """Whether as many runs as `noise` names find what they should."""
+    print_head("flaky", "queries", "drop", "runs that `noise` names", "found with these")
+    for flaky in (0.02, 0.2, 1.0):
         for queries in (50, 500):
-            for drop in LOST:
-                setting = Setting(FLAKY[name], queries, 5)
-                runs = named_runs(setting, drop)
-                shares = [
-                    f"{100 * simulate(setting._replace(runs=number), sessions, drop).share_found:.0f} %"
-                    if number and number > 1
-                    else "–"
-                    for number in (runs, runs and runs - 1)
-                ]
+            for drop in (0.02, 0.1):
+                setting = Setting(queries, 5, flaky)
+                number = named_runs(setting, drop)
+                found = "–"
+                if number:
+                    lost = math.ceil(drop * queries)
+                    draw = np.random.default_rng(8)
+                    rates = setting._replace(runs=number, lost=lost)
+                    named = sum(decide(rates, draw).lost_named for _ in range(sessions // 4))
+                    found = f"{named / (sessions // 4 * lost):.0%}"
                 print(
-                    f"| {name} | {queries} | {drop:g} | {runs or 'more than 20'} | {' | '.join(shares)} |",
+                    f"| {flaky:.0%} | {queries} | {drop:g} | {number or 'more than 20'} | {found} |",
                     flush=True,
                 )
 
 
-def metric_power(within: float, runs: int, drop: float, sessions: int, seed: int = 1) -> tuple[int, float]:
-    """The queries that `noise` names for a metric, and in what share of sessions its test shows the drop.
-
-    Flaky queries are coins, whose values vary by 1/4 between runs, as many as give the variance.
-    """
-    generator = random.Random(seed)
-    queries = queries_needed(within, runs, drop)
-    coins = round(4 * within * queries)
-    shown = 0
-    for _ in range(sessions):
-        chance = drop * queries / (queries - coins)  # of each that is no coin
-        changes = [-1.0] * sum(generator.random() < chance for _ in range(queries - coins))
-        for _ in range(coins):
-            change = (passes(0.5, runs, generator) - passes(0.5, runs, generator)) / runs
-            changes += [change] if change else []
-        shown += paired_significance(changes, queries, yes_no=False).verdict == WORSE
-    return queries, shown / sessions
-
-
-def metric_table(sessions: int) -> None:
-    print()
-    print_head("coins", "runs a side", "drop", "queries that `noise` names", "sessions that show it")
-    for coins, runs, drop in ((0.1, 3, 0.05), (0.1, 10, 0.05), (0.4, 3, 0.1), (0.4, 5, 0.05)):
-        queries, share = metric_power(coins / 4, runs, drop, sessions)
-        print(f"| {coins:.0%} | {runs} | {drop:g} | {queries} | {100 * share:.0f} % |", flush=True)
+TABLES: dict[str, Callable[[int, Sequence[int]], None]] = {
+    "alarms": print_alarms,
+    "losses": print_losses,
+    "named": print_named_runs,
+}
 
 
 def main() -> None:
@@ -214,12 +234,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sessions", type=int, default=1_000)
-    sessions = parser.parse_args().sessions
-    print(f"alpha {ALPHA:g}; {sessions} sessions a row, {max(sessions // 10, 20)} for what is found\n")
-    table(sessions)
-    power_table(max(sessions // 10, 20))
-    metric_table(sessions)
-    print(f"\n`noise` aims at {POWER:.0%}.")
+    parser.add_argument("--only", choices=TABLES)
+    parser.add_argument("--runs", type=int, nargs="*", default=RUNS, help="a side")
+    arguments = parser.parse_args()
+    print(f"alpha {ALPHA:g}; {arguments.sessions} sessions a cell")
+    for name, show in TABLES.items():
+        if arguments.only in (None, name):
+            show(arguments.sessions, arguments.runs)
 
 
 if __name__ == "__main__":

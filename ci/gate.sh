@@ -8,10 +8,17 @@ rm -rf "$reports"
 mkdir -p "$reports"
 echo "reports=$reports" >>"$GITHUB_OUTPUT"
 
+run_a=${KEBAB_RUN_A:-latest@$KEBAB_BASELINE_BRANCH}
+db_a=$KEBAB_DIRECTORY/baseline/$(basename "$KEBAB_EVAL_DB")
+if [[ $KEBAB_PUBLISH == true && -z $KEBAB_RUN_A && -f $db_a ]]; then
+  # On the baseline branch that is the run before, and meant to be: a tag, in the copy that was fetched, says so.
+  python -c 'from pytest_kebab_eval.cli import main; main()' tag "$run_a" the-run-before --db "$db_a"
+  run_a=tag:the-run-before
+fi
+
 arguments=(
   "$KEBAB_EVAL_GOLDEN" "--kebab-golden=$KEBAB_EVAL_GOLDEN"
-  "--kebab-run-a=${KEBAB_RUN_A:-latest@$KEBAB_BASELINE_BRANCH}"
-  "--kebab-db-a=$KEBAB_DIRECTORY/baseline/$(basename "$KEBAB_EVAL_DB")"
+  "--kebab-run-a=$run_a" "--kebab-db-a=$db_a"
   "--kebab-run-b=${KEBAB_RUN_B:-$KEBAB_RUN}" "--kebab-db-b=$KEBAB_EVAL_DB"
   "--kebab-if-no-baseline=$KEBAB_IF_NO_BASELINE" "--kebab-runs-dir=$reports" "--junitxml=$reports/junit.xml"
 )

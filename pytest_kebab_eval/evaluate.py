@@ -10,8 +10,8 @@ from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
 from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.depth import depth_warnings
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
-from pytest_kebab_eval.comparing.gates import Compared, judge_gates
-from pytest_kebab_eval.comparing.problems import Accepted, find_problems
+from pytest_kebab_eval.comparing.gates import Compared, NoRun, judge_gates, warnings_of
+from pytest_kebab_eval.comparing.problems import Accepted, find_problems, unreadable_results
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
@@ -49,10 +49,10 @@ def evaluate(
     An observer is shown every result while it is scored. `score_parts` scores in other processes.
     """
     inputs = inputs or find_inputs(settings)
-    golden, rules = inputs.golden, Rules(settings.fail_on, settings.compare_k, settings.alpha)
+    golden, rules, accepted = inputs.golden, _rules(settings), _accepted(settings)
     with open_stores(settings, inputs) as stores:
         cards_a, cards_b, movement = stores.score(observer, score_parts)  # movement: of the rankings
-        decisions = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
+        decisions, noise = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
         sides = stores.sides(cards_a, cards_b, decisions)
         a, b = sides.means
         if observer:
@@ -63,16 +63,48 @@ def evaluate(
         counts = count_comparison(per_query, a, b, movement, checks) if a and movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)
-        gates = judge_gates(inputs.gates, Compared(totals, a, b))
+        others = compare_others(settings, inputs, score_parts)
+        gates = judge_gates(inputs.gates, Compared(totals, a, b), others)
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
-        fine = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
-        problems = find_problems(golden, sides, decisions, stores.matcher, fine)
-        found = Findings(sides, decisions, per_query, totals, gates, verdicts, problems)
-        warnings = (*inputs.warnings, *depth_warnings(sides, inputs.gates))
+        problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
+        found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
+        depths = (*depth_warnings(sides, inputs.gates),)
+        warnings = (*inputs.warnings, *depths, *warnings_of(others, {*depths, *problems.warnings}))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher
     )
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules(settings.fail_on, settings.compare_k, settings.alpha)
+
+
+def _accepted(settings: Settings) -> Accepted:
+    return Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
+
+
+def compare_others(
+    settings: Settings, inputs: Inputs, score_parts: ScoreParts | None = None
+) -> dict[str, Compared | NoRun]:
+    """B with each run that a gate names by `vs`: matched, scored and paired as with A."""
+    others: dict[str, Compared | NoRun] = {}
+    for other in inputs.others:
+        if not other.runs:
+            others[other.name] = NoRun(other.missing)
+            continue
+        golden, gates = inputs.golden, [gate for gate in inputs.gates if gate.vs == other.name]
+        with open_stores(settings, inputs.against(other)) as stores:
+            cards_a, cards_b, _ = stores.score(None, score_parts)
+            decisions, _ = decide(group_queries(cards_a, cards_b, golden.by_id()), _rules(settings))
+            sides = stores.sides(cards_a, cards_b, decisions)
+            a, b = sides.means
+            totals = compare_totals(a, b, count_matched(decisions))
+            found = find_problems(golden, sides, decisions, stores.matcher, _accepted(settings))
+            problems = (*found.problems, *(unreadable_results(sides.a) if sides.a else ()))
+            warnings = (*depth_warnings(sides, gates), *found.warnings)
+        others[other.name] = Compared(totals, a, b, problems, warnings)
+    return others
 
 
 _EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail

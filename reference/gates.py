@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .case import Case
+from .case import Case, Run
 from .checks import OPEN
 from .coverage import ids_of_a, ids_of_b
 from .model import Judge
 from .pairing import Measured, in_slice
+from .results import results_of
 from .verdicts import FAILED, PASSED, SKIPPED, Judgment, Outcomes, Value
 
 EITHER = PASSED | FAILED
@@ -28,8 +29,8 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
 }
 GATE = re.compile(
-    r"(?P<delta>delta )?(?P<metric>\S+?)(?:\{(?P<slice>[^}]+)\})? (?P<op>>=|>|<=|<|==) (?P<number>\S+)"
-    r"(?: unless p > (?P<p>\S+))?"
+    r"(?P<delta>delta )?(?P<metric>\S+?)(?:\{(?P<slice>[^}]+)\})?"
+    r"(?: vs (?P<vs>\S+))? (?P<op>>=|>|<=|<|==) (?P<number>\S+)(?: unless p > (?P<p>\S+))?"
 )
 YES_NO = re.compile(r"hit@\w+|recall_all@\w+")
 
@@ -45,11 +46,12 @@ class Gate:
     number: float
     percent: bool
     unless_p: float | None = None
+    vs: str | None = None
 
     @property
     def needs_comparison(self) -> bool:
         """Whether it makes no sense for one run."""
-        return self.delta or self.metric in COMPARISON_METRICS
+        return (self.delta and self.vs is None) or self.metric in COMPARISON_METRICS
 
 
 def parse(text: str) -> Gate:
@@ -60,7 +62,9 @@ def parse(text: str) -> Gate:
     number, percent = match["number"].rstrip("%"), match["number"].endswith("%")
     unless_p = float(match["p"]) if match["p"] else None
     where, op = match["slice"], match["op"]
-    return Gate(bool(match["delta"]), match["metric"], where, op, float(number), percent, unless_p)
+    return Gate(
+        bool(match["delta"]), match["metric"], where, op, float(number), percent, unless_p, match["vs"]
+    )
 
 
 class Gates:
@@ -77,9 +81,11 @@ class Gates:
 
     def outcomes(self) -> dict[str, Outcomes]:
         """What the item of each gate may be."""
-        return {text: self._outcome(gate) for text, gate in self.gates.items()}
+        return {text: self.outcome(gate) for text, gate in self.gates.items()}
 
-    def _outcome(self, gate: Gate) -> Outcomes:
+    def outcome(self, gate: Gate) -> Outcomes:
+        if gate.vs is not None and self.case.older is not None:
+            return self._outcome_against(self.case.older, gate)
         if gate.needs_comparison and not self.case.is_comparison:
             return SKIPPED
         key, _, value = (gate.slice or "").partition("=")
@@ -88,6 +94,17 @@ class Gates:
         values = {entry[key] for entry in self.case.golden if key in entry}
         found = [self._outcome_in_slice(replace(gate, slice=f"{key}={value}")) for value in values]
         return every_outcome([outcomes for outcomes in found if outcomes is not None], gate)
+
+    def _outcome_against(self, older: Run, gate: Gate) -> Outcomes:
+        """'against another run than A', which is 'scored and paired like A'."""
+        options = replace(self.case.options, alone=False)
+        case = replace(self.case, run_a=older, more_a=(), older=None, options=options)
+        judge = Judge(case)
+        judgment = judge.judge()
+        readable = all(result.readable for run in case.runs for result in results_of(run))
+        if not readable or judgment.session_fails != {False}:
+            return EITHER  # what a gate says where the comparison is a problem is open
+        return Gates(case, judge, judgment).outcome(replace(gate, vs=None))
 
     def _outcome_in_slice(self, gate: Gate) -> Outcomes | None:
         """None where nothing was measured, which fails a gate."""

@@ -50,10 +50,22 @@ def make_gate(rng: random.Random, golden: list[Entry], *, only_values: bool) -> 
     kind = "value" if only_values else rng.choice(["value", "delta", "count"])
     if kind == "count":
         return f"{rng.choice(COUNTS)}{where} {rng.choice([op, '=='])} {rng.randint(0, 3)}"
-    metric = rng.choice([name.format(rng.choice(CUTOFFS)) for name in RANKING] + OTHERS)
     if kind == "delta":
-        return f"delta {metric}{where} {op} {rng.choice(DELTAS)}{rng.choice(UNLESS)}"
+        return make_delta(rng, golden)
+    metric = random_metric(rng)
     return f"{metric}{where} {rng.choice([op, '=='])} {rng.choice(VALUES)}"
+
+
+def make_delta(rng: random.Random, golden: list[Entry], run: str | None = None) -> str:
+    """A gate on a change from A, or from another run."""
+    vs = f" vs {run}" if run else ""
+    where, op = random_slice(rng, golden), rng.choice([">=", ">", "<=", "<"])
+    return f"delta {random_metric(rng)}{where}{vs} {op} {rng.choice(DELTAS)}{rng.choice(UNLESS)}"
+
+
+def random_metric(rng: random.Random) -> str:
+    """Any metric."""
+    return rng.choice([name.format(rng.choice(CUTOFFS)) for name in RANKING] + OTHERS)
 
 
 def random_slice(rng: random.Random, golden: list[Entry]) -> str:

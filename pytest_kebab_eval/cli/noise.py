@@ -19,7 +19,7 @@ from pytest_kebab_eval.store import find_runs, open_database
 from pytest_kebab_eval.text import brief, printable
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.noise.power import CheckPower, Power
+    from pytest_kebab_eval.comparing.noise.power import CheckPower, MetricPower, Power
     from pytest_kebab_eval.comparing.replicates import CheckRates
 
 # The metrics that are printed; --json has all.
@@ -85,12 +85,18 @@ def _lines(power: Power) -> Iterator[str]:
     yield ""
     yield f"a drop of {power.drop:g} is significant (p < 0.05) in 80 % of sessions:"
     for metric in metrics:
-        if metric.queries:
-            by_runs = (
-                f"with {counted(metric.runs, 'run')} a side" if metric.runs else "with no number of runs"
-            )
-            by_queries = f"with {counted(metric.queries, 'query')} and {runs} a side"
-            yield f"  {metric.metric}: {by_runs} over these queries, or {by_queries}"
+        if metric.queries or metric.runs:
+            yield f"  {metric.metric}: {_shown_with(metric, runs)}"
+
+
+def _shown_with(metric: MetricPower, runs: str) -> str:
+    by_runs = f"with {counted(metric.runs, 'run')} a side over these queries" if metric.runs else ""
+    by_queries = f"with {runs} a side you need {counted(metric.queries, 'query')}" if metric.queries else ""
+    if by_runs and by_queries:
+        return f"{by_runs}; {by_queries}"
+    if by_queries:
+        return f"{by_queries}; more runs alone would not do"
+    return f"{by_runs}; more queries alone would not do"
 
 
 def _noise(check: CheckRates) -> str:

@@ -169,6 +169,14 @@ class Tally(NamedTuple):
 Tallies = Counter[Tally]  # how many queries have it
 
 
+class Limit(NamedTuple):
+    """From which alpha on a drop is more than noise: on its own, or as one of several queries."""
+
+    alpha: float
+    one_of: int | None = None  # that fell as far
+    luck: float | None = None  # how many of these noise explains
+
+
 def rank_tally(a: Sequence[int], b: Sequence[int]) -> Tally:
     """A passes in all runs and B in none where every rank of A is better; the reverse; else both do."""
     jitters = len({*a}) > 1 or len({*b}) > 1

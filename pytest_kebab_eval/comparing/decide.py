@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.comparing.checks import (
     CHECKS,
     LOSS,
     RETRIEVAL,
     Check,
+    Limit,
     Tallies,
     Tally,
     rank_tally,
@@ -24,8 +25,12 @@ from pytest_kebab_eval.comparing.checks import (
 from pytest_kebab_eval.model import ComparisonKind, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 
+if TYPE_CHECKING:
+    from pytest_kebab_eval.comparing.noise.limits import CheckLimits
+
+CERTAIN = Limit(0.0)
 Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
-Limits = Mapping[Check, Mapping[Tally, float]]  # the smallest alpha at which a drop is more than noise
+Outcomes = tuple[tuple[bool | None, ...] | None, ...]  # of every check, in the runs of one side
 
 
 class Rules(NamedTuple):
@@ -72,6 +77,8 @@ class QueryRates(Value, frozen=True):
     flaky: bool  # runs of A disagree
     lost: bool  # worse than noise explains
     noise: float | None  # in how many sessions noise alone would do this, at most; None: not worse
+    one_of: int | None = None  # lost with so many that fell as far, not on its own
+    luck: float | None = None  # how many of these noise explains
 
     @property
     def rates(self) -> str:
@@ -82,12 +89,21 @@ class QueryRates(Value, frozen=True):
 def lost_rates(rates: Iterable[QueryRates], fail_on: frozenset[str]) -> str:
     """What B lost and must not lose, and how often noise alone would do that; empty if it lost nothing."""
     lost = [known for known in rates if known.lost and known.check in fail_on]
-    if not lost:
-        return ""
-    noise = max(known.noise or 0.0 for known in lost)
-    percent = f"{math.ceil(noise * 1000) / 10:g} %"
-    said = f"noise alone would do this in at most {percent} of sessions"
-    return "; ".join([*(known.rates for known in lost), said if noise else "runs of one side never disagree"])
+    return "; ".join([*(known.rates for known in lost), _how_sure(lost)]) if lost else ""
+
+
+def _how_sure(lost: Sequence[QueryRates]) -> str:
+    """In how many sessions noise does what is least sure."""
+    least = max(lost, key=lambda known: known.noise or 0.0)
+    if not least.noise:
+        return "runs of one side never disagree"
+    said = f"in at most {math.ceil(least.noise * 1000) / 10:g} % of sessions"
+    if least.one_of is None:
+        return f"noise alone would do this {said}"
+    return (
+        f"one of {least.one_of} queries that fell so far: noise alone explains some {least.luck:.0f} of them,"
+        f" and all {said}"
+    )
 
 
 class Decision(NamedTuple):
@@ -117,26 +133,66 @@ class Decision(NamedTuple):
         return any(tally.flips or (tally.drop > 0 and check not in self.lost) for check, tally in tallies)
 
 
-def decide(groups: Sequence[Group], rules: Rules, *, alone: bool = False) -> list[Decision]:
+class SessionNoise(NamedTuple):
+    """What noise explains of drops and gains, check by check; empty where runs of one side never disagree."""
+
+    lost: Mapping[Check, CheckLimits] = {}
+    gained: Mapping[Check, CheckLimits] = {}
+
+
+def decide(
+    groups: Sequence[Group], rules: Rules, *, alone: bool = False
+) -> tuple[list[Decision], SessionNoise]:
     """Decide over all groups together, then for each; alone: there is no run A."""
     counter = _Counter(rules.compare_k)
     tallies = [counter.tallies(group) for group in groups]
-    counted = count_tallies(zip(groups, tallies, strict=True))
-    failing = {check for check in counted if check.name in rules.fail_on}
-    limits = {
-        **_limits({check: found for check, found in counted.items() if check in failing}),
-        **_limits({check: found for check, found in counted.items() if check not in failing}),
-    }
-    gained = _limits(
-        {
-            check: Counter({tally.reversed(): count for tally, count in counted[check].items()})
-            for check in (RETRIEVAL, LOSS)
-            if check in counted
-        }
-    )
     several = any(len(group.a) > 1 or len(group.b) > 1 for group in groups[:1])
-    decider = _Decider(rules, limits, gained, alone=alone, several=several)
-    return [*map(decider.decide, groups, tallies)]
+    noise = SessionNoise()
+    if several and any(tally.flips for of_group in tallies for tally in of_group.values()):
+        noise = _noise_of(groups, [*map(counter.outcomes, groups)], tallies, rules.fail_on)
+    decider = _Decider(rules, noise, alone=alone, several=several)
+    return [*map(decider.decide, groups, tallies)], noise
+
+
+def _noise_of(
+    groups: Sequence[Group],
+    outcomes: Sequence[tuple[Outcomes, Outcomes]],
+    tallies: Sequence[Mapping[Check, Tally]],
+    fail_on: frozenset[str],
+) -> SessionNoise:
+    from pytest_kebab_eval.comparing.noise.limits import find_limits
+    from pytest_kebab_eval.comparing.noise.together import count_patterns, reversed_patterns
+
+    runs = len(groups[0].a), len(groups[0].b)
+    patterns = {
+        check: count_patterns(
+            ([None if run is None else run[number] for run in (*a, *b)], len(group.query_ids))
+            for group, (a, b) in zip(groups, outcomes, strict=True)
+        )
+        for number, check in enumerate(CHECKS)
+        if any(check in of_group for of_group in tallies)
+    }
+    ranks = {
+        check: found
+        for check, found in count_tallies(zip(groups, tallies, strict=True)).items()
+        if check is LOSS
+    }
+    lost: dict[Check, CheckLimits] = {}
+    for is_failing in (True, False):  # what fails a query is not corrected for what does not
+        lost |= find_limits(
+            {check: found for check, found in patterns.items() if (check.name in fail_on) is is_failing},
+            ranks if (LOSS.name in fail_on) is is_failing else {},
+            *runs,
+        )
+    gained = find_limits(
+        {check: reversed_patterns(found) for check, found in patterns.items() if check is RETRIEVAL},
+        {
+            check: Counter({tally.reversed(): n for tally, n in found.items()})
+            for check, found in ranks.items()
+        },
+        *runs,
+    )
+    return SessionNoise(lost, gained)
 
 
 class _Counter:
@@ -145,11 +201,11 @@ class _Counter:
     def __init__(self, k: int) -> None:
         self._k = k
         self._outcomes: dict[QueryScore, tuple[bool | None, ...]] = {}
-        self._tallies: dict[tuple[object, object], dict[Check, Tally]] = {}
+        self._tallies: dict[tuple[Outcomes, Outcomes], dict[Check, Tally]] = {}
 
     def tallies(self, group: Group) -> Mapping[Check, Tally]:
         """How often the queries of a group pass each check that applies on both sides."""
-        key = self._outcomes_of(group.a), self._outcomes_of(group.b)
+        key = self.outcomes(group)
         tallies = self._tallies.get(key)
         if tallies is None:
             tallies = self._tallies[key] = dict(_tallies(*key))
@@ -161,21 +217,23 @@ class _Counter:
         ranks = [rank_within(score, self._k) for score in scores if score is not None]
         return [] if None in ranks else [rank for rank in ranks if rank is not None]
 
-    def _outcomes_of(self, scores: Scores) -> tuple[tuple[bool | None, ...], ...]:
-        return tuple([self._outcomes.get(score) or self._new(score) for score in scores if score is not None])
+    def outcomes(self, group: Group) -> tuple[Outcomes, Outcomes]:
+        """Of every check, in the runs of A and in those of B; None where a run has no result."""
+        return self._outcomes_of(group.a), self._outcomes_of(group.b)
+
+    def _outcomes_of(self, scores: Scores) -> Outcomes:
+        return tuple(
+            [score if score is None else self._outcomes.get(score) or self._new(score) for score in scores]
+        )
 
     def _new(self, score: QueryScore) -> tuple[bool | None, ...]:
         found = self._outcomes[score] = tuple([check.passes(score, self._k) for check in CHECKS])
         return found
 
 
-def _tallies(
-    a: Sequence[Sequence[bool | None]], b: Sequence[Sequence[bool | None]]
-) -> Iterable[tuple[Check, Tally]]:
+def _tallies(a: Outcomes, b: Outcomes) -> Iterable[tuple[Check, Tally]]:
     for number, check in enumerate(CHECKS):
-        in_a, in_b = (
-            [outcomes[number] for outcomes in runs if outcomes[number] is not None] for runs in (a, b)
-        )
+        in_a, in_b = ([run[number] for run in runs if run and run[number] is not None] for runs in (a, b))
         if in_a and in_b:
             yield check, Tally(in_a.count(True), len(in_a), in_b.count(True), len(in_b))
 
@@ -189,28 +247,17 @@ def count_tallies(groups: Iterable[tuple[Group, Mapping[Check, Tally]]]) -> dict
     return {check: found for check, found in counted.items() if found}
 
 
-def _limits(counted: Mapping[Check, Tallies]) -> Limits:
-    """Where nothing flips there is no noise, and every drop is more than that."""
-    if any(tally.flips for tallies in counted.values() for tally in tallies):
-        from pytest_kebab_eval.comparing.noise.control import CheckNoise, RankNoise, control
-
-        return control(
-            {check: (RankNoise if check is LOSS else CheckNoise)(found) for check, found in counted.items()}
-        )
-    return {check: {tally: 0.0 for tally in tallies if tally.drop > 0} for check, tallies in counted.items()}
-
-
 class _Decider:
-    """Decides for one group at a time, given the limits that hold for all."""
+    """Decides for one group at a time, given what noise explains."""
 
-    def __init__(self, rules: Rules, limits: Limits, gained: Limits, *, alone: bool, several: bool) -> None:
+    def __init__(self, rules: Rules, noise: SessionNoise, *, alone: bool, several: bool) -> None:
         self._k, self._alpha = rules.compare_k, rules.alpha
-        self._limits, self._gained = limits, gained
+        self._noise = noise
         self._alone = alone
         self._several = several
 
     def decide(self, group: Group, tallies: Mapping[Check, Tally]) -> Decision:
-        lost = tuple(check for check in tallies if self._is_sure(self._limits, check, tallies[check]))
+        lost = tuple(check for check in tallies if self._is_sure(self._noise.lost, check, tallies[check]))
         shown = (
             _shown(group.a, lost, self._k, passes=True),
             _shown(group.b, lost, self._k, passes=False),
@@ -233,21 +280,32 @@ class _Decider:
         """The rates of what flips or differs, without the id of a query."""
         for check, tally in tallies.items() if self._several else ():
             if tally.drop > 0 or (check is not LOSS and (tally.flips or tally.drop)):
-                limit = self._limits[check].get(tally)
-                noise = None if limit is None else round(limit, 6)
+                limit = _limit(self._noise.lost, check, tally)
+                noise = None if limit is None else round(limit.alpha, 6)
                 flaky = 0 < tally.a < tally.n_a
-                yield QueryRates("", check.name, check.words, *tally[:4], flaky, check in lost, noise)
+                with_others = limit[1:] if limit and check in lost else ()
+                yield QueryRates(
+                    "", check.name, check.words, *tally[:4], flaky, check in lost, noise, *with_others
+                )
 
-    def _is_sure(self, limits: Limits, check: Check, tally: Tally) -> bool:
-        return limits.get(check, {}).get(tally, math.inf) <= self._alpha
+    def _is_sure(self, noise: Mapping[Check, CheckLimits], check: Check, tally: Tally) -> bool:
+        limit = _limit(noise, check, tally)
+        return limit is not None and limit.alpha <= self._alpha
 
     def _kind(self, lost: Sequence[Check], tallies: Mapping[Check, Tally]) -> ComparisonKind:
         if RETRIEVAL in lost:
             return ComparisonKind.REGRESSION
         gains = [check for check in (RETRIEVAL, LOSS) if check in tallies]
-        if any(self._is_sure(self._gained, check, tallies[check].reversed()) for check in gains):
+        if any(self._is_sure(self._noise.gained, check, tallies[check].reversed()) for check in gains):
             return ComparisonKind.WIN
         return ComparisonKind.LOSS if LOSS in lost else ComparisonKind.DRAW
+
+
+def _limit(noise: Mapping[Check, CheckLimits], check: Check, tally: Tally) -> Limit | None:
+    """From which alpha on a drop is more than noise; always where there is none. None if it is no drop."""
+    if check in noise:
+        return noise[check].limits.get(tally)
+    return CERTAIN if tally.drop > 0 else None
 
 
 def _shown(scores: Scores, lost: Sequence[Check], k: int, *, passes: bool) -> int:

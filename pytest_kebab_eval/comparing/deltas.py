@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +19,7 @@ from pytest_kebab_eval.scoring.aggregates import (
     in_json_order,
     reduce,
     rounded,
+    value_in_runs,
 )
 from pytest_kebab_eval.scoring.combining import Changes, Pairs, to_common_depth
 from pytest_kebab_eval.scoring.scorecard import JudgeIdentity, Scorecard
@@ -157,18 +157,13 @@ def compare_totals(
     if a is None:
         return Totals(None, aggregate_b, None, {}, {})
     aggregate_a = paired_a = aggregate(a)
-    both: AbstractSet[str] = a.query_ids()
     deltas = unpaired = differences(aggregate_a, aggregate_b)
-    pair, has_gaps = (a, b), a.query_ids() != b.query_ids()
-    if has_gaps:
-        both = a.query_ids() & b.query_ids()
-        pair = a.only(both), b.only(both)
-    pair = to_common_depth(a, b, pair)
+    pair, has_gaps = _paired(a, b), a.query_ids() != b.query_ids()
     if pair != (a, b):
         paired_a = aggregate(pair[0])
         deltas = differences(paired_a, aggregate(pair[1]))
     paired = Paired(
-        queries=len(both),
+        queries=len(pair[0].query_ids()),
         errored_a=a.part().errored,
         errored_b=b.part().errored,
         absent_a=a.count_absent(),
@@ -189,6 +184,14 @@ def compare_totals(
         counts,
         paired_a,
     )
+
+
+def _paired(a: Scorecard, b: Scorecard) -> tuple[Scorecard, Scorecard]:
+    """The queries that both have, with `map` over as many hits in both; A and B themselves if that is all."""
+    if a.query_ids() == b.query_ids():
+        return to_common_depth(a, b, (a, b))
+    both = a.query_ids() & b.query_ids()
+    return to_common_depth(a, b, (a.only(both), b.only(both)))
 
 
 def differences(a: AggregateMetrics, b: AggregateMetrics) -> MetricValues:
@@ -227,7 +230,7 @@ def _significances(
         and values_a.get(metric.name) is not None
         and values_b.get(metric.name) is not None
     ]
-    found = {metric.name: _tested(pairs, metric) for metric in measured}
+    found = {metric.name: _tested(pairs, metric, _values_of_runs(a, b, metric)) for metric in measured}
     return {name: significance for name, significance in found.items() if significance.n}
 
 
@@ -236,8 +239,9 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
     found = next((known for known in b.metrics if known.name == metric and known.family.is_mean), None)
     if a is None or found is None:
         return None
-    pairs = Pairs(*to_common_depth(a, b, (a, b)), part)
-    return _tested(pairs, found) if pairs else None
+    pair = _paired(a, b)
+    pairs = Pairs(*pair, part)
+    return _tested(pairs, found, _values_of_runs(*pair, found, part)) if pairs else None
 
 
 def changes_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> Changes:
@@ -251,15 +255,26 @@ def measured_in(card: Scorecard, metric: str, part: str | None) -> int:
     return next((reduce(known, card.part(part)).n for known in card.metrics if known.name == metric), 0)
 
 
-def _tested(pairs: Pairs, metric: Metric) -> Significance:
+def _tested(pairs: Pairs, metric: Metric, runs: tuple[list[float], list[float]]) -> Significance:
     """Whether the metric changed."""
-    changes, max_value = pairs.changes(metric), metric.family.max_value
-    found = paired_significance(
-        changes.values, changes.n, yes_no=changes.is_yes_no, lower_is_better=metric.lower_is_better
+    changes = pairs.changes(metric)
+    return paired_significance(
+        changes.values,
+        changes.n,
+        yes_no=changes.is_yes_no,
+        lower_is_better=metric.lower_is_better,
+        max_value=metric.family.max_value,
+        runs=runs,
     )
-    if max_value is None or found.low is None or found.high is None:
-        return found
-    return msgspec.structs.replace(found, low=max(-max_value, found.low), high=min(max_value, found.high))
+
+
+def _values_of_runs(
+    a: Scorecard, b: Scorecard, metric: Metric, part: str | None = None
+) -> tuple[list[float], list[float]]:
+    """A metric in each run of both sides; nothing where each is one run."""
+    if not a.replicates and not b.replicates:
+        return [], []
+    return value_in_runs(a, metric, part), value_in_runs(b, metric, part)
 
 
 # -- judges --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
-"""`delta hit@5{difficulty=hard} >= -3% unless p > 0.05` -> a `Gate`.
+"""`delta hit@5{difficulty=hard} vs tag:release >= -3% unless p > 0.05` -> a `Gate`.
 
-[delta] METRIC[{slice=value}] OP NUMBER[%] [unless p > NUMBER]        OP: >= > <= < ==        value: * for all
+[delta] METRIC[{slice=value}] [vs RUN] OP NUMBER[%] [unless p > NUMBER]
+OP: >= > <= < ==    value: * for each    RUN: as --kebab-run-a takes it, quoted if it has a space or <>="
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class _Parser:
         delta = self._take(r"delta(?=\s)") is not None
         metric = self._metric(delta)
         part = self._slice()
+        vs = self._vs(delta)
         op = self._expect("|".join(OPERATORS), "one of >=, >, <=, <, ==")
         start = self._skip_space()
         number = Decimal(self._expect(r"[+-]?(\d+(\.\d*)?|\.\d+)", "a number"))
@@ -50,7 +52,7 @@ class _Parser:
         unless = self._unless(delta)
         if self._skip_space() < len(self._text):
             self._fail("the gate to end here" if unless or not delta else "'unless p > …' or the gate's end")
-        return Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless)
+        return Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless, vs)
 
     def _metric(self, delta: bool) -> str:
         start = self._skip_space()
@@ -99,6 +101,16 @@ class _Parser:
         value = self._expect(r"[^{}]+", "a value").strip()
         self._expect(r"\}", "'}'")
         return f"{key}={value}"
+
+    def _vs(self, delta: bool) -> str | None:
+        start = self._skip_space()
+        if self._take(r"vs(?=\s|$)") is None:
+            return None
+        if not delta:
+            self._at = start
+            self._fail("one of >=, >, <=, <, ==, since only a delta is held against another run")
+        wanted = 'the name of a run, in quotes if it has a space or one of <>="'
+        return self._expect(r'"[^"]+"|[^\s<>="]+', wanted).strip('"')
 
     def _unless(self, delta: bool) -> Decimal | None:
         start = self._skip_space()

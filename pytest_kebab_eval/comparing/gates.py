@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from pytest_kebab_eval.comparing.deltas import (
     COUNTS,
@@ -20,7 +22,7 @@ from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.combining import Changes, Pairs
 from pytest_kebab_eval.scoring.scorecard import Scorecard
-from pytest_kebab_eval.text import first_of, printable
+from pytest_kebab_eval.text import brief, first_of, printable
 
 OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
     ">=": operator.ge,
@@ -43,25 +45,21 @@ class Gate(NamedTuple):
     part: str | None = None  # the slice; every value of it, if that is `*`
     percent: bool = False
     unless_p_above: Decimal | None = None
+    vs: str | None = None  # the run that a delta is held against, if it is not A
 
     def __str__(self) -> str:
         return self.text
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether it takes a run A: it is on a delta, or on the comparison itself."""
-        return self.delta or is_comparison_metric(self.metric)
+        """Whether it takes a run A: it is on a delta to A, or on the comparison itself."""
+        return (self.delta and self.vs is None) or is_comparison_metric(self.metric)
 
     @property
     def every(self) -> str | None:
         """The slice whose values are all judged, if they are."""
         key, _, value = (self.part or "").partition("=")
         return key if value == "*" else None
-
-    def name(self, part: str | None) -> str:
-        """What it is on, in one part."""
-        delta = "delta " if self.delta else ""
-        return delta + printable(f"{self.metric}{{{part}}}" if part else self.metric)
 
 
 class GateResult(Value, frozen=True):
@@ -73,6 +71,8 @@ class GateResult(Value, frozen=True):
     value: float | None  # of several, the worst
     reason: str
     skipped: bool = False  # it could not be judged, and need not be
+    vs: str | msgspec.UnsetType = msgspec.UNSET  # where it is not held against A: the name that it has
+    against: str | msgspec.UnsetType = msgspec.UNSET  # and the run, or several
 
 
 class Compared(NamedTuple):
@@ -81,30 +81,64 @@ class Compared(NamedTuple):
     totals: Totals
     a: Scorecard | None
     b: Scorecard
+    problems: tuple[str, ...] = ()  # why a gate that names this A cannot be judged
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def name_a(self) -> str:
+        """The runs of A."""
+        return self.a.run.run_id if self.a else ""
 
 
-def judge_gates(gates: Iterable[Gate], compared: Compared) -> tuple[GateResult, ...]:
-    """Hold each gate against the stored, rounded values."""
-    return tuple(_judge(gate, compared) for gate in gates)
+class NoRun(NamedTuple):
+    """A gate names a run that there need not be yet."""
+
+    reason: str
 
 
-def _judge(gate: Gate, compared: Compared) -> GateResult:
+def judge_gates(
+    gates: Iterable[Gate], compared: Compared, others: Mapping[str, Compared | NoRun]
+) -> tuple[GateResult, ...]:
+    """Hold each gate against the stored, rounded values: of B and A, or of B and the run that it names."""
+    return tuple(_judge(gate, others[gate.vs] if gate.vs else compared) for gate in gates)
+
+
+def _judge(gate: Gate, compared: Compared | NoRun) -> GateResult:
+    if isinstance(compared, NoRun):
+        return _skipped(gate, compared.reason, vs=gate.vs)
+    if gate.needs_baseline and compared.a is None:
+        return _skipped(gate, "there is no baseline yet")
+    named: dict[str, Any] = {"vs": gate.vs, "against": compared.name_a} if gate.vs else {}
+    if gate.vs and compared.problems:
+        held = f"held against {_shown_a(gate, compared)} as run A"
+        reason = f"{held}, it cannot be judged: {compared.problems[0]}"
+        return GateResult(str(gate), gate.metric, False, None, reason, **named)
     totals = compared.totals
-    if gate.needs_baseline and totals.deltas is None:
-        return GateResult(str(gate), gate.metric, True, None, "there is no baseline yet", skipped=True)
     if gate.delta and totals.deltas and gate.metric in totals.not_comparable:
-        value = totals.deltas.value(gate.metric, gate.part)
-        return GateResult(str(gate), gate.metric, False, value, totals.not_comparable[gate.metric])
+        value, reason = totals.deltas.value(gate.metric, gate.part), totals.not_comparable[gate.metric]
+        return GateResult(str(gate), gate.metric, False, value, reason, **named)
     if gate.every:
         keys = f"{gate.every}="
         parts = sorted(part for part in compared.b.golden_slices() if part.startswith(keys))
-        judged = _worst(gate, [_judge_part(gate, compared, part) for part in parts])
+        judged = _worst(gate, compared, [_judge_part(gate, compared, part) for part in parts])
     else:
         judged = _judge_part(gate, compared, gate.part)
     reason = judged.reason
     if judged.value is None:
         reason += f"{_values_there(gate, totals)}{_document_hint(gate, totals)}"
-    return GateResult(str(gate), gate.metric, judged.passed, judged.value, reason)
+    return GateResult(str(gate), gate.metric, judged.passed, judged.value, reason, **named)
+
+
+def _skipped(gate: Gate, reason: str, **named: Any) -> GateResult:
+    return GateResult(str(gate), gate.metric, True, None, reason, skipped=True, **named)
+
+
+def warnings_of(others: Mapping[str, Compared | NoRun], known: Collection[str]) -> Iterator[str]:
+    """What there is to say of the runs that gates name, but for what is said of A and B."""
+    for name, compared in others.items():
+        for warning in compared.warnings if isinstance(compared, Compared) else ():
+            if warning not in known:
+                yield f"held against '{brief(name)}' as run A: {warning}"
 
 
 # -- one value -----------------------------------------------------------------------------------
@@ -125,7 +159,7 @@ def _judge_part(gate: Gate, compared: Compared, part: str | None) -> _Judged:
     found = (_comparison if is_comparison_metric(gate.metric) else _measured)(gate, compared, part)
     if found.value is None:
         verb = "compared" if is_comparison_metric(gate.metric) else "measured"
-        return _Judged(part, None, False, f"nothing was {verb} for {gate.name(part)}")
+        return _Judged(part, None, False, f"nothing was {verb} for {_name(gate, compared, part)}")
     value = Decimal(str(found.value))
     passed = OPERATORS[gate.op](value, found.limit)
     above = value - found.limit
@@ -175,13 +209,16 @@ def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
     if not gate.delta or totals.deltas is None or totals.paired_a is None:
         value = totals.aggregate_b.value(gate.metric, part)
         n = 0 if value is None else measured_in(compared.b, gate.metric, part)
-        return _Value(value, number, f"{gate.name(part)} is {_plain(value)} over {_queries(n)}")
+        return _Value(value, number, f"{_name(gate, compared, part)} is {_plain(value)} over {_queries(n)}")
     value, in_a = (values.value(gate.metric, part) for values in (totals.deltas, totals.paired_a))
     n, share = 0 if value is None else _changes(gate, compared, part).n, ""
     if gate.percent and value is not None and in_a is not None:
         number *= abs(Decimal(str(in_a)))
-        share = f" ({100 * value / abs(in_a):+.2f}% of A's {_plain(in_a)})" if in_a else ""
-    return _Value(value, number, f"{gate.name(part)} is {_plain(value)}{share} over {_queries(n)}")
+        whose = f"{brief(compared.name_a, 40)}'s" if gate.vs else "A's"
+        share = f" ({100 * value / abs(in_a):+.2f}% of {whose} {_plain(in_a)})" if in_a else ""
+    return _Value(
+        value, number, f"{_name(gate, compared, part)} is {_plain(value)}{share} over {_queries(n)}"
+    )
 
 
 def _changes(gate: Gate, compared: Compared, part: str | None) -> Changes:
@@ -196,7 +233,7 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
     if counts is None or value is None:
         return _Value(None)
     number = gate.number / 100 if gate.percent else gate.number
-    said = f"{gate.name(part)} is {_plain(value)}"
+    said = f"{_name(gate, compared, part)} is {_plain(value)}"
     if gate.metric not in COUNTS:
         both = Pairs(compared.a, compared.b, part, golden_only=True) if compared.a else None
         return _Value(value, number, f"{said} over {_queries(both.count_ranked() if both else 0)}")
@@ -210,12 +247,12 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
 # -- every value of a slice ----------------------------------------------------------------------
 
 
-def _worst(gate: Gate, judged: Sequence[_Judged]) -> _Judged:
+def _worst(gate: Gate, compared: Compared, judged: Sequence[_Judged]) -> _Judged:
     """The worst of the values of a slice, which is what the gate says; none may pass unseen."""
     measured = [found for found in judged if found.value is not None]
     able = [found for found in measured if found.can_fail]
     if not measured:
-        return _Judged(gate.part, None, False, f"nothing was measured for {gate.name(gate.part)}")
+        return _Judged(gate.part, None, False, f"nothing was measured for {_name(gate, compared, gate.part)}")
     worst = min(able or measured, key=lambda found: (found.passed, found.margin))
     failing = sum(not found.passed for found in able)
     rank = "the only value" if len(able) == 1 else f"the worst of {len(able)} values"
@@ -258,6 +295,19 @@ def _values_there(gate: Gate, totals: Totals) -> str:
     key = gate.part.partition("=")[0]
     there = [part.partition("=")[2] for part in totals.aggregate_b.slices if part.startswith(f"{key}=")]
     return f"; {key} is {', '.join(map(printable, there[:_VALUES_SHOWN])) or 'not given by any query'}"
+
+
+def _name(gate: Gate, compared: Compared, part: str | None) -> str:
+    """What a gate is on, in one part, and what it is held against."""
+    delta = "delta " if gate.delta else ""
+    vs = f" vs {_shown_a(gate, compared)}" if gate.vs else ""
+    return delta + printable(f"{gate.metric}{{{part}}}" if part else gate.metric) + vs
+
+
+def _shown_a(gate: Gate, compared: Compared) -> str:
+    """The run that a gate is held against, as the gate names it and by its id."""
+    name, run = brief(gate.vs or ""), brief(compared.name_a)
+    return name if name == run else f"{name} ({run})"
 
 
 def _queries(n: int) -> str:

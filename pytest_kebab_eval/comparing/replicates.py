@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import LOSS, Check
-from pytest_kebab_eval.comparing.decide import Decision, QueryRates, count_tallies
+from pytest_kebab_eval.comparing.decide import Decision, QueryRates, SessionNoise, count_tallies
 from pytest_kebab_eval.comparing.deltas import Totals
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import QueryResult, Unreadable, Value
@@ -18,6 +18,7 @@ from pytest_kebab_eval.scoring.scorecard import Scorecard
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.control import CheckNoise
+    from pytest_kebab_eval.comparing.noise.limits import CheckLimits
 
 ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
 
@@ -71,6 +72,19 @@ class RunAggregate(Value, frozen=True):
     aggregate: AggregateMetrics
 
 
+class TogetherRates(Value, frozen=True):
+    """What all queries of a check come to: how many did worse and better, and what noise explains of it.
+
+    The last two are the alpha from which on the session fails by what all queries lost, and from which on a
+    query would fail that alone is lost, in all runs of B.
+    """
+
+    worse: int
+    better: int
+    all_queries: float
+    one_query: float
+
+
 class CheckRates(Value, frozen=True):
     """How much a check flips: `disagreement` is how often two runs of one side disagree on a query."""
 
@@ -81,19 +95,22 @@ class CheckRates(Value, frozen=True):
     disagreement: float | None  # None: no side has two runs
     alpha: float | None = None  # the parameters of the beta that fits the rates; None: nothing flips
     beta: float | None = None
+    together: TogetherRates | None = None  # None: nothing flips, or there is no side B
 
 
-def check_rates(check: Check, noise: CheckNoise) -> CheckRates:
+def check_rates(check: Check, noise: CheckNoise, together: TogetherRates | None = None) -> CheckRates:
     """How much a check flips."""
     flaky = sum(count for tally, count in noise.tallies.items() if 0 < tally.a < tally.n_a)
-    disagreement, fitted = noise.disagreement(), noise.fitted()
+    disagreement, fitted = noise.disagreement(), noise.fitted
     return CheckRates(
         check.name,
         check.words,
         noise.queries,
         flaky,
         None if disagreement is None else rounded(disagreement),
-        *((rounded(fitted.alpha), rounded(fitted.beta)) if fitted else ()),
+        rounded(fitted.alpha) if fitted else None,
+        rounded(fitted.beta) if fitted else None,
+        together,
     )
 
 
@@ -156,7 +173,7 @@ def all_rates(decisions: Iterable[Decision]) -> tuple[QueryRates, ...]:
 
 
 def replicate_report(
-    sides: Sides, decisions: Sequence[Decision], alpha: float
+    sides: Sides, decisions: Sequence[Decision], noise: SessionNoise, alpha: float
 ) -> ReplicateReport | msgspec.UnsetType:
     """What is known by there being several runs; nothing where there are not."""
     if not sides.has_several:
@@ -170,7 +187,7 @@ def replicate_report(
         runs_b=tuple(card.run.run_id for card in b),
         alpha=alpha,
         checks=tuple(
-            check_rates(check, CheckNoise(tallies))
+            check_rates(check, CheckNoise(tallies), _together(noise.lost.get(check)))
             for check, tallies in counted.items()
             if check is not LOSS and any(tally.a or tally.b for tally in tallies)
         ),
@@ -178,6 +195,13 @@ def replicate_report(
         spread_b=spread_of([*map(exact_values, b)]),
         shown=shown_runs(decisions),
     )
+
+
+def _together(limits: CheckLimits | None) -> TogetherRates | None:
+    found = limits.together if limits else None
+    if limits is None or found is None:
+        return None
+    return TogetherRates(found.worse, found.better, round(found.alpha, 6), round(limits.single, 6))
 
 
 def run_aggregates(sides: Sides, totals: Totals) -> tuple[RunAggregate, ...]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
-from pytest_kebab_eval.comparing.decide import Decision, QueryRates, Rules
+from pytest_kebab_eval.comparing.decide import Decision, QueryRates, Rules, SessionNoise
 from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Totals
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.problems import Problems
@@ -91,6 +91,7 @@ class Findings(NamedTuple):
 
     sides: Sides
     decisions: Sequence[Decision]
+    noise: SessionNoise
     per_query: tuple[QueryComparison, ...]
     totals: Totals
     gates: tuple[GateResult, ...]
@@ -137,7 +138,7 @@ def make_report(
         ),
         problems=found.problems.problems,
         warnings=(*warnings, *found.problems.warnings),
-        replicates=replicate_report(found.sides, found.decisions, rules.alpha),
+        replicates=replicate_report(found.sides, found.decisions, found.noise, rules.alpha),
         rates=all_rates(found.decisions) if found.sides.has_several else msgspec.UNSET,
     )
 

@@ -1,8 +1,7 @@
 """Paired tests: which deltas are more than noise, and when there are too few queries to tell.
 
-The verdict follows the test alone. At the margin the interval, which rests on another approximation, may say
-otherwise. Nothing is corrected for how many metrics are looked at: of twenty that did not change, expect one
-below 0.05.
+The verdict follows the test, and the interval is cut or stretched to agree with it on 0. Nothing is corrected
+here for how many metrics are looked at: of twenty that did not change, expect one below 0.05.
 """
 
 from __future__ import annotations
@@ -12,10 +11,12 @@ import math
 import random
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.model import Value
 
+Key = TypeVar("Key")
 Counts = Counter[float]  # of the changes that are not 0
 
 IMPROVED = "improved"
@@ -28,14 +29,17 @@ _Z = 1.959963984540054  # the normal quantile of 0.975
 LEAST_P = 0.0001  # what a smaller p is shown as: never 0
 _LEAST_YES_NO = 5  # changes, all one way, for mid-p < 0.05: 2^-5 = 0.031, but 2^-4 = 0.063
 _LEAST_GRADED = 6  # the same for the sign flips: 2 · 2^-6 = 0.031, but 2 · 2^-5 = 0.063
+_LEAST = 0.0001  # a bound as close to 0 as is shown
+_Z_80 = 0.8416212335729143  # the normal quantile of 0.8
+_FOUR_OF_FIVE = (_Z + _Z_80) ** 2  # over n: the square of the smallest change that 80 % of tests show
 
 
 class Significance(Value, frozen=True):
     """What can be said of one metric's change over the queries that both runs have a value for.
 
-    The interval is that of the mean change, at 95 %; `p` is two-sided. `smallest` is the smallest mean change
-    that this many queries could have shown: for yes/no metrics at best, with five changes all one way, for
-    others given the changes seen; None if none could have been shown, or there is nothing to judge it by.
+    The interval is that of the mean change, at 95 %; `p` is two-sided. `smallest` is the mean change that
+    four of five such comparisons would show, with as many queries and as much change of single ones; None if
+    there are too few queries, or there is nothing to judge it by.
     """
 
     n: int
@@ -48,45 +52,154 @@ class Significance(Value, frozen=True):
     verdict: str
 
 
+class Finding(NamedTuple):
+    """What one test says, before anything is rounded."""
+
+    p: float
+    low: float
+    high: float
+    smallest: float | None
+
+
 def paired_significance(
-    changes: Sequence[float], n: int, *, yes_no: bool, lower_is_better: bool = False
+    changes: Sequence[float],
+    n: int,
+    *,
+    yes_no: bool,
+    lower_is_better: bool = False,
+    max_value: float | None = 1.0,
+    runs: tuple[Sequence[float], Sequence[float]] = ((), ()),
 ) -> Significance:
     """Judge the non-zero differences B − A among n paired queries; for a yes/no metric all are −1 or 1.
 
-    The verdict and the bound on `smallest` go by the rounded p, so that they agree with what is shown.
+    `runs` are the values of A's runs and of B's, where a side has several: what differs between runs of one
+    side is no change. The verdict goes by the rounded p, so that it agrees with what is shown.
     """
     if n == 0:
         return Significance(0, 0, 0, None, None, None, None, TOO_FEW)
     counts = Counter(changes)  # many are equal, and each is looked at once
-    up = sum(count for change, count in counts.items() if change > 0)
-    down = sum(count for change, count in counts.items() if change < 0)
+    found = _over_queries(counts, n, max_value, yes_no=yes_no)
+    if max(map(len, runs)) > 1:
+        found = _wider(found, _over_runs(*runs))
     mean = math.fsum(changes) / n
-    p = max(round(_mid_p(up, down) if yes_no else _sign_flip_p(counts), 4), LEAST_P)
-    low = high = smallest = None
-    if n >= 2:
-        low, high = _bonett_price(up, down, n) if yes_no else _t_interval(counts, mean, n)
-    enough = n >= (_LEAST_YES_NO if yes_no else _LEAST_GRADED)
-    if enough and (yes_no or changes):
-        smallest = _LEAST_YES_NO / n if yes_no else _smallest_graded(counts, n)
-        if p < _ALPHA:  # what was shown could be shown
-            smallest = min(smallest, abs(mean))
-    if not enough:
+    p = max(round(found.p, 4), LEAST_P)
+    if n < (_LEAST_YES_NO if yes_no else _LEAST_GRADED):
         verdict = TOO_FEW
+        found = found._replace(smallest=None)
     elif p >= _ALPHA:
         verdict = NO_EVIDENCE
     else:
         verdict = IMPROVED if (mean < 0) == lower_is_better else WORSE
-    return Significance(n, up, down, _rounded(low), _rounded(high), p, _rounded(smallest), verdict)
+    low, high = _agreeing(found, mean if p < _ALPHA else 0.0, math.inf if max_value is None else max_value)
+    return Significance(
+        n,
+        up=sum(count for change, count in counts.items() if change > 0),
+        down=sum(count for change, count in counts.items() if change < 0),
+        low=_rounded(low) if n >= 2 else None,
+        high=_rounded(high) if n >= 2 else None,
+        p=p,
+        smallest=None if found.smallest is None else _rounded(found.smallest),
+        verdict=verdict,
+    )
+
+
+def sure_of_many(p_values: Mapping[Key, float]) -> set[Key]:
+    """Those that are significant also given how many there are, by Holm's procedure."""
+    sure: set[Key] = set()
+    for tried, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        if p_values[name] * (len(p_values) - tried) >= _ALPHA:
+            break
+        sure.add(name)
+    return sure
+
+
+def _rounded(value: float) -> float:
+    return round(value, 4) + 0.0  # −0.0 becomes 0.0
+
+
+def _agreeing(found: Finding, shown: float, most: float) -> tuple[float, float]:
+    """The interval, without 0 if a change is shown and with it if none is; no wider than values can be."""
+    low, high = max(found.low, -most), min(found.high, most)
+    if shown > 0:
+        return max(low, _LEAST), max(high, _LEAST)
+    if shown < 0:
+        return min(low, -_LEAST), min(high, -_LEAST)
+    return min(low, 0.0), max(high, 0.0)
+
+
+def _over_queries(changes: Counts, n: int, max_value: float | None, *, yes_no: bool) -> Finding:
+    if yes_no:
+        up, down = changes[1.0], changes[-1.0]
+        return Finding(_mid_p(up, down), *_bonett_price(up, down, n), _seen_in_four_of_five(changes, n))
+    smallest = _seen_in_four_of_five(changes, n) if changes else None
+    return Finding(_sign_flip_p(changes), *_t_interval(changes, n, max_value), smallest)
+
+
+def _seen_in_four_of_five(changes: Counts, n: int) -> float:
+    """The mean change that four of five comparisons show, if single queries change as they did here.
+
+    The mean of n changes with the mean square s has the variance (s − mean²) / n. No fewer changes than would
+    show it alone: all one way, and each of average size, which is 1 where none was seen.
+    """
+    part = _FOUR_OF_FIVE / (n + _FOUR_OF_FIVE)
+    square = math.fsum(count * change * change for change, count in changes.items()) / n
+    size = math.fsum(count * abs(change) for change, count in changes.items()) / (changes.total() or 1)
+    return max(math.sqrt(part * square), part * (size or 1.0))
+
+
+# -- runs ----------------------------------------------------------------------------------------
+
+
+def _wider(found: Finding, other: Finding) -> Finding:
+    """What both tests allow to say."""
+    smallest = [value for value in (found.smallest, other.smallest) if value is not None]
+    return Finding(
+        max(found.p, other.p),
+        min(found.low, other.low),
+        max(found.high, other.high),
+        max(smallest, default=None),
+    )
+
+
+def _over_runs(a: Sequence[float], b: Sequence[float]) -> Finding:
+    """Welch's test of the runs' values; where a side is one run, with the spread of the other's."""
+    change = math.fsum(b) / len(b) - math.fsum(a) / len(a)
+    parts = [(_variance(values) / len(values), len(values) - 1) for values in (a, b) if len(values) > 1]
+    error = math.fsum(part for part, _ in parts)
+    if len(parts) == 1:
+        error *= 1 + max(len(a), len(b))
+    if not error:  # runs of one side never differ
+        return Finding(0.0 if change else 1.0, change, change, None)
+    square = math.fsum(part for part, _ in parts) ** 2
+    freedom = max(1, math.floor(square / math.fsum(part * part / free for part, free in parts)))
+    error = math.sqrt(error)
+    half = _t_quantile(freedom) * error
+    return Finding(student_p(change / error, freedom), change - half, change + half, half + _Z_80 * error)
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def student_p(t: float, freedom: int) -> float:
+    """How often Student's t is at least as far from 0, for a whole number of degrees of freedom."""
+    angle = math.atan2(abs(t), math.sqrt(freedom))
+    cosine = math.cos(angle)
+    is_odd = freedom % 2
+    term = total = cosine if is_odd else 1.0
+    for step in range(2 + is_odd, freedom - 1, 2):
+        term *= cosine * cosine * (step - 1) / step
+        total += term
+    total *= math.sin(angle)
+    inside = 2 * (angle + (total if freedom > 1 else 0.0)) / math.pi if is_odd else total
+    return max(0.0, 1 - inside)
 
 
 def least_p(n: int, *, yes_no: bool) -> float:
     """The least p that n queries can have, rounded as it is shown: when all of them change the same way."""
     least = _mid_p(n, 0) if yes_no else min(2 * 0.5**n, 1.0)
     return max(round(least, 4), LEAST_P)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4) + 0.0  # −0.0 becomes 0.0
 
 
 # -- yes/no metrics ------------------------------------------------------------------------------
@@ -219,23 +332,17 @@ def _approximate_p(sizes: Sequence[int], observed: int) -> float:
     return min(tails / (1 << _LARGEST), 1.0)
 
 
-def _t_interval(changes: Counts, mean: float, n: int) -> tuple[float, float]:
-    """Student's interval over all n differences, zeros included; a single point if nothing changed."""
-    squares = math.fsum(count * (change - mean) ** 2 for change, count in changes.items())
-    squares += (n - changes.total()) * mean**2
-    half = _t_quantile(n - 1) * math.sqrt(squares / (n - 1) / n)
-    return mean - half, mean + half
+def _t_interval(changes: Counts, n: int, max_value: float | None) -> tuple[float, float]:
+    """Student's interval over all n differences, and one more each way, as large as a change can be.
 
-
-def _smallest_graded(changes: Counts, n: int) -> float:
-    """The mean change at which the test turns, given how much the queries were seen to change.
-
-    That is 1.96 standard deviations of the flipped sum, but at least six changes of average size, all one
-    way, over n. A graded change has no unit of its own, so without any change there is nothing to go by.
+    So Bonett and Price do for yes/no metrics: an interval over few changes, or none, has a width that holds.
     """
-    deviation = math.sqrt(math.fsum(count * change * change for change, count in changes.items()))
-    average = math.fsum(count * abs(change) for change, count in changes.items()) / changes.total()
-    return max(_Z * deviation, _LEAST_GRADED * average) / n
+    most = max_value or max(map(abs, changes), default=0.0)
+    mean = math.fsum(change * count for change, count in changes.items()) / (n + 2)
+    squares = math.fsum(count * (change - mean) ** 2 for change, count in changes.items())
+    squares += (n - changes.total()) * mean**2 + 2 * (most * most + mean * mean)
+    half = _t_quantile(n + 1) * math.sqrt(squares / (n + 1) / (n + 2))
+    return mean - half, mean + half
 
 
 _T_QUANTILES = (

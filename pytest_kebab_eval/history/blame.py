@@ -24,6 +24,7 @@ from pytest_kebab_eval.history.sightings import (
     Watched,
     Yardstick,
     expects_a_hit,
+    witnesses,
 )
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
@@ -183,16 +184,7 @@ def walk_suite(settings: Settings, golden: GoldenSet) -> Iterator[Walk]:
         chosen = [(database, database.with_config(run)) for run in runs if run.suite == suite]
         if not chosen:
             raise InputError(f"{database.name} holds no runs yet")
-        yield Walk(chosen, Yardstick(settings, golden, _witnesses(chosen)))
-
-
-def _witnesses(runs: Sequence[OpenRun]) -> list[OpenRun]:
-    """The oldest and the newest run of each chunker: enough to know how runs are matched, and by what."""
-    ends: dict[str | None, list[int]] = {}
-    for position, (_, run) in enumerate(runs):
-        ends.setdefault(run.chunker_version, []).append(position)
-    chosen = {position for positions in ends.values() for position in (positions[0], positions[-1])}
-    return [runs[position] for position in sorted(chosen)]
+        yield Walk(chosen, Yardstick(settings, golden, witnesses(chosen)))
 
 
 def watched_queries(golden: GoldenSet, query_ids: Sequence[str]) -> list[Watched]:

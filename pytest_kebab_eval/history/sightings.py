@@ -147,6 +147,11 @@ def expects_a_hit(query: GoldenQuery) -> bool:
     return bool(Matcher(MatchMode.EXACT).targets(query).ids)
 
 
+def has_chunk_targets(query: GoldenQuery) -> bool:
+    """Whether metrics of ranks are over the query."""
+    return Matcher(MatchMode.EXACT).targets(query).has_chunk_targets
+
+
 class Yardstick(NamedTuple):
     """What all runs are measured by; how the runs of `base` would be compared decides how all are matched."""
 
@@ -159,6 +164,15 @@ class Yardstick(NamedTuple):
         known = {base.chunker_version for _, base in self.base}
         is_known = run.chunker_version in known
         return match_mode(self.base, self.golden) if is_known else MatchMode.FALLBACK
+
+
+def witnesses(runs: Sequence[OpenRun]) -> list[OpenRun]:
+    """The oldest and the newest run of each chunker: enough to know how runs are matched, and by what."""
+    ends: dict[str | None, list[int]] = {}
+    for position, (_, run) in enumerate(runs):
+        ends.setdefault(run.chunker_version, []).append(position)
+    chosen = {position for positions in ends.values() for position in (positions[0], positions[-1])}
+    return [runs[position] for position in sorted(chosen)]
 
 
 class RunJudge:

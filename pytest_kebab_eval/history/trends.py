@@ -5,13 +5,24 @@ An aggregate that was stored for another golden file says nothing about this one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.history.drift import Drift, Ranks, find_drifts, rank_number, ranks_of
+from pytest_kebab_eval.history.sightings import (
+    RunJudge,
+    State,
+    Watched,
+    Yardstick,
+    has_chunk_targets,
+    witnesses,
+)
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.scoring.aggregates import aggregate, stored_values
 from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Address, Database, open_database, whole_runs
 
 LAST_RUNS = 30
@@ -24,6 +35,8 @@ class HistoryPoint(NamedTuple):
     created_at: str
     values: dict[str, float]
     of_other_golden: bool = False  # the values are, and the results are gone that could be scored
+    suite: str = ""
+    ranks: Ranks | None = None  # what each query found; None: it was not asked for, or is too much to read
 
 
 def history(
@@ -33,32 +46,79 @@ def history(
     *,
     last: int | None = LAST_RUNS,
     most_results: int | None = None,
+    ranked_by: Settings | None = None,
+    most_ranked: int | None = None,
 ) -> list[HistoryPoint]:
     """The last runs of a suite (of all suites, if none is named), the oldest first.
 
     Runs whose aggregate is missing or of another golden file are scored, the newest first, but no more than
-    `most_results` results in all; runs beyond that are left out. Nothing is stored.
+    `most_results` results in all; runs beyond that are left out. With `ranked_by`, runs have the ranks of
+    their queries; of those that are not scored, no more than `most_ranked` results are read for it. Nothing
+    is stored.
     """
-    budget = most_results
+    budget, to_rank = most_results, most_ranked
     points = []
     with open_database(address) as database:
-        for run in whole_runs(database, suite)[:last]:
-            point = _stored_point(database, run, golden)
+        runs = whole_runs(database, suite)[:last]
+        reader = _RankReader(database, runs, golden, ranked_by) if ranked_by else None
+        for run in runs:
+            point, size = _stored_point(database, run, golden), database.result_count(run.run_id)
             if point is None:
-                size = database.result_count(run.run_id)
                 if budget is not None and size > budget:
                     continue
                 budget = None if budget is None else budget - size
                 point = _scored_point(database, run, golden)
+            elif reader and (to_rank is None or size <= to_rank):
+                to_rank = None if to_rank is None else to_rank - size
+                point = point._replace(ranks=reader.read(run))
             points.append(point)
     return points[::-1]
+
+
+class _RankReader:
+    """Reads what the queries of runs found, as `blame` does; each suite has its own way to be matched."""
+
+    def __init__(
+        self, database: Database, runs: Sequence[Run], golden: GoldenSet, settings: Settings
+    ) -> None:
+        self._database = database
+        watched = [Watched(query.id) for query in golden.queries]
+        self._targets = {query.id: has_chunk_targets(query) for query in golden.queries}
+        self._judges: dict[str, RunJudge] = {}
+        for suite in {run.suite for run in runs}:
+            opened = [(database, database.with_config(run)) for run in runs[::-1] if run.suite == suite]
+            self._judges[suite] = RunJudge(Yardstick(settings, golden, witnesses(opened)), watched)
+
+    def read(self, run: Run) -> Ranks:
+        opened = self._database, self._database.with_config(run)
+        return {
+            watch.query_id: rank_number(
+                seen.rank,
+                errored=seen.state in (State.ERROR, State.UNREADABLE),
+                has_targets=self._targets[watch.query_id],
+            )
+            for watch, seen in self._judges[run.suite].sightings(opened, 0)
+            if seen.state is not State.ABSENT
+        }
+
+
+def drifts_of(points: Sequence[HistoryPoint], metrics: Sequence[str]) -> dict[str, list[Drift]]:
+    """The metrics that drift, by suite; the oldest run is first."""
+    suites: dict[str, dict[str, Ranks]] = {}
+    for point in points:
+        if not point.of_other_golden:
+            suites.setdefault(point.suite, {})[point.run_id] = point.ranks or {}
+    return {suite: find_drifts(runs, metrics) for suite, runs in suites.items()}
 
 
 def history_point(
     database: Database, run: Run, golden: GoldenSet, card: Scorecard | None = None
 ) -> HistoryPoint:
     """One run of an open database, as `history` has it; with its scorecard, nothing is scored again."""
-    return _stored_point(database, run, golden) or _scored_point(database, run, golden, card)
+    stored = _stored_point(database, run, golden)
+    if stored is None:
+        return _scored_point(database, run, golden, card)
+    return stored._replace(ranks=ranks_of(card)) if card else stored
 
 
 def _stored_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoint | None:
@@ -71,12 +131,12 @@ def _stored_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoi
     of_other_golden = found.get("golden_sha256") not in (None, golden.fingerprint)
     if of_other_golden and database.result_count(run.run_id):
         return None
-    return HistoryPoint(run.run_id, run.created_at, values, of_other_golden)
+    return HistoryPoint(run.run_id, run.created_at, values, of_other_golden, run.suite)
 
 
 def _scored_point(
     database: Database, run: Run, golden: GoldenSet, card: Scorecard | None = None
 ) -> HistoryPoint:
-    scored = aggregate(card or score_run(database, database.with_config(run), golden)).values
-    values = {name: value for name, value in scored.items() if value is not None}
-    return HistoryPoint(run.run_id, run.created_at, values)
+    card = card or score_run(database, database.with_config(run), golden)
+    values = {name: value for name, value in aggregate(card).values.items() if value is not None}
+    return HistoryPoint(run.run_id, run.created_at, values, suite=run.suite, ranks=ranks_of(card))

@@ -11,13 +11,29 @@ from pytest_kebab_eval.comparing.gates import Gate
 from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.errors import ChunkerError, GateError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-from pytest_kebab_eval.inputs.sides import check_alike, find_sides, shown_version
+from pytest_kebab_eval.inputs.sides import (
+    Baseline,
+    NamedSides,
+    check_alike,
+    find_sides,
+    shown_version,
+    who_in,
+)
 from pytest_kebab_eval.matching.locations import golden_versions, match_mode
 from pytest_kebab_eval.metrics import Metric, all_metrics, all_names, custom_metric, is_metric, metrics_at
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.text import printable
+
+
+class Versus(NamedTuple):
+    """What a gate names with `vs`: runs in the place of A, and how they are matched with B."""
+
+    name: str
+    runs: tuple[Run, ...]  # none where there is none yet
+    mode: MatchMode
+    missing: str = ""  # why there is none
 
 
 class Inputs(NamedTuple):
@@ -31,6 +47,7 @@ class Inputs(NamedTuple):
     metrics: tuple[Metric, ...] = ()  # beside those that are always measured
     warnings: tuple[str, ...] = ()
     overlaps: tuple[int, ...] = ()  # cutoffs of `overlap@k`, beside the usual ones
+    others: tuple[Versus, ...] = ()  # that gates are held against
 
     @property
     def run_a(self) -> Run | None:
@@ -51,6 +68,10 @@ class Inputs(NamedTuple):
     @property
     def has_several(self) -> bool:
         return len(self.runs_a) > 1 or len(self.runs_b) > 1
+
+    def against(self, other: Versus) -> Inputs:
+        """The same with other runs in the place of A."""
+        return self._replace(runs_a=other.runs, mode=other.mode, others=())
 
 
 def run_names(runs: Iterable[Run]) -> str:
@@ -91,28 +112,26 @@ def read_task(
     return Task(golden, gates, metrics)
 
 
-def inputs_of(settings: Settings, task: Task) -> Inputs:
-    """Find the runs, and how they are matched."""
+def inputs_of(settings: Settings, task: Task, before: Mapping[str | None, Baseline] | None = None) -> Inputs:
+    """Find the runs, and how they are matched; `before` has those that were found before B was recorded."""
     golden, gates, metrics = task
     with ExitStack() as stack:
-        a, runs_a, b, runs_b, unusual = find_sides(stack, settings)
-        run_a, run_b = runs_a[0] if runs_a else None, runs_b[0]
-        runs = [(a, run_a), (b, run_b)] if run_a else [(b, run_b)]
-        mode = match_mode(runs, golden)
-        if mode is MatchMode.FALLBACK and settings.strict_chunker_version:
-            versions = golden_versions(golden, [database for database, _ in runs])
-            raise ChunkerError(_strict_refusal(run_a, run_b, versions))
-        warnings = dict.fromkeys(
-            [
-                *unusual,
-                *a.warnings,
-                *b.warnings,
-                *_unknown_ids(run_a, run_b, mode),
-                *_outdated(golden, [*((a, run) for run in runs_a), *((b, run) for run in runs_b)]),
-                *check_alike(runs_a, "the runs of A"),
-                *check_alike(runs_b, "the runs of B"),
-            ]
-        )
+        sides = find_sides(stack, settings)
+        a, runs_a, b, runs_b, unusual = sides
+        mode = _mode(settings, golden, sides)
+        warnings = [
+            *unusual,
+            *a.warnings,
+            *b.warnings,
+            *_unknown_ids(sides, mode),
+            *_outdated(golden, [*((a, run) for run in runs_a), *((b, run) for run in runs_b)]),
+            *check_alike(runs_a, "the runs of A"),
+            *check_alike(runs_b, "the runs of B"),
+        ]
+    again = settings._replace(run_b=run_names(runs_b))
+    named = {gate.vs: gate for gate in gates if gate.vs is not None}
+    others = [_versus(again, golden, gate, (before or {}).get(name)) for name, gate in named.items()]
+    warnings += [warning for _, found in others for warning in found]
     overlaps = (movement_metric(gate.metric).cutoff for gate in gates if gate.metric.startswith("overlap@"))
     return Inputs(
         golden,
@@ -121,9 +140,39 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
         mode,
         gates,
         (*_measured_at(settings.cutoffs, gates), *metrics),
-        tuple(warnings),
+        tuple(dict.fromkeys(warnings)),
         (*settings.cutoffs, *(cutoff for cutoff in overlaps if cutoff is not None)),
+        tuple(other for other, _ in others),
     )
+
+
+def _versus(
+    settings: Settings, golden: GoldenSet, gate: Gate, before: Baseline | None
+) -> tuple[Versus, list[str]]:
+    """The runs that a gate is held against, found as those of A are, and warnings of them."""
+    name, who = gate.vs or "", who_in(gate)
+    if before and not before.runs:
+        return Versus(name, (), MatchMode.EXACT, before.warnings[0]), []
+    with ExitStack() as stack, who.errors():
+        run_a = run_names(before.runs) if before else name
+        sides = find_sides(stack, settings._replace(run_a=run_a), who)
+        if not sides.runs_a:
+            return Versus(name, (), MatchMode.EXACT, sides.warnings[0]), []
+        return Versus(name, sides.runs_a, _mode(settings, golden, sides)), [
+            *(before.warnings if before else ()),
+            *sides.warnings,
+            *sides.a.warnings,
+            *check_alike(sides.runs_a, f"the runs of {who.subject}"),
+        ]
+
+
+def _mode(settings: Settings, golden: GoldenSet, sides: NamedSides) -> MatchMode:
+    runs = [(sides.a, run) for run in sides.runs_a[:1]] + [(sides.b, run) for run in sides.runs_b[:1]]
+    mode = match_mode(runs, golden)
+    if mode is MatchMode.FALLBACK and settings.strict_chunker_version:
+        versions = golden_versions(golden, [database for database, _ in runs])
+        raise ChunkerError(_strict_refusal(sides, versions))
+    return mode
 
 
 def _measured_at(cutoffs: tuple[int, ...], gates: tuple[Gate, ...]) -> list[Metric]:
@@ -145,12 +194,14 @@ def _outdated(golden: GoldenSet, runs: list[tuple[Database, Run]]) -> Iterator[s
         yield f"the golden file has changed since the aggregate of {' and '.join(changed)} was stored"
 
 
-def _unknown_ids(a: Run | None, b: Run, mode: MatchMode) -> Iterator[str]:
-    if a is not None and mode is MatchMode.FALLBACK and a.chunker_version == b.chunker_version:
+def _unknown_ids(sides: NamedSides, mode: MatchMode) -> Iterator[str]:
+    versions = {run.chunker_version for run in (*sides.runs_a, *sides.runs_b)}
+    if sides.runs_a and mode is MatchMode.FALLBACK and len(versions) == 1:
         yield "the golden file's chunk ids are of another chunker than both runs, so places are compared"
 
 
-def _strict_refusal(a: Run | None, b: Run, golden_versions: set[str | None]) -> str:
+def _strict_refusal(sides: NamedSides, golden_versions: set[str | None]) -> str:
+    a, b = sides.runs_a[0] if sides.runs_a else None, sides.runs_b[0]
     versions = f"B {shown_version(b.chunker_version)}"
     if a is not None:
         versions = f"A {shown_version(a.chunker_version)}, {versions}"

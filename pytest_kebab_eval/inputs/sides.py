@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.config_changes import config_changes
-from pytest_kebab_eval.errors import NoDatabase, NoSuchRun, RunNameError
+from pytest_kebab_eval.comparing.gates import Gate
+from pytest_kebab_eval.errors import InputError, NoDatabase, NoSuchRun, RunNameError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, check_suite, find_runs, is_latest, is_newer, open_database
+from pytest_kebab_eval.store.run_names import TAG
 from pytest_kebab_eval.text import brief, printable
 
 _NAME_ANOTHER = (
@@ -35,7 +37,31 @@ class Baseline(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def find_sides(stack: ExitStack, settings: Settings) -> NamedSides:
+class Who(NamedTuple):
+    """How messages speak of the runs that B is compared with: those of A, or those that a gate names."""
+
+    subject: str = "A"
+    start: str = "run A: "  # of an error
+    gate: str = ""
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Within, errors name the gate."""
+        try:
+            yield
+        except InputError as error:
+            raise type(error)(f"the gate '{printable(self.gate)}': {error}") from None
+
+
+RUN_A = Who()
+
+
+def who_in(gate: Gate) -> Who:
+    """The runs that a gate is held against."""
+    return Who(f"'{brief(gate.vs or '')}'", "", str(gate))
+
+
+def find_sides(stack: ExitStack, settings: Settings, who: Who = RUN_A) -> NamedSides:
     """Find the runs; where A is not there yet, and need not be, there is a warning instead."""
     b = stack.enter_context(open_database(settings.db_b, settings.mask))
     runs_b = _in_order(find_runs(b, settings.run_b, settings.suite or _suite_for_b(settings)))
@@ -45,22 +71,22 @@ def find_sides(stack: ExitStack, settings: Settings) -> NamedSides:
     try:
         a = b if same else stack.enter_context(open_database(settings.db_a, settings.mask))
         runs_a = _find_a(a, settings, runs_b[0].suite)
-        _refuse_shared(settings, (a, runs_a), (b, runs_b))
+        _refuse_shared(settings, (a, runs_a), (b, runs_b), who)
     except (NoDatabase, NoSuchRun) as error:
-        return NamedSides(b, (), b, runs_b, (_no_baseline(settings, error, runs_b),))
-    return NamedSides(a, runs_a, b, runs_b, tuple(_check_baseline(settings.run_a, runs_a, runs_b)))
+        return NamedSides(b, (), b, runs_b, (_no_baseline(settings, error, runs_b, who),))
+    return NamedSides(a, runs_a, b, runs_b, tuple(_check_baseline(settings.run_a, runs_a, runs_b, who)))
 
 
-def find_baseline(settings: Settings, run_b: Run) -> Baseline:
+def find_baseline(settings: Settings, run_b: Run, who: Who = RUN_A) -> Baseline:
     """Run A, while run B is not recorded yet, so that `latest` is none but the latest before B."""
     if settings.run_a is None:
         return Baseline(())
     try:
         with open_database(settings.db_a, settings.mask) as a:
             runs = _find_a(a, settings, run_b.suite)
-            return Baseline(runs, (*a.warnings, *_check_baseline(settings.run_a, runs, [run_b])))
+            return Baseline(runs, (*a.warnings, *_check_baseline(settings.run_a, runs, [run_b], who)))
     except (NoDatabase, NoSuchRun) as error:
-        return Baseline((), (_no_baseline(settings, error, [run_b]),))
+        return Baseline((), (_no_baseline(settings, error, [run_b], who),))
 
 
 def _find_a(a: Database, settings: Settings, suite_of_b: str) -> tuple[Run, ...]:
@@ -93,7 +119,10 @@ def _in_order(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def _refuse_shared(
-    settings: Settings, side_a: tuple[Database, Sequence[Run]], side_b: tuple[Database, Sequence[Run]]
+    settings: Settings,
+    side_a: tuple[Database, Sequence[Run]],
+    side_b: tuple[Database, Sequence[Run]],
+    who: Who,
 ) -> None:
     """Refuse sides that share a run; if `latest` is B for want of others, there is no baseline yet."""
     (a, runs_a), (b, runs_b) = side_a, side_b
@@ -103,6 +132,11 @@ def _refuse_shared(
     name, where = brief(shared[0].run_id), a.name
     if is_latest(settings.run_a or "") and not _others(settings, a, runs_b):
         raise NoSuchRun(f"'{printable(settings.run_a or '')}' is run B itself, '{name}', in {where}")
+    if who.gate:
+        raise RunNameError(
+            f"{who.subject} is run B itself, '{name}', in {where}, which never differs from"
+            " itself; leave the gate out, or name another run in it"
+        )
     raise RunNameError(
         f"the run '{name}' of {where} is named for A and for B, and never differs from itself;"
         " name another for A: by its id, by a tag (tag:NAME), or in its own database with --kebab-db-a"
@@ -117,14 +151,16 @@ def _is_same(stored_a: tuple[Database, Run], stored_b: tuple[Database, Run]) -> 
     return b.holds(run_b.run_id, a.raw_run(run_a.run_id).rows)
 
 
-def _check_baseline(name: str, runs_a: Sequence[Run], runs_b: Sequence[Run]) -> Iterator[str]:
+def _check_baseline(name: str, runs_a: Sequence[Run], runs_b: Sequence[Run], who: Who) -> Iterator[str]:
     """Refuse an A that came from `latest` and can be no baseline of B; of one that was named, warnings."""
     a, b = runs_a[0], runs_b[0]
     named = {
-        "of another suite": f"A is of the suite '{brief(a.suite)}', and B of '{brief(b.suite)}'"
+        "of another suite": f"{who.subject} is of the suite '{brief(a.suite)}', and B of '{brief(b.suite)}'"
         if a.suite != b.suite
         else "",
-        "newer than B": "A is newer than B; are the two swapped?" if is_newer(runs_a, runs_b) else "",
+        "newer than B": f"{who.subject} is newer than B; are the two swapped?"
+        if is_newer(runs_a, runs_b)
+        else "",
     }
     if not is_latest(name):
         yield from filter(None, named.values())
@@ -134,7 +170,8 @@ def _check_baseline(name: str, runs_a: Sequence[Run], runs_b: Sequence[Run]) -> 
         own = f"of B's own branch, '{brief(b.recorded.branch)}'"
         reasons = [f"{own}, so that what one push loses would be the baseline of the next"]
     for reason in reasons[:1]:
-        raise RunNameError(f"run A: '{brief(name)}' is '{brief(a.run_id)}', {reason}; {_NAME_ANOTHER}")
+        instead = "name the run by its id or by a tag" if who.gate else _NAME_ANOTHER
+        raise RunNameError(f"{who.start}'{brief(name)}' is '{brief(a.run_id)}', {reason}; {instead}")
 
 
 def _others(settings: Settings, a: Database, runs_b: Sequence[Run]) -> list[Run]:
@@ -151,17 +188,34 @@ def _others(settings: Settings, a: Database, runs_b: Sequence[Run]) -> list[Run]
     ]
 
 
-def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, runs_b: Sequence[Run]) -> str:
+def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, runs_b: Sequence[Run], who: Who) -> str:
     """The warning that there is no run A yet; or the error, where there are other runs than B."""
+    if who.gate and (tag := _missing_tag(settings, error)):
+        said = f"no run has the tag '{brief(tag)}' yet: kebab-eval tag RUN {brief(tag)} sets it"
+        if settings.if_no_baseline == "pass":
+            return said
+        raise type(error)(f"{said}; until then, --kebab-if-no-baseline=pass skips the gate")
     if not isinstance(error, NoDatabase):  # or else there is nothing at all
         with open_database(settings.db_a) as a:
             others = _others(settings, a, runs_b)
         if others:
-            raise type(error)(f"run A: {error}") from None
+            raise type(error)(f"{who.start}{error}") from None
     if settings.if_no_baseline != "pass":
-        hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
-        raise type(error)(f"run A: {error}\n{hint}") from None
-    return f"there is no baseline '{printable(settings.run_a or '')}' yet, so run B is judged alone"
+        until_then = "skips the gate" if who.gate else "judges run B alone"
+        hint = f"if there is no baseline yet, --kebab-if-no-baseline=pass {until_then}"
+        raise type(error)(f"{who.start}{error}\n{hint}") from None
+    so = "" if who.gate else ", so run B is judged alone"
+    return f"there is no baseline '{printable(settings.run_a or '')}' yet{so}"
+
+
+def _missing_tag(settings: Settings, error: NoDatabase | NoSuchRun) -> str:
+    """The first tag that is named and not set; one whose run is gone is set."""
+    names = (settings.run_a or "").split(",")
+    tags = [name.strip().removeprefix(TAG) for name in names if name.strip().startswith(TAG)]
+    if isinstance(error, NoDatabase):
+        return tags[0] if tags else ""
+    with open_database(settings.db_a) as a:
+        return next((tag for tag in tags if tag not in a.tags()), "")
 
 
 # -- replicates ------------------------------------------------------------------------------------

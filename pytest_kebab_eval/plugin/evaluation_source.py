@@ -16,7 +16,7 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, Task, find_inputs, inputs_of, read_task, run_names
-from pytest_kebab_eval.inputs.sides import Baseline, find_baseline
+from pytest_kebab_eval.inputs.sides import Baseline, find_baseline, who_in
 from pytest_kebab_eval.model import GoldenQuery, Recorded, Run
 from pytest_kebab_eval.plugin.command_line import usage_errors
 from pytest_kebab_eval.plugin.xdist import WorkerPayload, received_payload
@@ -40,7 +40,7 @@ class EvaluationSource:
         if self._received:
             self._received_golden = GoldenSet(settings.golden, self._received.queries or ())
         self._task: Task | None = None
-        self._baseline: Baseline | None = None
+        self._baselines: dict[str | None, Baseline] | None = None
         self._inputs: Inputs | None = None
         self._briefs = Briefs() if settings.html else None
         self.made = self._received.evaluation if self._received else None  # the evaluation, if there is one
@@ -102,7 +102,7 @@ class EvaluationSource:
                 if self._records:  # with the run A to compare with when the session began
                     runs_a, warnings = self._read_baseline()
                     settings = self._settings._replace(run_a=run_names(runs_a) or None)
-                    inputs = inputs_of(settings, self._read_task())
+                    inputs = inputs_of(settings, self._read_task(), self._read_baselines())
                     warnings = tuple(dict.fromkeys((*warnings, *inputs.warnings)))
                     self._inputs = inputs._replace(warnings=warnings)
                 else:
@@ -119,12 +119,21 @@ class EvaluationSource:
         return self._task
 
     def _read_baseline(self) -> Baseline:
-        if self._baseline is None:
+        return self._read_baselines()[None]
+
+    def _read_baselines(self) -> dict[str | None, Baseline]:
+        """The runs of A, and those that gates name."""
+        if self._baselines is None:
             with usage_errors():
                 settings, branch = self._settings, working_tree().branch
                 run_b = Run(settings.run_b, settings.suite or "default", recorded=Recorded(branch=branch))
-                self._baseline = find_baseline(settings, run_b)
-        return self._baseline
+                self._baselines = {None: find_baseline(settings, run_b)}
+                for gate in self._read_task().gates:
+                    if gate.vs and gate.vs not in self._baselines:
+                        named, who = settings._replace(run_a=gate.vs), who_in(gate)
+                        with who.errors():
+                            self._baselines[gate.vs] = find_baseline(named, run_b, who)
+        return self._baselines
 
     # -- in the process that pytest was called in --------------------------------------------------
 

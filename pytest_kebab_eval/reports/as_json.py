@@ -38,9 +38,14 @@ def _nested_fields(report: CompareReport) -> dict[str, Any]:
 
 
 def snapshot_of(report: CompareReport) -> dict[str, Any]:
-    """The report without run ids, times and costs, which differ from run to run, and without movement."""
+    """The report without run ids, times and costs, which differ from run to run, and without movement.
+
+    Gates that are held against another run than A depend on which that is, and are left out, too.
+    """
     fields = msgspec.to_builtins(_nested_fields(report))
-    fields["gates"] = [gate for gate in fields["gates"] if not _is_left_out(gate["metric"])]
+    fields["gates"] = [
+        gate for gate in fields["gates"] if not _is_left_out(gate["metric"]) and "vs" not in gate
+    ]
     if report.replicates:  # how many runs each side has, not which
         replicates = fields["replicates"]
         replicates |= {side: len(replicates[side]) for side in ("runs_a", "runs_b")}

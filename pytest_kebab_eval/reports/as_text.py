@@ -14,7 +14,7 @@ from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.context import metric_rows
+from pytest_kebab_eval.reports.context import summary_rows
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
     check_noise,
@@ -33,11 +33,6 @@ from pytest_kebab_eval.reports.wording import (
 )
 from pytest_kebab_eval.text import brief, first_of, printable
 
-# The metrics in the summary, beside those of gates and those that changed; the reports have all of them.
-_IN_SUMMARY = (
-    *("hit@1", "hit@3", "hit@5", "hit@10", "mrr", "recall@10_doc", "precision@5_chunk"),
-    *("citation_coverage", "groundedness", "refusal_correctness", "empty_result_rate"),
-)
 _FLAKY_SHOWN = 10
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
@@ -196,10 +191,8 @@ def _noise_lines(report: CompareReport) -> Iterator[Line]:
 
 
 def _metric_lines(report: CompareReport) -> Iterator[Line]:
-    in_gates = {gate.metric for gate in report.gates}
-    rows = [
-        row for row in metric_rows(report) if row.name in _IN_SUMMARY or row.name in in_gates or row.direction
-    ]
+    summary = summary_rows(report)
+    rows = [row for row, *_ in summary]
     names = [f"{row.name}{' ↓' if row.lower_is_better else ''}" for row in rows]
     width = max(map(len, [*names, "metric" + " " * 16]))
     if report.deltas is None:
@@ -210,7 +203,7 @@ def _metric_lines(report: CompareReport) -> Iterator[Line]:
     extra = f"{'± A':>8}{'± B':>8}" if report.replicates else ""
     change = "paired" if report.deltas.paired.unpaired else "B - A"
     yield Line(f"{'metric':<{width}} {'A':>9} {'B':>9} {change:>9}{extra}  significance")
-    for name, row in zip(names, rows, strict=True):
+    for name, (row, direction, conclusion) in zip(names, summary, strict=True):
         extra = (
             f"{format_spread(row.spread_a):>8}{format_spread(row.spread_b):>8}" if report.replicates else ""
         )
@@ -221,8 +214,8 @@ def _metric_lines(report: CompareReport) -> Iterator[Line]:
             else ""
         )
         n = "" if row.n_a == row.n_b else f"n {row.n_a}→{row.n_b}"
-        figures = filter(None, [numbers, f"{row.conclusion}{p}" if row.delta else "", n])
-        yield Line(f"{name:<{width}} {'  '.join(figures)}", row.direction)
+        figures = filter(None, [numbers, f"{conclusion}{p}" if row.delta else "", n])
+        yield Line(f"{name:<{width}} {'  '.join(figures)}", direction)
 
 
 _DIRECTIONS = {ComparisonKind.WIN: 1, ComparisonKind.LOSS: -1, ComparisonKind.REGRESSION: -1}

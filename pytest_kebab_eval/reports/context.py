@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import IMPROVED, WORSE, Significance
-from pytest_kebab_eval.metrics import all_metrics
+from pytest_kebab_eval.comparing.significance import IMPROVED, NO_EVIDENCE, WORSE, Significance, sure_of_many
+from pytest_kebab_eval.metrics import Metric, all_metrics, is_metric
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery
 from pytest_kebab_eval.reports.wording import (
     check_noise,
@@ -50,6 +50,12 @@ class MetricRow(NamedTuple):
         return {IMPROVED: 1, WORSE: -1}.get(self.conclusion, 0)
 
     @property
+    def changes(self) -> tuple[object, ...] | None:
+        """What tells its change from that of another metric; None if there is no test of it."""
+        found = self.significance
+        return (self.delta, found.n, found.up, found.down) if found else None
+
+    @property
     def effect(self) -> str:
         return {1: "better", -1: "worse"}.get(self.direction, "same")
 
@@ -88,6 +94,67 @@ def metric_rows(report: CompareReport) -> list[MetricRow]:
         for name in dict.fromkeys([*known, *b])
         if a.get(name) is not None or b.get(name) is not None
     ]
+
+
+# The metrics in the summary, beside those of gates and those that changed; the reports have all of them.
+IN_SUMMARY = (
+    *("hit@1", "hit@3", "hit@5", "hit@10", "mrr", "recall@10_doc", "precision@5_chunk"),
+    *("citation_coverage", "groundedness", "refusal_correctness", "empty_result_rate"),
+)
+
+
+class SummaryRow(NamedTuple):
+    """A metric in the summary, where a change is one only if it is also given how many metrics are listed."""
+
+    row: MetricRow
+    direction: int
+    conclusion: str
+
+
+def summary_rows(report: CompareReport) -> list[SummaryRow]:
+    """Each thing that is measured once, and of what is not always listed only what changed."""
+    wanted = {*IN_SUMMARY, *(gate.metric for gate in report.gates)}
+    listed = _each_once(metric_rows(report), wanted)
+    tested = {
+        row.changes: row.significance.p  # metrics with the same changes are one test
+        for row in listed
+        if row.significance and row.significance.p is not None and not row.not_comparable
+    }
+    sure = sure_of_many(tested)
+    found = []
+    for row in listed:
+        is_sure = row.changes in sure or not row.direction
+        conclusion = row.conclusion if is_sure else f"{NO_EVIDENCE}, of {len(tested)} tests"
+        direction = row.direction if is_sure else 0
+        if row.name in wanted or direction:
+            found.append(SummaryRow(row, direction, conclusion))
+    return found
+
+
+def _each_once(rows: Iterable[MetricRow], wanted: Collection[str]) -> list[MetricRow]:
+    """The wanted metrics, and one of every other family unless its changes are those of another."""
+    rows = [*rows]
+    families = {_family(row.name) for row in rows if row.name in wanted}
+    seen = {row.changes for row in rows if row.name in wanted} - {None}
+    listed = []
+    for row in rows:
+        is_new = _family(row.name) not in families and row.changes not in seen and _stands_for_all(row.name)
+        if row.name in wanted or is_new:
+            listed.append(row)
+        if is_new:
+            families.add(_family(row.name))
+            seen |= {row.changes} - {None}
+    return listed
+
+
+def _stands_for_all(name: str) -> bool:
+    """Whether it is the one of its family that is listed: that with the cutoff 10, if it has one."""
+    return "@" not in name or "@10" in name or not is_metric(name)
+
+
+def _family(name: str) -> str:
+    """`ndcg@{k}` for `ndcg@10`; a metric of the user's own is one of its own."""
+    return Metric.parse(name).family.pattern if is_metric(name) else name
 
 
 class SliceRow(NamedTuple):

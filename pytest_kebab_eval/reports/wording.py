@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import LEAST_P
+from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, sure_of_many
+from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
-from pytest_kebab_eval.text import first_of
+from pytest_kebab_eval.text import brief, first_of
 
 CAUSES = {
     "absent": "run B has no result for this query",
@@ -68,8 +70,7 @@ def _main_sentence(report: CompareReport) -> str:
         return f"B lost something on {lost} of {queries}."
     unsure = worse_by_noise(report)
     if unsure:
-        shown = first_of(unsure, NAMES_SHOWN, 40)
-        return f"B did worse on {len(unsure)} of {queries}, as noise alone might: {shown}."
+        return f"B did worse on {len(unsure)} of {queries} and better on {_better(report)}{_doubt(report)}."
     lost_nothing = "B lost nothing but what is accepted" if report.accepted else "B lost nothing"
     if worse:
         return f"{lost_nothing}, but ranks {worse} of {queries} worse."
@@ -86,6 +87,21 @@ def worse_by_noise(report: CompareReport) -> list[str]:
             if rates.noise is not None and not rates.lost and rates.check in checks
         )
     ]
+
+
+def _better(report: CompareReport) -> int:
+    checks = report.comparison.checks if report.comparison else ()
+    gained = (rates for rates in report.rates or () if rates.b * rates.runs_a > rates.a * rates.runs_b)
+    return len({rates.query_id for rates in gained if rates.check in checks})
+
+
+def _doubt(report: CompareReport) -> str:
+    """What is to be made of queries that did worse, none of which can be said to be lost."""
+    tested = {name: found.p for name, found in report.significance.items() if found.p is not None}
+    worse = [name for name in sure_of_many(tested) if report.significance[name].verdict == WORSE]
+    if worse:
+        return f", more than noise explains ({first_of(sorted(worse), 3)}), though no query stands out"
+    return f", as noise alone might: {first_of(worse_by_noise(report), NAMES_SHOWN, 40)}"
 
 
 def has_failed(report: CompareReport) -> bool:
@@ -183,7 +199,17 @@ def replicate_sentence(report: CompareReport) -> str:
     b = counted(len(replicates.runs_b), "run")
     if not replicates.runs_a:
         return f"Means over {b}."
-    return f"Means over {counted(len(replicates.runs_a), 'run')} of A and {b} of B. {_promise(replicates)}"
+    a = counted(len(replicates.runs_a), "run")
+    return " ".join([f"Means over {a} of A and {b} of B.", _promise(replicates), *_only_together(replicates)])
+
+
+def _only_together(replicates: ReplicateReport) -> Iterator[str]:
+    """What a green session does not say, where that is so."""
+    flipping = [check.together for check in replicates.checks if check.together]
+    if flipping and all(together.one_query > replicates.alpha for together in flipping):
+        a, b = len(replicates.runs_a), len(replicates.runs_b)
+        runs = counted(a, "run") if a == b else f"{a} and {counted(b, 'run')}"
+        yield f"With {runs} a side and this noise, no single query can fail, only several together."
 
 
 def _promise(replicates: ReplicateReport) -> str:
@@ -212,7 +238,10 @@ def check_noise(check: CheckRates) -> str:
     if check.disagreement is None:
         return "one run a side, so that nothing is known of its noise"
     disagree = f"two runs of one side disagree on {100 * check.disagreement:.1f} % of the queries"
-    return f"{check.flaky} of {counted(check.queries, 'query')} flaky in A, {disagree}"
+    said = [f"{check.flaky} of {counted(check.queries, 'query')} flaky in A, {disagree}"]
+    if check.together and (check.together.worse or check.together.better):
+        said.append(f"B did worse on {check.together.worse} and better on {check.together.better}")
+    return "; ".join(said)
 
 
 def format_noise(rates: QueryRates) -> str:
@@ -228,6 +257,19 @@ def format_value(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def drift_words(drift: Drift) -> str:
+    """How a metric drifts, or that it fell in one step."""
+    way = "down" if drift.change < 0 else "up"
+    since = f"{way} {abs(drift.change):.2g} since {brief(drift.since)} ({counted(drift.runs, 'run')})"
+    if drift.worst_change is None:
+        return f"drifts: {since}, no single step significant"
+    step = f"{abs(drift.worst_change):.2g} of it in {brief(drift.worst_run)}, significant by itself"
+    if not drift.is_step:
+        return f"drifts: {since}, {step}"
+    ends = f"{brief(drift.worst_run_before)} {brief(drift.worst_run)}"
+    return f"fell in one step: {since}, {step}; see kebab-eval blame --regressions {ends}"
 
 
 def format_spread(deviation: float | None) -> str:

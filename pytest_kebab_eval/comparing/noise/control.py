@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.comparing.checks import Tallies, Tally
@@ -37,7 +37,9 @@ class CheckNoise:
         # Some query passes in one run and fails in another, of whatever side.
         self.could_fail = any(0 < tally.a + tally.b < tally.n_a + tally.n_b for tally in tallies)
         self._means = [mean for powers in _POWERS if (mean := _Mean.of(powers, tallies)).queries]
+        self._known: dict[Region, float] = {}
 
+    @cached_property
     def fitted(self) -> BetaBinomial | None:
         """The beta-binomial of this check; None where nothing flips."""
         return None if self.is_steady else fit(sides_of(self.tallies))
@@ -49,17 +51,20 @@ class CheckNoise:
 
     def probabilities(self) -> dict[Tally, float]:
         """How often noise alone makes a query do as badly, for each way in which one did worse."""
-        fitted = self.fitted()
-        by_region: dict[Region, float] = {}
-        found = {}
-        for tally in (tally for tally in self.tallies if tally.drop > 0):
-            outcomes = region(tally)
-            if fitted and outcomes not in by_region:
-                by_region[outcomes] = fitted.probability(*outcomes)
-            # Each bound holds whatever the spread of the rates, so the least does.
-            bounds = (mean.if_flakiest(tally) * largest_ratio(outcomes, mean.powers) for mean in self._means)
-            found[tally] = min(1.0, max(by_region.get(outcomes, 0.0), min(bounds, default=1.0)))
-        return found
+        return {tally: self.probability(tally) for tally in self.tallies if tally.drop > 0}
+
+    def probability(self, tally: Tally) -> float:
+        """How often noise alone makes a query do as badly as this."""
+        outcomes = region(tally)
+        # Each bound holds whatever the spread of the rates, so the least does.
+        bounds = (mean.if_flakiest(tally) * largest_ratio(outcomes, mean.powers) for mean in self._means)
+        return min(1.0, max(self._by_beta(outcomes), min(bounds, default=1.0)))
+
+    def _by_beta(self, outcomes: Region) -> float:
+        if outcomes not in self._known:
+            fitted = self.fitted
+            self._known[outcomes] = fitted.probability(*outcomes) if fitted else 0.0
+        return self._known[outcomes]
 
 
 class _Mean(NamedTuple):
@@ -182,7 +187,10 @@ class RankNoise:
     def probabilities(self) -> dict[Tally, float]:
         """Once in as many times as there are choices of A's runs."""
         worse = [tally for tally in self.tallies if tally.drop == tally.n_a * tally.n_b]
-        return {tally: 1 / math.comb(tally.n_a + tally.n_b, tally.n_a) for tally in worse}
+        return {tally: self.probability(tally) for tally in worse}
+
+    def probability(self, tally: Tally) -> float:
+        return 1 / math.comb(tally.n_a + tally.n_b, tally.n_a)
 
 
 # -- all queries together ------------------------------------------------------------------------
@@ -205,9 +213,13 @@ def control(checks: Mapping[Key, CheckNoise | RankNoise], others: int = 0) -> di
     for name, worse in found.items():
         for tally, probability in worse.items():
             by_probability[probability] += checks[name].tallies[tally]
-    family = others + sum(check.queries for check in checks.values() if check.could_fail)
-    limits = _limits(by_probability, family)
+    limits = _limits(by_probability, others + family_of(checks))
     return {name: {tally: limits[p] for tally, p in worse.items()} for name, worse in found.items()}
+
+
+def family_of(checks: Mapping[Key, CheckNoise | RankNoise]) -> int:
+    """How many queries and checks could fail."""
+    return sum(check.queries for check in checks.values() if check.could_fail)
 
 
 def _limits(counts: Counter[float], family: int) -> dict[float, float]:

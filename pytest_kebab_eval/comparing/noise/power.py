@@ -13,8 +13,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.checks import CHECKS, Check, Tallies, Tally
-from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
+from pytest_kebab_eval.comparing.checks import CHECKS, RETRIEVAL, Check, Tallies, Tally
+from pytest_kebab_eval.comparing.noise.control import CheckNoise
+from pytest_kebab_eval.comparing.noise.limits import find_limits
+from pytest_kebab_eval.comparing.noise.together import Pattern, Patterns
 from pytest_kebab_eval.comparing.replicates import CheckRates, check_rates, deviation
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
@@ -117,7 +119,7 @@ class Population:
 
     def __init__(self, noise: CheckNoise) -> None:
         self._tallies = sorted(noise.tallies.items())
-        self._fitted = noise.fitted()
+        self._fitted = noise.fitted
 
     def most(self, scale: float) -> int:
         """No fewer than there are in `rates`."""
@@ -153,9 +155,8 @@ def is_found(population: Population, session: Session) -> bool:
     found = planted = 0
     for number in range(_SESSIONS):
         rates = population.rates(session.scale, generator)
-        tallies, lost = simulate(rates, session.runs, session.drop, generator)
-        limits = control({"check": CheckNoise(tallies)}, session.others)["check"]
-        found += sum(count for tally, count in lost.items() if limits.get(tally, math.inf) <= session.alpha)
+        patterns, lost = simulate(rates, session.runs, session.drop, generator)
+        found += _count_found(patterns, lost, session)
         planted += lost.total()
         if number == _FIRST and found < POWER / 2 * planted:
             return False
@@ -166,6 +167,15 @@ def is_found(population: Population, session: Session) -> bool:
     return planted > 0 and found / planted >= POWER
 
 
+def _count_found(patterns: Patterns, lost: Patterns, session: Session) -> int:
+    """How many of the lost queries fail."""
+    runs, of_a = session.runs, (1 << session.runs) - 1
+    found = find_limits({RETRIEVAL: patterns}, {}, runs, runs, others=session.others, simulated=True)
+    limits = found[RETRIEVAL].limits
+    fails = {tally for tally, limit in limits.items() if limit.alpha <= session.alpha}
+    return sum(count for pattern, count in lost.items() if pattern.tally(of_a) in fails)
+
+
 def _lost(queries: int, drop: float) -> int:
     """How many queries a drop loses."""
     return math.ceil(drop * queries - 1e-9)
@@ -173,31 +183,28 @@ def _lost(queries: int, drop: float) -> int:
 
 def simulate(
     rates: Sequence[float], runs: int, drop: float, generator: random.Random
-) -> tuple[Tallies, Tallies]:
-    """The tallies of queries with these rates, a share of them lost in B; and the tallies of those."""
+) -> tuple[Patterns, Patterns]:
+    """In which runs queries with these rates pass, a share of them lost in B; and the same of those."""
     number = _lost(len(rates), drop)
     passing = sorted(range(len(rates)), key=lambda index: (rates[index] < 0.5, generator.random()))
     lost_ones = {*passing[:number]}
-    lost: Counter[tuple[int, int]] = Counter()  # passes in A and in B
-    others: Counter[tuple[int, int]] = Counter()
+    every, lost = Patterns(), Patterns()
+    known = (1 << 2 * runs) - 1
     for index, rate in enumerate(rates):
-        a = _passes(rate, runs, generator)
-        if index in lost_ones:
-            lost[a, 0] += 1
-        else:
-            others[a, _passes(rate, runs, generator)] += 1
-    return _tallies(lost + others, runs), _tallies(lost, runs)
-
-
-def _tallies(passes: Mapping[tuple[int, int], int], runs: int) -> Tallies:
-    return Counter({Tally(a, runs, b, runs): count for (a, b), count in passes.items()})
+        is_lost = index in lost_ones
+        pattern = Pattern(_passes(rate, runs if is_lost else 2 * runs, generator), known)
+        every[pattern] += 1
+        if is_lost:
+            lost[pattern] += 1
+    return every, lost
 
 
 def _passes(rate: float, runs: int, generator: random.Random) -> int:
+    """A bit for each run that passes."""
     if rate in (0.0, 1.0):
-        return int(rate) * runs
+        return ((1 << runs) - 1) * int(rate)
     draw = generator.random
-    return [draw() < rate for _ in range(runs)].count(True)
+    return sum((draw() < rate) << number for number in range(runs))
 
 
 # -- metrics -------------------------------------------------------------------------------------
@@ -219,7 +226,9 @@ def _metric_power(
 ) -> MetricPower:
     queries, runs = len(variances), len(measured)
     within = math.fsum(variances) / queries if queries else 0.0
-    spread = math.sqrt(within / queries) if queries else deviation(measured)
+    # What queries vary by each on its own, or what runs do, whichever is larger.
+    spread = max(math.sqrt(within / queries) if queries else 0.0, deviation(measured))
+    noise = MetricNoise(within, spread**2 - within / queries if queries else 0.0)
     limit = _Z * spread * math.sqrt(2)
     mean = math.fsum(measured) / runs
     can_drop = queries and metric.family.max_value == 1 and mean >= drop and not metric.lower_is_better
@@ -229,8 +238,8 @@ def _metric_power(
         rounded(spread),
         rounded(limit),
         rounded(limit / math.sqrt(runs)),
-        runs_needed(within, queries, drop) if can_drop else None,
-        queries_needed(within, runs, drop) if can_drop else None,
+        runs_needed(noise, queries, drop) if can_drop else None,
+        queries_needed(noise, runs, drop) if can_drop else None,
     )
 
 
@@ -245,18 +254,28 @@ def _variances(metric: Metric, cards: Sequence[Scorecard], query_ids: Sequence[s
             yield deviation(known) ** 2
 
 
-def queries_needed(within: float, runs: int, drop: float) -> int:
-    """How many queries show the drop in 80 % of sessions (p < 0.05), with so many runs a side.
+class MetricNoise(NamedTuple):
+    """The variance of a query's value between runs, and what of a run's value all its queries share."""
+
+    of_query: float
+    shared: float = 0.0
+
+
+def queries_needed(noise: MetricNoise, runs: int, drop: float) -> int | None:
+    """How many queries show the drop in 80 % of sessions (p < 0.05), with so many runs; None: no number does.
 
     A query that is lost falls from 1 to 0, and the others vary between runs: the mean difference has the
-    variance (drop (1 - drop) + 2 within / runs) / queries.
+    variance (drop (1 - drop) + 2 of_query / runs) / queries + 2 shared / runs.
     """
-    return min(_MOST, math.ceil(_Z_BOTH * (drop * (1 - drop) + 2 * within / runs) / drop**2))
-
-
-def runs_needed(within: float, queries: int, drop: float) -> int | None:
-    """How many runs a side show it with so many queries; None if no number does."""
-    left = queries * drop**2 / _Z_BOTH - drop * (1 - drop)
+    left = drop**2 / _Z_BOTH - 2 * noise.shared / runs
     if left <= 0:
         return None
-    return min(_MOST, max(1, math.ceil(2 * within / left)))
+    return min(_MOST, math.ceil((drop * (1 - drop) + 2 * noise.of_query / runs) / left - _ROUNDING))
+
+
+def runs_needed(noise: MetricNoise, queries: int, drop: float) -> int | None:
+    """How many runs a side show it with so many queries; None if no number does."""
+    left = drop**2 / _Z_BOTH - drop * (1 - drop) / queries
+    if left <= 0:
+        return None
+    return min(_MOST, max(1, math.ceil(2 * (noise.of_query / queries + noise.shared) / left - _ROUNDING)))

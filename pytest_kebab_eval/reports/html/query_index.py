@@ -117,8 +117,10 @@ class QueryIndex:
         self._briefs = queries.briefs
         self.alone = report.run_a is None
         self.levels = _levels(report.per_query)
+        self._level_of: dict[int | None, int] = {None: len(self.levels) - 1}
+        self._slices: dict[object, tuple[tuple[str, ...], list[int]]] = {}  # names and numbers, by labels
+        self._slice_tally: Counter[tuple[str, ...]] = Counter()
         self._slice_numbers: dict[str, int] = {}
-        self.slice_sizes: Counter[str] = Counter()
         self.cause_counts: Counter[str] = Counter()
         self.kind_counts: Counter[str] = Counter()
         self.flows: Counter[tuple[int, int]] = Counter()  # (level in A, level in B) -> queries
@@ -132,6 +134,9 @@ class QueryIndex:
         changed = (entry.lost or entry.kind not in _UNCHANGED for entry in entries)
         self.changed = sum(itertools.takewhile(bool, changed))
         self.first_rows, self.packed_rows = self._pack_rows(entries)
+        self.slice_sizes: Counter[str] = Counter()
+        for names, count in self._slice_tally.items():
+            self.slice_sizes.update(dict.fromkeys(names, count))
 
     def _kind(self, query: GoldenQuery, comparison: QueryComparison | None) -> str:
         if comparison is None or (self.alone and query.id not in self._briefs.b):
@@ -192,16 +197,23 @@ class QueryIndex:
         return "miss" if has_targets else "–"
 
     def _count_slices(self, query: GoldenQuery) -> list[int]:
-        """Count the query in its slices; their numbers."""
-        numbers = self._slice_numbers
-        names = [short(name, SLICE_SHOWN) for name in slices_of(query)]
-        self.slice_sizes.update({*names})
-        return [numbers.setdefault(name, len(numbers)) for name in names]
+        """Count the query in its slices; the slices' numbers, found once for queries with the same labels."""
+        labels = (query.lang, query.difficulty, query.category, query.tags, query.can_be_answered)
+        found = self._slices.get(labels)
+        if found is None:
+            numbers = self._slice_numbers
+            names = tuple(short(name, SLICE_SHOWN) for name in slices_of(query))
+            found = names, [numbers.setdefault(name, len(numbers)) for name in names]
+            self._slices[labels] = found
+        self._slice_tally[found[0]] += 1
+        return found[1]
 
     def _level(self, rank: int | None) -> int:
-        if rank is None:
-            return len(self.levels) - 1
-        return next(number for number, level in enumerate(self.levels) if rank <= level.last)
+        known = self._level_of.get(rank)
+        if known is None and rank is not None:
+            known = next(number for number, level in enumerate(self.levels) if rank <= level.last)
+            self._level_of[rank] = known
+        return known or 0
 
     # -- for the page ------------------------------------------------------------------------------
 

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.history import HistoryPoint
+from pytest_kebab_eval.history import HistoryPoint, drifts_of
+from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.reports.context import MetricRow
 from pytest_kebab_eval.reports.html.markup import short, short_value
+from pytest_kebab_eval.reports.wording import drift_words
 
 # -- latency -------------------------------------------------------------------------------------
 
@@ -142,6 +144,7 @@ class TrendPoint(NamedTuple):
     words: str
     letter: str
     label_y: float
+    drifts: bool  # the metric drifts, from a run before this one on
 
 
 class Trend(NamedTuple):
@@ -153,6 +156,7 @@ class Trend(NamedTuple):
     least: float
     most: float
     shown: float  # of run B; of the newest run, if B is not among them
+    drift: str  # in words; empty where it does not
 
 
 MAIN_TRENDS = (
@@ -168,22 +172,32 @@ def trend_charts(
     """The main metrics and those that gates name, if at least two runs have them."""
     lower = {row.name for row in rows if row.lower_is_better}
     trends = []
-    for metric in dict.fromkeys([*MAIN_TRENDS, *(gate.metric for gate in report.gates)]):
+    metrics = [*dict.fromkeys([*MAIN_TRENDS, *(gate.metric for gate in report.gates)])]
+    drifts = {drift.metric: drift for found in drifts_of(history, metrics).values() for drift in found}
+    for metric in metrics:
         values = {run.run_id: run.values[metric] for run in history if metric in run.values}
         if len(values) >= 2:
-            points = tuple(_trend_points(report, history, metric, values))
+            drift = drifts.get(metric)
+            points = tuple(_trend_points(report, history, metric, values, drift))
             least, most = min(values.values()), max(values.values())
             shown = values.get(report.run_b, [*values.values()][-1])
-            trends.append(Trend(metric, metric in lower, points, least, most, shown))
+            words = drift_words(drift) if drift else ""
+            trends.append(Trend(metric, metric in lower, points, least, most, shown, words))
     return trends
 
 
 def _trend_points(
-    report: CompareReport, history: Sequence[HistoryPoint], metric: str, values: dict[str, float]
+    report: CompareReport,
+    history: Sequence[HistoryPoint],
+    metric: str,
+    values: dict[str, float],
+    drift: Drift | None,
 ) -> Iterator[TrendPoint]:
     least, most = min(values.values()), max(values.values())
     a, b = values.get(report.run_a or ""), values.get(report.run_b)
     b_above = b is not None and (a is None or b > a)
+    numbers = {run.run_id: number for number, run in enumerate(history)}
+    start = numbers[drift.since] if drift else len(history)
     for number, run in enumerate(history):
         if metric in run.values:
             value = run.values[metric]
@@ -196,6 +210,7 @@ def _trend_points(
                 words=f"{short(run.run_id, 60)} ({run.created_at[:10]}): {short_value(value)}",
                 letter=letter,
                 label_y=round(y + (-8 if label_above else 15), 2),
+                drifts=number > start,
             )
 
 

@@ -71,8 +71,9 @@ class SiteBuilder:
     """Makes the site of a database in a directory; all that can be wrong with the input is found first."""
 
     def __init__(self, path: Path, settings: Settings) -> None:
-        for gate in settings.gates:
-            parse_gate(gate, all_names())
+        gates = [parse_gate(gate, all_names()) for gate in settings.gates]
+        # Each run is held against the one before it; `vs` is about the run that is to be released.
+        settings = settings._replace(gates=tuple(str(gate) for gate in gates if gate.vs is None))
         self._golden = load_golden_set(settings.golden)
         self._basis = _basis(settings)
         self._directory = SiteDirectory(path)
@@ -137,7 +138,8 @@ class SiteBuilder:
     def _trend(self, planned: PlannedRun) -> list[HistoryPoint]:
         """The runs before this one, as many as a report shows."""
         earlier = takewhile(lambda run: run is not planned, self._plan[planned.run.suite])
-        points = [self._records[run.run.run_id].point for run in earlier]
+        suite = planned.run.suite
+        points = [self._records[run.run.run_id].point._replace(suite=suite) for run in earlier]
         return [point for point in points[1 - LAST_RUNS :] if point.values and not point.of_other_golden]
 
     def _left_out(self) -> Iterator[str]:
@@ -217,6 +219,7 @@ class RunMaker:
             results=planned.results,
             values=point.values,
             passed=passed,
+            ranks=dict(point.ranks or {}),
             of_other_golden=point.of_other_golden,
             comparison=comparison,
             error="; ".join(errors) or None,

@@ -12,6 +12,8 @@ from urllib.parse import quote
 import jinja2
 from markupsafe import Markup
 
+from pytest_kebab_eval.history import LAST_RUNS, drifts_of
+from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.limits import RUNS_DRAWN
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.reports.html.markup import short, short_value
@@ -19,7 +21,7 @@ from pytest_kebab_eval.reports.html.page import page_environment
 from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS, share_below
 from pytest_kebab_eval.reports.site.records import RunRecord, suite_directory
 from pytest_kebab_eval.reports.site.suites import Suite
-from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.reports.wording import counted, drift_words
 
 CHANGED_SHOWN = 30
 OPEN_SHOWN = 200
@@ -99,6 +101,8 @@ class Chart(NamedTuple):
     lower_is_better: bool
     points: tuple[Point, ...]
     line: str  # a path, in a box 100 wide and as high as the chart
+    drift_line: str  # the part of it in which the metric drifts; empty where it does not
+    drift: str  # in words
     least: float
     most: float
     worst: Step | None  # the largest step for the worse
@@ -119,10 +123,13 @@ def trends(suite: Suite, wanted: Sequence[str] | None = None) -> Trends:
     lower = {metric.name: metric.family.lower_is_better for metric in all_metrics()}
     measured = {name for run in runs for name in run.values}
     made = Trends([], [], runs)
-    for metric in wanted or [*lower, *sorted(measured - lower.keys())]:
+    metrics = wanted or [*lower, *sorted(measured - lower.keys())]
+    newest = drifts_of([run.point for run in runs[-LAST_RUNS:]], metrics)
+    drifts = {drift.metric: drift for found in newest.values() for drift in found}
+    for metric in metrics:
         points = tuple(_points(runs, metric))
         if len({point.value for point in points}) > 1:
-            made.charts.append(_chart(metric, lower.get(metric, False), points))
+            made.charts.append(_chart(metric, lower.get(metric, False), points, drifts.get(metric)))
         elif points:
             made.unchanged.append((metric, points[0].value, len(points)))
     return made
@@ -138,7 +145,8 @@ def _points(runs: Sequence[RunRecord], metric: str) -> Iterator[Point]:
             yield Point(run, value, x, round(_TOP + _HEIGHT * share_below(value, least, most), 1))
 
 
-def _chart(metric: str, lower_is_better: bool, points: tuple[Point, ...]) -> Chart:
+def _chart(metric: str, lower_is_better: bool, points: tuple[Point, ...], drift: Drift | None) -> Chart:
+    since = next((at for at, point in enumerate(points) if drift and point.run.run_id == drift.since), None)
     values = [point.value for point in points]
     sign = -1 if lower_is_better else 1
     steps = (Step(after.run, after.value - before.value) for before, after in pairwise(points))
@@ -147,11 +155,17 @@ def _chart(metric: str, lower_is_better: bool, points: tuple[Point, ...]) -> Cha
         metric,
         lower_is_better,
         points,
-        line="M" + "L".join(f"{point.x} {point.y}" for point in points),
+        line=_path(points),
+        drift_line=_path(points[since:]) if since is not None else "",
+        drift=drift_words(drift) if drift else "",
         least=min(values),
         most=max(values),
         worst=worst if sign * worst.change < 0 else None,
     )
+
+
+def _path(points: Sequence[Point]) -> str:
+    return "M" + "L".join(f"{point.x} {point.y}" for point in points)
 
 
 # -- a query over the runs -----------------------------------------------------------------------

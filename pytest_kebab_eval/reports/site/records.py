@@ -128,6 +128,7 @@ class RunRecord(Value, frozen=True, kw_only=True):
     results: int
     values: dict[str, float]
     passed: dict[str, tuple[str, ...]]  # the queries that pass each check that is followed
+    ranks: dict[str, int]  # what each query found, as `history.drift` has it
     of_other_golden: bool = False
     comparison: ComparisonRecord | None = None
     error: str | None = None  # why there is no comparison, where there should be one
@@ -149,7 +150,7 @@ class RunRecord(Value, frozen=True, kw_only=True):
     @property
     def point(self) -> HistoryPoint:
         """The run on the trend of a report."""
-        return HistoryPoint(self.run_id, self.created_at, self.values, self.of_other_golden)
+        return HistoryPoint(self.run_id, self.created_at, self.values, self.of_other_golden, ranks=self.ranks)
 
 
 def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:

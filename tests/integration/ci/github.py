@@ -147,6 +147,10 @@ def push(branch: str = "main") -> Event:
     return Event("push", f"refs/heads/{branch}", {})
 
 
+def by_hand(branch: str = "main") -> Event:
+    return Event("workflow_dispatch", f"refs/heads/{branch}", {})
+
+
 def pull_request(*, of: str = "o/r", event: str = "pull_request") -> Event:
     payload = {"number": 12, "head": {"repo": {"full_name": of}}}
     return Event(event, "refs/pull/12/merge", {"pull_request": payload})

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.integration.ci.github import ROOT, Event, GitHub, Outcome, pull_request, push
+from pytest_kebab_eval.store import open_database
+from tests.integration.ci.github import ROOT, Evaluator, Event, GitHub, Outcome, by_hand, pull_request, push
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or not (shutil.which("bash") and shutil.which("jq")),
@@ -60,7 +61,9 @@ def github(empty: GitHub, recorded: Path) -> GitHub:
 
 
 def run(github: GitHub, event: Event, environment: dict[str, str] | None = None, /, **inputs: str) -> Outcome:
-    return github.run(event, environment=environment, **{**INPUTS, **inputs})
+    evaluator = Evaluator({"github.event_name": event.name}.__getitem__, {})
+    given = {name: evaluator.fill(value) for name, value in INPUTS.items()}
+    return github.run(event, environment=environment, **{**given, **inputs})
 
 
 def run_unchanged(
@@ -247,6 +250,63 @@ def test_the_database_may_be_in_a_directory_that_is_not_there_yet(empty: GitHub)
         assert run(empty, push(), db="evals/mine.sqlite").failed_step is None
         assert len(run_ids(empty.artifact("kebab-baseline") / "mine.sqlite")) == number
         shutil.rmtree(empty.workspace / "evals")
+
+
+# -- the tag ---------------------------------------------------------------------------------------
+
+VS = "delta hit@3 vs tag:release >= -0.05"
+
+
+def tags(database: Path) -> dict[str, str]:
+    with open_database(database) as opened:
+        return dict(opened.tags())
+
+
+def test_until_the_tag_is_moved_the_gate_against_it_is_skipped(github: GitHub) -> None:
+    outcome = run_unchanged(github, pull_request())
+    assert outcome.failed_step is None, outcome.printed
+    assert f"gate skipped: {VS}\n     no run has the tag 'release' yet" in outcome.printed
+
+
+def test_a_run_by_hand_on_main_is_judged_and_tagged_and_then_pull_requests_are_held_against_it(
+    github: GitHub,
+) -> None:
+    moved = run(github, by_hand())
+    assert moved.failed_step is None, moved.printed
+    assert moved.ran[-4:] == ["Gate", "Move the tag", *["actions/upload-artifact"] * 2]
+    assert "A (baseline) `run-1-1` → B (candidate) `run-2-1`" in moved.summary
+    baseline = github.artifact("kebab-baseline") / "kebab.sqlite"
+    assert (run_ids(baseline), tags(baseline)) == (["run-1-1", "run-2-1"], {"release": "run-2-1"})
+    (github.workspace / "kebab.sqlite").unlink()
+    outcome = run(github, pull_request())
+    assert "     delta hit@3 vs tag:release (run-2-1) is 0 over 3 queries\n" in outcome.printed
+
+
+def test_the_first_run_of_all_may_be_tagged(empty: GitHub) -> None:
+    outcome = run(empty, by_hand())
+    assert outcome.failed_step is None, outcome.printed
+    assert tags(empty.artifact("kebab-baseline") / "kebab.sqlite") == {"release": "run-1-1"}
+
+
+def test_a_red_gate_moves_no_tag_and_publishes_nothing(github: GitHub) -> None:
+    make_worse(github)
+    outcome = run(github, by_hand())
+    assert outcome.failed_step == "Gate"
+    assert "Move the tag" not in outcome.ran
+    assert run_ids(github.artifact("kebab-baseline") / "kebab.sqlite") == ["run-1-1"]
+
+
+def test_a_tag_is_moved_on_the_baseline_branch_alone(github: GitHub) -> None:
+    for event in (by_hand("feature"), pull_request()):
+        outcome = run_unchanged(github, event, move_tag="release")
+        assert "Move the tag" not in outcome.ran
+    outcome = run_unchanged(github, push())
+    assert {"Gate", "Move the tag"}.isdisjoint(outcome.ran)
+
+
+@pytest.mark.parametrize("tag", ["a b", "$(touch hacked)", "a\nb", "--delete=x;"])
+def test_a_tag_that_is_no_plain_word_is_refused(github: GitHub, tag: str) -> None:
+    assert run(github, by_hand(), move_tag=tag).failed_step == "Plan"
 
 
 # -- what comes from outside -----------------------------------------------------------------------

@@ -36,6 +36,7 @@ done
 [ -z "$BROKEN" ] || { echo 500; exit 0; }
 if [ -f "$kept" ]; then cp "$kept" "$output"; echo 200; else echo no > "$output"; echo 404; fi
 """
+CALL = "from pytest_kebab_eval.cli import main; main()"
 
 
 class GitLab:
@@ -51,6 +52,7 @@ class GitLab:
             "curl": CURL,
             "pip": "#!/bin/sh\n",
             "python": f'#!/bin/sh\nexec {shlex.join(python())} "$@"\n',
+            "kebab-eval": f'#!/bin/sh\nexec {shlex.join(python())} -c "{CALL}" "$@"\n',
         }
         for name, text in programs.items():
             (self.bin / name).write_text(text, encoding="utf-8")
@@ -107,6 +109,22 @@ def test_what_the_default_branch_recorded_is_what_a_merge_request_is_held_agains
     report = gitlab.workspace / "runs" / "mr-12-4" / "report.md"
     assert "A (baseline) `run-2` → B (candidate) `mr-12-4`" in report.read_text("utf-8")
     assert (gitlab.workspace / JOBS["kebab-gate"]["artifacts"]["reports"]["junit"]).is_file()
+
+
+@bash
+def test_a_pipeline_by_hand_tags_its_run_if_its_gates_hold(gitlab: GitLab) -> None:
+    skipped = gitlab.run("kebab-gate")
+    assert "no run has the tag 'release' yet" in skipped.stdout
+    moved = gitlab.run("kebab-baseline", KEBAB_MOVE_TAG="release")
+    assert moved.returncode == 0, moved.stdout + moved.stderr
+    assert "tag release: run-2" in moved.stderr
+    assert "delta hit@3 vs tag:release (run-2) is 0 over 3 queries" in gitlab.run("kebab-gate").stdout
+    test = gitlab.workspace / "tests" / "test_retrieval.py"
+    test.write_text(test.read_text("utf-8").replace(*DROPS_THE_BEST_HIT), encoding="utf-8")
+    refused = gitlab.run("kebab-baseline", KEBAB_MOVE_TAG="release")
+    assert refused.returncode == 1
+    assert "gate FAILED: delta hit@3 vs tag:release >= -0.05" in refused.stdout
+    assert run_ids(gitlab.registry) == ["run-2"]
 
 
 @bash

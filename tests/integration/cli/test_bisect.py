@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from pytest_kebab_eval.cli.bisecting import SKIP
-from tests.integration.cli.git_project import GOOD, LOST_1, LOST_BOTH, NOTHING, GitProject, recording
+from tests.forked import python
+from tests.integration.cli.git_project import GOOD, LOST_1, LOST_BOTH, NOTHING, RECORD, GitProject, recording
 from tests.integration.conftest import call, execute
 
 
@@ -208,3 +211,48 @@ def test_the_command_is_started_in_the_directory_that_bisect_is(
     where = Path((tmp_path / "where").read_text().strip())
     assert where.parts[-2:] == ("tree", "docs")
     assert not where.exists()
+
+
+# -- where results flip ------------------------------------------------------------------------------
+
+# Finds all in those runs of a commit that its `lucky` names by their numbers.
+FLIPS = RECORD.replace(
+    "golden = load_golden_set",
+    'if int(sys.argv[1]) in found.get("lucky", ()):\n'
+    '    found = {"q-001": ["c1"], "q-002": ["c2"]}\n'
+    "golden = load_golden_set",
+)
+
+
+def flipping(project: GitProject) -> str:
+    (project.path / "flips.py").write_text(FLIPS)
+    return f"{shlex.join(python(project.path / 'flips.py'))} {{n}}"
+
+
+def test_a_lucky_run_of_a_bad_commit_does_not_mislead_it_with_repeat(tmp_path: Path) -> None:
+    lucky = LOST_1 | {"lucky": [1]}
+    project = GitProject(tmp_path, *[GOOD] * 3, LOST_1, lucky, *[LOST_1] * 4)
+    called = project.bisect("--repeat", "5", run=flipping(project))
+    assert called.code == 0, called.stderr
+    sure = called.lines[0].removeprefix(f"first bad commit: {project.name(3)} (").removesuffix("% sure)")
+    assert 95 <= int(sure) <= 100
+    assert called.lines[1:] == ["  lost q-001: rank 1 → not found"]
+    assert project.tried() <= 5 * 3  # five times as many as halving takes
+    project.assert_clean()
+    tried = project.tried()
+    again = project.bisect("--repeat", "5", "--json", run=flipping(project))  # from what is stored by now
+    assert project.tried() == tried
+    (step,) = json.loads(again.stdout)
+    assert (step["first_bad_commit"], step["last_good_commit"]) == (project.commits[3], project.commits[2])
+    assert step["flaky"] is False
+    assert round(100 * step["sureness"]) == int(sure)
+
+
+def test_what_cannot_be_told_with_so_few_runs_is_said_to_be_one_of_several(tmp_path: Path) -> None:
+    project = GitProject(tmp_path, *[GOOD] * 5, *[LOST_1 | {"lucky": [2]}] * 4)
+    called = project.bisect("--repeat", "2", run=flipping(project))
+    assert re.fullmatch(
+        r"the first bad commit is one of \d \(95% sure\), most likely the one marked:", called.lines[0]
+    )
+    (marked,) = [line for line in called.lines if line.startswith("*")]
+    assert re.search(r"\(\d\d% sure\)$", marked)

@@ -17,7 +17,7 @@ from pytest_kebab_eval.parallel.workers import process_workers
 from tests.builders import hit, result
 from tests.integration.conftest import Project, call, execute, script
 
-COMPARE = ("compare", "A", "B", "--gate", "hit@5 >= 0.9")
+COMPARE = ("compare", "A", "B", "--gate", "hit@5 >= 0.9", "--gate", "delta mrr vs A2 >= -0.1")
 
 
 def test_two_processes_print_what_one_prints(project: Project) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -73,6 +75,56 @@ def test_few_runs_are_said_to_be_few(
 def test_two_runs_against_three_are_enough(replicated: Project) -> None:
     text = replicated.pytest(a="a1,a2", b=B).stdout.str()  # (2/5)² (3/5)³ = 3.5 %
     assert "Where nothing changed, at most 5 % of sessions fail" in text
+
+
+# -- the session as a whole ------------------------------------------------------------------------
+
+
+def many_flaky(project: Project, runs: int, lost: dict[str, tuple[float, float]]) -> tuple[str, str]:
+    """200 queries: 40 flaky, with rates from 0.05 to 0.95, and some whose rate falls as given."""
+    generator = random.Random(3)
+    rates = {f"f{number}": (rate, rate) for number in range(40) for rate in [generator.uniform(0.05, 0.95)]}
+    rates |= {f"s{number}": (1.0, 1.0) for number in range(160 - len(lost))} | lost
+    names = [f"{side}{number}" for side in "ab" for number in range(1, runs + 1)]
+    stored: dict[str, Any] = {
+        name: {
+            query: FOUND if generator.random() < rate["ab".index(name[0])] else LOST
+            for query, rate in rates.items()
+        }
+        for name in names
+    }
+    project.make_database(**stored)
+    project.write_golden(*({"id": query, "expected_chunk_ids": ["c1"]} for query in rates))
+    return ",".join(names[:runs]), ",".join(names[runs:])
+
+
+@pytest.mark.parametrize(
+    ("runs", "before", "after"), [(2, 1.0, 0.0), (3, 0.95, 0.3)], ids=["always to never", "often to seldom"]
+)
+def test_many_losses_that_might_each_be_noise_fail_together(
+    project: Project, runs: int, before: float, after: float
+) -> None:
+    lost = {f"lost{number}": (before, after) for number in range(20)}
+    a, b = many_flaky(project, runs, lost)
+    outcome = project.pytest(a=a, b=b)
+    assert outcome.ret == 1
+    text = outcome.stdout.str()
+    assert f"With {runs} runs a side and this noise, no single query can fail, only several together." in text
+    assert f"found in {runs} of {runs} runs of A, 0 of {runs} of B; one of " in text
+    assert "queries that fell so far: noise alone explains some " in text
+    assert "as noise alone might" not in text
+    failed = {
+        query["query_id"] for query in project.report(quote(b, safe=""))["per_query"] if query["checks"]
+    }
+    assert len(failed & {*lost}) >= 5
+    assert len(failed - {*lost}) <= len(failed) / 4
+
+
+def test_as_many_drops_as_gains_pass_and_are_said_to_be_what_noise_might_do(project: Project) -> None:
+    a, b = many_flaky(project, 3, {})
+    outcome = project.pytest(a=a, b=b)
+    assert outcome.ret == 0
+    outcome.stdout.fnmatch_lines(["B did worse on * of 200 queries and better on *, as noise alone might: *"])
 
 
 def test_the_header_names_all_runs(replicated: Project) -> None:

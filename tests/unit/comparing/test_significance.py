@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.comparing.significance import Significance, paired_significance
+from pytest_kebab_eval.comparing.significance import (
+    Significance,
+    paired_significance,
+    student_p,
+    sure_of_many,
+)
 from tests.unit.comparing.conftest import graded, ranks, yes_no
 
 
@@ -210,15 +215,35 @@ def test_identical_runs_leave_a_yes_no_metric_uncertain() -> None:
 
 
 def test_the_interval_of_a_graded_metric_is_students_with_the_unchanged_queries() -> None:
-    # 0.5, 0.25, 0, 0: mean 0.1875; squares 0.3125² + 0.0625² + 2 · 0.1875² = 0.171875;
-    # s/√n = √(0.171875/3/4) = 0.119678; t(3) = 3.182446: ± 0.380870
+    # 0.5, 0.25, 0, 0, and 1 and −1: mean 0.125; squares 0.375² + 3 · 0.125² + 0.875² + 1.125² = 2.21875;
+    # s/√n = √(2.21875/5/6) = 0.271953; t(5) = 2.570582: ± 0.699079
     result = graded(0.5, 0.25, n=4)
-    assert (result.low, result.high) == (-0.1934, 0.5684)
+    assert (result.low, result.high) == (-0.5741, 0.8241)
 
 
-def test_the_interval_of_equal_changes_is_a_point() -> None:
-    result = graded(*[0.1] * 7)
-    assert (result.low, result.high) == (0.1, 0.1)
+def test_the_interval_has_a_width_where_nothing_changed() -> None:
+    # +1 and −1 beside 30 zeros: a variance of 2/31, and t of 31 degrees of freedom is 2.0395
+    result = graded(n=30)
+    assert (result.low, result.high) == (-0.0916, 0.0916)  # 2.0395 · √(2/31/32)
+
+
+def test_the_interval_of_a_metric_without_a_limit_goes_by_the_largest_change() -> None:
+    result = paired_significance([200.0], 30, yes_no=False, max_value=None)
+    # 200, +200, −200 and 29 zeros: mean 6.25, variance (3 · 200² − 32 · 6.25²) / 31 = 3830.6
+    assert (result.low, result.high) == (-16.0645, 28.5645)  # 6.25 ∓ 2.039513 · √(3830.6/32)
+
+
+@pytest.mark.parametrize("lower_is_better", [True, False])
+def test_the_interval_agrees_with_the_verdict_on_zero(lower_is_better: bool) -> None:
+    # mid-p of 5 up: 2^-5; Bonett and Price's interval would begin at −0.0009
+    shown = paired_significance([1.0] * 5, 100, yes_no=True, lower_is_better=lower_is_better)
+    assert shown.verdict == ("worse" if lower_is_better else "improved")
+    assert shown.low == 0.0001
+    # 6 up, 1 down: mid-p = (2 + 7) / 2^7 = 0.0703, where the interval would begin above 0
+    not_shown = yes_no(6, 1, 7)
+    assert not_shown.verdict == "no evidence of change"
+    assert not_shown.low is not None
+    assert not_shown.low <= 0
 
 
 @pytest.mark.parametrize("is_yes_no", [True, False])
@@ -227,42 +252,30 @@ def test_one_query_has_no_interval(is_yes_no: bool) -> None:
     assert (result.low, result.high) == (None, None)
 
 
-@pytest.mark.parametrize("freedom", [*range(1, 60), 100, 999, 100_000])
+@pytest.mark.parametrize("freedom", [*range(3, 60), 100, 999, 100_000])
 def test_the_interval_uses_students_quantile(stats: Any, freedom: int) -> None:
-    # x, −x and zeros: s/√n = x · √(2/(n (n − 1))); x makes that a million
+    # x, −x and zeros, and what is added, x and −x again: s/√n = x · √(4/(n (n − 1))); that is a million
     n = freedom + 1
-    x = 1e6 / math.sqrt(2 / (n * freedom))
-    high = graded(x, -x, n=n).high
+    x = 1e6 / math.sqrt(4 / (n * freedom))
+    high = paired_significance([x, -x], n - 2, yes_no=False, max_value=None).high
     assert high is not None
     assert high / 1e6 == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-6)
 
 
-# -- the smallest change that could have been shown ------------------------------------------------
+# -- the change that four of five comparisons show --------------------------------------------------
 
 
-def test_the_smallest_yes_no_change_is_five_queries_one_way() -> None:
-    assert yes_no(0, 0, 5).smallest == 1.0
-    assert yes_no(3, 2, 200).smallest == 0.025  # 5/200
+# (1.959964 + 0.841621)² = 7.848880, and of it over n + 7.848880
 
 
-def test_the_smallest_graded_change_is_six_average_changes_where_few_were_seen() -> None:
-    # the average size of 0.5 and 0.25 is 0.375: 6 · 0.375 / 100
-    assert graded(0.5, -0.25, n=100).smallest == 0.0225
+def test_without_churn_the_smallest_change_is_about_eight_queries_one_way() -> None:
+    assert yes_no(0, 0, 100).smallest == 0.0728  # 7.84888/107.84888
+    assert graded(0.5, -0.25, n=100).smallest == 0.0273  # each of the average 0.375
 
 
-def test_the_smallest_graded_change_is_where_the_test_turns_where_many_were_seen() -> None:
-    # 1.959964 · √(100 · 0.5²) / 200 = 0.0489991
-    changes = [0.5, -0.5] * 50
-    assert graded(*changes, n=200).smallest == 0.049
-    # 59 up, 41 down: a mean of 18 · 0.5 / 200 = 0.045; 61 up, 39 down: 0.055
-    assert graded(*[0.5] * 59, *[-0.5] * 41, n=200).verdict == "no evidence of change"
-    assert graded(*[0.5] * 61, *[-0.5] * 39, n=200).verdict == "improved"
-
-
-def test_the_smallest_graded_change_is_at_most_one_that_was_shown() -> None:
-    # the sums 5.6, 5.4 and 4.6 are at least 4.6: 6/128 = 0.0469; six of the average 0.8 would be 4.8, not 4.6
-    result = graded(1.0, 1.0, 1.0, 1.0, 1.0, 0.1, -0.5)
-    assert (result.p, result.verdict, result.smallest) == (0.0469, "improved", 0.6571)  # 4.6/7
+def test_with_churn_the_smallest_change_is_larger() -> None:
+    assert yes_no(20, 20, 100).smallest == 0.1706  # √(0.0728 · 0.4)
+    assert graded(*[0.5, -0.5] * 50, n=200).smallest == 0.0687  # √(7.84888/207.84888 · 0.125)
 
 
 @pytest.mark.parametrize("n", [1, 4])
@@ -273,3 +286,50 @@ def test_too_few_queries_could_have_shown_nothing(n: int) -> None:
 
 def test_without_any_graded_change_there_is_no_scale_for_the_smallest() -> None:
     assert graded(n=100).smallest is None
+
+
+# -- several runs a side ---------------------------------------------------------------------------
+
+
+def over_runs(a: list[float], b: list[float], changes: int = 20) -> Significance:
+    return paired_significance([-1.0] * changes, 100, yes_no=False, runs=(a, b))
+
+
+def test_what_differs_between_runs_of_one_side_is_no_change() -> None:
+    assert over_runs([], []).verdict == "worse"
+    assert over_runs([1.0, 0.8, 1.0, 0.8], [0.8, 1.0, 0.8, 0.6]).verdict == "no evidence of change"
+    assert over_runs([1.0, 0.99, 1.0, 0.99], [0.8, 0.79, 0.8, 0.79]).verdict == "worse"
+
+
+def test_runs_that_never_differ_leave_the_test_over_queries_as_it_is() -> None:
+    assert over_runs([1.0, 1.0], [0.8, 0.8]) == over_runs([], [])
+
+
+def test_p_over_runs_is_welchs(stats: Any) -> None:
+    # both variances are 0.0025: Welch's degrees of freedom are 4, a whole number
+    a, b = [0.5, 0.55, 0.6], [0.4, 0.45, 0.5]
+    expected = stats.ttest_ind(a, b, equal_var=False)
+    found = over_runs(a, b)
+    assert expected.df == pytest.approx(4)
+    assert found.p == round(float(expected.pvalue), 4)
+    interval = expected.confidence_interval(0.95)
+    assert found.low is not None
+    assert found.low <= round(-interval.high, 4)
+
+
+def test_one_run_of_b_is_held_against_the_spread_of_as(stats: Any) -> None:
+    # the pooled test of three values and one: the spread is of the three, 2 degrees of freedom
+    expected = stats.ttest_ind([0.5, 0.55, 0.6], [0.4], equal_var=True)
+    assert over_runs([0.5, 0.55, 0.6], [0.4]).p == round(float(expected.pvalue), 4)
+
+
+@pytest.mark.parametrize("freedom", [*range(1, 12), 40])
+@pytest.mark.parametrize("t", [0.0, 0.3, 2.0, 9.0, -2.0])
+def test_students_p_is_scipys(stats: Any, t: float, freedom: int) -> None:
+    assert student_p(t, freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), abs=1e-12)
+
+
+def test_holm_corrects_the_smallest_p_for_all_and_stops_at_the_first_that_fails() -> None:
+    # 0.01 · 4, 0.012 · 3, 0.03 · 2 >= 0.05: the last is not asked
+    assert sure_of_many({"a": 0.012, "b": 0.04, "c": 0.01, "d": 0.03}) == {"a", "c"}
+    assert sure_of_many({}) == set()

@@ -197,6 +197,7 @@ def suite(
             results=len(ranks),
             values=dict(values[number]) if values else {},
             passed={"answer": tuple(answered[number])} if answered else {},
+            ranks={query_id: of_query[number] or 0 for query_id, of_query in ranks.items()},
             comparison=None if number + 1 in without_report else comparison,
         )
         runs.append(record)

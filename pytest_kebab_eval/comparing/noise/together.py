@@ -1,0 +1,282 @@
+"""Whether drops that might each be noise can all together be: a check of a session, as a whole.
+
+If nothing changed, any of the runs that a query has may have been those of A, so gains are as likely as
+drops. How much was lost is the sum of the drops of the queries' rates, and that of their cubes, in which a
+query that was lost entirely counts as much as 27 that fell by a third. How often noise alone makes it so
+large is the greater of two answers:
+
+- Over queries: the runs of each query are dealt out anew, for each on its own. The probability of a sum as
+  large is never made too small.
+- Over runs: whole runs are dealt out anew, since what the queries of a run share (a shard that is down, an
+  index build) is no change. With few runs there are few ways to do so; the sum is then held against those of
+  the other ways by Student's t.
+
+The queries that fell furthest fail, down to the size of a drop at which they stand out most from noise.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import combinations
+from typing import NamedTuple, TypeVar
+
+from pytest_kebab_eval.comparing.checks import Tallies, Tally
+from pytest_kebab_eval.comparing.significance import student_p
+
+_POWERS = (1, 3)  # of the drops that are added up
+_MOST_WAYS = 252  # to deal out the runs, as with five a side; of more, so many are drawn
+_SEED = 20_240_229
+_STEPS = 30
+_UNITS = 1 << 40
+
+
+class Pattern(NamedTuple):
+    """In which runs a query passed, and which have it: a bit for each, those of A first."""
+
+    passed: int
+    known: int
+
+    def tally(self, of_a: int) -> Tally:
+        """How often it passed, given the bits of A's runs."""
+        passed, known = self
+        in_a, in_b = known & of_a, known & ~of_a
+        return Tally(
+            (passed & in_a).bit_count(), in_a.bit_count(), (passed & in_b).bit_count(), in_b.bit_count()
+        )
+
+
+Patterns = Counter[Pattern]  # how many queries have it
+Key = TypeVar("Key")
+
+
+def count_patterns(queries: Iterable[tuple[Sequence[bool | None], int]]) -> Patterns:
+    """Of the outcomes in all runs, None where a run has none, and how many queries have them."""
+    counted = Patterns()
+    for outcomes, count in queries:
+        passed = known = 0
+        for number, outcome in enumerate(outcomes):
+            if outcome is not None:
+                known |= 1 << number
+                passed |= outcome << number
+        counted[Pattern(passed, known)] += count
+    return counted
+
+
+def reversed_patterns(patterns: Patterns) -> Patterns:
+    """The same with failing for passing, so that a gain is a drop."""
+    return Counter({Pattern(known & ~passed, known): count for (passed, known), count in patterns.items()})
+
+
+def count_tallies(patterns: Patterns, of_a: int) -> Tallies:
+    """How often queries passed, given the bits of A's runs; not those that a side has no run of."""
+    tallies: Tallies = Counter()
+    for pattern, count in patterns.items():
+        tally = pattern.tally(of_a)
+        if tally.n_a and tally.n_b:
+            tallies[tally] += count
+    return tallies
+
+
+class Together(NamedTuple):
+    """What all queries of a check come to."""
+
+    alpha: float  # the smallest at which the session fails by it
+    worse: int  # queries whose rate fell
+    better: int
+    fallen: frozenset[Tally] = frozenset()  # those that fail with it: they fell furthest
+    fell: int = 0  # queries that did
+    luck: float = 0.0  # how many of these noise explains
+
+
+def judge_together(
+    checks: Mapping[Key, Patterns], runs_a: int, runs_b: int, *, simulated: bool = False
+) -> dict[Key, Together]:
+    """Judge each check, corrected for how many of them there are.
+
+    In simulated runs queries share nothing, and where there are many of these nobody need look for it.
+    """
+    found = {name: _Sums(patterns, runs_a, runs_b, simulated) for name, patterns in checks.items()}
+    flipping = {name: sums for name, sums in found.items() if sums.flip}
+    return {name: sums.judge(len(flipping)) for name, sums in flipping.items()}
+
+
+class _Sums:
+    """The drops of one check, and what they could have been."""
+
+    def __init__(self, patterns: Patterns, runs_a: int, runs_b: int, simulated: bool = False) -> None:
+        self._runs = runs_a, runs_b
+        self._ways = math.comb(runs_a + runs_b, runs_a)
+        self._looks_at_runs = not simulated or self._ways < _MOST_WAYS
+        self._of_a = (1 << runs_a) - 1
+        flipping = ((pattern, n) for pattern, n in patterns.items() if 0 < pattern.passed < pattern.known)
+        self.flip = Counter(dict(flipping))
+        self._tallies = count_tallies(self.flip, self._of_a)
+
+    def judge(self, checks: int) -> Together:
+        worse = sum(n for tally, n in self._tallies.items() if tally.drop > 0)
+        better = sum(n for tally, n in self._tallies.items() if tally.drop < 0)
+        alphas = [self._alpha(power, 2 * checks * len(_POWERS)) for power in _POWERS]
+        fallen, luck = self._fallen()
+        fell = sum(self._tallies[tally] for tally in fallen)
+        return Together(min(alphas), worse, better, fallen, fell, luck)
+
+    def _alpha(self, power: int, tests: int) -> float:
+        """The smallest alpha at which noise does not explain the sum; half of alpha is for the session."""
+        total = math.fsum(n * _power(tally, power) for tally, n in self._tallies.items())
+        if total <= 0:
+            return 1.0
+        by_queries = tests * self._over_queries(total, power)
+        # Dealing out runs takes longer, and is not needed where the first answer is noise.
+        if by_queries >= 1 or not self._looks_at_runs:
+            return min(1.0, by_queries)
+        return max(by_queries, 2 * self._over_runs(power))
+
+    # -- over queries ------------------------------------------------------------------------------
+
+    def _over_queries(self, total: float, power: int) -> float:
+        """By Bahadur and Rao's approximation, as if sums came in steps of 1, which makes it larger.
+
+        Never more than Chernoff's bound: the mean of exp(x (sum - total)), with the x that makes it least.
+        """
+        alike = Counter[tuple[int, int, int]]()
+        for tally, n in self._tallies.items():
+            alike[tally.n_a, tally.n_b, tally.a + tally.b] += n
+        dealt = [(_dealt(*runs, power), n) for runs, n in alike.items()]
+        low, high = 0.0, 1.0
+        while high < 1e6 and _slope(dealt, high) < total:
+            high *= 2
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _slope(dealt, middle) < total else (low, middle)
+        bound = math.exp(min(0.0, _log_mean(dealt, low) - low * total))
+        width = math.sqrt(2 * math.pi * _spread(dealt, low)) * -math.expm1(-low)
+        return bound / max(1.0, width)
+
+    # -- over runs -----------------------------------------------------------------------------------
+
+    def _over_runs(self, power: int) -> float:
+        a, b = self._runs
+        seen = self._sum_if(self._of_a, power)
+        others = [self._sum_if(of_a, power) for of_a in self._other_ways()]
+        if self._ways >= _MOST_WAYS:
+            rounding = self.flip.total()
+            return (1 + sum(other >= seen - rounding for other in others)) / (1 + len(others))
+        square = sum(other * other for other in others) / len(others)
+        return student_p(seen / math.sqrt(square), a + b - 2) / 2 if square else 0.0
+
+    def _sum_if(self, of_a: int, power: int) -> int:
+        """The sum if these had been the runs of A, in whole units, so that no order changes it."""
+        total = 0
+        for (known, passes), alike in self._alike.items():
+            n_a = (known & of_a).bit_count()
+            steps = _in_units(n_a, known.bit_count() - n_a, passes, power)
+            total += sum([n * steps[(passed & of_a).bit_count()] for passed, n in alike])
+        return total
+
+    @cached_property
+    def _alike(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """The patterns by the runs that have the query and how many it passed."""
+        alike: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for (passed, known), n in self.flip.items():
+            alike.setdefault((known, passed.bit_count()), []).append((passed, n))
+        return alike
+
+    def _other_ways(self) -> Iterator[int]:
+        """The other ways to choose A's runs; not the one seen, nor that with both sides exchanged."""
+        a, b = self._runs
+        every = range(a + b)
+        seen = {self._of_a, self._of_a << b if a == b else self._of_a}
+        if self._ways <= _MOST_WAYS:
+            chosen: Iterable[Iterable[int]] = combinations(every, a)
+        else:
+            generator = random.Random(_SEED)  # noqa: S311 - must be reproducible, not secret
+            chosen = (generator.sample(every, a) for _ in range(_MOST_WAYS))
+        for numbers in chosen:
+            of_a = sum(1 << number for number in numbers)
+            if of_a not in seen:
+                yield of_a
+
+    # -- which ---------------------------------------------------------------------------------------
+
+    def _fallen(self) -> tuple[frozenset[Tally], float]:
+        """The largest drops, down to the size at which they stand out most, and how many noise explains."""
+        expected: list[tuple[float, float]] = []
+        seen: dict[float, list[Tally]] = {}
+        for tally, n in self._tallies.items():
+            for drop, probability in _dealt(tally.n_a, tally.n_b, tally.a + tally.b, 1):
+                expected.append((drop, n * probability))
+            seen.setdefault(_power(tally, 1), []).append(tally)
+        best, fallen, luck = -math.inf, frozenset[Tally](), 0.0
+        for size in (drop for drop in seen if drop > 0):
+            large = frozenset(tally for drop in seen if drop >= size for tally in seen[drop])
+            count = sum(self._tallies[tally] for tally in large)
+            by_noise = math.fsum(n for drop, n in expected if drop >= size)
+            stands_out = (count - by_noise) / math.sqrt(1 + by_noise)
+            if stands_out > best:
+                best, fallen, luck = stands_out, large, by_noise
+        return fallen, luck
+
+
+@lru_cache(maxsize=10_000)
+def _power(tally: Tally, power: int) -> float:
+    """The drop of the rate to a power, its sign kept; 0 if a side has no run."""
+    runs = tally.n_a * tally.n_b
+    return (tally.drop / runs) ** power if runs else 0.0
+
+
+@lru_cache(maxsize=10_000)
+def _dealt(n_a: int, n_b: int, passes: int, power: int) -> tuple[tuple[float, float], ...]:
+    """The powers of the drop, with their probabilities, if so many passes are dealt out to the runs."""
+    ways = math.comb(n_a + n_b, passes)
+    return tuple(
+        (_power(Tally(a, n_a, passes - a, n_b), power), math.comb(n_a, a) * math.comb(n_b, passes - a) / ways)
+        for a in range(max(0, passes - n_b), min(n_a, passes) + 1)
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _in_units(n_a: int, n_b: int, passes: int, power: int) -> tuple[int, ...]:
+    """The powers of the drop for every number of passes in A's runs."""
+    return tuple(
+        round(_UNITS * _power(Tally(a, n_a, passes - a, n_b), power)) if 0 <= passes - a <= n_b else 0
+        for a in range(n_a + 1)
+    )
+
+
+Dealt = list[tuple[tuple[tuple[float, float], ...], int]]  # and how many queries
+
+
+def _log_mean(dealt: Dealt, x: float) -> float:
+    """The logarithm of the mean of exp(x · sum)."""
+    return math.fsum(
+        n
+        * (
+            x * drops[-1][0]
+            + math.log(math.fsum(p * math.exp(x * (drop - drops[-1][0])) for drop, p in drops))
+        )
+        for drops, n in dealt
+    )
+
+
+def _slope(dealt: Dealt, x: float) -> float:
+    """The first derivative of the same: the mean of the sum where large ones are exp(x · sum) as likely."""
+    return math.fsum(n * _moments(drops, x)[0] for drops, n in dealt)
+
+
+def _spread(dealt: Dealt, x: float) -> float:
+    """The second: its variance."""
+    return math.fsum(n * _moments(drops, x)[1] for drops, n in dealt)
+
+
+def _moments(drops: Sequence[tuple[float, float]], x: float) -> tuple[float, float]:
+    """Mean and variance of a drop, where a drop is exp(x · drop) as likely."""
+    most = drops[-1][0]
+    weights = [p * math.exp(x * (drop - most)) for drop, p in drops]
+    whole = math.fsum(weights)
+    mean = math.fsum(weight * drop for weight, (drop, _) in zip(weights, drops, strict=True)) / whole
+    square = math.fsum(weight * drop * drop for weight, (drop, _) in zip(weights, drops, strict=True)) / whole
+    return mean, max(0.0, square - mean * mean)
