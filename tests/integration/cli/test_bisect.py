@@ -11,8 +11,10 @@ import pytest
 
 from pytest_kebab_eval.cli.bisecting import SKIP
 from tests.forked import python
-from tests.integration.cli.git_project import GOOD, LOST_1, LOST_BOTH, NOTHING, RECORD, GitProject, recording
+from tests.integration.cli.conftest import GOOD, LOST_1, LOST_BOTH, NOTHING, RECORD, GitProject, recording
 from tests.integration.conftest import call, execute
+
+pytestmark = pytest.mark.usefixtures("private_directory")
 
 
 @pytest.mark.parametrize("planted", [1, 5, 8])

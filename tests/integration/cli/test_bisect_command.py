@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.git_project import GOOD, LOST_1, GitProject, recording
+from tests.integration.cli.conftest import GOOD, LOST_1, GitProject, recording
 from tests.integration.conftest import execute, script
+
+pytestmark = pytest.mark.usefixtures("private_directory")
 
 # -- the command -----------------------------------------------------------------------------------
 

@@ -133,8 +133,9 @@ def _results(found: dict[str, Any]) -> dict[str, Any]:
     return {query_id: result(*hits) for query_id, hits in found.items() if query_id.startswith("q-")}
 
 
-@pytest.fixture(autouse=True)
-def _private_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def private_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A temporary directory and a log for the commands of one project."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     monkeypatch.setattr(tempfile, "tempdir", None)
