@@ -277,7 +277,7 @@ def drift_words(drift: Drift) -> str:
     way = "down" if drift.change < 0 else "up"
     since = f"{way} {abs(drift.change):.2g} since {brief(drift.since)} ({counted(drift.runs, 'run')})"
     if drift.worst_change is None:
-        return f"drifts: {since}, no single step significant"
+        return f"drifts: {since}, no single step explains it"
     step = f"{abs(drift.worst_change):.2g} of it in {brief(drift.worst_run)}, significant by itself"
     if not drift.is_step:
         return f"drifts: {since}, {step}"
