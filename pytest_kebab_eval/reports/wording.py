@@ -273,7 +273,7 @@ def format_value(value: float | None) -> str:
 
 
 def drift_words(drift: Drift) -> str:
-    """How a metric drifts, or that it fell in one step."""
+    """How a metric drifts, or that it got worse in one step."""
     way = "down" if drift.change < 0 else "up"
     since = f"{way} {abs(drift.change):.2g} since {brief(drift.since)} ({counted(drift.runs, 'run')})"
     if drift.worst_change is None:
@@ -282,7 +282,8 @@ def drift_words(drift: Drift) -> str:
     if not drift.is_step:
         return f"drifts: {since}, {step}"
     ends = f"{brief(drift.worst_run_before)} {brief(drift.worst_run)}"
-    return f"fell in one step: {since}, {step}; see kebab-eval blame --regressions {ends}"
+    verb = "fell" if drift.change < 0 else "rose"
+    return f"{verb} in one step: {since}, {step}; see kebab-eval blame --regressions {ends}"
 
 
 def format_spread(deviation: float | None) -> str:
