@@ -177,7 +177,7 @@ def test_zero_has_no_sign() -> None:
 @pytest.mark.parametrize("n", [10, 30, 100])
 @pytest.mark.parametrize("falling", [0.01, 0.1])
 @pytest.mark.parametrize("by", [1.0, 0.5])
-def test_the_interval_has_the_true_change_in_93_of_100_samples(n: int, falling: float, by: float) -> None:
+def test_the_interval_has_the_true_change_as_often_as_it_should(n: int, falling: float, by: float) -> None:
     generator = random.Random(n)
     held = 0
     for _ in range(200):
@@ -186,4 +186,4 @@ def test_the_interval_has_the_true_change_in_93_of_100_samples(n: int, falling: 
         assert found.low is not None
         assert found.high is not None
         held += found.low <= -falling * by <= found.high
-    assert held >= 186
+    assert held >= 178  # of 200; where it is 93 %, that or more in 98 % of such tests
