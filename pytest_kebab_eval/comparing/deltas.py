@@ -224,6 +224,7 @@ def _significances(
     """Of every metric that is averaged and was measured on a query in both runs."""
     values_a, values_b = aggregate_a.values, aggregate_b.values
     pairs = Pairs(a, b)
+    runs = _with_common_queries(a, b)
     measured = [
         metric
         for metric in b.metrics
@@ -231,7 +232,7 @@ def _significances(
         and values_a.get(metric.name) is not None
         and values_b.get(metric.name) is not None
     ]
-    found = {metric.name: _tested(pairs, metric, _values_of_runs(a, b, metric)) for metric in measured}
+    found = {metric.name: _tested(pairs, metric, _values_of_runs(*runs, metric)) for metric in measured}
     return {name: significance for name, significance in found.items() if significance.n}
 
 
@@ -242,7 +243,8 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
         return None
     pair = _paired(a, b)
     pairs = Pairs(*pair, part)
-    return _tested(pairs, found, _values_of_runs(*pair, found, part)) if pairs else None
+    runs = _with_common_queries(*pair)
+    return _tested(pairs, found, _values_of_runs(*runs, found, part)) if pairs else None
 
 
 def changes_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> Changes:
@@ -267,6 +269,15 @@ def _tested(pairs: Pairs, metric: Metric, runs: tuple[list[float], list[float]])
         max_value=metric.family.max_value,
         runs=runs,
     )
+
+
+def _with_common_queries(a: Scorecard, b: Scorecard) -> tuple[Scorecard, Scorecard]:
+    """Both, with only the queries that every run has: other runs would differ by what they were asked."""
+    runs = (*a.replicates, *b.replicates)
+    common = {*a.query_ids()}.intersection(*(run.query_ids() for run in runs))
+    if all(len(run.query_ids()) == len(common) for run in runs):
+        return a, b
+    return a.only(common), b.only(common)
 
 
 def _values_of_runs(

@@ -51,9 +51,10 @@ def test_a_delta_must_exceed_what_runs_differ_by(flaky: Project) -> None:
     assert hit["mean"] == 0.96
     assert hit["deviation"] == 0.0274  # √0.00075
     assert hit["one_run"] == 0.0759  # 1.96 · 0.0274 · √2
-    assert hit["these_runs"] == 0.0339  # and / √5
-    # (1.96 + 0.84)² · (0.05 · 0.95 + 2 · 0.03 / 5) / 0.05² = 186.8
-    assert (hit["runs"], hit["queries"]) == (None, 187)
+    assert hit["these_runs"] == 0.0399  # t of 8 degrees of freedom is 2.306: 2.306 · 0.0274 · √2 / √5
+    # A lost query falls by 0.96, so a query varies by 0.03 / 0.96² = 0.03255, and with five runs 2/5 of that:
+    # (1.96 · √(0.05 + 0.01302) + 0.8416 · √0.01302) / 0.05 = 11.76 = √138.3
+    assert (hit["runs"], hit["queries"]) == (None, 139)
 
 
 def test_a_larger_drop_takes_fewer_runs(flaky: Project) -> None:
