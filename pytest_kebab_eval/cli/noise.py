@@ -32,7 +32,7 @@ _SHOWN = (
 def _share(_: click.Context, __: click.Parameter, value: str) -> float:
     share = share_in(value)
     if share is None:
-        raise click.BadParameter(f"give a number above 0 and up to 1, or a percentage, not '{brief(value)}'")
+        raise click.BadParameter("give a number above 0 and up to 1, or a percentage")
     return share
 
 
