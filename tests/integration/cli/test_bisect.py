@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,29 @@ def test_what_is_stored_is_not_recorded_again(tmp_path: Path) -> None:
     project.store("bad", 5, LOST_1)
     assert project.bisect().lines[0] == f"first bad commit: {project.name(5)}"
     assert project.tried() == 0
+
+
+@pytest.mark.parametrize(
+    ("stored", "flips"),
+    [
+        ([(4, GOOD), (5, LOST_1)], False),
+        ([(2, LOST_1), (4, GOOD)], True),  # found after it was lost
+        ([(4, LOST_1), (4, GOOD)], True),  # both at one commit
+        ([(8, GOOD)], True),  # at the commit of run B
+    ],
+    ids=["as one would think", "later", "same commit", "commit of B"],
+)
+def test_where_stored_runs_flip_it_says_that_one_run_speaks_for_its_commit(
+    tmp_path: Path, stored: list[tuple[int, dict[str, Any]]], flips: bool
+) -> None:
+    project = GitProject(tmp_path, *[GOOD] * 5, *[LOST_1] * 4)
+    for name, (number, found) in enumerate(stored):
+        project.store(f"stored-{name}", number, found)
+    said = (
+        "stored runs of q-001 flip, and here one run speaks for its commit, as if that always found the same;"
+        " --repeat N weighs several"
+    )
+    assert (said in project.bisect().stderr) is flips
 
 
 def test_what_it_records_is_marked_and_passed_over(tmp_path: Path) -> None:
