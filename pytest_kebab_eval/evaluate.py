@@ -17,7 +17,7 @@ from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates,
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
 from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.inputs import Inputs, find_inputs, run_names
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import ScoreParts, open_stores, read_evidence
@@ -102,7 +102,7 @@ def compare_others(
             decisions, _ = decide(group_queries(cards_a, cards_b, golden.by_id()), _rules(settings, golden))
             sides = stores.sides(cards_a, cards_b, decisions)
             a, b = sides.means
-            totals = compare_totals(a, b, count_matched(decisions))
+            totals = compare_totals(a, b, count_matched(decisions), name_a=run_names(other.runs))
             found = find_problems(golden, sides, decisions, stores.matcher, _accepted(settings))
             problems = (*found.problems, *(unreadable_results(sides.a) if sides.a else ()))
             warnings = (*depth_warnings(sides, gates), *found.warnings)

@@ -151,6 +151,7 @@ def compare_totals(
     b: Scorecard,
     matched_by: Mapping[str, int],
     counts: ComparisonCounts | None = None,
+    name_a: str = "A",
 ) -> Totals:
     """Aggregate both runs, and say how they differ; or aggregate run B, if it is alone."""
     aggregate_b = aggregate(b)
@@ -180,7 +181,7 @@ def compare_totals(
             paired=paired,
         ),
         _significances(*pair, aggregate_a, aggregate_b),
-        _judge_drift(a, b),
+        _judge_drift(a, b, name_a),
         counts,
         paired_a,
     )
@@ -247,9 +248,9 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
 
 
 def changes_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> Changes:
-    """The changes of one metric, over all queries or one slice."""
+    """The changes of one metric, over all queries or one slice: those that are tested."""
     found = next((known for known in b.metrics if known.name == metric), None)
-    return Pairs(a, b, part).changes(found) if a and found else Changes([], 0)
+    return Pairs(*to_common_depth(a, b, (a, b)), part).changes(found) if a and found else Changes([], 0)
 
 
 def measured_in(card: Scorecard, metric: str, part: str | None) -> int:
@@ -293,13 +294,12 @@ def _values_of_runs(
 _JUDGED = ("judge_groundedness", "judge_correctness")
 
 
-def _judge_drift(a: Scorecard, b: Scorecard) -> dict[str, str]:
+def _judge_drift(a: Scorecard, b: Scorecard, name_a: str) -> dict[str, str]:
     """The metrics that cannot be compared because the judge changed."""
     if not a.notes.judges or not b.notes.judges or a.notes.judges == b.notes.judges:
         return {}
-    reason = (
-        f"not comparable, since the judge changed: A {_named(a.notes.judges)}, B {_named(b.notes.judges)}"
-    )
+    judges = f"{brief(name_a, 40)} {_named(a.notes.judges)}, B {_named(b.notes.judges)}"
+    reason = f"not comparable, since the judge changed: {judges}"
     return dict.fromkeys(_JUDGED, reason)
 
 

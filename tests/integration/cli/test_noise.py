@@ -65,15 +65,19 @@ def test_a_larger_drop_takes_fewer_runs(flaky: Project) -> None:
         return number
 
     assert runs("0.3") < runs("0.03")
+    assert runs("30%") == runs("0.3")
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("r1",), "noise takes two runs or more; 'r1' is one"),
+        (("r1",), "noise takes two runs or more, and 'r1' is one; name them one after another, or all of a"),
+        (("commit:abc*",), "there is no run 'commit:abc*' in"),
+        (("r*",), "there is no run 'r*' in kebab.sqlite; * is for commit:HASH* alone, so name several by"),
         (("r1", "r1"), "'r1,r1' names the run 'r1' twice; name each run once"),
         (("r1", "r9"), "there is no run 'r9'"),
         (("r1", "r2", "--drop", "0"), "--drop"),
+        (("r1", "r2", "--drop", "five"), "give a number above 0 and up to 1, or a percentage"),
         (("r1", "r2", "--alpha", "2"), "--alpha"),
     ],
 )

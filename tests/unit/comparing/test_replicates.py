@@ -116,7 +116,7 @@ def test_a_query_that_some_runs_lack_is_judged_by_the_others_with_a_warning(side
     found = sides.evaluate(runs("q1", FOUND, FOUND), [{}, {"q1": FOUND}])
     assert failing(found) == {}
     assert found.report.warnings == (
-        "run b1 lacks 1 of 41 golden queries that other runs of B have; their rates are over fewer runs",
+        "run b1 lacks 1 of 41 golden queries that others of b1,b2 have; their rates are over fewer runs",
     )
 
 
