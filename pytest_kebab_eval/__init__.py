@@ -97,8 +97,8 @@ __all__ = [
     "MetricError", "NoDatabase", "NoSuchRun", "Paired", "Paraphrase", "ParaphraseGroup", "QueryComparison",
     "QueryRates", "QueryResult", "Recorded", "Recording", "ReplicateReport", "Retrieval", "Run",
     "RunNameError", "RunRecorder", "Scope", "SettingsError", "Significance", "Span", "Spread", "StoreError",
-    "Support", "Timings", "TogetherRates", "Usage", "WorkerError", "Xfail", "compare_runs", "compute_aggregate",
-    "load_golden_set", "render_report_md", "store_aggregate",
+    "Support", "Timings", "TogetherRates", "Usage", "WorkerError", "Xfail", "compare_runs",
+    "compute_aggregate", "load_golden_set", "render_report_md", "store_aggregate",
 ]
 # fmt: on
 
