@@ -10,8 +10,8 @@ from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.editing import Refused, rename_chunks
 from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.locations import Locations, Passages, find_locations, golden_versions
-from pytest_kebab_eval.matching.shingles import letters_of
 from pytest_kebab_eval.matching.strategies import Ranking
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Value
