@@ -1,4 +1,4 @@
-"""Shows how often a drift is seen, or seen by mistake, and the first bad run named where queries flip.
+"""Shows how often a drift is seen, or by mistake, and the first bad run and commit found where queries flip.
 
 python benchmarks/over_time.py --histories 2000
 
@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from statistics import median
 from typing import NamedTuple
 
+from pytest_kebab_eval.history.bisecting import LikelySuspect, search_likely
+from pytest_kebab_eval.history.commit_odds import SURE
 from pytest_kebab_eval.history.drift import RankPairs, Ranks, falls, followed_metric
-from pytest_kebab_eval.history.sightings import Outcome, Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import BAD, Outcome, Sighting, State, Trace, Watched
 
 SEED = 20_260_301
 RATES = ((1.0, 0.0), (1.0, 0.1), (0.9, 0.2), (0.95, 0.3))
@@ -216,9 +218,72 @@ def print_blame(histories: int) -> None:
     )
 
 
+# -- the first bad commit --------------------------------------------------------------------------
+
+
+class Bisected(NamedTuple):
+    """Shares of the searches, and how many runs they took."""
+
+    right: float  # the most likely commit is the right one
+    in_set: float  # the right one is among the candidates
+    sure: float  # a commit is 95 % sure
+    right_if_sure: float
+    runs: float
+
+
+def bisect(rates: tuple[float, float], commits: int, repeat: int, searches: int) -> Bisected:
+    """Searches for a first bad commit, which may be any, by `bisect --repeat`."""
+    chance = random.Random(SEED)
+    watch, right, in_set, sure, right_if_sure, runs = Watched("q"), 0, 0, 0, 0, 0
+    for _ in range(searches):
+        first = chance.randint(1, commits)
+        suspect = LikelySuspect(watch, commits, BAD, repeat)
+        suspect.add(0, Sighting(0, State.FOUND))
+        suspect.add(commits, Sighting(commits, State.LOST))
+
+        def try_commit(at: int, first: int = first) -> dict[Watched, Sighting]:
+            is_found = chance.random() < rates[at >= first]
+            return {watch: Sighting(at, State.FOUND if is_found else State.LOST)}
+
+        search_likely([suspect], try_commit)
+        odds = suspect.odds
+        is_right, is_sure = odds.best == first, odds.sureness >= SURE
+        right += is_right
+        in_set += first in odds.candidates
+        sure += is_sure
+        right_if_sure += is_right and is_sure
+        runs += sum(odds.runs(at) for at in range(1, commits))
+    shares = (right / searches, in_set / searches, sure / searches, right_if_sure / max(sure, 1))
+    return Bisected(*shares, runs / searches)
+
+
+def print_bisect(searches: int) -> None:
+    """How often the right commit is found, of 16 and of 64."""
+    print("## The first bad commit\n")
+    rows: list[tuple[object, ...]] = [
+        (
+            "found before → since",
+            "commits",
+            "--repeat",
+            "right",
+            "one of those named",
+            "95 % sure",
+            "of these right",
+            "runs",
+        )
+    ]
+    for rates in ((1.0, 0.0), (0.95, 0.2), (0.95, 0.3), (0.8, 0.8)):
+        for commits, repeat in ((16, 3), (16, 5), (64, 5), (64, 10)):
+            found = bisect(rates, commits, repeat, searches)
+            shares = [f"{share:.0%}" for share in found[:4]]
+            rows.append((f"{rates[0]:g} → {rates[1]:g}", commits, repeat, *shares, f"{found.runs:.1f}"))
+    table(*rows)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=2_000)
     arguments = parser.parse_args()
     print_drift(arguments.histories // 4)
     print_blame(arguments.histories)
+    print_bisect(arguments.histories // 10)

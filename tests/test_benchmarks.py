@@ -198,12 +198,14 @@ def test_the_right_run_is_blamed_in_simulated_histories_and_coins_seldom_are(tmp
     script = (
         f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); from over_time import *\n"
         "print(*blame((1.0, 0.0), 5, 10, 20)[:3], blame((1.0, 0.1), 10, 20, 100).in_set)\n"
-        "print(culprits(0.5, 20, 100)[1])\n"
+        "print(culprits(0.5, 20, 100)[1], bisect((1.0, 0.0), 16, 3, 5).right)\n"
     )
-    by_last_loss, named, in_set, under_luck, culprits = map(float, run("-c", script, cwd=tmp_path).split())
+    shares = [float(share) for share in run("-c", script, cwd=tmp_path).split()]
+    by_last_loss, named, in_set, under_luck, culprits, bisected = shares
     assert (by_last_loss, named, in_set) == (1.0, 1.0, 1.0)
     assert under_luck >= 0.9
     assert culprits <= 0.05
+    assert bisected == 1.0
 
 
 def test_simulated_suites_seldom_drift_by_noise_and_a_loss_is_seen(tmp_path: Path) -> None:

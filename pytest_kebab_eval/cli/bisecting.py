@@ -17,9 +17,11 @@ from pytest_kebab_eval.cli.output import print_json, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.history.bisecting import (
     Bisection,
+    LikelySuspect,
     Repository,
     Suspect,
     run_in_shell,
+    search_likely,
     without_git_locations,
 )
 from pytest_kebab_eval.history.blame import losses_between, watched_queries
@@ -34,6 +36,7 @@ from pytest_kebab_eval.store.recorder import RECORDED_BY
 from pytest_kebab_eval.text import brief, printable
 
 SKIP = 125  # the exit code by which `git bisect run` skips a commit
+_NAMES_SHOWN = 5
 
 
 @click.command()
@@ -49,6 +52,13 @@ SKIP = 125  # the exit code by which `git bisect run` skips a commit
     "--query", "queries", metavar="QUERY", multiple=True, help="Search for this query (repeatable)."
 )
 @click.option(
+    "--repeat",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1,
+    help="Where results flip: record a commit up to N times; {n} in COMMAND is the number of its run.",
+)
+@click.option(
     "--repo",
     metavar="DIR",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
@@ -58,14 +68,22 @@ SKIP = 125  # the exit code by which `git bisect run` skips a commit
 @walking_options
 @json_option
 def bisect(
-    a: str, b: str, command: str, queries: tuple[str, ...], repo: Path, as_json: bool, **given: Any
+    a: str,
+    b: str,
+    command: str,
+    queries: tuple[str, ...],
+    repeat: int,
+    repo: Path,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Find the commit that lost what run B lost, between the commits of run A and run B.
 
     Goes on where blame ends: where no run is stored for the commit in the middle, that is checked out into a
     temporary git worktree, and a shell runs COMMAND there, until one commit is left. COMMAND must record a
     run of B's suite with that commit; KEBAB_EVAL_DB and KEBAB_EVAL_GOLDEN name the database and the golden
-    file. It exits with 125 to skip a commit; any other failure stops the search.
+    file. It exits with 125 to skip a commit; any other failure stops the search. With --repeat, one run of a
+    commit does not decide: the most likely commits are recorded again, until one is 95 % sure.
     """
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
     inputs = read_inputs(settings)
@@ -84,10 +102,16 @@ def bisect(
     if not watched:
         tell("B lost nothing that A had")
     search = Bisection(settings, inputs, line)
-    suspects = search.suspects(watched) if watched else []
-    recorder = _Recorder(search, repository, watched, command)
+    recorder = _Recorder(search, repository, watched, command, numbered=repeat > 1)
     before = {run.run_id for run in search.runs()}
-    search.search(suspects, recorder.try_commit)
+    suspects: Sequence[Suspect | LikelySuspect] = []
+    if watched and repeat > 1:
+        suspects = likely = search.likely_suspects(watched, repeat)
+        search_likely(likely, recorder.try_commit)
+    elif watched:
+        _tell_flips(search.likely_suspects(watched, repeat))
+        suspects = certain = search.suspects(watched)
+        search.search(certain, recorder.try_commit)
     if recorder.recorded:
         runs = f"{counted(recorder.recorded, 'run')} recorded in {shown_address(settings.db_b)}"
         tell(f"{runs}; {_what_becomes([run for run in search.runs() if run.run_id not in before])}")
@@ -98,6 +122,18 @@ def bisect(
     else:
         for step in steps:
             _print_step(step, search, repository)
+
+
+def _tell_flips(suspects: Sequence[LikelySuspect]) -> None:
+    """Say of which queries one run of a commit is not enough."""
+    flipping = list(dict.fromkeys(suspect.watch.query_id for suspect in suspects if suspect.flips))
+    if flipping:
+        names = ", ".join(brief(query_id) for query_id in flipping[:_NAMES_SHOWN])
+        more = f" and {len(flipping) - _NAMES_SHOWN} more" if len(flipping) > _NAMES_SHOWN else ""
+        tell(
+            f"stored runs of {names}{more} flip, and here one run speaks for its commit, as if that always"
+            " found the same; --repeat N weighs several"
+        )
 
 
 def _what_becomes(runs: Sequence[Run]) -> str:
@@ -125,12 +161,19 @@ class _Recorder:
     """Runs the user's command at a commit, and judges the run that it recorded."""
 
     def __init__(
-        self, search: Bisection, repository: Repository, watched: Sequence[Watched], command: str
+        self,
+        search: Bisection,
+        repository: Repository,
+        watched: Sequence[Watched],
+        command: str,
+        *,
+        numbered: bool,
     ) -> None:
         self._search = search
         self._repository = repository
         self._watched = watched
         self._command = command
+        self._numbered = numbered
         self.recorded = 0
 
     def try_commit(self, at: int) -> Mapping[Watched, Sighting] | None:
@@ -138,7 +181,8 @@ class _Recorder:
         commit = self._search.line[at]
         tell(f"trying {_named(commit, self._repository)}")
         known = {run.run_id for run in self._search.runs()}
-        if self._record(commit) == SKIP:
+        number = self._search.count_stored(at) + 1 if self._numbered else None
+        if self._record(commit, number) == SKIP:
             tell(f"skipped {commit[:COMMIT_SHOWN]}: the command exited with {SKIP}")
             return None
         found = self._search.judge(at, self._watched, known)
@@ -152,7 +196,7 @@ class _Recorder:
         self.recorded += 1
         return found
 
-    def _record(self, commit: str) -> int:
+    def _record(self, commit: str, number: int | None) -> int:
         """The exit code of the command: 0, or that of a skip."""
         environment = without_git_locations(os.environ) | {
             "KEBAB_EVAL_DB": address_for_a_command(self._search.settings.db_b),
@@ -161,8 +205,10 @@ class _Recorder:
         }
         for name in ("KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):  # which would fail what loses something
             environment.pop(name, None)
+        command = self._command.replace("{commit}", commit)
+        command = command if number is None else command.replace("{n}", str(number))
         with self._repository.checked_out(commit) as directory:
-            code = run_in_shell(self._command.replace("{commit}", commit), directory, environment)
+            code = run_in_shell(command, directory, environment)
         if code not in (0, SKIP):
             raise StoreError(
                 f"the command exited with {code} at the commit {commit[:COMMIT_SHOWN]};"
@@ -178,15 +224,48 @@ def _named(commit: str, repository: Repository) -> str:
 # -- what is printed -----------------------------------------------------------------------------
 
 
-def _candidates(step: Sequence[Suspect], search: Bisection) -> tuple[list[str], bool]:
+AnySuspect = Suspect | LikelySuspect
+
+
+def _sureness(step: Sequence[AnySuspect]) -> float | None:
+    """The probability of the most likely commit, of the check that is least sure; None without --repeat."""
+    return min(
+        (suspect.odds.sureness for suspect in step if isinstance(suspect, LikelySuspect)), default=None
+    )
+
+
+def _best(step: Sequence[AnySuspect]) -> int:
+    """The most likely commit, of the first check."""
+    return next((suspect.odds.best for suspect in step if isinstance(suspect, LikelySuspect)), 0)
+
+
+def _is_flaky(step: Sequence[AnySuspect]) -> bool:
+    """Whether it is likelier than not that no commit lost any of it."""
+    return all(isinstance(suspect, LikelySuspect) and suspect.odds.flaky > 0.5 for suspect in step)
+
+
+def _candidates(step: Sequence[AnySuspect], search: Bisection) -> tuple[list[str], bool]:
     """The commits of which one is the first bad one, and whether it may be none of them: B's changes."""
     found = step[0].candidates
     return [search.line[at] for at in found if at < len(search.line)], found[-1] == len(search.line)
 
 
-def _print_step(step: Sequence[Suspect], search: Bisection, repository: Repository) -> None:
+def _print_step(step: Sequence[AnySuspect], search: Bisection, repository: Repository) -> None:
     commits, is_in_tree = _candidates(step, search)
-    if len(commits) + is_in_tree > 1:
+    sureness = _sureness(step)
+    sure = "" if sureness is None else f" ({sureness:.0%} sure)"
+    if _is_flaky(step):
+        print_line("no commit is likely to have lost it: flaky all along", "red")
+    elif len(commits) + is_in_tree > 1 and sureness is not None:
+        print_line(
+            f"the first bad commit is one of {len(commits)} (95% sure), most likely the one marked:", "red"
+        )
+        for commit in commits:
+            is_best = commit == search.line[best] if (best := _best(step)) < len(search.line) else False
+            print_line(f"{'*' if is_best else ' '} {_named(commit, repository)}{sure if is_best else ''}")
+        if is_in_tree:
+            print_line("  or none: the uncommitted changes of run B")
+    elif len(commits) + is_in_tree > 1:
         print_line(f"the first bad commit is one of {len(commits)}, not all of which could be tried:", "red")
         for commit in commits:
             print_line(f"  {_named(commit, repository)}")
@@ -195,10 +274,11 @@ def _print_step(step: Sequence[Suspect], search: Bisection, repository: Reposito
     elif is_in_tree:
         commit = _named(search.line[-1], repository)
         print_line(
-            f"no commit: the uncommitted changes of run B lost it; without them, {commit} is good", "red"
+            f"no commit: the uncommitted changes of run B lost it{sure}; without them, {commit} is good",
+            "red",
         )
     else:
-        print_line(f"first bad commit: {_named(commits[0], repository)}", "red")
+        print_line(f"first bad commit: {_named(commits[0], repository)}{sure}", "red")
     for suspect in step:
         query_id, check = suspect.watch.query_id, suspect.watch.check
         before, after = state_words(suspect.good, check), state_words(suspect.bad, check)
@@ -206,14 +286,17 @@ def _print_step(step: Sequence[Suspect], search: Bisection, repository: Reposito
         print_line(f"  lost {printable(query_id)}{shown}: {before} → {after}")
 
 
-def _as_json(step: Sequence[Suspect], search: Bisection, repository: Repository) -> dict[str, Any]:
+def _as_json(step: Sequence[AnySuspect], search: Bisection, repository: Repository) -> dict[str, Any]:
     commits, is_in_tree = _candidates(step, search)
+    sureness = _sureness(step)
+    likely = {} if sureness is None else {"sureness": round(sureness, 4), "flaky": _is_flaky(step)}
     return {
         "first_bad_commit": commits[0] if len(commits) == 1 and not is_in_tree else None,
         "candidates": commits,
         "uncommitted_changes": is_in_tree,
         "last_good_commit": search.line[step[0].good.run],
         "subject": repository.subject(commits[-1]) if commits else "",
+        **likely,
         "queries": [
             {
                 "query_id": suspect.watch.query_id,

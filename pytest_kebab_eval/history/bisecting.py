@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.history.blame import walk_between
+from pytest_kebab_eval.history.commit_odds import CommitOdds
 from pytest_kebab_eval.history.sightings import BAD, RunJudge, Sighting, State, Trace, Watched
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import OpenRun
@@ -64,6 +65,58 @@ class Suspect:
             self._passed_over.add(at)
 
 
+class LikelySuspect:
+    """The same where results flip: every run of a commit counts, and none decides by itself."""
+
+    def __init__(self, watch: Watched, last: int, bad_states: AbstractSet[State], repeat: int) -> None:
+        self.watch = watch
+        self.odds = CommitOdds(last, repeat)
+        self._bad_states = bad_states
+        self._seen: list[Sighting] = []
+
+    def learn(self, at: int, sighting: Sighting | None) -> None:
+        """What a run of a commit says of the check; None if it could not be tried."""
+        if sighting is None or not self.add(at, sighting):
+            self.odds.skip(at)
+
+    def add(self, at: int, sighting: Sighting) -> bool:
+        """What a stored run of a commit says of the check; False if it does not tell."""
+        is_found = sighting.state is State.FOUND
+        if is_found or sighting.state in self._bad_states:
+            self._seen.append(sighting)
+            self.odds.learn(at, passed=is_found)
+        return is_found or sighting.state in self._bad_states
+
+    @property
+    def flips(self) -> bool:
+        """Whether a run passes at the commit of one that fails, or after it."""
+        passed = [seen.run for seen in self._seen if seen.state is State.FOUND]
+        failed = [seen.run for seen in self._seen if seen.state is not State.FOUND]
+        return bool(passed and failed) and max(passed) >= min(failed)
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The commits of which one is the first bad one, 95 % sure."""
+        return self.odds.candidates
+
+    @property
+    def good(self) -> Sighting:
+        """A run that passed, the nearest before the most likely commit."""
+        return max(
+            (seen for seen in self._seen if seen.state is State.FOUND),
+            key=lambda seen: (
+                seen.run < self.odds.best,
+                seen.run if seen.run < self.odds.best else -seen.run,
+            ),
+        )
+
+    @property
+    def bad(self) -> Sighting:
+        """A run that failed, the nearest since."""
+        failed = [seen for seen in self._seen if seen.state is not State.FOUND]
+        return min(failed, key=lambda seen: (seen.run < self.odds.best, abs(seen.run - self.odds.best)))
+
+
 class Bisection(NamedTuple):
     """What is searched, and along which commits: that of A first, that of B last."""
 
@@ -94,8 +147,34 @@ class Bisection(NamedTuple):
             if trace.last_good and trace.first_bad
         ]
 
+    def likely_suspects(self, watched: Sequence[Watched], repeat: int) -> list[LikelySuspect]:
+        """What B lost, with all that the stored runs of each commit say."""
+        with walk_between(self.settings, self.inputs) as walk:
+            judge = RunJudge(walk.yardstick, watched)
+            a, b = walk.yardstick.base
+            last = self.at_b
+            suspects = {
+                watch: LikelySuspect(watch, last, {*BAD, seen.state}, repeat)
+                for watch, seen in judge.sightings(b, last)
+            }
+            ends = {a[1].run_id, b[1].run_id}
+            others = [
+                (at, stored)
+                for at in range(min(last + 1, len(self.line)))
+                for stored in self._all_stored(b, at)
+                if stored[1].run_id not in ends
+            ]
+            for at, stored in [(0, a), *others, (last, b)]:
+                for watch, seen in judge.sightings(stored, at):
+                    suspects[watch].add(at, seen)
+        return [suspects[watch] for watch in watched]
+
     def _stored(self, b: OpenRun, at: int, known: AbstractSet[str] | None = None) -> OpenRun | None:
         """The newest run of B's suite that says what a commit finds; with `known`, of those that are not."""
+        return next(iter(self._all_stored(b, at, known)), None)
+
+    def _all_stored(self, b: OpenRun, at: int, known: AbstractSet[str] | None = None) -> list[OpenRun]:
+        """All such runs, the newest first."""
         database, run_b = b
         runs = [
             run
@@ -103,7 +182,12 @@ class Bisection(NamedTuple):
             if run.suite == run_b.suite and _is_of_commit(run, self.line[at])
             if (_tells(run) if known is None else run.run_id not in known)
         ]
-        return (database, database.with_config(in_order(runs)[0])) if runs else None
+        return [(database, database.with_config(run)) for run in in_order(runs)]
+
+    def count_stored(self, at: int) -> int:
+        """How many runs of B's suite are stored for a commit."""
+        with open_database(self.settings.db_b) as database:
+            return len(self._all_stored((database, self.inputs.run_b), at, frozenset()))
 
     def runs(self) -> list[Run]:
         """All runs that are stored now."""
@@ -129,6 +213,22 @@ class Bisection(NamedTuple):
             found = try_commit(at)
             for suspect in suspects:
                 suspect.learn(at, found.get(suspect.watch) if found is not None else None)
+
+
+def search_likely(
+    suspects: Sequence[LikelySuspect], try_commit: Callable[[int], Mapping[Watched, Sighting] | None]
+) -> None:
+    """Try commits, some more than once, until each suspect is known or none may tell more."""
+    open_ones = [*suspects]
+    while open_ones:
+        suspect = min(open_ones, key=lambda suspect: suspect.odds.sureness)
+        at = suspect.odds.ask()
+        if at is None:
+            open_ones.remove(suspect)
+            continue
+        found = try_commit(at)
+        for other in suspects:
+            other.learn(at, found.get(other.watch) if found is not None else None)
 
 
 def _tells(run: Run) -> bool:

@@ -35,6 +35,8 @@ class ChangePoint(NamedTuple):
 
 def find_change(passed: Sequence[bool]) -> ChangePoint | None:
     """The change for the worse that the runs, the oldest first, end with; None if there is none at all."""
+    if all(passed):  # as most queries are
+        return None
     start = _last_recovery(passed)
     runs, total = len(passed) - start, sum(passed[start:])
     splits = {}

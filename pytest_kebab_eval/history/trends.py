@@ -47,15 +47,16 @@ def history(
     last: int | None = LAST_RUNS,
     most_results: int | None = None,
     ranked_by: Settings | None = None,
+    most_ranked: int | None = None,
 ) -> list[HistoryPoint]:
     """The last runs of a suite (of all suites, if none is named), the oldest first.
 
     Runs whose aggregate is missing or of another golden file are scored, the newest first, but no more than
     `most_results` results in all; runs beyond that are left out. With `ranked_by`, runs have the ranks of
-    their queries; of those that are not scored, no more than `most_results` results are read for it. Nothing
+    their queries; of those that are not scored, no more than `most_ranked` results are read for it. Nothing
     is stored.
     """
-    budget = to_rank = most_results
+    budget, to_rank = most_results, most_ranked
     points = []
     with open_database(address) as database:
         runs = whole_runs(database, suite)[:last]

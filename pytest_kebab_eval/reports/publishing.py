@@ -29,7 +29,8 @@ from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import is_export, shown_address
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
-MAX_READ_FOR_TREND = 20_000  # results of runs that are scored for it, and as many that are ranked
+MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
+MAX_RANKED_FOR_TREND = 10_000  # results of other runs that are read to see a drift: a fifth of a second
 
 
 class ReportSource(NamedTuple):
@@ -160,7 +161,14 @@ def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[s
 def _trend(source: ReportSource, errors: list[str]) -> list[HistoryPoint]:
     address, golden, suite = source.settings.db_b, source.inputs.golden, source.inputs.run_b.suite
     try:
-        runs = history(address, golden, suite, most_results=MAX_READ_FOR_TREND, ranked_by=source.settings)
+        runs = history(
+            address,
+            golden,
+            suite,
+            most_results=MAX_SCORED_FOR_TREND,
+            ranked_by=source.settings,
+            most_ranked=MAX_RANKED_FOR_TREND,
+        )
     except KebabEvalError as error:
         errors.append(f"report.html has no trend: {error}")
         return []

@@ -15,7 +15,7 @@ class CheckLimits(NamedTuple):
 
     noise: CheckNoise | RankNoise
     limits: Mapping[Tally, Limit]  # of each way in which queries did worse
-    together: Together | None  # None: nothing of it flips, or it is a matter of ranks
+    together: Together | None  # None: all runs of both sides agree on every query, or it is about ranks
     single: float  # the alpha from which on a query fails that is lost in all runs, and is the only one
 
 
@@ -24,7 +24,9 @@ def find_limits(
     ranks: Mapping[Check, Tallies],
     runs_a: int,
     runs_b: int,
+    *,
     others: int = 0,
+    simulated: bool = False,
 ) -> dict[Check, CheckLimits]:
     """Of all checks that are judged together; `others` are queries of further ones, which lost nothing."""
     of_a = (1 << runs_a) - 1
@@ -33,7 +35,7 @@ def find_limits(
     }
     noises |= {check: RankNoise(tallies) for check, tallies in ranks.items()}
     alone = control(noises, others)
-    together = judge_together(checks, runs_a, runs_b)
+    together = judge_together(checks, runs_a, runs_b, simulated=simulated)
     lost, family = Tally(runs_a, runs_a, 0, runs_b), others + family_of(noises)
     return {
         check: CheckLimits(
