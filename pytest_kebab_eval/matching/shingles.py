@@ -18,7 +18,7 @@ from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
 
 SHINGLE = 24  # letters
-_SHINGLE_UNSPACED = 8  # the same in scripts whose words have one or two characters
+SHINGLE_UNSPACED = 8  # the same in scripts whose words have one or two characters
 _FIRST_LOOKS = 10
 _KEPT_TEXT = 4_000  # characters of a text whose letters are kept: at most some ten megabytes in all
 _POSITIONS_TRIED = 4  # of a shingle that a text has several times
@@ -32,7 +32,7 @@ _RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-_UNSPACED = re.compile(f"[{_RANGES}]")
+UNSPACED = re.compile(f"[{_RANGES}]")
 
 
 class Stretch(NamedTuple):
@@ -67,8 +67,8 @@ _kept_letters = lru_cache(maxsize=1024)(_letters)  # the queries of a document h
 
 def _shingle_size(letters: str) -> int:
     """The letters of a shingle of this text, which may be shorter itself."""
-    is_spaced = letters.isascii() or 2 * len(_UNSPACED.findall(letters)) < len(letters)
-    return min(SHINGLE if is_spaced else _SHINGLE_UNSPACED, len(letters))
+    is_spaced = letters.isascii() or 2 * len(UNSPACED.findall(letters)) < len(letters)
+    return min(SHINGLE if is_spaced else SHINGLE_UNSPACED, len(letters))
 
 
 # -- how much is shared ----------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def hashed_text(text: str) -> HashedText | None:
 
 def _hashed_stretches(expected: HashedText, letters: str) -> list[Stretch]:
     """The stretches shared with a text of which there are hashes, as they are there."""
-    size, ours, theirs = expected.size, _from_digits(expected.hashes), shingle_hashes(letters, expected.size)
+    size, ours, theirs = expected.size, hash_codes(expected.hashes), shingle_hashes(letters, expected.size)
     found: list[Stretch] = []
     number = 0
     while number < len(ours):
@@ -262,7 +262,7 @@ def _plan(bits: int, size: int) -> tuple[int, list[tuple[int, int | None, int | 
 
 
 @lru_cache(maxsize=64)
-def _from_digits(digits: str) -> str:
+def hash_codes(digits: str) -> str:
     """Hashes of five hexadecimal digits each, as `shingle_hashes` has them."""
     codes = ["000" + digits[at : at + _DIGITS] for at in range(0, len(digits), _DIGITS)]
     return utf_32_be_decode(bytes.fromhex("".join(codes)), "surrogatepass")[0]
