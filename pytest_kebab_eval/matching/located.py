@@ -10,9 +10,10 @@ from pytest_kebab_eval.matching.locations import Location, Passages, has_documen
 from pytest_kebab_eval.matching.shingles import SHINGLE, length_of, shared_part
 from pytest_kebab_eval.matching.strategies import HitByHit, Match, as_hit
 from pytest_kebab_eval.model import Cited, Hit
-from pytest_kebab_eval.spans import Box, overlap
+from pytest_kebab_eval.spans import Box, overlap, relative_length
 
 LEAST_ALONE = 2 * SHINGLE  # letters of a text that alone tells a passage; shorter ones are everywhere
+FAIR_PART = 0.01  # of a hit's length that a target has, or else the hit is not taken for it
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
 
 
@@ -74,9 +75,14 @@ class ByLocation(HitByHit):
             share = overlap(extents, target.location.extents)
             if share is None:
                 return True
-            return False if share >= self._least_overlap else None
+            return False if share >= self._least_overlap and _is_fair_part(target, extents) else None
         # The location is not known, but the chunk id is the expected one.
         return False if target.is_unknown and hit.chunk_id == target.chunk_id else None
+
+
+def _is_fair_part(target: ExpectedLocation, extents: Sequence[Box]) -> bool:
+    length = relative_length(target.location.extents, extents)
+    return length is None or length >= FAIR_PART
 
 
 class ByText(HitByHit):
@@ -136,7 +142,9 @@ class ByText(HitByHit):
             shorter = min(length_of(target.text), length_of(compared.text))
             if 0 < shorter < LEAST_ALONE:
                 return 0.0
-        return shared_part(target.text, compared.text)
+        part = shared_part(target.text, compared.text)
+        is_fair = length_of(target.text) >= FAIR_PART * length_of(compared.text)
+        return part if part is None or is_fair else 0.0
 
 
 class _Compared:

@@ -95,17 +95,12 @@ def _ends(box: Box) -> tuple[float, float]:
 
 
 class _Texts:
-    """Chunks by their letters.
-
-    Texts share runs of a shingle or more, and each such run has some of the shorter pieces that follow each
-    other in a chunk.
-    """
+    """Chunks by their letters."""
 
     def __init__(self, letters: Sequence[str], least_part: float) -> None:
         self._letters = letters
         self._least_part = least_part
-        self._lengths = [*map(len, letters)]
-        self._pieces: dict[int, _Pieces] = {}  # by their letters
+        self._pieces: dict[int, _Pieces] = {}  # by the letters of a shingle
         self._hashes: dict[int, _Pieces] = {}
         self._short: defaultdict[str, list[int]] = defaultdict(list)
         for number, text in enumerate(letters):
@@ -124,94 +119,77 @@ class _Texts:
                 yield from self._short[short]
         if len(letters) < SHINGLE:
             yield from (number for number, other in enumerate(self._letters) if letters and letters in other)
-        size = SHINGLE // 3
-        if size not in self._pieces:
-            self._pieces[size] = self._index(size, 2, self._letters)
-        yield from self._pieces[size].sharing(_runs(letters, size), len(letters))
+        yield from self._sharing_pieces(letters, SHINGLE)
         if UNSPACED.search(letters):
-            size = SHINGLE_UNSPACED // 2
-            if size not in self._pieces:
-                unspaced = [text if UNSPACED.search(text) else "" for text in self._letters]
-                self._pieces[size] = self._index(size, 3, unspaced)
-            yield from self._pieces[size].sharing(_runs(letters, size), len(letters))
+            yield from self._sharing_pieces(letters, SHINGLE_UNSPACED)
 
-    def _index(self, size: int, times: int, letters: Sequence[str]) -> _Pieces:
-        """Of a run, which is less than so many times as long as its whole pieces."""
-        pieces = [_runs(text, size, size) for text in letters]
-        needed = self._least_part / (times * size)
-        return _Pieces(size, pieces, self._lengths, needed, side_by_side=True)
+    def _sharing_pieces(self, letters: str, shingle: int) -> Iterator[int]:
+        if shingle not in self._pieces:
+            is_any = shingle == SHINGLE
+            chosen = [text if is_any or UNSPACED.search(text) else "" for text in self._letters]
+            pieces = [_pieces(text, shingle) for text in chosen]
+            self._pieces[shingle] = self._index(pieces, 2 * shingle)
+        return self._pieces[shingle].sharing(_pieces(letters, shingle), len(letters))
 
     def _sharing_hashes(self, text: HashedText) -> Iterator[int]:
         size = text.size
         if size not in self._hashes:
-            hashes = [shingle_hashes(letters, size) for letters in self._letters]
-            needed = self._least_part / (3 * size)
-            self._hashes[size] = _Pieces(size, hashes, self._lengths, needed, side_by_side=False)
-        return self._hashes[size].sharing(hash_codes(text.hashes), text.letters)
+            hashes = [{*shingle_hashes(letters, size)} for letters in self._letters]
+            self._hashes[size] = self._index(hashes, 3 * size)
+        return self._hashes[size].sharing({*hash_codes(text.hashes)}, text.letters)
+
+    def _index(self, pieces: Sequence[set[str]], letters: int) -> _Pieces:
+        """Of pieces that stand for at most so many letters in a shared run."""
+        return _Pieces(pieces, [*map(len, self._letters)], self._least_part / letters)
 
 
 class _Pieces:
-    """Which chunks have pieces of a text; what very many have counts only where it may be enough.
+    """Which chunks have pieces of a text; what very many have counts only where it may be enough."""
 
-    One side has the pieces that follow each other, the other those at each place.
-    """
-
-    def __init__(
-        self,
-        size: int,
-        pieces: Sequence[Sequence[str]],
-        lengths: Sequence[int],
-        needed: float,  # pieces for each letter
-        *,
-        side_by_side: bool,
-    ) -> None:
-        self._size = size
-        self._pieces_needed = needed
+    def __init__(self, pieces: Sequence[set[str]], lengths: Sequence[int], needed: float) -> None:
         self._lengths = lengths
-        self._side_by_side = side_by_side
+        self._needed = needed  # pieces for each letter of the shorter text
         self._having: defaultdict[str, list[int]] = defaultdict(list)
         for number, own in enumerate(pieces):
-            for piece in {*own}:
+            for piece in own:
                 self._having[piece].append(number)
-        often = {piece: numbers for piece, numbers in self._having.items() if len(numbers) > _OFTEN}
-        self._often: dict[str, list[int]] = {piece: [] for piece in often}
+        self._often = {piece: numbers for piece, numbers in self._having.items() if len(numbers) > _OFTEN}
         self._common = {  # chunks
             number
             for number, own in enumerate(pieces)
-            if self._is_enough(self._often_in(own, side_by_side=side_by_side), lengths[number])
+            if self._is_enough(len(own & self._often.keys()), lengths[number])
         }
-        for piece, numbers in often.items():
+        for piece, numbers in self._often.items():
             self._often[piece] = [number for number in numbers if number in self._common]
 
-    def sharing(self, pieces: Sequence[str], length: int) -> Iterator[int]:
+    def sharing(self, pieces: set[str], length: int) -> Iterator[int]:
         """The chunks that may have enough of the pieces of a text of so many letters."""
-        often = self._often_in(pieces, side_by_side=not self._side_by_side)
+        often = len(pieces & self._often.keys())
         uncounted = 0 if self._is_enough(often, length) else often
         found = [
             self._often[piece] if uncounted and piece in self._often else self._having[piece]
-            for piece in pieces
-            if piece in self._having
+            for piece in pieces & self._having.keys()
         ]
         for number, count in Counter(chain.from_iterable(found)).items():
-            needed = self._pieces_needed * min(length, self._lengths[number])
-            if count >= needed or (number not in self._common and count + uncounted >= needed):
+            shorter = min(length, self._lengths[number])
+            if self._is_enough(count if number in self._common else count + uncounted, shorter):
                 yield number
 
-    def _is_enough(self, often: int, length: int) -> bool:
-        return often >= max(1, self._pieces_needed * length)
-
-    def _often_in(self, pieces: Sequence[str], *, side_by_side: bool) -> int:
-        """How many pieces that very many have may follow each other in a text."""
-        places = [place for place, piece in enumerate(pieces) if piece in self._often]
-        if side_by_side:
-            return len(places)
-        count = end = 0
-        for place in places:
-            if place >= end:
-                count, end = count + 1, place + self._size
-        return count
+    def _is_enough(self, count: int, length: int) -> bool:
+        return count >= max(1, self._needed * length)
 
 
-def _runs(letters: str, size: int, step: int = 1) -> list[str]:
-    """The runs of so many letters, at each place or one after the other."""
-    return [letters[at : at + size] for at in range(0, len(letters) - size + 1, step)]
+def _pieces(letters: str, shingle: int) -> set[str]:
+    """Pieces of a text, such that texts which share a shingle have one in common.
+
+    Of those that begin within a few letters of each other, the first in the order of letters is chosen.
+    """
+    size = shingle - shingle // 6
+    window = shingle - size + 1
+    runs = _runs(letters, size)
+    return {min(runs[at : at + window]) for at in range(max(0, len(runs) - window + 1))}
+
+
+def _runs(letters: str, size: int) -> list[str]:
+    """The runs of so many letters, at each place."""
+    return [letters[at : at + size] for at in range(len(letters) - size + 1)]
