@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.decide import QueryRates
     from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Paired
     from pytest_kebab_eval.comparing.gates import GateResult
-    from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, Spread
+    from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, Spread, TogetherRates
     from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport, Paraphrase, ParaphraseGroup
     from pytest_kebab_eval.comparing.significance import Significance
     from pytest_kebab_eval.errors import (
@@ -67,7 +67,7 @@ _HOMES = {  # the names of each module
     "comparing.decide": "QueryRates",
     "comparing.deltas": "ComparisonCounts Deltas Paired",
     "comparing.gates": "GateResult",
-    "comparing.replicates": "CheckRates ReplicateReport Spread",
+    "comparing.replicates": "CheckRates ReplicateReport Spread TogetherRates",
     "comparing.report": "BrokenResult CompareReport Paraphrase ParaphraseGroup",
     "comparing.significance": "Significance",
     "errors": (
@@ -97,8 +97,8 @@ __all__ = [
     "MetricError", "NoDatabase", "NoSuchRun", "Paired", "Paraphrase", "ParaphraseGroup", "QueryComparison",
     "QueryRates", "QueryResult", "Recorded", "Recording", "ReplicateReport", "Retrieval", "Run",
     "RunNameError", "RunRecorder", "Scope", "SettingsError", "Significance", "Span", "Spread", "StoreError",
-    "Support", "Timings", "Usage", "WorkerError", "Xfail", "compare_runs", "compute_aggregate",
-    "load_golden_set", "render_report_md", "store_aggregate",
+    "Support", "Timings", "TogetherRates", "Usage", "WorkerError", "Xfail", "compare_runs",
+    "compute_aggregate", "load_golden_set", "render_report_md", "store_aggregate",
 ]
 # fmt: on
 

@@ -17,7 +17,8 @@ from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
 from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
-from pytest_kebab_eval.inputs import Inputs, find_inputs
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.inputs import Inputs, find_inputs, run_names
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import ScoreParts, open_stores, read_evidence
@@ -50,7 +51,8 @@ def evaluate(
     An observer is shown every result while it is scored. `score_parts` scores in other processes.
     """
     inputs = inputs or find_inputs(settings)
-    golden, rules, accepted = inputs.golden, _rules(settings), _accepted(settings)
+    golden, accepted = inputs.golden, _accepted(settings)
+    rules = _rules(settings, golden)
     with open_stores(settings, inputs) as stores:
         cards_a, cards_b, movement = stores.score(observer, score_parts)  # movement: of the rankings
         decisions, noise = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
@@ -77,8 +79,9 @@ def evaluate(
     )
 
 
-def _rules(settings: Settings) -> Rules:
-    return Rules(settings.fail_on, settings.compare_k, settings.alpha)
+def _rules(settings: Settings, golden: GoldenSet) -> Rules:
+    accepted = frozenset(query.id for query in golden.unusual() if query.xfail)
+    return Rules(settings.fail_on, settings.compare_k, settings.alpha, accepted)
 
 
 def _accepted(settings: Settings) -> Accepted:
@@ -97,10 +100,10 @@ def compare_others(
         golden, gates = inputs.golden, [gate for gate in inputs.gates if gate.vs == other.name]
         with open_stores(settings, inputs.against(other)) as stores:
             cards_a, cards_b, _ = stores.score(None, score_parts)
-            decisions, _ = decide(group_queries(cards_a, cards_b, golden.by_id()), _rules(settings))
+            decisions, _ = decide(group_queries(cards_a, cards_b, golden.by_id()), _rules(settings, golden))
             sides = stores.sides(cards_a, cards_b, decisions)
             a, b = sides.means
-            totals = compare_totals(a, b, count_matched(decisions))
+            totals = compare_totals(a, b, count_matched(decisions), name_a=run_names(other.runs))
             found = find_problems(golden, sides, decisions, stores.matcher, _accepted(settings))
             problems = (*found.problems, *(unreadable_results(sides.a) if sides.a else ()))
             lengths = length_warnings(sides, stores.matcher.mode)

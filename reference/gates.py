@@ -92,8 +92,8 @@ class Gates:
         if value != "*":
             return self._outcome_in_slice(gate) or FAILED
         values = {entry[key] for entry in self.case.golden if key in entry}
-        found = [self._outcome_in_slice(replace(gate, slice=f"{key}={value}")) for value in values]
-        return every_outcome([outcomes for outcomes in found if outcomes is not None], gate)
+        found = [self.outcome(replace(gate, slice=f"{key}={value}")) for value in values]
+        return every_outcome(found)
 
     def _outcome_against(self, older: Run, gate: Gate) -> Outcomes:
         """'against another run than A', which is 'scored and paired like A'."""
@@ -129,11 +129,11 @@ class Gates:
         if changes is None or outcome == EITHER:
             return EITHER
         n, up, down = changes
-        is_yes_no = YES_NO.fullmatch(gate.metric)
-        if round(0.5**n, 4) > gate.unless_p:
+        is_yes_no = YES_NO.fullmatch(gate.metric) or not self.measured.has_graded_mrr(gate.slice)
+        if round((1 if is_yes_no else 2) * 0.5**n, 4) > gate.unless_p:
             return FAILED
-        if not is_yes_no:  # its least p is twice that, unless all of its values are 0 or 1
-            return outcome if outcome == PASSED and round(2 * 0.5**n, 4) <= gate.unless_p else EITHER
+        if not is_yes_no:  # whose p is by the sizes of its changes
+            return outcome if outcome == PASSED else EITHER
         return PASSED if outcome == PASSED or mid_p(up, down) > gate.unless_p else FAILED
 
     def _comparison_outcome(self, gate: Gate) -> Outcomes | None:
@@ -194,13 +194,9 @@ class Gates:
         return {count}
 
 
-def every_outcome(found: list[Outcomes], gate: Gate) -> Outcomes:
-    """'every value of the slice': one that fails is enough, unless there are too few queries for its p."""
-    if not found:
-        return FAILED
-    if gate.unless_p is not None:
-        return PASSED if all(outcomes == PASSED for outcomes in found) else EITHER
-    if FAILED in found:
+def every_outcome(found: list[Outcomes]) -> Outcomes:
+    """'every value of the slice': one that fails is enough, and none is measured where there is no value."""
+    if not found or FAILED in found:
         return FAILED
     return PASSED if all(outcomes == PASSED for outcomes in found) else EITHER
 

@@ -9,7 +9,7 @@ from .case import Case, Entry, Run
 from .checks import OPEN
 from .coverage import ids_of_a, ids_of_b
 from .matching import Matching
-from .metrics import Rows, aggregate, changed_queries, map_to
+from .metrics import Ranking, Rows, aggregate, changed_queries, map_to
 from .replicates import has_broken_replicate
 from .results import Result, read_row, result_of, results_of
 from .verdicts import Value
@@ -61,11 +61,18 @@ class Measured:
         """The numbers of paired queries that each test is over, that went up and that went down."""
         if not self.case.is_comparison or self.case.has_replicates or not all(self.aggregates().values()):
             return {}
+        return changed_queries(self.matching, *self._paired_rows(slice_name))
+
+    def has_graded_mrr(self, slice_name: str | None) -> bool:
+        """Whether a paired query has an `mrr` that is neither 0 nor 1, which decides on the test of it."""
+        rows_a, rows_b = self._paired_rows(slice_name)
+        rankings = [Ranking(self.matching, entry, result) for entry, result in rows_a + rows_b]
+        return not {ranking.mrr() for ranking in rankings if ranking.targets} <= {0.0, 1.0}
+
+    def _paired_rows(self, slice_name: str | None) -> tuple[Rows, Rows]:
         paired = self.paired_ids()
-        rows_a, rows_b = (
-            self._rows(side[0], slice_name, paired) for side in (self.case.side_a, self.case.side_b)
-        )
-        return changed_queries(self.matching, rows_a, rows_b)
+        a, b = (self._rows(side[0], slice_name, paired) for side in (self.case.side_a, self.case.side_b))
+        return a, b
 
     def paired_ids(self) -> set[str]:
         """The queries that both sides have a result for, errored or not."""

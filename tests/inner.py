@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import inspect
 import sys
 import types
 from collections.abc import Iterator
@@ -29,14 +30,32 @@ class _ReadOnce(importlib.metadata.PathDistribution):
         return super().metadata
 
 
-def _names(holder: object) -> list[str]:
-    """`dir`, but of a module of pytest's own only the fixtures: looking for them was another quarter."""
-    if not isinstance(holder, types.ModuleType) or not holder.__name__.startswith("_pytest."):
-        return dir(holder)
+_PLUGINS = {
+    "_pytest",
+    "xdist",
+    "pytest_cov",
+    "pytest_kebab_eval",
+    "syrupy",
+    "pytest_rerunfailures",
+    "pytest_timeout",
+}
+
+
+def _fixture_names(holder: object) -> list[str]:
+    """`dir`, but of a plugin that is installed only the fixtures: looking for them was another quarter."""
+    is_module = isinstance(holder, types.ModuleType)
+    kind: Any = holder if is_module else type(holder)
+    home: str = kind.__name__ if is_module else kind.__module__
+    return _fixtures_of(kind) if home.partition(".")[0] in _PLUGINS else dir(holder)
+
+
+@functools.cache
+def _fixtures_of(kind: Any) -> list[str]:
     # From pytest 8.4 on a fixture is an object of a class of its own, before it was a function with a mark.
+    found = {name: inspect.getattr_static(kind, name) for name in dir(kind)}
     return [
         name
-        for name, value in vars(holder).items()
+        for name, value in found.items()
         if type(value).__name__ == "FixtureFunctionDefinition" or hasattr(value, "_pytestfixturefunction")
     ]
 
@@ -61,4 +80,4 @@ def cheaper(patched: pytest.MonkeyPatch) -> None:
             yield from installed[entry]
 
     patched.setattr(importlib.metadata, "distributions", distributions)
-    patched.setattr(_pytest.fixtures, "dir", _names, raising=False)
+    patched.setattr(_pytest.fixtures, "dir", _fixture_names, raising=False)

@@ -36,6 +36,7 @@ from pytest_kebab_eval.store.recorder import RECORDED_BY
 from pytest_kebab_eval.text import brief, printable
 
 SKIP = 125  # the exit code by which `git bisect run` skips a commit
+_NAMES_SHOWN = 5
 
 
 @click.command()
@@ -108,6 +109,7 @@ def bisect(
         suspects = likely = search.likely_suspects(watched, repeat)
         search_likely(likely, recorder.try_commit)
     elif watched:
+        _tell_flips(search.likely_suspects(watched, repeat))
         suspects = certain = search.suspects(watched)
         search.search(certain, recorder.try_commit)
     if recorder.recorded:
@@ -120,6 +122,18 @@ def bisect(
     else:
         for step in steps:
             _print_step(step, search, repository)
+
+
+def _tell_flips(suspects: Sequence[LikelySuspect]) -> None:
+    """Say of which queries one run of a commit is not enough."""
+    flipping = list(dict.fromkeys(suspect.watch.query_id for suspect in suspects if suspect.flips))
+    if flipping:
+        names = ", ".join(brief(query_id) for query_id in flipping[:_NAMES_SHOWN])
+        more = f" and {len(flipping) - _NAMES_SHOWN} more" if len(flipping) > _NAMES_SHOWN else ""
+        tell(
+            f"stored runs of {names}{more} flip, and here one run speaks for its commit, as if that always"
+            " found the same; --repeat N weighs several"
+        )
 
 
 def _what_becomes(runs: Sequence[Run]) -> str:

@@ -22,7 +22,7 @@ from pytest_kebab_eval.history.blame import (
     walk_suite,
     watched_queries,
 )
-from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
+from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, doubt_words, state_words
 from pytest_kebab_eval.reports.html.markup import short_setting
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, resolve
@@ -48,8 +48,12 @@ def blame(
     --regressions, those from run A to run B. Shows the ranks, the commits, and what changed between the two
     configurations. Exits with 0 whatever it finds; nothing is stored.
     """
-    if sum((bool(queries), regressions is not None, every)) != 1:
+    ways = {"QUERY": queries, "--all": every, "--regressions": regressions}
+    given_ways = [way for way, value in ways.items() if value]
+    if not given_ways:
         raise InputError("name the queries to look for, or say --all, or --regressions A B")
+    if len(given_ways) > 1:
+        raise InputError(f"{' and '.join(given_ways)} exclude each other; give one of them")
     if regressions:
         a, b = regressions
         blames = _blame_regressions(resolve(sources_from(run_a=a, run_b=b, **given)))
@@ -62,7 +66,9 @@ def blame(
     if every:
         lost = sum(found.is_lost for found in blames)
         never = sum(found.is_judged and found.last_good is None for found in blames)
-        flaky = f", {count} flaky all along" if (count := sum(found.is_flaky for found in blames)) else ""
+        flaky = (
+            f", {count} failing perhaps by luck" if (count := sum(found.is_flaky for found in blames)) else ""
+        )
         tell(f"{counted(len(blames), 'query')}: {lost} lost, {never} never found{flaky}")
 
 
@@ -119,7 +125,7 @@ def _headline(found: Blame) -> str:
     times = f", lost {found.times_lost} times in all" if found.times_lost > 1 else ""
     if found.is_flaky:
         rate = f"found in {found.passed} of {counted(found.runs, 'run')}"
-        return f"flaky all along: {rate}{times}; no run is likely to have lost it"
+        return f"failing, perhaps by luck: {rate}{times}; no run is blamed"
     if found.first_bad is not None:
         return f"lost{_rates(found)}{times}"
     once = ", lost once and found again" if found.times_lost else ", never lost"
@@ -139,13 +145,15 @@ def _details(found: Blame) -> Iterator[str]:
     if not found.is_judged:
         return
     if found.last_good:
-        label = "last found" if found.check == "retrieval" else "last passed"
+        verb = "found" if found.check == "retrieval" else "passed"
+        is_again = found.first_bad is not None and found.after is not None and found.after.passed > 0
+        label = "good before" if is_again else f"last {verb}"
         yield f"{label:<13}{_seen(found.last_good, found.check)}"
     if found.first_bad and found.last_good:
         yield f"first lost   {_seen(found.first_bad, found.check)}"
         yield f"changed      {_changed(found)}"
-        if found.flips and found.sureness is not None:
-            yield f"how sure     {found.sureness:.0%}{_others(found, found.first_bad)}"
+        if doubt := doubt_words(found.sureness, len(found.candidates)):
+            yield f"doubt        {doubt}{_others(found, found.first_bad)}"
     if found.unknown:
         runs = ", ".join(
             f"{printable(seen.run_id)} ({state_words(seen, found.check)})" for seen in found.unknown
@@ -158,7 +166,7 @@ def _others(found: Blame, bad: Seen) -> str:
     others = [printable(seen.run_id) for seen in found.candidates if seen.run_id != bad.run_id]
     shown = ", ".join(others[:_RUNS_SHOWN])
     more = f" and {len(others) - _RUNS_SHOWN} more" if len(others) > _RUNS_SHOWN else ""
-    return f"; not ruled out: {shown}{more}" if others else ""
+    return f": {shown}{more}" if others else ""
 
 
 def _seen(seen: Seen, check: str) -> str:

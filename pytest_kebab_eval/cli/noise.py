@@ -14,7 +14,7 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.inputs.sides import check_alike
 from pytest_kebab_eval.reading import score_runs
 from pytest_kebab_eval.reports.wording import counted, format_value
-from pytest_kebab_eval.settings import database_of
+from pytest_kebab_eval.settings import database_of, share_in
 from pytest_kebab_eval.store import find_runs, open_database
 from pytest_kebab_eval.text import brief, printable
 
@@ -29,13 +29,20 @@ _SHOWN = (
 )
 
 
+def _share(_: click.Context, __: click.Parameter, value: str) -> float:
+    share = share_in(value)
+    if share is None:
+        raise click.BadParameter("give a number above 0 and up to 1, or a percentage")
+    return share
+
+
 @click.command()
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
 @options("db", "golden", "suite", "alpha", "compare_k")
 @click.option(
     "--drop",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.05,
+    callback=_share,
+    default="0.05",
     show_default=True,
     metavar="SHARE",
     help="The share of the queries whose loss is to be seen.",
@@ -55,7 +62,10 @@ def noise(names: tuple[str, ...], drop: float, as_json: bool, **given: Any) -> N
     with open_database(database_of(sources)) as database:
         runs = find_runs(database, ",".join(names), sources.read("suite"))
         if len(runs) < 2:
-            raise InputError(f"noise takes two runs or more; '{brief(runs[0].run_id)}' is one")
+            raise InputError(
+                f"noise takes two runs or more, and '{brief(runs[0].run_id)}' is one; name them one after"
+                " another, or all of a commit as commit:HASH*"
+            )
         tell_warnings([*database.warnings, *check_alike(runs)])
         cards = score_runs(database, runs, golden)
     ids = [query.id for query in golden.queries]

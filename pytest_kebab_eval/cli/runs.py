@@ -176,7 +176,7 @@ def _as_json(point: HistoryPoint, names: Sequence[str], drifts: Sequence[Drift])
 
 
 def _drift_as_json(drift: Drift) -> dict[str, Any]:
-    """A drift, with the largest of the steps that are significant by themselves, if any is."""
+    """A drift, with what the largest of the significant steps took for good, if any did."""
     step = {"run_id": drift.worst_run, "run_before": drift.worst_run_before, "change": drift.worst_change}
     since = {"change": drift.change, "since": drift.since, "runs": drift.runs}
     return {"metric": drift.metric, **since, "significant_step": step if drift.worst_run else None}

@@ -39,6 +39,7 @@ class Rules(NamedTuple):
     fail_on: frozenset[str]
     compare_k: int
     alpha: float
+    accepted: frozenset[str] = frozenset()  # queries whose loss is expected: no evidence of another's
 
 
 class Group(NamedTuple):
@@ -97,13 +98,13 @@ def _how_sure(lost: Sequence[QueryRates]) -> str:
     least = max(lost, key=lambda known: known.noise or 0.0)
     if not least.noise:
         return "runs of one side never disagree"
-    said = f"in at most {math.ceil(least.noise * 1000) / 10:g} % of sessions"
-    if least.one_of is None:
-        return f"noise alone would do this {said}"
-    return (
-        f"one of {least.one_of} queries that fell so far: noise alone explains some {least.luck:.0f} of them,"
-        f" and all {said}"
+    said = (
+        f"where nothing changed, at most {math.ceil(least.noise * 1000) / 10:g} % of sessions fail like this"
     )
+    if least.one_of is None:
+        return said
+    luck = f"about {least.luck:.0f}" if least.luck and least.luck >= 0.5 else "hardly any"
+    return f"one of {least.one_of} queries that fell this far, of which noise explains {luck}; {said}"
 
 
 class Decision(NamedTuple):
@@ -149,7 +150,7 @@ def decide(
     several = any(len(group.a) > 1 or len(group.b) > 1 for group in groups[:1])
     noise = SessionNoise()
     if several and any(tally.flips for of_group in tallies for tally in of_group.values()):
-        noise = _noise_of(groups, [*map(counter.outcomes, groups)], tallies, rules.fail_on)
+        noise = _noise_of(groups, [*map(counter.outcomes, groups)], tallies, rules)
     decider = _Decider(rules, noise, alone=alone, several=several)
     return [*map(decider.decide, groups, tallies)], noise
 
@@ -158,16 +159,17 @@ def _noise_of(
     groups: Sequence[Group],
     outcomes: Sequence[tuple[Outcomes, Outcomes]],
     tallies: Sequence[Mapping[Check, Tally]],
-    fail_on: frozenset[str],
+    rules: Rules,
 ) -> SessionNoise:
     from pytest_kebab_eval.comparing.noise.limits import find_limits
     from pytest_kebab_eval.comparing.noise.together import count_patterns, reversed_patterns
 
-    runs = len(groups[0].a), len(groups[0].b)
+    runs, fail_on = (len(groups[0].a), len(groups[0].b)), rules.fail_on
+    counts = [sum(query_id not in rules.accepted for query_id in group.query_ids) for group in groups]
     patterns = {
         check: count_patterns(
-            ([None if run is None else run[number] for run in (*a, *b)], len(group.query_ids))
-            for group, (a, b) in zip(groups, outcomes, strict=True)
+            ([None if run is None else run[number] for run in (*a, *b)], n)
+            for n, (a, b) in zip(counts, outcomes, strict=True)
         )
         for number, check in enumerate(CHECKS)
         if any(check in of_group for of_group in tallies)

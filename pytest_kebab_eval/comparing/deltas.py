@@ -151,6 +151,7 @@ def compare_totals(
     b: Scorecard,
     matched_by: Mapping[str, int],
     counts: ComparisonCounts | None = None,
+    name_a: str = "A",
 ) -> Totals:
     """Aggregate both runs, and say how they differ; or aggregate run B, if it is alone."""
     aggregate_b = aggregate(b)
@@ -180,7 +181,7 @@ def compare_totals(
             paired=paired,
         ),
         _significances(*pair, aggregate_a, aggregate_b),
-        _judge_drift(a, b),
+        _judge_drift(a, b, name_a),
         counts,
         paired_a,
     )
@@ -223,6 +224,7 @@ def _significances(
     """Of every metric that is averaged and was measured on a query in both runs."""
     values_a, values_b = aggregate_a.values, aggregate_b.values
     pairs = Pairs(a, b)
+    runs = _with_common_queries(a, b)
     measured = [
         metric
         for metric in b.metrics
@@ -230,7 +232,7 @@ def _significances(
         and values_a.get(metric.name) is not None
         and values_b.get(metric.name) is not None
     ]
-    found = {metric.name: _tested(pairs, metric, _values_of_runs(a, b, metric)) for metric in measured}
+    found = {metric.name: _tested(pairs, metric, _values_of_runs(*runs, metric)) for metric in measured}
     return {name: significance for name, significance in found.items() if significance.n}
 
 
@@ -241,13 +243,14 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
         return None
     pair = _paired(a, b)
     pairs = Pairs(*pair, part)
-    return _tested(pairs, found, _values_of_runs(*pair, found, part)) if pairs else None
+    runs = _with_common_queries(*pair)
+    return _tested(pairs, found, _values_of_runs(*runs, found, part)) if pairs else None
 
 
 def changes_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> Changes:
-    """The changes of one metric, over all queries or one slice."""
+    """The changes of one metric, over all queries or one slice: those that are tested."""
     found = next((known for known in b.metrics if known.name == metric), None)
-    return Pairs(a, b, part).changes(found) if a and found else Changes([], 0)
+    return Pairs(*to_common_depth(a, b, (a, b)), part).changes(found) if a and found else Changes([], 0)
 
 
 def measured_in(card: Scorecard, metric: str, part: str | None) -> int:
@@ -268,6 +271,15 @@ def _tested(pairs: Pairs, metric: Metric, runs: tuple[list[float], list[float]])
     )
 
 
+def _with_common_queries(a: Scorecard, b: Scorecard) -> tuple[Scorecard, Scorecard]:
+    """Both, with only the queries that every run has: other runs would differ by what they were asked."""
+    runs = (*a.replicates, *b.replicates)
+    common = {*a.query_ids()}.intersection(*(run.query_ids() for run in runs))
+    if all(len(run.query_ids()) == len(common) for run in runs):
+        return a, b
+    return a.only(common), b.only(common)
+
+
 def _values_of_runs(
     a: Scorecard, b: Scorecard, metric: Metric, part: str | None = None
 ) -> tuple[list[float], list[float]]:
@@ -282,13 +294,12 @@ def _values_of_runs(
 _JUDGED = ("judge_groundedness", "judge_correctness")
 
 
-def _judge_drift(a: Scorecard, b: Scorecard) -> dict[str, str]:
+def _judge_drift(a: Scorecard, b: Scorecard, name_a: str) -> dict[str, str]:
     """The metrics that cannot be compared because the judge changed."""
     if not a.notes.judges or not b.notes.judges or a.notes.judges == b.notes.judges:
         return {}
-    reason = (
-        f"not comparable, since the judge changed: A {_named(a.notes.judges)}, B {_named(b.notes.judges)}"
-    )
+    judges = f"{brief(name_a, 40)} {_named(a.notes.judges)}, B {_named(b.notes.judges)}"
+    reason = f"not comparable, since the judge changed: {judges}"
     return dict.fromkeys(_JUDGED, reason)
 
 

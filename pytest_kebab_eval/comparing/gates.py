@@ -110,8 +110,7 @@ def _judge(gate: Gate, compared: Compared | NoRun) -> GateResult:
         return _skipped(gate, "there is no baseline yet")
     named: dict[str, Any] = {"vs": gate.vs, "against": compared.name_a} if gate.vs else {}
     if gate.vs and compared.problems:
-        held = f"held against {_shown_a(gate, compared)} as run A"
-        reason = f"{held}, it cannot be judged: {compared.problems[0]}"
+        reason = f"held against {_shown_a(gate, compared)}, it cannot be judged: {compared.problems[0]}"
         return GateResult(str(gate), gate.metric, False, None, reason, **named)
     totals = compared.totals
     if gate.delta and totals.deltas and gate.metric in totals.not_comparable:
@@ -138,7 +137,7 @@ def warnings_of(others: Mapping[str, Compared | NoRun], known: Collection[str]) 
     for name, compared in others.items():
         for warning in compared.warnings if isinstance(compared, Compared) else ():
             if warning not in known:
-                yield f"held against '{brief(name)}' as run A: {warning}"
+                yield f"held against '{brief(name)}': {warning}"
 
 
 # -- one value -----------------------------------------------------------------------------------
@@ -152,14 +151,13 @@ class _Judged(NamedTuple):
     passed: bool
     reason: str
     margin: Decimal = Decimal(0)  # how far the value is on the right side of the limit
-    can_fail: bool = True
+    has_enough: bool = True  # queries for `unless p > …`
 
 
 def _judge_part(gate: Gate, compared: Compared, part: str | None) -> _Judged:
     found = (_comparison if is_comparison_metric(gate.metric) else _measured)(gate, compared, part)
     if found.value is None:
-        verb = "compared" if is_comparison_metric(gate.metric) else "measured"
-        return _Judged(part, None, False, f"nothing was {verb} for {_name(gate, compared, part)}")
+        return _Judged(part, None, False, f"{_nothing(gate)} {_name(gate, compared, part)}")
     value = Decimal(str(found.value))
     passed = OPERATORS[gate.op](value, found.limit)
     above = value - found.limit
@@ -182,7 +180,7 @@ def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> 
             f"{judged.reason}; with so few no result has p <= {limit}: at least {needed} are needed,"
             " or drop 'unless'"
         )
-        return judged._replace(passed=False, reason=reason, can_fail=False)
+        return judged._replace(passed=False, reason=reason, has_enough=False)
     if judged.passed:
         return judged
     excused = Decimal(str(found.p)) > limit
@@ -191,8 +189,8 @@ def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> 
 
 
 def _can_be(p: Decimal, n: int, changes: Changes) -> bool:
-    """Whether so many queries, with these in A, could show a p as small."""
-    return Decimal(str(least_p(n, yes_no=changes.was_yes_no))) <= p
+    """Whether so many queries could show a p as small by the test that was made of these changes."""
+    return Decimal(str(least_p(n, yes_no=changes.is_yes_no))) <= p
 
 
 class _Value(NamedTuple):
@@ -248,25 +246,20 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
 
 
 def _worst(gate: Gate, compared: Compared, judged: Sequence[_Judged]) -> _Judged:
-    """The worst of the values of a slice, which is what the gate says; none may pass unseen."""
-    measured = [found for found in judged if found.value is not None]
-    able = [found for found in measured if found.can_fail]
-    if not measured:
-        return _Judged(gate.part, None, False, f"nothing was measured for {_name(gate, compared, gate.part)}")
-    worst = min(able or measured, key=lambda found: (found.passed, found.margin))
-    failing = sum(not found.passed for found in able)
-    rank = "the only value" if len(able) == 1 else f"the worst of {len(able)} values"
-    counted = f"{rank} of {gate.every}" + (
-        f", {failing} of them failing" if failing and len(able) > 1 else ""
-    )
-    if not able:
-        counted = f"so it is with every value of {gate.every}"
-    left_out = {
-        "nothing was measured for": [found for found in judged if found.value is None],
-        "too few queries for any p as small:": [found for found in measured if able and not found.can_fail],
+    """The worst of the values of a slice, which fails if any of them does."""
+    if all(found.value is None for found in judged):
+        return _Judged(gate.part, None, False, f"{_nothing(gate)} {_name(gate, compared, gate.part)}")
+    worst = min(judged, key=lambda found: (found.passed, found.value is None, found.margin))
+    failing = sum(not found.passed for found in judged)
+    rank = "the only value" if len(judged) == 1 else f"the worst of {len(judged)} values"
+    counted = f", {failing} of them failing" if failing and len(judged) > 1 else ""
+    others = [found for found in judged if found is not worst]
+    why = {
+        _nothing(gate): [found for found in others if found.value is None],
+        "too few queries for 'unless' in": [found for found in others if not found.has_enough],
     }
-    said = [f"{why} {_values(found)}" for why, found in left_out.items() if found]
-    return worst._replace(reason="; ".join([worst.reason, counted, *said]))
+    said = [f"{reason} {_values(found)}" for reason, found in why.items() if found]
+    return worst._replace(reason="; ".join([worst.reason, f"{rank} of {gate.every}{counted}", *said]))
 
 
 def _values(judged: Iterable[_Judged]) -> str:
@@ -274,6 +267,10 @@ def _values(judged: Iterable[_Judged]) -> str:
 
 
 # -- words ---------------------------------------------------------------------------------------
+
+
+def _nothing(gate: Gate) -> str:
+    return f"nothing was {'compared' if is_comparison_metric(gate.metric) else 'measured'} for"
 
 
 def _document_hint(gate: Gate, totals: Totals) -> str:
@@ -294,6 +291,8 @@ def _values_there(gate: Gate, totals: Totals) -> str:
         return ""
     key = gate.part.partition("=")[0]
     there = [part.partition("=")[2] for part in totals.aggregate_b.slices if part.startswith(f"{key}=")]
+    if gate.every and there:
+        return ""
     return f"; {key} is {', '.join(map(printable, there[:_VALUES_SHOWN])) or 'not given by any query'}"
 
 

@@ -68,7 +68,7 @@ def find_problems(
     problems += _broken_replicates(golden, sides)
     warnings = [*_partial_alone(golden, sides), *_removed(sides), *_repeated_chunks(sides)]
     if not problems and sides.a:
-        (warnings if accepted.few_compared else problems).extend(_few_compared(decisions))
+        (warnings if accepted.few_compared else problems).extend(_few_compared(decisions, scored[0].name))
     coarse, is_most = _by_document_alone(golden, sides, decisions, matcher)
     (problems if is_most and not accepted.document_matching else warnings).extend(coarse)
     if not problems:
@@ -141,11 +141,11 @@ def _nothing_stored(golden: GoldenSet, sides: Sequence[ScoredSide]) -> tuple[boo
 def _removed(sides: Sides) -> Iterator[str]:
     """What is deleted from the golden file, or renamed there, is not compared, whatever became of it."""
     removed = sides.a.card.notes.unknown_query_ids if sides.a else ()
-    if removed:
+    if sides.a and removed:
         names = first_of([f"'{brief(query_id, 40)}'" for query_id in removed], _NAMES_SHOWN)
         yield (
-            f"run A has results for {names}, which the golden file does not have: deleted or renamed,"
-            " they are not compared; the gate 'removed == 0' fails on that"
+            f"run {printable(sides.a.card.run.run_id)} has results for {names}, which the golden file does"
+            " not have: deleted or renamed, they are not compared; the gate 'removed == 0' fails on that"
         )
 
 
@@ -162,18 +162,19 @@ def _repeated_chunks(sides: Sides) -> Iterator[str]:
 
 def _lacking_queries(sides: Sides, golden: GoldenSet) -> Iterator[str]:
     """Runs that lack golden queries which others of their side have."""
-    for letter, cards, *_ in sides.present if sides.has_several else ():
+    for side in sides.present if sides.has_several else ():
+        cards = side.cards
         there = {query_id for query_id in golden.by_id() if any(query_id in card for card in cards)}
         for card in cards:
             missing = sum(query_id not in card for query_id in there)
             if missing:
                 yield (
                     f"run {printable(card.run.run_id)} lacks {missing} of {len(there)} golden queries"
-                    f" that other runs of {letter.upper()} have; their rates are over fewer runs"
+                    f" that others of {printable(side.card.run.run_id)} have; their rates are over fewer runs"
                 )
 
 
-def _few_compared(decisions: Iterable[Decision]) -> Iterator[str]:
+def _few_compared(decisions: Iterable[Decision], name_a: str) -> Iterator[str]:
     """A green gate over the few queries that A has says nothing of the others."""
     in_b = [decision.group for decision in decisions if any(decision.group.b)]
     queries = sum(len(group.query_ids) for group in in_b)
@@ -181,21 +182,22 @@ def _few_compared(decisions: Iterable[Decision]) -> Iterator[str]:
     compared = sum(len(group.query_ids) for group in there)
     if compared < _LEAST_COMPARED * queries:
         yield (
-            f"only {compared} of the {queries} golden queries that run B has can be compared, since run A has"
-            " no result for the others, or an error; record the baseline again with this golden file, or"
-            " name another"
+            f"only {compared} of the {queries} golden queries that run B has can be compared, since run"
+            f" {name_a} has no result for the others, or an error; record the baseline again with this golden"
+            " file, or name another"
         )
 
 
 def _broken_replicates(golden: GoldenSet, sides: Sides) -> Iterator[str]:
     """A recording that failed throughout is not noise: it would make every loss look like luck."""
-    for letter, cards, *_ in sides.present:
+    for side in sides.present:
+        cards = side.cards
         for card in cards if len(cards) > 1 else ():
             scores = [score for score in card.scores_of(golden.by_id()) if score is not None]
             what = _broken(scores)
             if what:
                 yield (
-                    f"in run {printable(card.run.run_id)}, one of {len(cards)} of {letter.upper()},"
+                    f"in run {printable(card.run.run_id)}, one of {printable(side.card.run.run_id)},"
                     f" {what}; record it again, or leave it out"
                 )
 
@@ -314,8 +316,8 @@ class _TargetCheck:
         for run, other in itertools.product(self._sides, repeat=2):
             if run.missed and other.found >= FEW_QUERIES and run.found <= _HARDLY_ANY * other.found:
                 yield (
-                    f"run {run.letter} found something expected for {run.found} of"
-                    f" {run.searched} queries, run {other.letter} for {other.found};"
+                    f"run {run.name} found something expected for {run.found} of"
+                    f" {run.searched} queries, run {other.name} for {other.found};"
                     f" {self._question()} {self._example(min(run.missed), run)}"
                 )
 

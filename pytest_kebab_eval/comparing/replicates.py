@@ -95,7 +95,7 @@ class CheckRates(Value, frozen=True):
     disagreement: float | None  # None: no side has two runs
     alpha: float | None = None  # the parameters of the beta that fits the rates; None: nothing flips
     beta: float | None = None
-    together: TogetherRates | None = None  # None: nothing flips, or there is no side B
+    together: TogetherRates | None = None  # None: no check flips, or there is no side B
 
 
 def check_rates(check: Check, noise: CheckNoise, together: TogetherRates | None = None) -> CheckRates:
@@ -198,10 +198,12 @@ def replicate_report(
 
 
 def _together(limits: CheckLimits | None) -> TogetherRates | None:
-    found = limits.together if limits else None
-    if limits is None or found is None:
+    if limits is None:
         return None
-    return TogetherRates(found.worse, found.better, round(found.alpha, 6), round(limits.single, 6))
+    found, one_query = limits.together, round(limits.single, 6)
+    if found is None:
+        return TogetherRates(0, 0, 1.0, one_query)
+    return TogetherRates(found.worse, found.better, round(found.alpha, 6), one_query)
 
 
 def run_aggregates(sides: Sides, totals: Totals) -> tuple[RunAggregate, ...]:

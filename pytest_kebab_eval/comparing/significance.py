@@ -1,7 +1,8 @@
 """Paired tests: which deltas are more than noise, and when there are too few queries to tell.
 
-The verdict follows the test, and the interval is cut or stretched to agree with it on 0. Nothing is corrected
-here for how many metrics are looked at: of twenty that did not change, expect one below 0.05.
+The verdict follows the test, and the interval is cut or stretched to agree with it on 0. A verdict is not
+corrected for how many metrics are looked at: of twenty that did not change, expect one below 0.05. What the
+summary calls worse is (`sure_of_many`).
 """
 
 from __future__ import annotations
@@ -130,21 +131,35 @@ def _agreeing(found: Finding, shown: float, most: float) -> tuple[float, float]:
 def _over_queries(changes: Counts, n: int, max_value: float | None, *, yes_no: bool) -> Finding:
     if yes_no:
         up, down = changes[1.0], changes[-1.0]
-        return Finding(_mid_p(up, down), *_bonett_price(up, down, n), _seen_in_four_of_five(changes, n))
-    smallest = _seen_in_four_of_five(changes, n) if changes else None
+        return Finding(
+            _mid_p(up, down), *_bonett_price(up, down, n), _seen_in_four_of_five(changes, n, _LEAST_YES_NO)
+        )
+    smallest = _seen_in_four_of_five(changes, n, _LEAST_GRADED) if changes else None
     return Finding(_sign_flip_p(changes), *_t_interval(changes, n, max_value), smallest)
 
 
-def _seen_in_four_of_five(changes: Counts, n: int) -> float:
+def _seen_in_four_of_five(changes: Counts, n: int, least: int) -> float:
     """The mean change that four of five comparisons show, if single queries change as they did here.
 
-    The mean of n changes with the mean square s has the variance (s − mean²) / n. No fewer changes than would
-    show it alone: all one way, and each of average size, which is 1 where none was seen.
+    The mean of n changes with the mean square s has the variance (s − mean²) / n, and the test turns in steps
+    of one query. But no fewer changes than would show it alone: all one way, at least so many, and each of
+    average size, which is 1 where none was seen.
     """
     part = _FOUR_OF_FIVE / (n + _FOUR_OF_FIVE)
     square = math.fsum(count * change * change for change, count in changes.items()) / n
-    size = math.fsum(count * abs(change) for change, count in changes.items()) / (changes.total() or 1)
-    return max(math.sqrt(part * square), part * (size or 1.0))
+    size = math.fsum(count * abs(change) for change, count in changes.items()) / (changes.total() or 1) or 1.0
+    with_churn = math.sqrt(part * square) + size / n if changes else 0.0
+    return min(max(with_churn, _share_for(n, least) * size), size)
+
+
+def _share_for(n: int, least: int) -> float:
+    """The share of n queries that must change so that at least so many do in four of five comparisons."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        share = (low + high) / 2
+        fewer = math.fsum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(least))
+        low, high = (share, high) if fewer > 0.2 else (low, share)
+    return high
 
 
 # -- runs ----------------------------------------------------------------------------------------
@@ -173,7 +188,7 @@ def _over_runs(a: Sequence[float], b: Sequence[float]) -> Finding:
     square = math.fsum(part for part, _ in parts) ** 2
     freedom = max(1, math.floor(square / math.fsum(part * part / free for part, free in parts)))
     error = math.sqrt(error)
-    half = _t_quantile(freedom) * error
+    half = t_quantile(freedom) * error
     return Finding(student_p(change / error, freedom), change - half, change + half, half + _Z_80 * error)
 
 
@@ -341,7 +356,7 @@ def _t_interval(changes: Counts, n: int, max_value: float | None) -> tuple[float
     mean = math.fsum(change * count for change, count in changes.items()) / (n + 2)
     squares = math.fsum(count * (change - mean) ** 2 for change, count in changes.items())
     squares += (n - changes.total()) * mean**2 + 2 * (most * most + mean * mean)
-    half = _t_quantile(n + 1) * math.sqrt(squares / (n + 1) / (n + 2))
+    half = t_quantile(n + 1) * math.sqrt(squares / (n + 1) / (n + 2))
     return mean - half, mean + half
 
 
@@ -353,7 +368,7 @@ _T_QUANTILES = (
 )
 
 
-def _t_quantile(freedom: int) -> float:
+def t_quantile(freedom: int) -> float:
     """Student's t at 0.975: tabled to 20 degrees of freedom, then Cornish and Fisher's series, to 2e-7."""
     if freedom <= len(_T_QUANTILES):
         return _T_QUANTILES[freedom - 1]

@@ -88,6 +88,13 @@ class LikelySuspect:
         return is_found or sighting.state in self._bad_states
 
     @property
+    def flips(self) -> bool:
+        """Whether a run passes at the commit of one that fails, or after it."""
+        passed = [seen.run for seen in self._seen if seen.state is State.FOUND]
+        failed = [seen.run for seen in self._seen if seen.state is not State.FOUND]
+        return bool(passed and failed) and max(passed) >= min(failed)
+
+    @property
     def candidates(self) -> tuple[int, ...]:
         """The commits of which one is the first bad one, 95 % sure."""
         return self.odds.candidates

@@ -62,7 +62,7 @@ class Blame(Value, frozen=True, kw_only=True):
     runs: int  # that were walked
     passed: int  # how many of them passed the check
     times_lost: int
-    last_good: Seen | None  # None: never passed
+    last_good: Seen | None  # before the first bad one; None: never passed
     first_bad: Seen | None  # None: not lost since
     unknown: tuple[Seen, ...] = ()  # runs after the last good one that do not tell, before the first bad one
     config_changes: tuple[ConfigChange, ...] = ()  # from the last good run to the first bad one
@@ -74,7 +74,7 @@ class Blame(Value, frozen=True, kw_only=True):
     before: Rate | None = None  # how often it passed before that, since it was found again for good
     after: Rate | None = None  # and with it and since
     flips: bool = False  # luck may have a part: it failed before the first bad run, or passed after it
-    is_flaky: bool = False  # it fails now, as it did now and then all along
+    is_flaky: bool = False  # it fails now, and luck may explain it as well as a change
 
     @property
     def is_lost(self) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparing.significance import WORSE, paired_significance
+from pytest_kebab_eval.comparing.significance import paired_significance, sure_of_many
 from pytest_kebab_eval.metrics.ranking import MRR_DEPTH
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.scorecard import Scorecard
@@ -130,13 +130,13 @@ class RankPairs:
             sum(count for _, count in found),
         )
 
-    def is_significant(self, metric: Followed, a: int, b: int) -> bool:
-        """Whether the comparison of the two runs calls the metric worse."""
+    def p_value(self, metric: Followed, a: int, b: int) -> float:
+        """How likely luck alone is to change the metric so much between the two runs, either way."""
         found = self._differences(metric, a, b)
         changes = [difference for difference, count in found if difference for _ in range(count)]
         n = sum(count for _, count in found)
         tested = paired_significance(changes, n, yes_no=metric.yes_no, lower_is_better=metric.lower_is_better)
-        return tested.verdict == WORSE
+        return 1.0 if tested.p is None else tested.p
 
     def _differences(self, metric: Followed, a: int, b: int) -> list[tuple[float, int]]:
         """What changed from a run to another, and in how many queries."""
@@ -181,9 +181,9 @@ class Drift(Value, frozen=True):
     change: float  # from the run where it began to the newest, paired
     since: str  # the run where it began: the last one before it got worse
     runs: int  # since then
-    worst_run: str = ""  # of the steps that are significant by themselves, the largest
+    worst_run: str = ""  # of the steps that are significant and last, the one of which most is left
     worst_run_before: str = ""
-    worst_change: float | None = None
+    worst_change: float | None = None  # what is left of it in every run since
 
     @property
     def is_step(self) -> bool:
@@ -210,19 +210,31 @@ def find_drifts(runs: Mapping[str, Ranks], metrics: Sequence[str]) -> list[Drift
 
 def _drift(metric: str, followed: Followed, fall: Fall, names: Sequence[str], pairs: RankPairs) -> Drift:
     sign = 1 if followed.lower_is_better else -1
-    steps = {
-        run: pairs.changes(followed, run - 1, run).mean
-        for run in range(fall.start + 1, len(names))
-        if pairs.is_significant(followed, run - 1, run)
-    }
+    steps = _lasting_steps(followed, fall, pairs)
     since = (names[fall.start], len(names) - 1 - fall.start)
     drift = Drift(metric, round(sign * fall.changes.mean, 4), *since)
     if not steps:
         return drift
-    worst = max(steps, key=steps.__getitem__)
+    worst = max(sorted(steps), key=steps.__getitem__)
     return msgspec.structs.replace(
         drift,
         worst_run=names[worst],
         worst_run_before=names[worst - 1],
         worst_change=round(sign * steps[worst], 4),
     )
+
+
+def _lasting_steps(followed: Followed, fall: Fall, pairs: RankPairs) -> dict[int, float]:
+    """What each significant step for the worse took for good, by its run; never more than the fall.
+
+    How many steps were looked at is corrected for. A step that is half made up for in any run since, such as
+    an outage, explains nothing.
+    """
+    runs = range(fall.start + 1, len(pairs.runs))
+    found = {}
+    for run in sure_of_many({run: pairs.p_value(followed, run - 1, run) for run in runs}):
+        step = pairs.changes(followed, run - 1, run).mean
+        left = min(pairs.changes(followed, run - 1, later).mean for later in range(run, len(pairs.runs)))
+        if left > 0 and left >= step / 2:
+            found[run] = min(left, fall.changes.mean)
+    return found

@@ -55,12 +55,12 @@ class Sighting(Value, frozen=True):
 class Outcome(NamedTuple):
     """Where a check was passed last, and lost first after that, as likely as it can be told."""
 
-    last_good: Sighting | None  # None: never passed
+    last_good: Sighting | None  # before the first bad one; None: never passed
     first_bad: Sighting | None  # None: not lost since, or no run is likely to have lost it
     unknown: Sequence[Sighting]  # after the last good one, before the first bad one
     change: ChangePoint | None = None  # by the numbers of the sightings that tell; None: nothing was lost
     candidates: Sequence[Sighting] = ()  # the first bad runs that cannot be ruled out
-    is_flaky: bool = False  # it fails now, as it did now and then all along
+    is_flaky: bool = False  # it fails now, and luck may explain it as well as a change
 
 
 class Trace:

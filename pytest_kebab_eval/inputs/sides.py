@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from pytest_kebab_eval.errors import InputError, NoDatabase, NoSuchRun, RunNameE
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, check_suite, find_runs, is_latest, is_newer, open_database
-from pytest_kebab_eval.store.run_names import TAG
+from pytest_kebab_eval.store.run_names import TAG, shown_tags, similar_tag
 from pytest_kebab_eval.text import brief, printable
 
 _NAME_ANOTHER = (
@@ -190,8 +190,12 @@ def _others(settings: Settings, a: Database, runs_b: Sequence[Run]) -> list[Run]
 
 def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, runs_b: Sequence[Run], who: Who) -> str:
     """The warning that there is no run A yet; or the error, where there are other runs than B."""
-    if who.gate and (tag := _missing_tag(settings, error)):
-        said = f"no run has the tag '{brief(tag)}' yet: kebab-eval tag RUN {brief(tag)} sets it"
+    tag, tags = _missing_tag(settings, error)
+    if similar_tag(tag, tags):
+        raise type(error)(f"{who.start}{error}") from None
+    there = f"; there is {shown_tags(tags)}" if tag and tags else ""
+    if who.gate and tag:
+        said = f"no run has the tag '{brief(tag)}' yet: kebab-eval tag RUN {brief(tag)} sets it{there}"
         if settings.if_no_baseline == "pass":
             return said
         raise type(error)(f"{said}; until then, --kebab-if-no-baseline=pass skips the gate")
@@ -205,17 +209,18 @@ def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, runs_b: Sequ
         hint = f"if there is no baseline yet, --kebab-if-no-baseline=pass {until_then}"
         raise type(error)(f"{who.start}{error}\n{hint}") from None
     so = "" if who.gate else ", so run B is judged alone"
-    return f"there is no baseline '{printable(settings.run_a or '')}' yet{so}"
+    return f"there is no baseline '{printable(settings.run_a or '')}' yet{there}{so}"
 
 
-def _missing_tag(settings: Settings, error: NoDatabase | NoSuchRun) -> str:
-    """The first tag that is named and not set; one whose run is gone is set."""
+def _missing_tag(settings: Settings, error: NoDatabase | NoSuchRun) -> tuple[str, Collection[str]]:
+    """The first tag that is named and not set, and those that are; one whose run is gone is set."""
     names = (settings.run_a or "").split(",")
     tags = [name.strip().removeprefix(TAG) for name in names if name.strip().startswith(TAG)]
     if isinstance(error, NoDatabase):
-        return tags[0] if tags else ""
+        return tags[0] if tags else "", ()
     with open_database(settings.db_a) as a:
-        return next((tag for tag in tags if tag not in a.tags()), "")
+        known = a.tags()
+    return next((tag for tag in tags if tag not in known), ""), known
 
 
 # -- replicates ------------------------------------------------------------------------------------

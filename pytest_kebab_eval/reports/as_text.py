@@ -182,7 +182,9 @@ def _noise_lines(report: CompareReport) -> Iterator[Line]:
     yield Line(replicate_sentence(report))
     for check in report.replicates.checks:
         if check.disagreement:
-            yield Line(f"noise of {check.check} ({check.what}): {check_noise(check)}")
+            yield Line(
+                f"noise of {check.check} ({check.what}): {check_noise(check, len(report.replicates.runs_a))}"
+            )
     flaky = flaky_rates(report)
     for rates in flaky[:_FLAKY_SHOWN]:
         yield Line(f"flaky: {printable(rates.query_id)}: {rates.rates}")

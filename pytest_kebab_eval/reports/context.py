@@ -124,7 +124,7 @@ def summary_rows(report: CompareReport) -> list[SummaryRow]:
     found = []
     for row in listed:
         is_sure = row.changes in sure or not row.direction
-        conclusion = row.conclusion if is_sure else f"{NO_EVIDENCE}, of {len(tested)} tests"
+        conclusion = row.conclusion if is_sure else f"{NO_EVIDENCE} among {len(tested)} tests"
         direction = row.direction if is_sure else 0
         if row.name in wanted or direction:
             found.append(SummaryRow(row, direction, conclusion))
@@ -203,6 +203,7 @@ def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -
         "movement": movement(report),
         "replicate_sentence": replicate_sentence(report),
         "check_noise": check_noise,
+        "shown_rates": sorted(report.rates or (), key=lambda rates: not rates.lost),
         "format_noise": format_noise,
         "format_spread": format_spread,
         "gates": sorted(report.gates, key=lambda gate: gate.passed),

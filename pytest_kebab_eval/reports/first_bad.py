@@ -15,9 +15,11 @@ from pytest_kebab_eval.history.blame import (
     runs_between,
     walk_between,
 )
+from pytest_kebab_eval.history.commit_odds import SURE
 from pytest_kebab_eval.history.sightings import Sighting, State
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import MatchMode
+from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database, whole_runs
 from pytest_kebab_eval.text import brief
@@ -41,6 +43,14 @@ def state_words(seen: Seen | Sighting, check: str) -> str:
     }.get(seen.state, "not known")
 
 
+def doubt_words(sureness: float | None, candidates: int) -> str:
+    """`70% sure, 3 other runs not ruled out`; nothing of a first bad run that is 95 % sure."""
+    if sureness is None or sureness >= SURE:
+        return ""
+    others = f", {counted(candidates - 1, 'other run')} not ruled out" if candidates > 1 else ""
+    return f"{sureness:.0%} sure{others}"
+
+
 class LostQuery(NamedTuple):
     """A query of a step: the check that it lost, and how it was before and after."""
 
@@ -49,11 +59,11 @@ class LostQuery(NamedTuple):
     before: str
     after: str
     unknown: int  # runs between the two that do not tell
-    sureness: float | None = None  # that it is this run; None where nothing flips
+    doubt: str = ""  # how sure it is this run
 
 
 class FlakyQuery(NamedTuple):
-    """A query that failed now and then all along: in how many runs it passed."""
+    """A query whose failures luck may explain: in how many runs it passed."""
 
     query_id: str
     check: str
@@ -76,7 +86,7 @@ class FirstBad(NamedTuple):
     between: int  # runs between A and B
     steps: list[BadStep]
     left_out: int = 0  # regressions that were not looked into
-    flaky: tuple[FlakyQuery, ...] = ()  # those that no run is likely to have lost
+    flaky: tuple[FlakyQuery, ...] = ()  # those that luck may explain
 
 
 def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) -> FirstBad | None:
@@ -117,8 +127,8 @@ def _steps(blames: Sequence[Blame]) -> Iterable[BadStep]:
         if good and bad:
             step = found.setdefault((good.run_id, bad.run_id), BadStep(good, bad, blame.config_changes, []))
             before, after = state_words(good, blame.check), state_words(bad, blame.check)
-            sureness = blame.sureness if blame.flips else None
+            doubt = doubt_words(blame.sureness, len(blame.candidates))
             step.queries.append(
-                LostQuery(blame.query_id, blame.check, before, after, len(blame.unknown), sureness)
+                LostQuery(blame.query_id, blame.check, before, after, len(blame.unknown), doubt)
             )
     return found.values()

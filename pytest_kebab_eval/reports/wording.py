@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, sure_of_many
+from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE
 from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
 from pytest_kebab_eval.text import brief, first_of
@@ -68,9 +68,8 @@ def _main_sentence(report: CompareReport) -> str:
         return f"{lost} of {queries} errored." if lost else f"{queries}, no errors."
     if lost:
         return f"B lost something on {lost} of {queries}."
-    unsure = worse_by_noise(report)
-    if unsure:
-        return f"B did worse on {len(unsure)} of {queries} and better on {_better(report)}{_doubt(report)}."
+    if worse_by_noise(report):
+        return f"{_noisy(report, queries)}{f'; it ranks {worse} worse' if worse else ''}."
     lost_nothing = "B lost nothing but what is accepted" if report.accepted else "B lost nothing"
     if worse:
         return f"{lost_nothing}, but ranks {worse} of {queries} worse."
@@ -78,30 +77,36 @@ def _main_sentence(report: CompareReport) -> str:
 
 
 def worse_by_noise(report: CompareReport) -> list[str]:
-    """The queries that did worse in the runs of B than in those of A, but not worse than noise explains."""
+    """The queries that did worse in B, but not more than noise explains, the largest drops first."""
+    worse = [rates for rates in _counted_rates(report) if rates.noise is not None and not rates.lost]
+    worse.sort(key=lambda rates: rates.b / rates.runs_b - rates.a / rates.runs_a)
+    return [*dict.fromkeys(rates.query_id for rates in worse)]
+
+
+def _counted_rates(report: CompareReport) -> list[QueryRates]:
+    """The rates of checks that count as a failure."""
     checks = report.comparison.checks if report.comparison else ()
-    return [
-        *dict.fromkeys(
-            rates.query_id
-            for rates in report.rates or ()
-            if rates.noise is not None and not rates.lost and rates.check in checks
-        )
-    ]
+    return [rates for rates in report.rates or () if rates.check in checks]
 
 
 def _better(report: CompareReport) -> int:
-    checks = report.comparison.checks if report.comparison else ()
-    gained = (rates for rates in report.rates or () if rates.b * rates.runs_a > rates.a * rates.runs_b)
-    return len({rates.query_id for rates in gained if rates.check in checks})
+    """How many queries did better in B."""
+    rates = _counted_rates(report)
+    return len({rate.query_id for rate in rates if rate.b * rate.runs_a > rate.a * rate.runs_b})
 
 
-def _doubt(report: CompareReport) -> str:
+def _noisy(report: CompareReport, queries: str) -> str:
     """What is to be made of queries that did worse, none of which can be said to be lost."""
-    tested = {name: found.p for name, found in report.significance.items() if found.p is not None}
-    worse = [name for name in sure_of_many(tested) if report.significance[name].verdict == WORSE]
+    unsure, better = worse_by_noise(report), _better(report)
+    said = f"B did worse on {len(unsure)} of {queries}"
+    worse = [
+        f"{name} is worse ({format_p(found.p)})"
+        for name, found in report.significance.items()
+        if found.verdict == WORSE and found.p is not None
+    ]
     if worse:
-        return f", more than noise explains ({first_of(sorted(worse), 3)}), though no query stands out"
-    return f", as noise alone might: {first_of(worse_by_noise(report), NAMES_SHOWN, 40)}"
+        return f"{said} and better on {better}; no query stands out from noise, but {worse[0]}"
+    return f"{said}, as noise alone might ({first_of(unsure, NAMES_SHOWN, 40)}), and better on {better}"
 
 
 def has_failed(report: CompareReport) -> bool:
@@ -115,7 +120,7 @@ def verdict_effect(report: CompareReport) -> str:
     if has_failed(report):
         return "lost"
     is_worse = report.run_a is not None and report.count(ComparisonKind.LOSS) > 0
-    return "worse" if is_worse or worse_by_noise(report) else "better"
+    return "worse" if is_worse or len(worse_by_noise(report)) > _better(report) else "better"
 
 
 def lost_queries(report: CompareReport) -> list[QueryComparison]:
@@ -205,17 +210,24 @@ def replicate_sentence(report: CompareReport) -> str:
 
 def _only_together(replicates: ReplicateReport) -> Iterator[str]:
     """What a green session does not say, where that is so."""
-    flipping = [check.together for check in replicates.checks if check.together]
-    if flipping and all(together.one_query > replicates.alpha for together in flipping):
+    unseen = [
+        check.check
+        for check in replicates.checks
+        if check.disagreement and check.together and check.together.one_query > replicates.alpha
+    ]
+    if unseen:
         a, b = len(replicates.runs_a), len(replicates.runs_b)
         runs = counted(a, "run") if a == b else f"{a} and {counted(b, 'run')}"
-        yield f"With {runs} a side and this noise, no single query can fail, only several together."
+        names = " or ".join(dict.fromkeys(unseen))
+        yield (
+            f"With {runs} a side and this noise, no single query can fail by {names}, only several together."
+        )
 
 
 def _promise(replicates: ReplicateReport) -> str:
     """How often noise fails a session; with few runs a query may flip without any of them showing it."""
     unseen, alpha = replicates.unseen_flip(), replicates.alpha
-    if unseen <= alpha:
+    if unseen <= alpha or any(check.disagreement for check in replicates.checks):
         return (
             f"Where nothing changed, at most {100 * alpha:g} % of sessions fail by what differs between runs"
             " of one side."
@@ -233,12 +245,13 @@ def flaky_rates(report: CompareReport) -> list[QueryRates]:
     return [rates for rates in report.rates or () if rates.flaky]
 
 
-def check_noise(check: CheckRates) -> str:
+def check_noise(check: CheckRates, runs_a: int) -> str:
     """`4 of 40 queries flaky in A, two runs of one side disagree on 3.2 %`."""
     if check.disagreement is None:
         return "one run a side, so that nothing is known of its noise"
     disagree = f"two runs of one side disagree on {100 * check.disagreement:.1f} % of the queries"
-    said = [f"{check.flaky} of {counted(check.queries, 'query')} flaky in A, {disagree}"]
+    flaky = f"{check.flaky} of {counted(check.queries, 'query')} flaky in A, " if runs_a > 1 else ""
+    said = [f"{flaky}{disagree}"]
     if check.together and (check.together.worse or check.together.better):
         said.append(f"B did worse on {check.together.worse} and better on {check.together.better}")
     return "; ".join(said)
@@ -260,16 +273,17 @@ def format_value(value: float | None) -> str:
 
 
 def drift_words(drift: Drift) -> str:
-    """How a metric drifts, or that it fell in one step."""
+    """How a metric drifts, or that it got worse in one step."""
     way = "down" if drift.change < 0 else "up"
     since = f"{way} {abs(drift.change):.2g} since {brief(drift.since)} ({counted(drift.runs, 'run')})"
     if drift.worst_change is None:
-        return f"drifts: {since}, no single step significant"
+        return f"drifts: {since}, no single step explains it"
     step = f"{abs(drift.worst_change):.2g} of it in {brief(drift.worst_run)}, significant by itself"
     if not drift.is_step:
         return f"drifts: {since}, {step}"
     ends = f"{brief(drift.worst_run_before)} {brief(drift.worst_run)}"
-    return f"fell in one step: {since}, {step}; see kebab-eval blame --regressions {ends}"
+    verb = "fell" if drift.change < 0 else "rose"
+    return f"{verb} in one step: {since}, {step}; see kebab-eval blame --regressions {ends}"
 
 
 def format_spread(deviation: float | None) -> str:

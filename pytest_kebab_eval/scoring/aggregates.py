@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -148,15 +148,18 @@ def rounded(value: float) -> float:
 def aggregate(card: Scorecard) -> AggregateMetrics:
     """A run's metrics over all its queries and over each slice, rounded as they are stored.
 
-    Of several runs, each value is the mean of theirs; what is counted is counted over the queries of all.
+    Of several runs, each value is the mean of theirs; what is counted is counted over the queries of all. If
+    some run lacks queries, what is averaged is the mean over all queries, of each over the runs that have it.
     """
     counted = _aggregate(card)
     if not card.replicates:
         return counted
     each = [_aggregate(run, _exact) for run in card.replicates]
-    values = _means(counted.values, [aggregate.values for aggregate in each])
+    has_gaps = any(run.query_ids() != card.query_ids() for run in card.replicates)
+    by_query = {metric.name for metric in card.metrics if metric.family.is_mean} if has_gaps else set[str]()
+    values = _means(counted.values, [aggregate.values for aggregate in each], by_query)
     slices = {
-        part: _means(names, [aggregate.slices.get(part, {}) for aggregate in each])
+        part: _means(names, [aggregate.slices.get(part, {}) for aggregate in each], by_query)
         for part, names in counted.slices.items()
     }
     return msgspec.structs.replace(counted, values=values, slices=slices)
@@ -202,10 +205,14 @@ def _aggregate(card: Scorecard, stored: Stored = rounded) -> AggregateMetrics:
     )
 
 
-def _means(names: Iterable[str], values: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """The means of what was measured, rounded; None where nothing was."""
-    means: dict[str, float | None] = {}
-    for name in names:
+def _means(
+    counted: Mapping[str, float | None],
+    values: Sequence[Mapping[str, float | None]],
+    by_query: Collection[str],
+) -> dict[str, float | None]:
+    """The means of what was measured, rounded; None where nothing was. Some are known already."""
+    means = {**counted}
+    for name in (name for name in counted if name not in by_query):
         measured = [value for known in values if (value := known.get(name)) is not None]
         means[name] = rounded(math.fsum(measured) / len(measured)) if measured else None
     return means

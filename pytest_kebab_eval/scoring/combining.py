@@ -140,7 +140,6 @@ class Changes(NamedTuple):
     values: list[float]
     n: int
     is_yes_no: bool = True  # whether every value measured is 0 or 1
-    was_yes_no: bool = True  # whether every value in A is
 
 
 class Pairs:
@@ -212,18 +211,16 @@ class Pairs:
 
     def _in_facts(self, name: str) -> Changes:
         changes: list[float] = []
-        in_a: set[float] = set()
-        in_b: set[float] = set()
+        measured: set[float] = set()
         n = 0
         for (score_a, score_b), count in self._tally.items():
             before, after = score_a.value(name), score_b.value(name)
             if before is not None and after is not None:
                 n += count
-                in_a.add(before)
-                in_b.add(after)
+                measured |= {before, after}
                 if before != after:
                     changes += [after - before] * count
-        return Changes(changes, n, in_a | in_b <= _YES_NO, in_a <= _YES_NO)
+        return Changes(changes, n, measured <= _YES_NO)
 
     def _in_columns(self, name: str) -> Changes:
         before, after = self._a._columns.get(name), self._b._columns.get(name)
@@ -231,9 +228,8 @@ class Pairs:
             return Changes([], 0)
         pairs = zip(map(before.__getitem__, self._rows_a), map(after.__getitem__, self._rows_b), strict=True)
         measured = [pair for pair in pairs if not math.isnan(pair[0]) and not math.isnan(pair[1])]
-        was_yes_no = all(a in _YES_NO for a, _ in measured)
-        is_yes_no = was_yes_no and all(b in _YES_NO for _, b in measured)
-        return Changes([b - a for a, b in measured if a != b], len(measured), is_yes_no, was_yes_no)
+        is_yes_no = all(a in _YES_NO and b in _YES_NO for a, b in measured)
+        return Changes([b - a for a, b in measured if a != b], len(measured), is_yes_no)
 
 
 def _rows_in_both(a: Iterable[str], b: Iterable[str]) -> Iterator[tuple[str, int, int]]:

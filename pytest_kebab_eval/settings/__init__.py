@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         default_database,
         golden_of,
         resolve,
+        share_in,
     )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "golden_of",
     "is_given",
     "resolve",
+    "share_in",
 ]
 
 

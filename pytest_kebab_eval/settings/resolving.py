@@ -86,13 +86,20 @@ def _whole_number(given: Given, _: Option) -> int:
 
 
 def _share(given: Given, _: Option) -> float:
-    try:
-        share = float(given.value)
-    except ValueError:
-        share = -1.0
-    if not 0 < share <= 1:
+    share = share_in(str(given.value))
+    if share is None:
         raise _refusal(given, "a number above 0 and up to 1")
     return share
+
+
+def share_in(text: str) -> float | None:
+    """A share, as 0.05 or as 5%; None if it is not above 0 and up to 1."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        return None
+    return share if 0 < share <= 1 and not rest else None
 
 
 def _choice(given: Given, option: Option) -> str:

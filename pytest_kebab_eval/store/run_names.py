@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from pytest_kebab_eval.errors import InputError, NoSuchRun, RunNameError
@@ -23,6 +23,7 @@ from pytest_kebab_eval.text import brief, first_of, printable
 
 MAX_CANDIDATES_SHOWN = 10
 TAG = "tag:"
+_ALIKE = 0.8  # as `relaese` and `release` are; `v1.0` and `v1.1` are not
 _WAY_TO_NAME_RUNS = re.compile(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
 _LATEST = re.compile(r"latest(?:@([^~]+))?(?:~(\d{1,6}))?")
 
@@ -139,7 +140,7 @@ def _of_name(database: Database, name: str, ids: AbstractSet[str], suite: str | 
     runs = in_order(run for run in database.runs() if suite in (None, run.suite))
     found = _by_rule(prefix, runs, runs)
     if not found:
-        return [find_run(database, prefix, suite)]  # which says what there is
+        return [_single([], name, runs or in_order(database.runs()), database, suite)]  # says what there is
     suites = sorted({run.suite for run in found})
     if len(suites) > 1:
         raise RunNameError(
@@ -166,10 +167,12 @@ def _by_rule(name: str, runs: Sequence[Run], in_suite: Sequence[Run]) -> Sequenc
 def _by_tag(database: Database, tag: str, runs: Sequence[Run]) -> list[Run]:
     tags = database.tags()
     if tag not in tags:
-        known = f"; it has the tags {', '.join(map(printable, sorted(tags)))}" if tags else ""
-        raise NoSuchRun(
-            f"there is no tag '{brief(tag)}' in {database.name}{known}; kebab-eval tag RUN NAME sets one"
-        )
+        start, near = f"there is no tag '{brief(tag)}' in {database.name}", similar_tag(tag, tags)
+        if near:
+            otherwise = f"if not, kebab-eval tag RUN {brief(tag)} sets it"
+            raise NoSuchRun(f"{start}; did you mean '{TAG}{brief(near)}'? {otherwise}")
+        known = f"; it has the tags {shown_tags(tags)}" if tags else ""
+        raise NoSuchRun(f"{start}{known}; kebab-eval tag RUN NAME sets one")
     found = [run for run in runs if run.run_id == tags[tag]]
     if not found:
         raise NoSuchRun(
@@ -177,6 +180,18 @@ def _by_tag(database: Database, tag: str, runs: Sequence[Run]) -> list[Run]:
             " tag another"
         )
     return found
+
+
+def similar_tag(tag: str, tags: Iterable[str]) -> str | None:
+    """The tag that somebody may have meant, if a tag is so much like it."""
+    known = {name.lower(): name for name in [*tags][:NAMES_COMPARED] if len(name) <= NAME_COMPARED}
+    near = difflib.get_close_matches(tag[:NAME_COMPARED].lower(), known, n=1, cutoff=_ALIKE)
+    return known[near[0]] if near else None
+
+
+def shown_tags(tags: Iterable[str]) -> str:
+    """The first few tags, for a message."""
+    return first_of(sorted(tags), MAX_CANDIDATES_SHOWN, width=40)
 
 
 def _single(
@@ -201,6 +216,10 @@ def _single(
     compared = [run.run_id for run in known[:NAMES_COMPARED] if len(run.run_id) <= NAME_COMPARED]
     near = difflib.get_close_matches(name[:NAME_COMPARED], [*compared, "latest"], n=1)
     hint = f" did you mean '{printable(near[0])}'?" if near else ""
+    if "*" in name:
+        hint = (
+            "" if name.startswith("commit:") else " * is for commit:HASH* alone, so name several by commas;"
+        )
     raise NoSuchRun(f"there is no run '{brief(name)}' in {where}{within};{hint} it has:{_listed(known)}")
 
 

@@ -13,10 +13,8 @@ def quickest_load(open_file: Open, path: Path) -> float:
 
     def load() -> float:
         start = time.perf_counter()
-        opened = open_file(path)
-        passed = time.perf_counter() - start
-        opened.page.close()
-        return passed
+        open_file(path)
+        return time.perf_counter() - start
 
     return min(load() for _ in range(3))
 

@@ -106,7 +106,8 @@ def test_it_can_be_installed_from_the_repository_and_from_a_clone(
     }
     follow(command.replace("path/to/the/clone", str(clone)), tmp_path, **no_network, **here)
     installed = {"PYTHONPATH": str(tmp_path)}
-    where = follow("python -c 'import pytest_kebab_eval as it; print(it.__file__)'", tmp_path, **installed)
+    asked = f"'{sys.executable}' -c 'import pytest_kebab_eval as it; print(it.__file__)'"
+    where = follow(asked, tmp_path, **installed)
     assert where.strip() == str(tmp_path / "pytest_kebab_eval" / "__init__.py")
     assert (tmp_path / "bin" / "kebab-eval").exists()
 

@@ -227,7 +227,7 @@ def _limits(counts: Counter[float], family: int) -> dict[float, float]:
     limits: dict[float, float] = {}
     least, at_most = 1.0, counts.total()
     for probability in sorted(counts, reverse=True):
-        least = min(least, probability * family / at_most)
+        least = min(least, probability * family / max(at_most, 1))
         limits[probability] = least
         at_most -= counts[probability]
     return limits

@@ -15,7 +15,7 @@ class CheckLimits(NamedTuple):
 
     noise: CheckNoise | RankNoise
     limits: Mapping[Tally, Limit]  # of each way in which queries did worse
-    together: Together | None  # None: nothing of it flips, or it is a matter of ranks
+    together: Together | None  # None: all runs of both sides agree on every query, or it is about ranks
     single: float  # the alpha from which on a query fails that is lost in all runs, and is the only one
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from pytest_kebab_eval.comparing.noise.control import CheckNoise
 from pytest_kebab_eval.comparing.noise.limits import find_limits
 from pytest_kebab_eval.comparing.noise.together import Pattern, Patterns
 from pytest_kebab_eval.comparing.replicates import CheckRates, check_rates, deviation
+from pytest_kebab_eval.comparing.significance import t_quantile
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.aggregates import exact_values, rounded
@@ -30,8 +32,7 @@ _SESSIONS = 40
 _FIRST = 5  # after so many, those are left that find less than half of what they should
 _SEED = 20_240_229
 _Z = 1.959963984540054  # the normal quantile of 0.975
-_Z_BOTH = (_Z + 0.8416212335729143) ** 2  # for p < 0.05 in 80 % of sessions
-_MOST = 1_000_000
+_Z_80 = 0.8416212335729143  # that of 0.8
 _ROUNDING = 1e-6
 
 
@@ -222,60 +223,73 @@ def _metric_powers(
 
 
 def _metric_power(
-    metric: Metric, measured: Sequence[float], variances: Sequence[float], drop: float
+    metric: Metric, measured: Sequence[float], variances: Sequence[tuple[float, float]], drop: float
 ) -> MetricPower:
     queries, runs = len(variances), len(measured)
-    within = math.fsum(variances) / queries if queries else 0.0
+    within = math.fsum(variance for variance, _ in variances) / queries if queries else 0.0
     # What queries vary by each on its own, or what runs do, whichever is larger.
     spread = max(math.sqrt(within / queries) if queries else 0.0, deviation(measured))
-    noise = MetricNoise(within, spread**2 - within / queries if queries else 0.0)
-    limit = _Z * spread * math.sqrt(2)
+    lost = [mean for _, mean in variances if mean > 0]
+    size = (math.fsum(lost) / len(lost)) ** 2 if lost else 1.0  # the square of what a lost query loses
+    noise = MetricNoise(within / size, (spread**2 - within / queries) / size if queries else 0.0)
+    limit = spread * math.sqrt(2)
     mean = math.fsum(measured) / runs
     can_drop = queries and metric.family.max_value == 1 and mean >= drop and not metric.lower_is_better
     return MetricPower(
         metric.name,
         rounded(mean),
         rounded(spread),
-        rounded(limit),
-        rounded(limit / math.sqrt(runs)),
+        rounded(_Z * limit),
+        rounded(t_quantile(2 * runs - 2) * limit / math.sqrt(runs)),
         runs_needed(noise, queries, drop) if can_drop else None,
         queries_needed(noise, runs, drop) if can_drop else None,
     )
 
 
-def _variances(metric: Metric, cards: Sequence[Scorecard], query_ids: Sequence[str]) -> Iterator[float]:
-    """How much a query's value varies between runs, for each; not of what is no mean, or of times."""
+def _variances(
+    metric: Metric, cards: Sequence[Scorecard], query_ids: Sequence[str]
+) -> Iterator[tuple[float, float]]:
+    """How much a query's value varies between runs, and its mean; not of what is no mean, or of times."""
     if not metric.family.is_mean or not metric.family.over.of_facts:
         return
     for query_id in query_ids:
         scores = [score for card in cards if (score := card.score(query_id)) is not None]
         known = [value for score in scores if (value := score.value(metric.name)) is not None]
         if len(known) > 1:
-            yield deviation(known) ** 2
+            yield deviation(known) ** 2, math.fsum(known) / len(known)
 
 
 class MetricNoise(NamedTuple):
-    """The variance of a query's value between runs, and what of a run's value all its queries share."""
+    """How a metric varies, in units of what a query loses that is lost entirely.
+
+    The variance of a query's value between runs, and that of a run's value which all its queries share.
+    """
 
     of_query: float
     shared: float = 0.0
 
 
-def queries_needed(noise: MetricNoise, runs: int, drop: float) -> int | None:
-    """How many queries show the drop in 80 % of sessions (p < 0.05), with so many runs; None: no number does.
+def is_shown(noise: MetricNoise, queries: int, runs: int, drop: float) -> bool:
+    """Whether 80 % of sessions show it (p < 0.05) if a share of the queries is lost, by both tests.
 
-    A query that is lost falls from 1 to 0, and the others vary between runs: the mean difference has the
-    variance (drop (1 - drop) + 2 of_query / runs) / queries + 2 shared / runs.
+    Over queries, the changes have the mean square drop + 2 of_query / runs; over runs, it is Welch's test.
     """
-    left = drop**2 / _Z_BOTH - 2 * noise.shared / runs
-    if left <= 0:
+    varies = 2 * noise.of_query / runs / queries
+    seen = drop - _Z * math.sqrt(drop / queries + varies) >= _Z_80 * math.sqrt(varies)
+    if runs == 1 or not seen:
+        return seen
+    error = math.sqrt(varies + 2 * noise.shared / runs)
+    return drop >= (t_quantile(2 * runs - 2) + _Z_80) * error
+
+
+def queries_needed(noise: MetricNoise, runs: int, drop: float) -> int | None:
+    """How many queries show the loss of such a share of them, with so many runs; None: no number does."""
+    least = next((2**power for power in range(21) if is_shown(noise, 2**power, runs, drop)), None)
+    if least is None:
         return None
-    return min(_MOST, math.ceil((drop * (1 - drop) + 2 * noise.of_query / runs) / left - _ROUNDING))
+    return bisect_left(range(least), True, key=lambda queries: is_shown(noise, max(queries, 1), runs, drop))
 
 
 def runs_needed(noise: MetricNoise, queries: int, drop: float) -> int | None:
-    """How many runs a side show it with so many queries; None if no number does."""
-    left = drop**2 / _Z_BOTH - drop * (1 - drop) / queries
-    if left <= 0:
-        return None
-    return min(_MOST, max(1, math.ceil(2 * (noise.of_query / queries + noise.shared) / left - _ROUNDING)))
+    """How many runs a side show it with so many queries; two or more, and None if not even a hundred do."""
+    return next((runs for runs in range(2, 101) if is_shown(noise, queries, runs, drop)), None)

@@ -11,7 +11,7 @@ large is the greater of two answers:
   index build) is no change. With few runs there are few ways to do so; the sum is then held against those of
   the other ways by Student's t.
 
-The queries that fell furthest fail, down to the size of a drop at which they stand out most from noise.
+The queries that fell furthest fail, as many as noise does not explain.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from pytest_kebab_eval.comparing.checks import Tallies, Tally
 from pytest_kebab_eval.comparing.significance import student_p
 
 _POWERS = (1, 3)  # of the drops that are added up
-_MOST_WAYS = 252  # to deal out the runs, as with five a side; of more, so many are drawn
+_FEW_WAYS = 42  # to deal out the runs: with fewer, none is rare enough; four a side have 70
+_MOST_WAYS = 252  # as with five a side; of more, so many are drawn
 _SEED = 20_240_229
 _STEPS = 30
 _UNITS = 1 << 40
+_ROUNDING = 1e-9
 
 
 class Pattern(NamedTuple):
@@ -99,49 +101,47 @@ def judge_together(
 
     In simulated runs queries share nothing, and where there are many of these nobody need look for it.
     """
-    found = {name: _Sums(patterns, runs_a, runs_b, simulated) for name, patterns in checks.items()}
+    found = {name: _Sums(patterns, (1 << runs_a) - 1) for name, patterns in checks.items()}
     flipping = {name: sums for name, sums in found.items() if sums.flip}
-    return {name: sums.judge(len(flipping)) for name, sums in flipping.items()}
+    tests = 2 * len(flipping) * len(_POWERS)  # half of alpha is for the session
+    alphas = {
+        (name, power): min(1.0, tests * sums.over_queries(power))
+        for name, sums in flipping.items()
+        for power in _POWERS
+    }
+    runs = _Runs(runs_a, runs_b)
+    # Dealing out runs takes longer, and is not needed where the first answer is noise.
+    if min(alphas.values(), default=1.0) < 1 and (runs.are_few or not simulated):
+        by_runs = runs.few(flipping) if runs.are_few else runs.many(flipping)
+        alphas = {key: max(alpha, min(1.0, 2 * by_runs[key])) for key, alpha in alphas.items()}
+    return {
+        name: sums.judge(min(alphas[name, power] for power in _POWERS)) for name, sums in flipping.items()
+    }
 
 
 class _Sums:
     """The drops of one check, and what they could have been."""
 
-    def __init__(self, patterns: Patterns, runs_a: int, runs_b: int, simulated: bool = False) -> None:
-        self._runs = runs_a, runs_b
-        self._ways = math.comb(runs_a + runs_b, runs_a)
-        self._looks_at_runs = not simulated or self._ways < _MOST_WAYS
-        self._of_a = (1 << runs_a) - 1
-        flipping = ((pattern, n) for pattern, n in patterns.items() if 0 < pattern.passed < pattern.known)
+    def __init__(self, patterns: Patterns, of_a: int) -> None:
+        flipping = (
+            (pattern, n) for pattern, n in patterns.items() if n and 0 < pattern.passed < pattern.known
+        )
         self.flip = Counter(dict(flipping))
-        self._tallies = count_tallies(self.flip, self._of_a)
+        self._tallies = count_tallies(self.flip, of_a)
 
-    def judge(self, checks: int) -> Together:
+    def judge(self, alpha: float) -> Together:
         worse = sum(n for tally, n in self._tallies.items() if tally.drop > 0)
         better = sum(n for tally, n in self._tallies.items() if tally.drop < 0)
-        alphas = [self._alpha(power, 2 * checks * len(_POWERS)) for power in _POWERS]
-        fallen, luck = self._fallen()
-        fell = sum(self._tallies[tally] for tally in fallen)
-        return Together(min(alphas), worse, better, fallen, fell, luck)
+        return Together(alpha, worse, better, *self._fallen())
 
-    def _alpha(self, power: int, tests: int) -> float:
-        """The smallest alpha at which noise does not explain the sum; half of alpha is for the session."""
-        total = math.fsum(n * _power(tally, power) for tally, n in self._tallies.items())
-        if total <= 0:
-            return 1.0
-        by_queries = tests * self._over_queries(total, power)
-        # Dealing out runs takes longer, and is not needed where the first answer is noise.
-        if by_queries >= 1 or not self._looks_at_runs:
-            return min(1.0, by_queries)
-        return max(by_queries, 2 * self._over_runs(power))
-
-    # -- over queries ------------------------------------------------------------------------------
-
-    def _over_queries(self, total: float, power: int) -> float:
+    def over_queries(self, power: int) -> float:
         """By Bahadur and Rao's approximation, as if sums came in steps of 1, which makes it larger.
 
         Never more than Chernoff's bound: the mean of exp(x (sum - total)), with the x that makes it least.
         """
+        total = math.fsum(n * _power(tally, power) for tally, n in self._tallies.items())
+        if total <= 0:
+            return 1.0
         alike = Counter[tuple[int, int, int]]()
         for tally, n in self._tallies.items():
             alike[tally.n_a, tally.n_b, tally.a + tally.b] += n
@@ -156,19 +156,7 @@ class _Sums:
         width = math.sqrt(2 * math.pi * _spread(dealt, low)) * -math.expm1(-low)
         return bound / max(1.0, width)
 
-    # -- over runs -----------------------------------------------------------------------------------
-
-    def _over_runs(self, power: int) -> float:
-        a, b = self._runs
-        seen = self._sum_if(self._of_a, power)
-        others = [self._sum_if(of_a, power) for of_a in self._other_ways()]
-        if self._ways >= _MOST_WAYS:
-            rounding = self.flip.total()
-            return (1 + sum(other >= seen - rounding for other in others)) / (1 + len(others))
-        square = sum(other * other for other in others) / len(others)
-        return student_p(seen / math.sqrt(square), a + b - 2) / 2 if square else 0.0
-
-    def _sum_if(self, of_a: int, power: int) -> int:
+    def sum_if(self, of_a: int, power: int) -> int:
         """The sum if these had been the runs of A, in whole units, so that no order changes it."""
         total = 0
         for (known, passes), alike in self._alike.items():
@@ -185,40 +173,93 @@ class _Sums:
             alike.setdefault((known, passed.bit_count()), []).append((passed, n))
         return alike
 
-    def _other_ways(self) -> Iterator[int]:
-        """The other ways to choose A's runs; not the one seen, nor that with both sides exchanged."""
-        a, b = self._runs
-        every = range(a + b)
-        seen = {self._of_a, self._of_a << b if a == b else self._of_a}
-        if self._ways <= _MOST_WAYS:
-            chosen: Iterable[Iterable[int]] = combinations(every, a)
-        else:
-            generator = random.Random(_SEED)  # noqa: S311 - must be reproducible, not secret
-            chosen = (generator.sample(every, a) for _ in range(_MOST_WAYS))
-        for numbers in chosen:
-            of_a = sum(1 << number for number in numbers)
-            if of_a not in seen:
-                yield of_a
+    def _fallen(self) -> tuple[frozenset[Tally], int, float]:
+        """The largest drops, as many as noise does not explain; how many, and what it explains of them.
 
-    # -- which ---------------------------------------------------------------------------------------
-
-    def _fallen(self) -> tuple[frozenset[Tally], float]:
-        """The largest drops, down to the size at which they stand out most, and how many noise explains."""
+        Queries that fell as far as one of them are among them.
+        """
         expected: list[tuple[float, float]] = []
         seen: dict[float, list[Tally]] = {}
         for tally, n in self._tallies.items():
             for drop, probability in _dealt(tally.n_a, tally.n_b, tally.a + tally.b, 1):
                 expected.append((drop, n * probability))
             seen.setdefault(_power(tally, 1), []).append(tally)
-        best, fallen, luck = -math.inf, frozenset[Tally](), 0.0
-        for size in (drop for drop in seen if drop > 0):
-            large = frozenset(tally for drop in seen if drop >= size for tally in seen[drop])
-            count = sum(self._tallies[tally] for tally in large)
-            by_noise = math.fsum(n for drop, n in expected if drop >= size)
-            stands_out = (count - by_noise) / math.sqrt(1 + by_noise)
-            if stands_out > best:
-                best, fallen, luck = stands_out, large, by_noise
-        return fallen, luck
+        steps, fallen, count = [], frozenset[Tally](), 0
+        for size in sorted((drop for drop in seen if drop > 0), reverse=True):
+            fallen |= frozenset(seen[size])
+            count += sum(self._tallies[tally] for tally in seen[size])
+            steps.append((fallen, count, math.fsum(n for drop, n in expected if drop >= size)))
+        excess = max((count - luck for _, count, luck in steps), default=0.0)
+        return next((step for step in steps if step[1] >= excess), (frozenset(), 0, 0.0))
+
+
+class _Runs:
+    """Deals out whole runs, for all checks alike."""
+
+    def __init__(self, runs_a: int, runs_b: int) -> None:
+        self._a, self._b = runs_a, runs_b
+        self._of_a = (1 << runs_a) - 1
+        self._ways = math.comb(runs_a + runs_b, runs_a)
+        self.are_few = self._ways < _FEW_WAYS
+
+    def few(self, checks: Mapping[Key, _Sums]) -> dict[tuple[Key, int], float]:
+        """The sums over the root mean square of those of the other ways, by Student's t; times the checks.
+
+        What was seen is part of another way's sum, by how many of A's runs that has; it is taken out.
+        """
+        found = {}
+        for name, sums in checks.items():
+            for power in _POWERS:
+                seen = sums.sum_if(self._of_a, power)
+                squares = []
+                for of_a in self._other_ways():
+                    share = self._share_of(of_a)
+                    rest = sums.sum_if(of_a, power) - seen * share**power
+                    squares.append(rest * rest / (1 - share * share))
+                deviation = math.sqrt(math.fsum(squares) / len(squares))
+                freedom = self._a + self._b - 2 if power == 1 else self._freedom_of_cubes(len(squares))
+                p = student_p(seen / deviation, freedom) / 2 if deviation else 0.0
+                found[name, power] = len(checks) * p if seen > 0 else 1.0
+        return found
+
+    def _freedom_of_cubes(self, others: int) -> int:
+        """A sum tells no more than its runs, but cubes differ from way to way; so many by simulation."""
+        return max(1, min(others // 2, 2 * (self._a + self._b - 2)))
+
+    def _share_of(self, of_a: int) -> float:
+        """How much of a change between the sides is one between these runs and the others."""
+        same = (of_a & self._of_a).bit_count()
+        return same / self._a - (self._a - same) / self._b
+
+    def many(self, checks: Mapping[Key, _Sums]) -> dict[tuple[Key, int], float]:
+        """The share of ways in which any sum of any check is as large, each in units of its spread."""
+        others = [*self._other_ways()]
+        seen: dict[tuple[Key, int], float] = {}
+        largest = [-math.inf] * len(others)
+        for name, sums in checks.items():
+            for power in _POWERS:
+                found = [sums.sum_if(of_a, power) for of_a in others]
+                spread = math.sqrt(sum(other * other for other in found) / len(found)) or 1.0
+                seen[name, power] = sums.sum_if(self._of_a, power) / spread
+                largest = [max(most, other / spread) for most, other in zip(largest, found, strict=True)]
+        return {
+            key: (1 + sum(most >= own * (1 - _ROUNDING) for most in largest)) / (1 + len(largest))
+            for key, own in seen.items()
+        }
+
+    def _other_ways(self) -> Iterator[int]:
+        """The other ways to choose A's runs; not the one seen, nor that with both sides exchanged."""
+        every = range(self._a + self._b)
+        seen = {self._of_a, self._of_a << self._b if self._a == self._b else self._of_a}
+        if self._ways <= _MOST_WAYS:
+            chosen: Iterable[Iterable[int]] = combinations(every, self._a)
+        else:
+            generator = random.Random(_SEED)  # noqa: S311 - must be reproducible, not secret
+            chosen = (generator.sample(every, self._a) for _ in range(_MOST_WAYS))
+        for numbers in chosen:
+            of_a = sum(1 << number for number in numbers)
+            if of_a not in seen:
+                yield of_a
 
 
 @lru_cache(maxsize=10_000)

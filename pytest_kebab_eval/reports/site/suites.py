@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.sightings import Outcome, Sighting, State, Trace
-from pytest_kebab_eval.reports.first_bad import FlakyQuery
+from pytest_kebab_eval.reports.first_bad import FlakyQuery, doubt_words
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, RunRecord
 
 
@@ -23,7 +23,7 @@ class OpenRegression(NamedTuple):
     rank: int | None  # where it was found; None if what was lost is something else
     note: str
     runs_since: int  # with the first bad one
-    sureness: float | None  # that this is the first bad run; None where nothing flips
+    doubt: str  # how sure it is that run
 
 
 class ChangedQuery(NamedTuple):
@@ -84,7 +84,7 @@ class Suite:
 
     @property
     def flaky(self) -> list[FlakyQuery]:
-        """What fails in the newest run, as it did now and then all along."""
+        """What fails in the newest run, which luck may explain."""
         return [
             FlakyQuery(
                 query_id, check, *map(sum, zip(outcome.change.before, outcome.change.after, strict=True))
@@ -96,21 +96,19 @@ class Suite:
     @cached_property
     def open_regressions(self) -> list[OpenRegression]:
         """What was lost and still is, in the newest run; what was lost last comes first."""
-        found: dict[tuple[str, str], list[tuple[str, Sighting, Sighting, float | None]]] = {}
+        found: dict[tuple[str, str], list[tuple[str, Sighting, Sighting, str]]] = {}
         for query_id, check, outcome in self._outcomes:
             good, bad, change = outcome.last_good, outcome.first_bad, outcome.change
             if good and bad:
-                sureness = change.sureness if change and change.flips else None
+                doubt = doubt_words(change.sureness, len(change.candidates)) if change else ""
                 step = found.setdefault((query_id, self.runs[bad.run].run_id), [])
-                step.append((check, good, bad, sureness))
+                step.append((check, good, bad, doubt))
         described = (self._describe(query_id, steps) for (query_id, _), steps in sorted(found.items()))
         return sorted(described, key=lambda regression: regression.runs_since)
 
-    def _describe(
-        self, query_id: str, steps: list[tuple[str, Sighting, Sighting, float | None]]
-    ) -> OpenRegression:
+    def _describe(self, query_id: str, steps: list[tuple[str, Sighting, Sighting, str]]) -> OpenRegression:
         """What a query lost from a good run to a bad one, check by check."""
-        _, good, bad, sureness = steps[0]
+        _, good, bad, doubt = steps[0]
         first_bad = self.runs[bad.run]
         return OpenRegression(
             query_id,
@@ -120,7 +118,7 @@ class Suite:
             rank=good.rank,
             note=first_bad.comparison.notes.get(query_id, "") if first_bad.comparison else "",
             runs_since=sum(run.comparison is not None for run in self.runs[bad.run :]),
-            sureness=sureness,
+            doubt=doubt,
         )
 
     def _rank_traces(self) -> Iterator[tuple[str, str, Trace]]:

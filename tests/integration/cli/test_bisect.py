@@ -3,150 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import signal
-import subprocess
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_kebab_eval.cli.bisecting import SKIP
-from tests.builders import make_database, result, write_golden
 from tests.forked import python
-from tests.integration.conftest import Called, call, execute, script
+from tests.integration.cli.conftest import GOOD, LOST_1, LOST_BOTH, NOTHING, RECORD, GitProject, recording
+from tests.integration.conftest import call, execute
 
-# The user's system: what it finds is what the file `found.json` of the commit says.
-RECORD = """
-import json, os, sys
-from pathlib import Path
-from pytest_kebab_eval import RunRecorder, load_golden_set
-
-found = json.loads(Path("found.json").read_text())
-if found.get("broken"):
-    sys.exit(found["broken"])
-with Path(os.environ["LOG"]).open("a") as log:
-    log.write(f"{Path.cwd()}\\n")
-golden = load_golden_set(os.environ["KEBAB_EVAL_GOLDEN"])
-with RunRecorder(os.environ["KEBAB_EVAL_DB"], suite="suite", config={"chunker_version": "v1"}) as run:
-    for query in golden.queries:
-        run.record(query.id, hits=found.get(query.id, ["x"]))
-"""
-GOOD = {"q-001": ["c1"], "q-002": ["c2"]}
-LOST_1 = {"q-001": ["x"], "q-002": ["c2"]}
-NOTHING = json.dumps({"hits_top_k": []})
-LOST_BOTH = {"q-001": ["x"], "q-002": ["y"]}
-
-
-def recording(path: Path) -> str:
-    """The command that records."""
-    return shlex.join(python(path / "record.py"))
-
-
-class GitProject:
-    """A repository of commits, and a database beside it with a run of the first and of the last one."""
-
-    def __init__(self, path: Path, *commits: dict[str, Any]) -> None:
-        self.path, self.repo = path, path / "repo"
-        self.log = path / "tried"
-        self.repo.mkdir()
-        self.git("init", "-q", "-b", "main")
-        self.git("fast-import", "--quiet", given="".join(map(_imported, range(len(commits)), commits)))
-        self.git("reset", "-q", "--hard")
-        self.commits = self.git("rev-list", "--reverse", "main").split()
-        self.database = make_database(path / "kebab.sqlite", A=_results(commits[0]), B=_results(commits[-1]))
-        self.set_commit("A", 0)
-        self.set_commit("B", -1)
-        write_golden(
-            path / "golden.yaml",
-            [
-                {"id": "q-001", "query": "?", "expected_chunk_ids": ["c1"]},
-                {"id": "q-002", "query": "?", "expected_chunk_ids": ["c2"]},
-            ],
-        )
-        (path / "record.py").write_text(RECORD)
-
-    def git(self, *args: str, given: str | None = None) -> str:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-        done = subprocess.run(
-            ["git", *identity, *args], cwd=self.repo, input=given, capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
-
-    def commit(self, found: dict[str, Any], subject: str) -> str:
-        (self.repo / "found.json").write_text(json.dumps(found))
-        (self.repo / "docs").mkdir(exist_ok=True)
-        (self.repo / "docs" / "notes.txt").write_text(subject)
-        self.git("add", "-A")
-        self.git("commit", "-q", "-m", subject)
-        return self.git("rev-parse", "HEAD")
-
-    def set_commit(self, run_id: str, number: int) -> None:
-        execute(
-            self.database,
-            "UPDATE eval_runs SET commit_hash = ? WHERE run_id = ?",
-            self.commits[number],
-            run_id,
-        )
-
-    def store(self, run_id: str, number: int, found: dict[str, Any]) -> None:
-        """A run that is stored already."""
-        values = (run_id, self.commits[number], f"2026-01-01T{number:02}:00:00Z")
-        insert = "INSERT INTO eval_runs VALUES (?, 'suite', '{\"chunker_version\": \"v1\"}', '{}', ?, ?)"
-        execute(self.database, insert, *values)
-        for query_id, stored in _results(found).items():
-            text = json.dumps({"query_id": query_id, **stored})
-            execute(self.database, "INSERT INTO eval_query_results VALUES (?, ?, ?)", run_id, query_id, text)
-
-    def arguments(self, *more: str, run: str | None = None) -> list[str]:
-        command = run or recording(self.path)
-        db, golden = f"--db={self.database}", f"--golden={self.path / 'golden.yaml'}"
-        return ["bisect", "A", "B", "--run", command, "--repo", str(self.repo), db, golden, *more]
-
-    def bisect(self, *more: str, run: str | None = None) -> Called:
-        return call(*self.arguments(*more, run=run))
-
-    def tried(self) -> int:
-        return len(self.log.read_text().splitlines()) if self.log.exists() else 0
-
-    def name(self, number: int) -> str:
-        return f"{self.commits[number][:12]} change {number}"
-
-    def assert_clean(self) -> None:
-        """No worktree is left, neither registered nor on disk, and the user's tree is as it was."""
-        assert len(self.git("worktree", "list").splitlines()) == 1
-        assert list(Path(tempfile.gettempdir()).glob("kebab-bisect-*")) == []
-        assert self.git("status", "--porcelain") == ""
-        assert self.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
-
-
-def _imported(number: int, found: dict[str, Any]) -> str:
-    """A commit, as `git fast-import` takes it: one process for all of them."""
-    subject = f"change {number}"
-    files = {"found.json": json.dumps(found), "docs/notes.txt": subject}
-    return f"commit refs/heads/main\ncommitter a <a@example.org> {1_700_000_000 + number} +0000\n" + (
-        f"data {len(subject)}\n{subject}\n"
-        + "".join(f"M 644 inline {name}\ndata {len(text)}\n{text}\n" for name, text in files.items())
-    )
-
-
-def _results(found: dict[str, Any]) -> dict[str, Any]:
-    return {query_id: result(*hits) for query_id, hits in found.items() if query_id.startswith("q-")}
-
-
-@pytest.fixture(autouse=True)
-def _private_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setenv("LOG", str(tmp_path / "tried"))
-
-
-# -- what is found ---------------------------------------------------------------------------------
+pytestmark = pytest.mark.usefixtures("private_directory")
 
 
 @pytest.mark.parametrize("planted", [1, 5, 8])
@@ -236,6 +105,29 @@ def test_what_is_stored_is_not_recorded_again(tmp_path: Path) -> None:
     project.store("bad", 5, LOST_1)
     assert project.bisect().lines[0] == f"first bad commit: {project.name(5)}"
     assert project.tried() == 0
+
+
+@pytest.mark.parametrize(
+    ("stored", "flips"),
+    [
+        ([(4, GOOD), (5, LOST_1)], False),
+        ([(2, LOST_1), (4, GOOD)], True),  # found after it was lost
+        ([(4, LOST_1), (4, GOOD)], True),  # both at one commit
+        ([(8, GOOD)], True),  # at the commit of run B
+    ],
+    ids=["as one would think", "later", "same commit", "commit of B"],
+)
+def test_where_stored_runs_flip_it_says_that_one_run_speaks_for_its_commit(
+    tmp_path: Path, stored: list[tuple[int, dict[str, Any]]], flips: bool
+) -> None:
+    project = GitProject(tmp_path, *[GOOD] * 5, *[LOST_1] * 4)
+    for name, (number, found) in enumerate(stored):
+        project.store(f"stored-{name}", number, found)
+    said = (
+        "stored runs of q-001 flip, and here one run speaks for its commit, as if that always found the same;"
+        " --repeat N weighs several"
+    )
+    assert (said in project.bisect().stderr) is flips
 
 
 def test_what_it_records_is_marked_and_passed_over(tmp_path: Path) -> None:
@@ -345,123 +237,6 @@ def test_the_command_is_started_in_the_directory_that_bisect_is(
     where = Path((tmp_path / "where").read_text().strip())
     assert where.parts[-2:] == ("tree", "docs")
     assert not where.exists()
-
-
-# -- the command -----------------------------------------------------------------------------------
-
-
-def test_the_commit_stands_for_its_placeholder_and_other_braces_stay(tmp_path: Path) -> None:
-    project = GitProject(tmp_path, GOOD, LOST_1, LOST_1)
-    record = recording(tmp_path)
-    project.bisect(run=f'echo "{{commit}} ${{HOME:+h}}" > "{tmp_path / "said"}" && {record}')
-    assert (tmp_path / "said").read_text() == f"{project.commits[1]} h\n"
-
-
-def test_the_runs_to_judge_by_are_not_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recording session that judged itself would fail at every bad commit."""
-    monkeypatch.setenv("KEBAB_EVAL_RUN_A", "A")
-    project = GitProject(tmp_path, GOOD, LOST_1, LOST_1)
-    called = project.bisect(run=f'test -z "$KEBAB_EVAL_RUN_A" && {recording(tmp_path)}')
-    assert called.code == 0, called.stderr
-
-
-def test_what_the_command_prints_is_no_data(tmp_path: Path) -> None:
-    project = GitProject(tmp_path, GOOD, LOST_1, LOST_1)
-    run = f"echo noise && {recording(tmp_path)}"
-    done = subprocess.run(
-        [script(), *project.arguments(run=run)], capture_output=True, text=True, check=False
-    )
-    assert done.stdout.splitlines()[0].startswith("first bad commit: ")
-    assert "noise" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("run", "code", "said"),
-    [
-        ("exit 3", 1, "the command exited with 3 at the commit {c}; fix it, or have it exit with 125"),
-        ("true", 2, "the command recorded no run of the suite 'suite' with the commit {c} in "),
-        ("no-such-command-here", 1, "the command exited with 127 at the commit {c}"),
-    ],
-)
-def test_a_command_that_does_not_record_stops_the_search_in_one_sentence(
-    tmp_path: Path, run: str, code: int, said: str
-) -> None:
-    project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
-    called = project.bisect(run=run)
-    assert (called.code, called.stdout) == (code, "")
-    assert called.stderr.splitlines()[-1].startswith(f"kebab-eval: {said.format(c=project.commits[1][:12])}")
-    project.assert_clean()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_leaves_no_worktree_behind(tmp_path: Path) -> None:
-    project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
-    command = [script(), *project.arguments(run=f'touch "{tmp_path / "started"}"; sleep 3600')]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        while not (tmp_path / "started").exists():
-            assert process.poll() is None
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGINT)
-        said = process.communicate(timeout=300)[1]
-    # `communicate` waited for all that have standard error open, so that the command has ended, too.
-    assert (process.returncode, said.splitlines()[-1]) == (130, "kebab-eval: stopped")
-    project.assert_clean()
-
-
-# -- wrong use -------------------------------------------------------------------------------------
-
-
-def test_where_nothing_is_lost_nothing_is_tried(tmp_path: Path) -> None:
-    project = GitProject(tmp_path, GOOD, GOOD, GOOD)
-    called = project.bisect()
-    assert (called.code, called.stdout, called.stderr) == (0, "", "B lost nothing that A had\n")
-
-
-def test_a_run_without_a_commit_is_refused(tmp_path: Path) -> None:
-    project = GitProject(tmp_path, GOOD, LOST_1)
-    execute(project.database, "UPDATE eval_runs SET commit_hash = NULL WHERE run_id = 'A'")
-    assert project.bisect().stderr == (
-        "kebab-eval: run A, A, has no commit_hash, so nothing can be searched from it; record it in git\n"
-    )
-
-
-@pytest.mark.parametrize("commit", ["f" * 40, "--help", "main"])
-def test_a_commit_that_the_repository_does_not_have_is_refused(tmp_path: Path, commit: str) -> None:
-    project = GitProject(tmp_path, GOOD, LOST_1)
-    execute(project.database, "UPDATE eval_runs SET commit_hash = ? WHERE run_id = 'B'", commit)
-    called = project.bisect()
-    assert called.code == 2
-    assert f"run B, B, is of the commit {commit}, which " in called.stderr
-
-
-def test_one_commit_for_both_runs_is_refused(tmp_path: Path) -> None:
-    project = GitProject(tmp_path, GOOD, LOST_1)
-    project.set_commit("A", -1)
-    assert "A and B are of the same commit" in project.bisect().stderr
-
-
-def test_a_commit_of_another_branch_is_refused(tmp_path: Path) -> None:
-    project = GitProject(tmp_path, GOOD, LOST_1)
-    execute(project.database, "UPDATE eval_runs SET commit_hash = 'x' WHERE run_id = 'A'")
-    project.set_commit("A", 1)
-    project.set_commit("B", 0)
-    assert "is no ancestor of that of B" in project.bisect().stderr
-
-
-def test_a_directory_without_a_repository_is_refused(tmp_path: Path) -> None:
-    project = GitProject(tmp_path, GOOD, LOST_1)
-    project.repo = tmp_path
-    called = project.bisect()
-    assert called.code == 2
-    assert called.stderr.endswith(" is in no git repository; name yours with --repo DIR\n")
-
-
-def test_a_query_that_is_not_lost_is_refused(tmp_path: Path) -> None:
-    project = GitProject(tmp_path, GOOD, LOST_1)
-    assert project.bisect("--query", "q-002").stderr.endswith(
-        "kebab-eval: B did not lose the query 'q-002'; see kebab-eval blame --regressions A B\n"
-    )
 
 
 # -- where results flip ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tests.integration.conftest import Project, call
 QUERIES = [f"q{number:02}" for number in range(60)]
 # 15 of 60 are lost one by one: 15 / sqrt(15 + 2) = 3.64 spreads; the limit is 3.55 * sqrt(60 / 73) = 3.22.
 LOST = [0, 0, 0, *range(1, 16)]
-WORDS = "drifts: down 0.25 since r02 (15 runs), no single step significant"
+WORDS = "drifts: down 0.25 since r02 (15 runs), no single step explains it"
 
 
 @pytest.fixture

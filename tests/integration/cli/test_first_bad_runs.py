@@ -17,6 +17,13 @@ LOST_BOTH = {"q-001": result("x"), "q-002": result("y")}
 # How the runs are shown: their ids, days and commits.
 A, X, Y = (f"`{name}` `2026-01-0{day}` `{name}00112233445`" for day, name in enumerate("AXY", start=1))
 
+HEADER = (
+    "| first bad run | last good run before it | lost in it (check: there → here)"
+    " | changed in the configuration |"
+)
+# Two found and two not: 1 / (1 + 2 · 4/27); one found and three not: 1 / (1 + 1/4 + 4/27).
+DOUBT, DOUBT_1 = (f"{sure}% sure, 2 other runs not ruled out" for sure in (77, 72))
+
 
 def report(form: str = "md", a: str = "A", b: str = "B", *more: str) -> str:
     called = call("report", a, b, "--format", form, *more)
@@ -45,10 +52,10 @@ def test_each_regression_has_its_first_bad_run_the_last_step_first() -> None:
     assert section(report()).splitlines() == [
         "2 runs of the suite are stored between A and B.",
         "",
-        "| first bad run | last good run | lost in it (check: there → here) | changed in the configuration |",
+        HEADER,
         "| --- | --- | --- | --- |",
-        f"| {Y} | {X} | `q-002` retrieval: `rank 2` → `not found` | – |",
-        f"| {X} | {A} | `q-001` retrieval: `rank 1` → `not found` | `rrf_k` `60` → `20` |",
+        f"| {Y} | {X} | `q-002` retrieval: `rank 2` → `not found` ({DOUBT}) | – |",
+        f"| {X} | {A} | `q-001` retrieval: `rank 1` → `not found` ({DOUBT_1}) | `rrf_k` `60` → `20` |",
     ]
 
 
@@ -59,8 +66,8 @@ def test_the_page_has_the_same() -> None:
     rows = re.findall(r"<tr>.*?</tr>", table, re.DOTALL)[1:]
     words = [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in rows]
     assert words == [
-        f"{Y} {X} q-002 retrieval: rank 2 → not found –".replace("`", ""),
-        f"{X} {A} q-001 retrieval: rank 1 → not found rrf_k 60 → 20".replace("`", ""),
+        f"{Y} {X} q-002 retrieval: rank 2 → not found ({DOUBT}) –".replace("`", ""),
+        f"{X} {A} q-001 retrieval: rank 1 → not found ({DOUBT_1}) rrf_k 60 → 20".replace("`", ""),
     ]
     assert 'href="#firstbad"' in page
 

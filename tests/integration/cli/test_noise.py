@@ -51,9 +51,10 @@ def test_a_delta_must_exceed_what_runs_differ_by(flaky: Project) -> None:
     assert hit["mean"] == 0.96
     assert hit["deviation"] == 0.0274  # √0.00075
     assert hit["one_run"] == 0.0759  # 1.96 · 0.0274 · √2
-    assert hit["these_runs"] == 0.0339  # and / √5
-    # (1.96 + 0.84)² · (0.05 · 0.95 + 2 · 0.03 / 5) / 0.05² = 186.8
-    assert (hit["runs"], hit["queries"]) == (None, 187)
+    assert hit["these_runs"] == 0.0399  # t of 8 degrees of freedom is 2.306: 2.306 · 0.0274 · √2 / √5
+    # A lost query falls by 0.96, so a query varies by 0.03 / 0.96² = 0.03255, and with five runs 2/5 of that:
+    # (1.96 · √(0.05 + 0.01302) + 0.8416 · √0.01302) / 0.05 = 11.76 = √138.3
+    assert (hit["runs"], hit["queries"]) == (None, 139)
 
 
 def test_a_larger_drop_takes_fewer_runs(flaky: Project) -> None:
@@ -64,15 +65,19 @@ def test_a_larger_drop_takes_fewer_runs(flaky: Project) -> None:
         return number
 
     assert runs("0.3") < runs("0.03")
+    assert runs("30%") == runs("0.3")
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("r1",), "noise takes two runs or more; 'r1' is one"),
+        (("r1",), "noise takes two runs or more, and 'r1' is one; name them one after another, or all of a"),
+        (("commit:abc*",), "there is no run 'commit:abc*' in"),
+        (("r*",), "there is no run 'r*' in kebab.sqlite; * is for commit:HASH* alone, so name several by"),
         (("r1", "r1"), "'r1,r1' names the run 'r1' twice; name each run once"),
         (("r1", "r9"), "there is no run 'r9'"),
         (("r1", "r2", "--drop", "0"), "--drop"),
+        (("r1", "r2", "--drop", "five"), "give a number above 0 and up to 1, or a percentage"),
         (("r1", "r2", "--alpha", "2"), "--alpha"),
     ],
 )

@@ -78,7 +78,10 @@ def test_the_suite_names_the_first_bad_run_of_an_open_regression(project: Projec
     shown = text_of(page(project))
     assert "1 open regression. Newest of 4 runs: c 2026-02-04 · 040404040404" in shown
     # q-002: found in A and A2, lost in B, still lost in c
-    row = "q-002 what is lost? B 2026-01-03 hit→miss retrieval A2 2026-01-02 1 2 found in 2 of 4 runs"
+    doubt = "(77% sure, 2 other runs not ruled out)"
+    row = (
+        f"q-002 what is lost? B 2026-01-03 {doubt} hit→miss retrieval A2 2026-01-02 1 2 found in 2 of 4 runs"
+    )
     assert row in shown[shown.index("first bad run") :]
 
 
@@ -88,7 +91,8 @@ def test_an_answer_that_breaks_its_rule_since_is_an_open_regression(project: Pro
     wrong = {"q-001": result("c1", answer=answer("90 days"))}
     project.make_database(r1=right, r2=wrong, r3=wrong)
     call("site", "site")
-    assert "q-001 ? r2 2026-01-02 answer r1 2026-01-01 – 2" in text_of(page(project))
+    doubt = "(80% sure, 1 other run not ruled out)"
+    assert f"q-001 ? r2 2026-01-02 {doubt} answer r1 2026-01-01 – 2" in text_of(page(project))
     add_run(project, "r4", right, 4)
     call("site", "site")
     assert "No open regression." in text_of(page(project))

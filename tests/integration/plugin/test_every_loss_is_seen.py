@@ -160,7 +160,7 @@ def test_a_replicate_in_which_nothing_worked_fails(
     outcome = project.pytest(**several)
     assert outcome.ret == 1
     outcome.stdout.fnmatch_lines(
-        [f"ERROR: in run broken, one of 2 of {side}, {what}; record it again, or leave it out"]
+        [f"ERROR: in run broken, one of broken,fine, {what}; record it again, or leave it out"]
     )
 
 

@@ -98,11 +98,21 @@ def test_a_graded_metric_needs_six(tmp_path: Path) -> None:
     )
 
 
-def test_a_graded_metric_that_is_0_or_1_throughout_a_could_have_failed_with_five(tmp_path: Path) -> None:
+def test_what_is_needed_goes_by_the_test_that_was_made_of_this_outcome(tmp_path: Path) -> None:
     second = {f"q{n:02}": result(hit("x"), hit("c1", 2)) for n in range(5)}
     gate = "delta mrr >= 0 unless p > 0.05"
-    assert judged(tmp_path, hits(5, 5), second, gate).passed  # p = 2 · 2^-5: may be chance
-    assert not judged(tmp_path, hits(5, 5), hits(0, 5), gate).passed  # p = 2^-5
+    fallen = judged(tmp_path, hits(5, 5), second, gate)  # graded in B: the least p is 2 · 2^-5 = 0.0625
+    assert (fallen.passed, "at least 6 are needed" in fallen.reason) == (False, True)
+    lost = judged(tmp_path, hits(5, 5), hits(0, 5), gate)  # yes or no throughout: p = 2^-5
+    assert (lost.passed, "are needed" in lost.reason) == (False, False)
+    assert judged(tmp_path, hits(5, 5), hits(1, 5), gate).passed  # p = 2^-4: may be chance
+
+
+def test_the_test_of_map_is_that_to_the_common_depth(tmp_path: Path) -> None:
+    # A found its chunk at rank 2 of two hits, which is 0 within the one hit that B stored: yes or no.
+    second = {f"q{n:02}": result(hit("x"), hit("c1", 2)) for n in range(5)}
+    reason = judged(tmp_path, second, hits(1, 5), "delta map >= 0 unless p > 0.05").reason
+    assert reason == "delta map is 0.2 over 5 queries"
 
 
 def test_only_queries_that_both_runs_have_count(tmp_path: Path) -> None:
@@ -206,15 +216,46 @@ def test_a_slice_that_no_query_has_fails(tmp_path: Path) -> None:
     assert found.reason == "nothing was measured for hit@5{lang=*}; lang is not given by any query"
 
 
-def test_a_value_of_which_nothing_was_measured_is_named_and_does_not_decide(tmp_path: Path) -> None:
+def test_a_value_of_which_nothing_was_measured_fails_as_it_would_alone(tmp_path: Path) -> None:
     entries, results = by_difficulty(B)
     entries["free"] = {"difficulty": "none"}  # of which no chunk is expected
     entries["absent"] = C1 | {"difficulty": "gone"}  # which the run does not have
-    (found,) = gated(
-        tmp_path, entries, None, results | {"free": result("c1")}, "hit@5{difficulty=*} > 0"
-    ).gates
-    assert found.passed
-    assert found.reason.endswith("the worst of 3 values of difficulty; nothing was measured for gone, none")
+    gates = ["hit@5{difficulty=*} > 0", "hit@5{difficulty=*} > 0.5", "hit@5{difficulty=gone} > 0"]
+    there, missed, gone = gated(tmp_path, entries, None, results | {"free": result("c1")}, *gates).gates
+    assert not there.passed
+    assert not gone.passed
+    assert there.reason == (
+        "nothing was measured for hit@5{difficulty=gone}; the worst of 5 values of difficulty,"
+        " 2 of them failing; nothing was measured for none"
+    )
+    assert missed.reason == (
+        "hit@5{difficulty=hard} is 0.5 over 2 queries, not > 0.5; the worst of 5 values of difficulty,"
+        " 3 of them failing; nothing was measured for gone, none"
+    )
+
+
+LEVELS = ("easy", "hard", "odd")
+FEW_AND_MANY = [(0, 2), (2, 2), (0, 5), (1, 5), (5, 5), (6, 6), (0, 0)]  # found, of how many
+
+
+@pytest.mark.parametrize(
+    "gate", ["delta hit@5{} >= 0 unless p > 0.05", "hit@5{} >= 0.2", "regressions{} <= 1"]
+)
+def test_a_gate_on_every_value_fails_if_that_on_any_one_does(tmp_path: Path, gate: str) -> None:
+    for number, found in enumerate(itertools.combinations(FEW_AND_MANY, 3)):
+        entries, b = by_difficulty(dict(zip(LEVELS, found, strict=True)))
+        entries |= {f"{level}-free": {"difficulty": level} for level in LEVELS}  # expects nothing
+        b |= {f"{level}-free": result("c1") for level in LEVELS}
+        a = {query: result("c1") for query in b}
+        parts = ("*", *LEVELS)
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        gates = [gate.replace("{}", f"{{difficulty={part}}}") for part in parts]
+        every_, *single = gated(directory, entries, a, b, *gates).gates
+        failing = sum(not one.passed for one in single)
+        assert every_.passed is (failing == 0), found
+        assert (f"{failing} of them failing" in every_.reason) is (failing > 0), every_.reason
+        assert every_.passed or any(every_.reason.startswith(one.reason) for one in single if not one.passed)
 
 
 def test_where_nothing_was_measured_of_any_value_it_fails(tmp_path: Path) -> None:
@@ -223,21 +264,26 @@ def test_where_nothing_was_measured_of_any_value_it_fails(tmp_path: Path) -> Non
     assert found.reason.startswith("nothing was measured for groundedness{difficulty=*}")
 
 
-def test_values_with_too_few_queries_for_unless_are_named_and_the_others_judged(tmp_path: Path) -> None:
+def test_a_value_with_too_few_queries_for_unless_fails_as_it_would_alone(tmp_path: Path) -> None:
     gate = "delta hit@5{difficulty=*} >= 0 unless p > 0.05"
-    a: Found = {"easy": (6, 6), "hard": (2, 2)}
-    chance = every(tmp_path, a, {"easy": (2, 6), "hard": (0, 2)}, gate)
-    assert chance.passed
-    assert chance.reason.endswith(
-        "p = 0.0625 > 0.05; the only value of difficulty; too few queries for any p as small: hard"
+    a: Found = {"easy": (6, 6), "hard": (4, 4)}
+    chance = every(tmp_path, a, {"easy": (2, 6), "hard": (0, 4)}, gate)
+    assert not chance.passed
+    assert chance.reason == (
+        "delta hit@5{difficulty=hard} is -1 over 4 queries, not >= 0; with so few no result has p <= 0.05:"
+        " at least 5 are needed, or drop 'unless'; the worst of 2 values of difficulty, 1 of them failing"
     )
-    assert not every(tmp_path, a, {"easy": (1, 6), "hard": (2, 2)}, gate).passed
+    lost = every(tmp_path, a, {"easy": (1, 6), "hard": (4, 4)}, gate)
+    assert lost.reason == (
+        "delta hit@5{difficulty=easy} is -0.8333 over 6 queries, not >= 0; p = 0.0312 <= 0.05;"
+        " the worst of 2 values of difficulty, 2 of them failing; too few queries for 'unless' in hard"
+    )
 
 
 def test_where_every_value_has_too_few_queries_the_gate_fails_and_says_so(tmp_path: Path) -> None:
     found = every(tmp_path, B, B, "delta hit@5{difficulty=*} >= 0 unless p > 0.05")
     assert not found.passed
-    assert "at least 5 are needed, or drop 'unless'; so it is with every value of difficulty" in found.reason
+    assert "at least 5 are needed, or drop 'unless'; the worst of 3 values of difficulty, 3" in found.reason
 
 
 def test_a_judge_that_changed_fails_a_gate_on_every_value(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_baseline_whose_ids_are_written_otherwise_is_a_warning(tmp_path: Path)
     report = compared(tmp_path, expecting(6), found(6), found(6, "doc")).report
     (warning,) = report.warnings
     assert warning == (
-        "run A found something expected for 0 of 6 queries, run B for 6; are its ids those of the golden"
+        "run a found something expected for 0 of 6 queries, run b for 6; are its ids those of the golden"
         " file? query 'q0' expects 'doc0' and found '0'"
     )
 

@@ -46,8 +46,8 @@ def test_a_loss_that_noise_does_not_explain_fails_beside_flaky_queries(sides: Si
     b = [{"q1": LOST, "flaky": stored} for stored in (FOUND, FOUND, LOST, FOUND, FOUND)]
     found = failing(sides.evaluate(a, b))
     assert list(found) == ["q1"]
-    rates = "found in 5 of 5 runs of A, 0 of 5 of B; noise alone would do this in at most 0.2 % of sessions"
-    assert found["q1"] == f"lost c1, at rank 1 in A; {rates}"
+    sure = "where nothing changed, at most 0.2 % of sessions fail like this"
+    assert found["q1"] == f"lost c1, at rank 1 in A; found in 5 of 5 runs of A, 0 of 5 of B; {sure}"
 
 
 def test_a_smaller_alpha_lets_the_same_loss_pass(sides: Sides) -> None:
@@ -116,7 +116,7 @@ def test_a_query_that_some_runs_lack_is_judged_by_the_others_with_a_warning(side
     found = sides.evaluate(runs("q1", FOUND, FOUND), [{}, {"q1": FOUND}])
     assert failing(found) == {}
     assert found.report.warnings == (
-        "run b1 lacks 1 of 41 golden queries that other runs of B have; their rates are over fewer runs",
+        "run b1 lacks 1 of 41 golden queries that others of b1,b2 have; their rates are over fewer runs",
     )
 
 
@@ -178,7 +178,7 @@ def test_an_xfail_is_not_called_needless_where_runs_disagree(sides: Sides) -> No
 
 def test_what_did_worse_within_the_noise_is_named_and_not_called_lost_nothing(sides: Sides) -> None:
     found = sides.evaluate(runs("q1", FOUND, LOST, FOUND), runs("q1", LOST, LOST, FOUND)).report
-    assert headline(found) == "B did worse on 1 of 41 queries and better on 0, as noise alone might: q1."
+    assert headline(found) == "B did worse on 1 of 41 queries, as noise alone might (q1), and better on 0."
     assert verdict_effect(found) == "worse"
 
 

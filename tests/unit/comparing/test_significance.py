@@ -265,17 +265,23 @@ def test_the_interval_uses_students_quantile(stats: Any, freedom: int) -> None:
 # -- the change that four of five comparisons show --------------------------------------------------
 
 
-# (1.959964 + 0.841621)² = 7.848880, and of it over n + 7.848880
-
-
-def test_without_churn_the_smallest_change_is_about_eight_queries_one_way() -> None:
-    assert yes_no(0, 0, 100).smallest == 0.0728  # 7.84888/107.84888
-    assert graded(0.5, -0.25, n=100).smallest == 0.0273  # each of the average 0.375
+@pytest.mark.parametrize("n", [5, 6, 10, 100])
+def test_without_churn_the_smallest_change_makes_enough_changes_one_way_in_four_of_five(
+    stats: Any, n: int
+) -> None:
+    smallest = yes_no(0, 0, n).smallest
+    assert smallest is not None
+    assert stats.binom.sf(4, n, smallest) == pytest.approx(0.8, abs=0.02)  # five changes or more
+    if n > 5:
+        halves = graded(0.5, n=n).smallest
+        assert halves is not None
+        assert stats.binom.sf(5, n, 2 * halves) == pytest.approx(0.8, abs=0.04)  # six, of 0.5 each
 
 
 def test_with_churn_the_smallest_change_is_larger() -> None:
-    assert yes_no(20, 20, 100).smallest == 0.1706  # √(0.0728 · 0.4)
-    assert graded(*[0.5, -0.5] * 50, n=200).smallest == 0.0687  # √(7.84888/207.84888 · 0.125)
+    # (1.959964 + 0.841621)² = 7.848880: √(7.84888/107.84888 · 0.4) + 1/100
+    assert yes_no(20, 20, 100).smallest == 0.1806
+    assert graded(*[0.5, -0.5] * 50, n=200).smallest == 0.0712  # √(7.84888/207.84888 · 0.125) + 0.5/200
 
 
 @pytest.mark.parametrize("n", [1, 4])

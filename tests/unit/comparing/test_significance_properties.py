@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -171,3 +172,18 @@ def test_zero_has_no_sign() -> None:
     for result in (graded(n=10), graded(1.0, -1.0, n=2), graded(1e-9, -2e-9, n=30), yes_no(1, 1, 9)):
         shown = [result.low, result.high, result.smallest]
         assert "-0.0" not in map(str, shown)
+
+
+@pytest.mark.parametrize("n", [10, 30, 100])
+@pytest.mark.parametrize("falling", [0.01, 0.1])
+@pytest.mark.parametrize("by", [1.0, 0.5])
+def test_the_interval_has_the_true_change_as_often_as_it_should(n: int, falling: float, by: float) -> None:
+    generator = random.Random(n)
+    held = 0
+    for _ in range(200):
+        changes = [-by for _ in range(n) if generator.random() < falling]
+        found = paired_significance(changes, n, yes_no=by == 1.0)
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= -falling * by <= found.high
+    assert held >= 178  # of 200; where it is 93 %, that or more in 98 % of such tests

@@ -53,13 +53,13 @@ def test_small_losses_drift_once_they_are_more_than_noise_together() -> None:
 
 def test_the_words_say_how_far_since_which_run_and_that_no_step_shows_it() -> None:
     (drift,) = drifts([0, 0, *range(14)], "hit@5")
-    assert drift_words(drift) == "drifts: down 0.13 since r2 (13 runs), no single step significant"
+    assert drift_words(drift) == "drifts: down 0.13 since r2 (13 runs), no single step explains it"
 
 
 def test_a_metric_of_which_less_is_better_drifts_upwards() -> None:
     found = drifts([*range(15)], "error_rate", lost_as=ERRORED)
     assert [drift_words(drift) for drift in found] == [
-        "drifts: up 0.14 since r0 (14 runs), no single step significant"
+        "drifts: up 0.14 since r0 (14 runs), no single step explains it"
     ]
 
 
@@ -81,12 +81,39 @@ def test_one_large_step_is_called_a_step_and_it_is_said_where_to_look() -> None:
 
 
 def test_a_step_that_explains_less_than_half_of_it_is_named_beside_the_drift() -> None:
-    # Six of six for the worse: mid-p = 2^-6 = 0.016
-    (drift,) = drifts([0, 6, *range(7, 21)], "hit@5")
-    assert (drift.is_step, drift.worst_run, drift.worst_change) == (False, "r1", -0.06)
+    # Nine of nine for the worse: mid-p = 2^-9 = 0.002, times 15 steps 0.03
+    (drift,) = drifts([0, 9, *range(10, 24)], "hit@5")
+    assert (drift.is_step, drift.worst_run, drift.worst_change) == (False, "r1", -0.09)
     assert drift_words(drift) == (
-        "drifts: down 0.2 since r0 (15 runs), 0.06 of it in r1, significant by itself"
+        "drifts: down 0.23 since r0 (15 runs), 0.09 of it in r1, significant by itself"
     )
+
+
+def test_a_step_must_be_significant_given_how_many_steps_there_are() -> None:
+    # Six of six for the worse: mid-p = 2^-6 = 0.016, times 15 steps 0.23
+    (drift,) = drifts([0, 6, *range(7, 21)], "hit@5")
+    assert drift_words(drift) == "drifts: down 0.2 since r0 (15 runs), no single step explains it"
+
+
+@pytest.mark.parametrize("outage", [[40], [40, 40, 40], [40, 30, 20]])
+@pytest.mark.parametrize("at", [1, 10, 19])
+def test_a_step_that_recovers_explains_no_drift(outage: list[int], at: int) -> None:
+    lost = [*range(21)]
+    (drift,) = drifts([*lost[:at], *outage, *lost[at:]], "hit@5")
+    assert drift.change == (-0.19 if at == 1 else -0.2)  # it begins anew after an outage at its begin
+    assert (drift.is_step, drift.worst_run) == (False, "")
+
+
+def test_of_a_step_that_recovers_in_part_no_more_is_told_than_what_is_left() -> None:
+    (drift,) = drifts([0, 0, 40, 38, 30, 32], "hit@5")
+    assert (drift.change, drift.worst_run, drift.worst_change) == (-0.32, "r2", -0.3)
+
+
+def test_a_step_is_never_more_than_the_fall() -> None:
+    # The second run has half of the queries, and the step is over those: 29 of 50.
+    half, lost = run(1, queries=50), run(30)
+    (drift,) = find_drifts({"a": run(0), "b": half, "c": lost, "d": lost}, ["hit@5"])
+    assert (drift.change, drift.worst_run, drift.worst_change) == (-0.3, "c", -0.3)
 
 
 def test_runs_without_results_are_stepped_over() -> None:

@@ -137,7 +137,7 @@ def test_a_run_that_found_hardly_any_is_asked_for_what_passages_are_told_by(tmp_
     a, b = ({entry["id"]: result(*hits) for entry in entries} for hits in (WITH_TEXT, wrong))
     (warning,) = evaluate(settings_for(tmp_path, TEXT_ALONE, a, b, *entries)).report.warnings
     assert warning == (
-        "run B found something expected for 0 of 6 queries, run A for 6; does it store the documents, and the"
+        "run b found something expected for 0 of 6 queries, run a for 6; does it store the documents, and the"
         " texts or spans, of its hits? query 'q0' expects 'c1' and found 'n1'"
     )
 

@@ -26,7 +26,7 @@ def test_a_metric_that_falls_is_worse_only_if_it_is_given_how_many_are_listed(tm
     report = compared(tmp_path, dict.fromkeys(ids, C1), dict.fromkeys(ids, HIT), b)
     assert report.significance["hit@5"].verdict == "worse"  # 0.5 ** 5 = 0.0312
     (line,) = (line for line in summary(report) if line.text.startswith("hit@5 "))
-    assert "no evidence of change, of " in line.text
+    assert "no evidence of change among " in line.text
     assert "tests (p = 0.0312)" in line.text
     assert line.direction == 0
 

@@ -16,6 +16,7 @@ from pytest_kebab_eval.settings import (
     default_database,
     is_given,
     resolve,
+    share_in,
 )
 
 RUNS = {"run_a": "a", "run_b": "b"}
@@ -256,7 +257,16 @@ def test_a_cutoff_too_long_for_python_is_refused_too(dirs: Directories) -> None:
     assert refusal(dirs, k="1" * 5000).startswith("--kebab-k takes a whole number")
 
 
-@pytest.mark.parametrize("value", ["0", "-0.5", "1.01", "half", "nan", "inf"])
+@pytest.mark.parametrize(
+    ("value", "share"), [("5%", 0.05), (" 2.5 % ", 0.025), ("100%", 1.0), ("0.05", 0.05)]
+)
+def test_a_share_may_be_a_percentage(value: str, share: float) -> None:
+    assert share_in(value) == share
+
+
+@pytest.mark.parametrize(
+    "value", ["0", "-0.5", "1.01", "half", "nan", "inf", "0%", "101%", "%", "5%%", "5% x"]
+)
 def test_an_overlap_is_a_number_above_0_and_up_to_1(dirs: Directories, value: str) -> None:
     assert (
         refusal(dirs, span_overlap=value)

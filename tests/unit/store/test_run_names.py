@@ -350,7 +350,7 @@ def test_a_prefix_of_several_commits_asks_for_more_of_the_hash(path: Path) -> No
 
 def test_a_commit_without_runs_lists_what_there_is(path: Path) -> None:
     store(path, Row("one", commit="abc"))
-    assert "there is no run 'commit:d'" in all_refused(path, "commit:d*")
+    assert "there is no run 'commit:d*'" in all_refused(path, "commit:d*")
 
 
 def test_a_run_that_is_named_twice_is_refused(path: Path) -> None:

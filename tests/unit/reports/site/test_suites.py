@@ -41,8 +41,7 @@ def test_a_lucky_hit_after_a_loss_does_not_move_it() -> None:
     ranks = [*[1] * 6, None, None, None, 4, None, None, None]
     assert open_regressions(*ranks) == [("r7", "r6", 1)]
     (regression,) = suite({"q": ranks}).open_regressions
-    assert regression.sureness is not None
-    assert round(regression.sureness, 2) == 0.7  # as `blame` has it
+    assert regression.doubt == "70% sure, 3 other runs not ruled out"
 
 
 def test_a_query_that_was_never_found_is_not_a_regression() -> None:
