@@ -92,6 +92,14 @@ def test_passages_told_by_their_text_are_those_that_their_offsets_tell(tmp_path:
 _ALL = {"all", "all, with `--no-texts`"}
 
 
+def test_re_anchoring_a_long_document_is_measured_by_span_text_and_hashes(tmp_path: Path) -> None:
+    command = (BENCHMARKS / "reanchoring.py", tmp_path, "--chunks", "25", "100")
+    rows = [line.split(" | ") for line in run(*command, cwd=tmp_path).splitlines()[2:]]
+    assert [row[0] for row in rows] == ["| span", "| text", "| hashes"]
+    assert all(row[-1] == "100.0% |" for row in rows)
+    assert all(float(row[3]) < 12 for row in rows)  # sixteen times as long, if every pair were compared
+
+
 @pytest.mark.parametrize("option", ["--quick", "--only=shell"])
 def test_tables_of_a_page_are_replaced_as_a_whole(option: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="needs all rows"):

@@ -20,9 +20,10 @@ from pytest_kebab_eval.matching.shingles import (
 )
 from pytest_kebab_eval.matching.strategies import HitByHit, JudgedHits, Match, as_hit
 from pytest_kebab_eval.model import Cited, Hit
-from pytest_kebab_eval.spans import Box, overlap
+from pytest_kebab_eval.spans import Box, overlap, relative_length
 
 LEAST_ALONE = 2 * SHINGLE  # letters of a text that alone tells a passage; shorter ones are everywhere
+FAIR_PART = 0.01  # of a hit's length that a target has, or else the hit is not taken for it
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
 
 
@@ -84,9 +85,14 @@ class ByLocation(HitByHit):
             share = overlap(extents, target.location.extents)
             if share is None:
                 return True
-            return False if share >= self._least_overlap else None
+            return False if share >= self._least_overlap and _is_fair_part(target, extents) else None
         # The location is not known, but the chunk id is the expected one.
         return False if target.is_unknown and hit.chunk_id == target.chunk_id else None
+
+
+def _is_fair_part(target: ExpectedLocation, extents: Sequence[Box]) -> bool:
+    length = relative_length(target.location.extents, extents)
+    return length is None or length >= FAIR_PART
 
 
 class ByText(HitByHit):
@@ -149,7 +155,9 @@ class ByText(HitByHit):
             shorter = min(length_of(target.text), length_of(compared.text))
             if 0 < shorter < LEAST_ALONE:
                 return Shared(0.0)
-        return compare_texts(target.text, compared.text)
+        is_fair = length_of(target.text) >= FAIR_PART * length_of(compared.text)
+        shared = compare_texts(target.text, compared.text)
+        return shared if shared is None or is_fair else Shared(0.0)
 
     def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
         """The rank of the first correct hit; the others may say that it is none."""

@@ -74,7 +74,7 @@ def compare_texts(expected: str | HashedText, text: str) -> Shared | None:
     shorter, longer = (ours, theirs) if is_shorter else (theirs, ours)
     if not shorter:
         return _NOTHING
-    size = _shingle_size(shorter)
+    size = shingle_size(shorter)
     if _is_short(len(shorter), size):
         # Cheap first: most texts do not have these letters in a row, whatever the words are.
         whole, part_of = (expected, text) if is_shorter else (text, expected)
@@ -94,7 +94,7 @@ def is_short(text: str | HashedText) -> bool:
     if isinstance(text, HashedText):
         return _is_short(text.letters, text.size)
     letters = letters_of(text)
-    return _is_short(len(letters), _shingle_size(letters))
+    return _is_short(len(letters), shingle_size(letters))
 
 
 def _is_short(letters: int, size: int) -> bool:
@@ -106,8 +106,8 @@ def length_of(text: str | HashedText) -> int:
     return len(letters_of(text)) if isinstance(text, str) else text.letters
 
 
-def _shingle_size(letters: str) -> int:
-    """The letters of a shingle of this text, which may be shorter itself."""
+def shingle_size(letters: str) -> int:
+    """How many letters a shingle of this text has; the text may have fewer."""
     if letters.isascii() or not (UNSPACED.search(letters) or SYLLABLES.search(letters)):
         return SHINGLE
     if 2 * len(UNSPACED.findall(letters)) >= len(letters):
@@ -212,7 +212,7 @@ def hashed_text(text: str) -> HashedText | None:
     letters = comparable_letters(text)
     if letters is None:
         return None
-    size = min(_shingle_size(letters), len(letters)) or SHINGLE
+    size = min(shingle_size(letters), len(letters)) or SHINGLE
     hashes = shingle_hashes(letters, size)[::size] if letters else ""
     digits = "".join([f"{ord(code):0{_DIGITS}x}" for code in hashes])
     return HashedText(len(letters), size, digits, form=FORM)
@@ -253,7 +253,7 @@ def _hashed_alignment(
 
 def _hashed_stretches(expected: HashedText, letters: str) -> list[Stretch]:
     """The stretches shared with a text of which there are hashes, as they are there."""
-    size, ours, theirs = expected.size, _from_digits(expected.hashes), shingle_hashes(letters, expected.size)
+    size, ours, theirs = expected.size, hash_codes(expected.hashes), shingle_hashes(letters, expected.size)
     found: list[Stretch] = []
     number = 0
     while number < len(ours):
@@ -340,7 +340,7 @@ def _plan(bits: int, size: int) -> tuple[int, list[tuple[int, int | None, int | 
 
 
 @lru_cache(maxsize=64)
-def _from_digits(digits: str) -> str:
+def hash_codes(digits: str) -> str:
     """Hashes of five hexadecimal digits each, as `shingle_hashes` has them."""
     codes = ["000" + digits[at : at + _DIGITS] for at in range(0, len(digits), _DIGITS)]
     return utf_32_be_decode(bytes.fromhex("".join(codes)), "surrogatepass")[0]

@@ -47,6 +47,16 @@ def test_a_hit_of_the_right_document_with_the_same_text_is_correct_whatever_its_
     assert rank_in_b(tmp_path, expecting(), saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2)) == 2
 
 
+@pytest.mark.parametrize(("words", "rank"), [(2_000, 1), (20_000, None)])
+def test_a_text_must_be_a_hundredth_of_a_hit_for_the_hit_to_be_taken_for_it(
+    tmp_path: Path, words: int, rank: int | None
+) -> None:
+    others = " ".join(
+        str(number) for number in range(words)
+    )  # 6,890 or 88,890 digits; the passage: 136 letters
+    assert rank_in_b(tmp_path, expecting(), saying(f"{PASSAGE} {others[:95_000]}")) == rank
+
+
 def test_half_of_the_shorter_text_must_be_shared(tmp_path: Path) -> None:
     # The sentences are about as long as each other: one of two is shared, then one of three or four.
     more = f"{BACKUPS} {BACKUPS[::-1]}"
