@@ -12,6 +12,7 @@ Units = frozenset[tuple[str, int]]
 
 EXACT, FALLBACK = "exact", "fallback_doc_span"
 DEFAULT_OVERLAP = 0.5
+FAIR_PART = 0.01  # of a hit, that a target must be to be found by it
 
 
 @dataclass(frozen=True)
@@ -161,10 +162,11 @@ class Matching:
         return hit["doc_id"] in target.docs and self._overlaps(self.units(hit), target.units)
 
     def _overlaps(self, one: Units | None, other: Units | None) -> bool:
-        """'|intersection| ≥ 0.5 × the shorter of the two'; what does not compare goes by document."""
+        """Whether a hit and a target do: '≥ 0.5 × the shorter'; what does not compare goes by document."""
         if not one or not other or not comparable(one, other):
             return True
-        return len(one & other) >= self.overlap * min(len(one), len(other))
+        is_fair = len(other) >= FAIR_PART * len(one)
+        return is_fair and len(one & other) >= self.overlap * min(len(one), len(other))
 
     def units(self, hit: Entry) -> Units | None:
         """'A hit's span is that of its `chunks` row, else its citation's'."""
