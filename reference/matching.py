@@ -185,6 +185,11 @@ class Matching:
         """'path … of a hit come from the hit, else from `documents`'."""
         return hit.get("doc_path") or self.paths.get(hit["doc_id"])
 
+    def text_of(self, hit: Entry) -> str | None:
+        """The text of a hit, its own or that of its row."""
+        row = self.row_of(hit)
+        return hit.get("text") or (row.text if row else None)
+
     def is_support(self, hit: Entry, support: Entry, *, by_text: bool = True) -> bool:
         """'same path; the hit's heading path, joined, starts with this one', and a snippet in its text."""
         if self.path_of(hit) != support["path"]:
@@ -193,7 +198,7 @@ class Matching:
         heading_path = hit.get("heading_path") or (row.heading if row else ())
         if not normalised(" > ".join(heading_path)).startswith(normalised(support.get("heading", ""))):
             return False
-        text, snippets = hit.get("text") or (row and row.text), support.get("snippets", [])
+        text, snippets = self.text_of(hit), support.get("snippets", [])
         if not snippets or not text or not by_text:
             return True
         return any(snippet.lower() in text.lower() for snippet in snippets)

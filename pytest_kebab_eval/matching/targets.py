@@ -26,6 +26,7 @@ class Targets(msgspec.Struct, frozen=True):
     doc_ids: Sequence[str] = ()
     paths: frozenset[str] = frozenset()
     has_chunk_targets: bool = True  # false: for the per-query comparison alone
+    wrong_ids: frozenset[str] = frozenset()  # chunks that somebody judged, and that are no targets
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
         """Which hits are correct, and where each target was found first."""
@@ -82,7 +83,11 @@ class Matcher:
             return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), query.expected_doc_ids or ())
         known = self._known.get(query.id)
         if known is None:
-            known = self._known[query.id] = self._targets(query)
+            known = self._targets(query)
+            wrong = frozenset(query.relevance).difference(gains_of(query))
+            if wrong:
+                known = msgspec.structs.replace(known, wrong_ids=wrong)
+            self._known[query.id] = known
         return known
 
     def _targets(self, query: GoldenQuery) -> Targets:

@@ -57,6 +57,7 @@ class Facts(Value, frozen=True):
     answerable: bool | None
     answer: AnswerFacts | None
     containment: Containment | None  # None: no answer is expected
+    wrong: tuple[int, ...] = ()  # the ranks of hits that the golden file says are wrong
 
     @property
     def answered(self) -> bool | None:
