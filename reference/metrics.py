@@ -34,7 +34,8 @@ class Ranking:
             hit["rank"] for hit in self.hits if any(matching.is_target(hit, one) for one in self.targets)
         ]
         named = {*entry.get("expected_chunk_ids", []), *entry.get("relevance", {})}
-        self.judged = [hit["rank"] for hit in self.hits if hit["chunk_id"] in named]
+        own_ids = not matching.is_fallback  # the ids of another chunker name other chunks
+        self.judged = [hit["rank"] for hit in self.hits if own_ids and hit["chunk_id"] in named]
         self.has_gaps = [hit["rank"] for hit in self.hits] != [*range(1, len(self.hits) + 1)]
         self.expected_docs = entry.get("expected_doc_ids", [])
         self.docs = list(dict.fromkeys(hit["doc_id"] for hit in self.hits))

@@ -52,7 +52,9 @@ class QueryJudge:
             if answer
             else None,
             _containment(expected, hits, passages) if expected is not None else None,
-            _wrong_ranks(query, hits, ranking.correct) if query.relevance else (),
+            _wrong_ranks(query, hits, ranking.correct)
+            if query.relevance and not self._across_chunkers
+            else (),
         )
 
     def correct_ranks(
