@@ -98,7 +98,7 @@ def test_texts_are_the_same_whatever_was_cut_at_their_edges(expected: str, text:
 def test_a_chunk_that_left_the_index_is_told_from_one_that_was_not_found(
     tmp_path: Path, indexed: tuple[str, ...], cause: str
 ) -> None:
-    corpus = {name: (name, []) for name in indexed}
+    corpus: dict[str, tuple[str, list[Json]]] = {name: (name, []) for name in indexed}
     comparison = compared(tmp_path, C1, result("c1"), result("x"), corpus=corpus)
     assert comparison.cause == cause
 
