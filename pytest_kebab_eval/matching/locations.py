@@ -233,13 +233,14 @@ def _locations_in_hits(wanted: set[str], runs: Sequence[OpenRun]) -> dict[str, L
         for result in database.results(run.run_id):
             for hit in result.hits if isinstance(result, QueryResult) else ():
                 chunk_id = hit.chunk_id
-                if chunk_id in wanted and (chunk_id not in found or hit.citation):
-                    location = Location(hit.doc_id, citation_extents(hit), hit.text)
-                    if location.extents:
-                        found[chunk_id] = location
-                        wanted.discard(chunk_id)
-                    else:
-                        found.setdefault(chunk_id, location)
+                if chunk_id not in wanted:
+                    continue
+                location = Location(hit.doc_id, citation_extents(hit), hit.text)
+                if location.extents:
+                    found[chunk_id] = location
+                    wanted.discard(chunk_id)
+                elif chunk_id not in found or (hit.text and not found[chunk_id].text):
+                    found[chunk_id] = location
             if not wanted:
                 return found
     return found
