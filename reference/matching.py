@@ -181,7 +181,7 @@ class Matching:
         return hit["doc_id"] in target.docs and self._overlaps(self.units(hit), target.units)
 
     def _has_text(self, hit: Entry, target: Target, text: str) -> bool:
-        """By the text of a hit; short ones do not count if they are all, 'although the query has longer hits'."""
+        """By its text; short hits do not count if they are all, 'although the query has longer hits'."""
         if not self._shares(hit, target, text):
             return False
         is_weak = is_short(self.text_of(hit) or "") and not is_short(text)

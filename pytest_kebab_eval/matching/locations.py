@@ -235,12 +235,13 @@ def _locations_in_hits(wanted: set[str], runs: Sequence[OpenRun]) -> dict[str, L
                 chunk_id = hit.chunk_id
                 if chunk_id not in wanted:
                     continue
-                location = Location(hit.doc_id, citation_extents(hit), hit.text)
-                if location.extents:
-                    found[chunk_id] = location
-                    wanted.discard(chunk_id)
-                elif chunk_id not in found or (hit.text and not found[chunk_id].text):
-                    found[chunk_id] = location
+                known = found.get(chunk_id)
+                if known is None or hit.citation or (hit.text and not known.text):
+                    location = Location(hit.doc_id, citation_extents(hit), hit.text)
+                    if location.extents:
+                        wanted.discard(chunk_id)
+                    if location.extents or known is None or not known.text:
+                        found[chunk_id] = location
             if not wanted:
                 return found
     return found
