@@ -357,16 +357,16 @@ HITS: dict[str, Callable[[str], Cuts]] = {
 
 
 def relative_lengths(texts: list[str], passages: str, hits: str) -> list[float]:
-    """The letters of passages over those of the hits that they are in."""
+    """The letters of passages, of 40 letters and more, over those of the hits that they are in."""
     found = []
     for text in texts:
         cut = [Chunk("", *place, text[slice(*place)]) for place in PASSAGES[passages](text)]
+        cut = [chunk for chunk in cut if size_of(chunk.text) >= 40]
         for place in HITS[hits](text):
             hit = Chunk("", *place, text[slice(*place)])
             letters = len(letters_of(hit.text))
             inside = (chunk for chunk in cut if overlap(chunk, hit) >= SPAN_OVERLAP)
-            sizes = (len(letters_of(chunk.text)) for chunk in inside)
-            found += [size / letters for size in sizes if size and letters]
+            found += [len(letters_of(chunk.text)) / letters for chunk in inside if letters]
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .case import Case, Chunk, Entry, Run
-from .passages import FAIR_PART, is_passage, is_short
+from .passages import FAIR_PART, is_passage, is_short, letters_of
 from .results import Result, result_of, results_of
 
 Units = frozenset[tuple[str, int]]
@@ -178,6 +178,9 @@ class Matching:
             return bool(hit["chunk_id"] == target.chunk_id)
         if target.units is None and target.text is not None:
             return self._has_text(hit, target, target.text)
+        text = self.text_of(hit) if target.chunk_id is not None and target.units is None else None
+        if text is not None and not letters_of(text):
+            return False  # 'one without letters never matches', also where its document is all that is known
         return hit["doc_id"] in target.docs and self._overlaps(self.units(hit), target.units)
 
     def _has_text(self, hit: Entry, target: Target, text: str) -> bool:
