@@ -105,13 +105,18 @@ def paired_significance(
 
 
 def sure_of_many(p_values: Mapping[Key, float]) -> set[Key]:
-    """Those that are significant also given how many there are, by Holm's procedure."""
-    sure: set[Key] = set()
+    """Those that are significant also given how many there are."""
+    return {name for name, p in corrected(p_values).items() if p < _ALPHA}
+
+
+def corrected(p_values: Mapping[Key, float]) -> dict[Key, float]:
+    """The p of each of many tests, given how many there are, by Holm's procedure."""
+    found: dict[Key, float] = {}
+    largest = 0.0
     for tried, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        if p_values[name] * (len(p_values) - tried) >= _ALPHA:
-            break
-        sure.add(name)
-    return sure
+        largest = max(largest, p_values[name] * (len(p_values) - tried))
+        found[name] = min(largest, 1.0)
+    return found
 
 
 def _rounded(value: float) -> float:
