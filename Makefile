@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Where it is set, every process that a test starts compiles all modules anew, which takes twice the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick lowest newest lint types templates coverage check reference bench fuzz faults resume crowd docs site sdist compat tools clean
+.PHONY: help demo test quick lowest newest lint types templates coverage check reference bench matching fuzz faults resume crowd docs site sdist compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -85,6 +85,10 @@ $(BENCH_VENV)/.installed: pyproject.toml $(VENV)/.package
 BENCH ?= --output docs/performance.md
 bench: $(BENCH_VENV)/.installed ## measure the promises on speed; an hour, and 15 GB of disk; less with BENCH=--quick
 	$(BENCH_VENV)/bin/python benchmarks/bench.py $(BENCH)
+
+MATCHING ?=
+matching: $(VENV)/.package ## precision and recall of matching by text, on real documents from PyPI; MATCHING='--corpus DIR' for yours
+	$(BIN)/python benchmarks/real_documents.py $(MATCHING)
 
 # atheris is not there for every Python and platform; without it, the inputs are not guided by coverage.
 $(VENV)/.fuzz: $(VENV)/.installed

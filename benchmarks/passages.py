@@ -1,7 +1,7 @@
 """Prose and chunkers to try matching by text on: seeded, with boilerplate, templates, Markdown and wrapping.
 
 A document is Markdown source. A chunker cuts it at character offsets, so how much two chunks share is known;
-the text that it stores is the source as it is, or stripped of its marks, or wrapped anew.
+the text that it stores is the source as it is, or wrapped anew.
 """
 
 from __future__ import annotations
@@ -107,12 +107,6 @@ def as_it_is(text: str) -> str:
     return text
 
 
-def without_marks(text: str) -> str:
-    """Plain text, as a converter makes it of Markdown; paragraphs are one line."""
-    plain = re.sub(r"\]\([^)]*\)|[*`\[\]]|^#+ |^- ", "", text, flags=re.MULTILINE)
-    return "\n".join(" ".join(part.split()) for part in plain.split("\n\n"))
-
-
 def wrapped_anew(text: str) -> str:
     return textwrap.fill(" ".join(text.split()), 50)
 
@@ -129,12 +123,6 @@ def by_lines(text: str, lines: int = 8) -> Iterator[tuple[int, int]]:
     return ((start, end) for start, end in pairwise(cuts) if end > start)
 
 
-def by_headings(text: str) -> Iterator[tuple[int, int]]:
-    """A section a chunk."""
-    cuts = [match.start() for match in re.finditer("^#+ ", text, re.MULTILINE)]
-    return pairwise([*cuts, len(text)])
-
-
 def by_sentences(text: str, sentences: int = 3) -> Iterator[tuple[int, int]]:
     """So many sentences a chunk."""
     ends = [0, *(match.end() for match in re.finditer(r"\.\s+", text))]
@@ -148,7 +136,6 @@ def by_characters(text: str, size: int = 500, overlap: int = 100) -> Iterator[tu
 
 CHUNKERS: dict[str, tuple[Cuts, Callable[[str], str]]] = {
     "lines": (by_lines, as_it_is),
-    "headings": (by_headings, without_marks),
     "sentences": (by_sentences, wrapped_anew),
     "characters": (by_characters, as_it_is),
 }

@@ -45,11 +45,8 @@ def datasets(directory: Path, count: int, seed: int, runs: int) -> Iterator[Data
     golden = ROOT / "examples/own_retriever/golden_queries.yaml"
     shutil.copy(golden, own)
     shutil.copy(golden.with_suffix(".lock.json"), own)
-    yield Dataset(
-        "own_retriever",
-        own,
-        ["--kebab-run-a=latest~1", "--kebab-run-b=latest", "--kebab-golden=golden_queries.yaml"],
-    )
+    options = ["--kebab-run-a=by-heading", "--kebab-run-b=by-window", "--kebab-golden=golden_queries.yaml"]
+    yield Dataset("own_retriever", own, options)
     for number in range(seed, seed + count):
         name = f"random-{number}"
         yield Dataset(name, directory / name, RandomRuns(number).write(directory / name, runs))

@@ -11,6 +11,7 @@ from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.depth import depth_warnings
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.gates import Compared, NoRun, judge_gates, warnings_of
+from pytest_kebab_eval.comparing.lengths import length_warnings
 from pytest_kebab_eval.comparing.problems import Accepted, find_problems, unreadable_results
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
@@ -70,7 +71,7 @@ def evaluate(
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
         found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
-        depths = (*depth_warnings(sides, inputs.gates),)
+        depths = (*depth_warnings(sides, inputs.gates), *length_warnings(sides, stores.matcher.mode))
         warnings = (*inputs.warnings, *depths, *warnings_of(others, {*depths, *problems.warnings}))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
@@ -105,7 +106,8 @@ def compare_others(
             totals = compare_totals(a, b, count_matched(decisions), name_a=run_names(other.runs))
             found = find_problems(golden, sides, decisions, stores.matcher, _accepted(settings))
             problems = (*found.problems, *(unreadable_results(sides.a) if sides.a else ()))
-            warnings = (*depth_warnings(sides, gates), *found.warnings)
+            lengths = length_warnings(sides, stores.matcher.mode)
+            warnings = (*depth_warnings(sides, gates), *lengths, *found.warnings)
         others[other.name] = Compared(totals, a, b, problems, warnings)
     return others
 

@@ -80,6 +80,22 @@ def overlap(ours: Sequence[Box], theirs: Sequence[Box]) -> float | None:
     return _union_overlap(ours, theirs)
 
 
+def relative_length(ours: Sequence[Box], theirs: Sequence[Box]) -> float | None:
+    """The length of our side, where theirs is 1; None if it is not known, or they have no axis in common."""
+    common = {box.axis for box in ours} & {box.axis for box in theirs}
+    if not common:
+        return None
+    axis = min(common)
+    one, other = (length([box for box in boxes if box.axis == axis]) for boxes in (ours, theirs))
+    return one / other if one is not None and other is not None else None
+
+
+def length(boxes: Sequence[Box]) -> float | None:
+    """Of boxes on one axis; None for parts of pictures, and for pages whose characters are not known."""
+    is_known = all(box.axis != "region" and box.right != _PAGE_LENGTH for box in boxes)
+    return sum(map(_area, boxes)) if is_known else None
+
+
 def _box_overlap(ours: Box, theirs: Box) -> float:
     width = min(ours.right, theirs.right) - max(ours.left, theirs.left)
     height = min(ours.bottom, theirs.bottom) - max(ours.top, theirs.top)

@@ -17,6 +17,7 @@ from .results import results_of
 from .verdicts import FAILED, PASSED, SKIPPED, Judgment, Outcomes, Value
 
 EITHER = PASSED | FAILED
+UNFAILABLE: Outcomes = frozenset({"unfailable"})  # by no outcome, which fails a gate on its own
 SNAPSHOT = "snapshot[compare-report]"
 COMPARISON_METRICS = frozenset({"regressions", "losses", "wins", "failed", "new", "removed"})
 ROUNDING = 1.5e-4  # whether means over replicates are of rounded values is open
@@ -90,9 +91,10 @@ class Gates:
             return SKIPPED
         key, _, value = (gate.slice or "").partition("=")
         if value != "*":
-            return self._outcome_in_slice(gate) or FAILED
+            return failing_if_nothing_could(self._outcome_in_slice(gate) or FAILED)
         values = {entry[key] for entry in self.case.golden if key in entry}
-        found = [self.outcome(replace(gate, slice=f"{key}={value}")) for value in values]
+        parts = [replace(gate, slice=f"{key}={value}") for value in values]
+        found = [self._outcome_in_slice(part) or FAILED for part in parts]
         return every_outcome(found)
 
     def _outcome_against(self, older: Run, gate: Gate) -> Outcomes:
@@ -114,14 +116,25 @@ class Gates:
             return EITHER
         if not gate.delta:
             value = self.measured.aggregates(gate.slice)["b"].get(gate.metric, OPEN)
-            return None if value is None else held(value, gate.op, gate.number / 100**gate.percent)
+            number = gate.number / 100**gate.percent
+            if value is not None and value != OPEN and holds_always(gate.op, number, 0, 1):
+                return UNFAILABLE
+            return None if value is None else held(value, gate.op, number)
         values = self.measured.compared(gate.slice)
         a, b = (values[side].get(gate.metric, OPEN) for side in ("a", "b"))
         if OPEN not in {a, b} and None in {a, b}:
             return None
-        return self._unless(gate, delta_outcome(gate, a, b))
+        outcome = delta_outcome(gate, a, b)
+        if outcome in (UNFAILABLE, EITHER):
+            return outcome
+        before, after = float(a or 0), float(b or 0)
+        is_worse = got_worse(gate, before, after)
+        limit = gate.number / 100 * before if gate.percent else gate.number
+        if is_worse and holds_always(gate.op, limit, -before, 1 - before):
+            return FAILED
+        return self._unless(gate, outcome, before, is_worse=is_worse)
 
-    def _unless(self, gate: Gate, outcome: Outcomes) -> Outcomes:
+    def _unless(self, gate: Gate, outcome: Outcomes, a: float, *, is_worse: bool) -> Outcomes:
         """'… fails … where so few queries were compared that no result could fail it'."""
         changes = self.measured.changes(gate.slice).get(gate.metric)
         if gate.unless_p is None:
@@ -133,7 +146,10 @@ class Gates:
         if round((1 if is_yes_no else 2) * 0.5**n, 4) > gate.unless_p:
             return FAILED
         if not is_yes_no:  # whose p is by the sizes of its changes
-            return outcome if outcome == PASSED else EITHER
+            return outcome if outcome == PASSED and not is_worse else EITHER
+        can = round(n * a) if ">" in gate.op else n - round(n * a)
+        if is_worse and round(0.5**can, 4) > gate.unless_p:
+            return FAILED
         return PASSED if outcome == PASSED or mid_p(up, down) > gate.unless_p else FAILED
 
     def _comparison_outcome(self, gate: Gate) -> Outcomes | None:
@@ -141,8 +157,18 @@ class Gates:
         ids = {entry["id"] for entry in self.case.golden if in_slice(entry, gate.slice)}
         if not ids & self._compared():
             return EITHER if gate.metric in {"new", "removed"} else None
+        whole = (
+            [math.inf]
+            if gate.metric in {"new", "removed"}
+            else [len(ids & found) for found in self._wholes()]
+        )
+        always = {holds_always(gate.op, gate.number, 0, most) for most in whole}
         counts = self._counts(gate)
-        if counts is None or gate.percent:
+        if gate.percent or len(always) > 1:
+            return EITHER
+        if always == {True}:
+            return UNFAILABLE
+        if counts is None:
             return EITHER
         return frozenset().union(*(held(float(count), gate.op, gate.number) for count in counts))
 
@@ -158,6 +184,10 @@ class Gates:
         if gate.metric != "failed":
             return {sum(verdict.kind == KINDS[gate.metric] for verdict in verdicts)}
         return self._failed_counts({entry["id"] for entry in entries})
+
+    def _wholes(self) -> list[set[str]]:
+        """What may count as compared: whether one absent from B does is open."""
+        return [self._compared(), self._compared() & ids_of_b(self.case)]
 
     def _compared(self) -> set[str]:
         """The queries that count as compared: a new one is 'never counted as compared'."""
@@ -196,6 +226,7 @@ class Gates:
 
 def every_outcome(found: list[Outcomes]) -> Outcomes:
     """'every value of the slice': one that fails is enough, and none is measured where there is no value."""
+    found = [one for one in found if one != UNFAILABLE]
     if not found or FAILED in found:
         return FAILED
     return PASSED if all(outcomes == PASSED for outcomes in found) else EITHER
@@ -217,6 +248,21 @@ def held(value: Value, op: str, number: float) -> Outcomes:
     return PASSED if OPERATORS[op](float(value), number) else FAILED
 
 
+def holds_always(op: str, number: float, least: float, most: float) -> bool:
+    """'A gate that no outcome could fail says so and fails'."""
+    return all(OPERATORS[op](round(end, 4), number) for end in (least, most))
+
+
+def failing_if_nothing_could(outcome: Outcomes) -> Outcomes:
+    """A gate on its own."""
+    return FAILED if outcome == UNFAILABLE else outcome
+
+
+def got_worse(gate: Gate, a: float, b: float) -> bool:
+    """Whether the change is in the direction that the gate is against."""
+    return round(b - a, 4) < 0 if ">" in gate.op else round(b - a, 4) > 0
+
+
 def delta_outcome(gate: Gate, a: Value, b: Value) -> Outcomes:
     """B − A of the rounded values, rounded; '`%` on a delta is relative to A'."""
     if OPEN in {a, b}:
@@ -225,7 +271,7 @@ def delta_outcome(gate: Gate, a: Value, b: Value) -> Outcomes:
         return FAILED
     delta = round(float(b) - float(a), 4)
     if not gate.percent:
-        return held(delta, gate.op, gate.number)
+        return UNFAILABLE if holds_always(gate.op, gate.number, -1, 1) else held(delta, gate.op, gate.number)
     return EITHER if a == 0 else held(delta, gate.op, gate.number / 100 * float(a))
 
 

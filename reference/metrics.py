@@ -28,6 +28,7 @@ class Ranking:
         self.own_k = entry.get("k") or matching.case.options.k or DEFAULT_K
         self.hits = () if result.errored else result.hits
         self.targets = matching.targets(entry)
+        self.across_chunkers = matching.is_fallback
         self.found = {} if result.errored else matching.correct_ranks(entry, result)
         self.correct: list[int] = [
             hit["rank"] for hit in self.hits if any(matching.is_target(hit, one) for one in self.targets)
@@ -56,7 +57,9 @@ class Ranking:
         return float(within >= set(names) or any(group <= within for group in groups))
 
     def precision(self, k: int) -> float:
-        """'correct hits in the top k / k'."""
+        """'correct hits in the top k / k'; across chunkers 'each target counts once'."""
+        if self.across_chunkers:
+            return min(1.0, sum(rank <= k for rank in self.found.values()) / k)
         return sum(rank <= k for rank in self.correct) / k
 
     def ndcg(self, k: int) -> float:

@@ -86,9 +86,30 @@ class Measured:
         """'Aggregates are means over replicates'; one run is its own mean."""
         if True in has_broken_replicate(self.case):
             return {}
+        asked = [{query_id for query_id in run.rows if ids is None or query_id in ids} for run in runs]
+        if any(one != asked[0] for one in asked):
+            return self._mean_over_queries(runs, slice_name, sorted(set().union(*asked)))
         each = [self._aggregate(run, slice_name, ids) for run in runs]
         names = set(each[0]).intersection(*each)
         return {name: mean_over_runs([values[name] for values in each]) for name in sorted(names)}
+
+    def _mean_over_queries(self, runs: list[Run], slice_name: str | None, ids: list[str]) -> Values:
+        """Where a run lacks queries: of each the mean over the runs that have it, then over all queries.
+
+        Only of what is 0 or 1 for each, since others are rounded.
+        """
+        by_query = [
+            [self._aggregate(run, slice_name, {one}) for run in runs if result_of(run, one) is not None]
+            for one in ids
+        ]
+        found: Values = {}
+        for name in sorted({name for each in by_query for values in each for name in values}):
+            values = [[one.get(name, OPEN) for one in each] for each in by_query]
+            if {value for each in values for value in each} <= {0.0, 1.0, None}:
+                known = [[value for value in each if isinstance(value, float)] for each in values]
+                means = [math.fsum(each) / len(each) for each in known if each]
+                found[name] = round(math.fsum(means) / len(means), 4) if means else None
+        return found
 
     def _aggregate(self, run: Run, slice_name: str | None, ids: set[str] | None) -> Values:
         if not all(result.readable for result in results_of(run)):
@@ -126,6 +147,8 @@ class Measured:
         ids: set[str] | None,
         depths: set[float],
     ) -> None:
+        if len({frozenset(run.rows) for run in runs}) > 1:
+            values.pop("map", None)  # a run lacks queries: as above, only what is 0 or 1 is known
         if "map" in values:
             each = [map_to(self.matching, self._rows(run, slice_name, ids), depths) for run in runs]
             values["map"] = mean_over_runs(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from pytest_kebab_eval.upkeep import reanchoring, validation
 from pytest_kebab_eval.upkeep.locking import Locking, make_lock
 from pytest_kebab_eval.upkeep.reanchoring import NewChunks, Reanchoring, Undecided
 
+_TEXT_SHOWN = 200  # characters of a chunk's text
 _IDS_SHOWN = 6
 
 
@@ -127,8 +129,9 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
     """Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.
 
     An expected chunk becomes the chunks of the run that the gate would take for it: by document and span, or
-    else by text. Only ids change in the golden file; its comments, order and quotes stay. A query that cannot
-    be decided is listed and left as it is; then the exit code is 1.
+    else by text. Only ids change in the golden file; its comments, order and quotes stay. The texts of the
+    chunks that go (-) and come (+) are shown where they are known. A query that cannot be decided is listed
+    and left as it is; then the exit code is 1.
     """
     sources = sources_from(**given)
     golden = read_golden(sources)
@@ -148,6 +151,8 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
                 "line": query.line,
                 "ids": query.ids,
                 "by": "text" if query.by_text else "span",
+                "old_texts": query.old_texts,
+                "new_texts": query.new_texts,
             }
             for query in made.changed
         ]
@@ -157,6 +162,8 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
         listed: list[NewChunks | Undecided] = [*made.changed, *made.undecided]
         for query in sorted(listed, key=lambda query: query.line):
             print_line(f"{name}:{query.line}: query '{printable(query.query_id)}'{_sentence(query)}")
+            for text in _texts(query) if isinstance(query, NewChunks) else ():
+                print_line(f"  {text}")
     if not made.in_index and made.changed:
         tell("the index has no chunks of this chunker, so only those are known that a hit of the run is")
     version = printable(str(made.locking.lock.chunker_version))
@@ -193,6 +200,22 @@ def _sentence(query: NewChunks | Undecided) -> str:
         more = f", and {len(new) - _IDS_SHOWN} more" if len(new) > _IDS_SHOWN else ""
         changes.append(f"{brief(old, 60)} -> {shown}{more}")
     return f": {'; '.join(changes)}{' (by text)' if query.by_text else ''}"
+
+
+def _texts(query: NewChunks) -> Iterator[str]:
+    """What the chunks that go say, and those that come, as far as the texts are known."""
+    for old, new in query.ids.items():
+        if old in query.old_texts:
+            yield f"- {brief(old, 60)}: {_excerpt(query.old_texts[old])}"
+        for name in new[:_IDS_SHOWN]:
+            if name in query.new_texts:
+                yield f"+ {brief(name, 60)}: {_excerpt(query.new_texts[name])}"
+
+
+def _excerpt(text: str) -> str:
+    """A text on one line; of a long one the start and the end, where chunkers differ."""
+    words = " ".join(text.split())
+    return brief(words if len(words) <= _TEXT_SHOWN else f"{words[:120]} … {words[-70:]}", _TEXT_SHOWN)
 
 
 def _write_if_changed(path: Path, text: str) -> None:

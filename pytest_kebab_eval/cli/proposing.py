@@ -16,6 +16,7 @@ from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of, golden_of, is_given
 from pytest_kebab_eval.store import find_run, open_database
@@ -49,8 +50,9 @@ def propose(
     """Turn a log of questions into golden queries, for a person to review.
 
     The targets are what the run returned first for each question, which is found by its text, else by the id
-    in the log. Entries have the tag 'proposed'. Near-duplicates of golden queries and of each other are left
-    out, and named, as are questions that the run has nothing for. No file is ever replaced.
+    in the log. Where the text of a hit is known, a sentence of it is a snippet, by which it is found when the
+    chunker changes. Entries have the tag 'proposed'. Near-duplicates of golden queries and of each other are
+    left out, and named, as are questions that the run has nothing for. No file is ever replaced.
     """
     if out is not None and exists(out):
         raise InputError(f"{shown_path(out)} is there already; name a new file for --out")
@@ -59,7 +61,8 @@ def propose(
     questions = read_questions(Source(log), field)
     with open_database(database_of(sources)) as database:
         found = find_run(database, run, sources.read("suite"))
-        made = propose_entries(questions, database.results(found.run_id), golden, top)
+        passages = Passages(database.corpus, found.chunker_version)
+        made = propose_entries(questions, database.results(found.run_id), golden, top, passages)
     written = ""
     if out is not None and made.entries:
         with new_golden_file(out) as file:

@@ -21,7 +21,7 @@ from pytest_kebab_eval.scoring.aggregates import (
     rounded,
     value_in_runs,
 )
-from pytest_kebab_eval.scoring.combining import Changes, Pairs, to_common_depth
+from pytest_kebab_eval.scoring.combining import Pairs, to_common_depth
 from pytest_kebab_eval.scoring.scorecard import JudgeIdentity, Scorecard
 from pytest_kebab_eval.text import brief
 
@@ -247,10 +247,9 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
     return _tested(pairs, found, _values_of_runs(*runs, found, part)) if pairs else None
 
 
-def changes_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> Changes:
-    """The changes of one metric, over all queries or one slice: those that are tested."""
-    found = next((known for known in b.metrics if known.name == metric), None)
-    return Pairs(*to_common_depth(a, b, (a, b)), part).changes(found) if a and found else Changes([], 0)
+def pairs_in(a: Scorecard, b: Scorecard, part: str | None) -> Pairs:
+    """The queries that both have, over all or one slice: those that deltas are over, and that are tested."""
+    return Pairs(*to_common_depth(a, b, (a, b)), part)
 
 
 def measured_in(card: Scorecard, metric: str, part: str | None) -> int:

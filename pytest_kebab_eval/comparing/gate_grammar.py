@@ -13,11 +13,10 @@ from decimal import Decimal
 from typing import NoReturn
 
 from pytest_kebab_eval.comparing.deltas import COUNTS, is_comparison_metric
-from pytest_kebab_eval.comparing.gates import OPERATORS, Gate
-from pytest_kebab_eval.comparing.movement import movement_metric
+from pytest_kebab_eval.comparing.gates import OPERATORS, Gate, known_family
 from pytest_kebab_eval.comparing.significance import LEAST_P
 from pytest_kebab_eval.errors import GateError
-from pytest_kebab_eval.metrics import Family, Metric
+from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.scoring.scorecard import SLICES
 from pytest_kebab_eval.text import printable
@@ -82,7 +81,7 @@ class _Parser:
 
     def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:
         """A share is between 0 and 1; who writes 5 means 5 %."""
-        family = _family(metric)
+        family = known_family(metric)
         if family is not None and family.is_mean and family.max_value == 1 and abs(number) > 1:
             self._at = start
             what = f"a change of {metric}" if delta else metric
@@ -148,13 +147,3 @@ class _Parser:
         shown = "".join(printable(char) if char != "\t" else " " for char in self._text)
         pointer = sum(len(printable(char)) if char != "\t" else 1 for char in self._text[: self._at])
         raise GateError(f"bad gate: at the mark, expected {expected}\n  {shown}\n  {' ' * pointer}^")
-
-
-def _family(metric: str) -> Family | None:
-    """What is known of a metric, unless it is a count or the user's own."""
-    for parse in (Metric.parse, movement_metric):
-        try:
-            return parse(metric).family
-        except KeyError:
-            continue
-    return None

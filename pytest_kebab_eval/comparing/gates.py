@@ -12,15 +12,16 @@ import msgspec
 from pytest_kebab_eval.comparing.deltas import (
     COUNTS,
     Totals,
-    changes_in,
     is_comparison_metric,
     measured_in,
+    pairs_in,
     significance_in,
 )
+from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.comparing.significance import least_p
-from pytest_kebab_eval.metrics import Metric
+from pytest_kebab_eval.metrics import Family, Metric
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.scoring.combining import Changes, Pairs
+from pytest_kebab_eval.scoring.combining import Pairs
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.text import brief, first_of, printable
 
@@ -32,6 +33,7 @@ OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
     "<": operator.lt,
 }
 _VALUES_SHOWN = 8  # of a slice
+_ANY = Decimal("Infinity")
 
 
 class Gate(NamedTuple):
@@ -54,6 +56,17 @@ class Gate(NamedTuple):
     def needs_baseline(self) -> bool:
         """Whether it takes a run A: it is on a delta to A, or on the comparison itself."""
         return (self.delta and self.vs is None) or is_comparison_metric(self.metric)
+
+    @property
+    def what(self) -> str:
+        """What is judged: a metric, or the change of one."""
+        return f"delta {self.metric}" if self.delta else self.metric
+
+    def got_worse(self, change: Decimal) -> bool:
+        """Whether a change is in the direction that the gate is against."""
+        return self.delta and (
+            change < 0 if ">" in self.op else change > 0 if "<" in self.op else change != 0
+        )
 
     @property
     def every(self) -> str | None:
@@ -151,6 +164,7 @@ class _Judged(NamedTuple):
     passed: bool
     reason: str
     margin: Decimal = Decimal(0)  # how far the value is on the right side of the limit
+    can_fail: bool = True
     has_enough: bool = True  # queries for `unless p > …`
 
 
@@ -164,23 +178,31 @@ def _judge_part(gate: Gate, compared: Compared, part: str | None) -> _Judged:
     margin = -abs(above) if gate.op == "==" else above if ">" in gate.op else -above
     wanted = "" if passed else f", not {gate.op} {gate.number}{'%' if gate.percent else ''}"
     judged = _Judged(part, found.value, passed, f"{found.said}{wanted}", margin)
+    if not _some_value_fails(gate.op, found.limit, found.range):
+        end = f"below {_plain(found.range[0])}" if ">" in gate.op else f"above {_plain(found.range[1])}"
+        reason = f"{judged.reason}; nothing could fail this gate, as {gate.what} is never {end}"
+        return judged._replace(passed=False, reason=reason, can_fail=False)
+    if gate.got_worse(value) and not _some_value_fails(gate.op, found.limit, found.range_from_a):
+        return judged._replace(
+            passed=False, reason=f"{judged.reason}; nothing could fail this gate, {found.from_a}"
+        )
     return judged if gate.unless_p_above is None else _unless(gate, gate.unless_p_above, compared, judged)
+
+
+def _some_value_fails(op: str, limit: Decimal, ends: tuple[Decimal, Decimal]) -> bool:
+    return not all(OPERATORS[op](end, limit) for end in ends)
 
 
 def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> _Judged:
     """What is judged, excused where its p is above the limit; if it always would be, it fails."""
     found = significance_in(compared.a, compared.b, gate.metric, judged.part)
-    if found is None or found.p is None:
+    if compared.a is None or found is None or found.p is None:
         no_test = "" if judged.passed else "; there is no test of its significance"
         return judged._replace(reason=f"{judged.reason}{no_test}")
-    changes = _changes(gate, compared, judged.part)
-    if not _can_be(limit, changes.n, changes):
-        needed = next(n for n in range(changes.n, 100) if _can_be(limit, n, changes))
-        reason = (
-            f"{judged.reason}; with so few no result has p <= {limit}: at least {needed} are needed,"
-            " or drop 'unless'"
-        )
-        return judged._replace(passed=False, reason=reason, has_enough=False)
+    pairs = pairs_in(compared.a, compared.b, judged.part)
+    too_few = _too_few(gate, limit, pairs, _metric(gate, compared), judged)
+    if too_few:
+        return judged._replace(passed=False, reason=f"{judged.reason}; {too_few}", has_enough=False)
     if judged.passed:
         return judged
     excused = Decimal(str(found.p)) > limit
@@ -188,9 +210,15 @@ def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> 
     return judged._replace(passed=excused, reason=reason)
 
 
-def _can_be(p: Decimal, n: int, changes: Changes) -> bool:
-    """Whether so many queries could show a p as small by the test that was made of these changes."""
-    return Decimal(str(least_p(n, yes_no=changes.is_yes_no))) <= p
+def _too_few(gate: Gate, limit: Decimal, pairs: Pairs, metric: Metric, judged: _Judged) -> str:
+    """Why no result could have a p as small, if none could: too few queries, or too few that can fall."""
+    changes, (fall, rise) = pairs.changes(metric), pairs.room(metric)
+    needed = next(n for n in range(100) if Decimal(str(least_p(n, yes_no=changes.is_yes_no))) <= limit)
+    can, verb = (fall, "fall") if ">" in gate.op else (rise, "rise")
+    if changes.n >= needed and (can >= needed or not gate.got_worse(Decimal(str(judged.value)))):
+        return ""
+    only = f"only {can} of them can {verb}, and " if changes.n >= needed else ""
+    return f"{only}with so few no result has p <= {limit}: at least {needed} are needed, or drop 'unless'"
 
 
 class _Value(NamedTuple):
@@ -199,29 +227,57 @@ class _Value(NamedTuple):
     value: float | None
     limit: Decimal = Decimal(0)
     said: str = ""
+    range: tuple[Decimal, Decimal] = (-_ANY, _ANY)  # what it can be
+    range_from_a: tuple[Decimal, Decimal] = (-_ANY, _ANY)  # and what it can be with this A
+    from_a: str = ""
 
 
 def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
     """A metric of B; or the change of one, of which `%` is relative to A."""
     totals, number = compared.totals, gate.number / 100 if gate.percent else gate.number
-    if not gate.delta or totals.deltas is None or totals.paired_a is None:
+    least, most = _range(gate.metric)
+    if not gate.delta or totals.deltas is None or totals.paired_a is None or compared.a is None:
         value = totals.aggregate_b.value(gate.metric, part)
         n = 0 if value is None else measured_in(compared.b, gate.metric, part)
-        return _Value(value, number, f"{_name(gate, compared, part)} is {_plain(value)} over {_queries(n)}")
+        said = f"{_name(gate, compared, part)} is {_plain(value)} over {_queries(n)}"
+        return _Value(value, number, said, (least, most))
     value, in_a = (values.value(gate.metric, part) for values in (totals.deltas, totals.paired_a))
-    n, share = 0 if value is None else _changes(gate, compared, part).n, ""
-    if gate.percent and value is not None and in_a is not None:
-        number *= abs(Decimal(str(in_a)))
-        whose = f"{brief(compared.name_a, 40)}'s" if gate.vs else "A's"
-        share = f" ({100 * value / abs(in_a):+.2f}% of {whose} {_plain(in_a)})" if in_a else ""
+    if value is None or in_a is None:
+        return _Value(None)
+    before = Decimal(str(in_a))
+    whose = f"{brief(compared.name_a, 40)}'s" if gate.vs else "A's"
+    share = f" ({100 * value / abs(in_a):+.2f}% of {whose} {_plain(in_a)})" if gate.percent and in_a else ""
+    n = pairs_in(compared.a, compared.b, part).changes(_metric(gate, compared)).n
     return _Value(
-        value, number, f"{_name(gate, compared, part)} is {_plain(value)}{share} over {_queries(n)}"
+        value,
+        number * abs(before) if gate.percent else number,
+        f"{_name(gate, compared, part)} is {_plain(value)}{share} over {_queries(n)}",
+        (least - most, most - least),
+        (least - before, most - before),
+        f"{whose} being {_plain(in_a)}",
     )
 
 
-def _changes(gate: Gate, compared: Compared, part: str | None) -> Changes:
-    """The changes that a delta is made of."""
-    return changes_in(compared.a, compared.b, gate.metric, part)
+def _range(metric: str) -> tuple[Decimal, Decimal]:
+    """The least and the most that a metric can be; of the user's own, nothing is known."""
+    family = known_family(metric)
+    if family is None:
+        return -_ANY, _ANY
+    return Decimal(0), Decimal(str(family.max_value)) if family.is_mean and family.max_value else _ANY
+
+
+def _metric(gate: Gate, compared: Compared) -> Metric:
+    return next(known for known in compared.b.metrics if known.name == gate.metric)
+
+
+def known_family(metric: str) -> Family | None:
+    """What is known of a metric, unless it is a count or the user's own."""
+    for parse in (Metric.parse, movement_metric):
+        try:
+            return parse(metric).family
+        except KeyError:
+            continue
+    return None
 
 
 def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
@@ -234,29 +290,33 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
     said = f"{_name(gate, compared, part)} is {_plain(value)}"
     if gate.metric not in COUNTS:
         both = Pairs(compared.a, compared.b, part, golden_only=True) if compared.a else None
-        return _Value(value, number, f"{said} over {_queries(both.count_ranked() if both else 0)}")
+        said = f"{said} over {_queries(both.count_ranked() if both else 0)}"
+        return _Value(value, number, said, _range(gate.metric))
     whole = counts.compared(part)
-    beside = f"beside {_queries(whole)} compared"
-    of = beside if gate.metric in ("new", "removed") else f"of {_queries(whole)}"
+    is_beside = gate.metric in ("new", "removed")
+    of = f"beside {_queries(whole)} compared" if is_beside else f"of {_queries(whole)}"
     share = f" ({100 * value / whole:.2f}%)" if gate.percent and whole else ""
-    return _Value(value, number * whole if gate.percent else number, f"{said} {of}{share}")
+    limit = number * whole if gate.percent else number
+    return _Value(value, limit, f"{said} {of}{share}", (Decimal(0), _ANY if is_beside else Decimal(whole)))
 
 
 # -- every value of a slice ----------------------------------------------------------------------
 
 
 def _worst(gate: Gate, compared: Compared, judged: Sequence[_Judged]) -> _Judged:
-    """The worst of the values of a slice, which fails if any of them does."""
+    """The worst of the values of a slice, which fails if any of them does that can."""
     if all(found.value is None for found in judged):
         return _Judged(gate.part, None, False, f"{_nothing(gate)} {_name(gate, compared, gate.part)}")
-    worst = min(judged, key=lambda found: (found.passed, found.value is None, found.margin))
-    failing = sum(not found.passed for found in judged)
+    able = [found for found in judged if found.can_fail] or judged
+    worst = min(able, key=lambda found: (found.passed, found.value is None, found.margin))
+    failing = sum(not found.passed for found in able)
     rank = "the only value" if len(judged) == 1 else f"the worst of {len(judged)} values"
     counted = f", {failing} of them failing" if failing and len(judged) > 1 else ""
     others = [found for found in judged if found is not worst]
     why = {
         _nothing(gate): [found for found in others if found.value is None],
         "too few queries for 'unless' in": [found for found in others if not found.has_enough],
+        "nothing could fail it in": [found for found in others if not found.can_fail],
     }
     said = [f"{reason} {_values(found)}" for reason, found in why.items() if found]
     return worst._replace(reason="; ".join([worst.reason, f"{rank} of {gate.every}{counted}", *said]))
@@ -313,7 +373,7 @@ def _queries(n: int) -> str:
     return f"{n} {'query' if n == 1 else 'queries'}"
 
 
-def _plain(value: float | None) -> str:
+def _plain(value: float | Decimal | None) -> str:
     """The stored value as it is, without an exponent or needless zeros."""
     text = f"{value or 0:.4f}".rstrip("0").rstrip(".")
     return text if text not in ("", "-0") else "0"

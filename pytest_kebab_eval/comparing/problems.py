@@ -78,7 +78,7 @@ def find_problems(
             (warnings if few else problems).append(text)
         else:
             warnings += [*checker.one_side_found_hardly_any(), *checker.ids_nowhere()]
-            warnings += _without_paths(scored)
+            warnings += [*_without_paths(scored), *_ambiguous(scored)]
     return Problems(tuple(problems), (*warnings, *_lacking_queries(sides, golden)))
 
 
@@ -267,6 +267,24 @@ def _without_paths(sides: Sequence[ScoredSide]) -> Iterator[str]:
                     " store the doc_path of every hit, or record the chunks of the index"
                 )
                 break
+
+
+def _ambiguous(sides: Sequence[ScoredSide]) -> Iterator[str]:
+    """A passage that a document has several times is found by each of them, if text is all that is known."""
+    found = {
+        query_id
+        for scored in sides
+        for score, ids in scored.scores
+        if score.facts.ranking.is_ambiguous
+        for query_id in ids
+    }
+    if found:
+        queries = f"{len(found)} quer{'y has' if len(found) == 1 else 'ies have'}"
+        yield (
+            f"{queries} an ambiguous target: hits of several places have its text, and each of them counts as"
+            f" found (first: '{brief(min(found), 40)}'); store the spans of hits, or give the query"
+            " gold_supports with snippets"
+        )
 
 
 def _own_id(hit: Hit) -> str:

@@ -14,6 +14,8 @@ from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.text import brief, shown_path
 
+FORM = 2  # of the letters that hashes are of: `matching.letters` says what counts as one
+
 
 class HashedText(Value, frozen=True):
     """A text of which only hashes of its runs of letters are kept."""
@@ -22,6 +24,7 @@ class HashedText(Value, frozen=True):
     size: Annotated[int, msgspec.Meta(ge=1, le=100)]  # letters of a run
     # Of the runs that follow each other, five digits each.
     hashes: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{5})*\Z")]
+    form: int = 1
 
 
 class LockedChunk(Value, frozen=True):
@@ -66,13 +69,18 @@ def read_lock(path: Path) -> Lock | None:
     except OSError as error:
         raise GoldenError(f"cannot read the lock file {shown_path(path)}: {error.strerror}") from None
     try:
-        return msgspec.json.decode(data, type=Lock)
+        lock = msgspec.json.decode(data, type=Lock)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         what_to_do = "fix it, or delete it to go without"
         if str(error).endswith(".shingles.hashes`"):  # before the first release, they had another form
             what_to_do = "delete it, and run `kebab-eval lock --no-texts` again"
         what = f"this is not a lock file: {brief(str(error), 120)}; {what_to_do}"
         raise GoldenError(f"{shown_path(path)}: {what}") from None
+    if any(chunk.shingles and chunk.shingles.form != FORM for chunk in lock.chunks.values()):
+        what = "its hashes of texts were made by another version of kebab-eval, and cannot be compared"
+        what_to_do = "delete it, and run `kebab-eval lock --no-texts` again"
+        raise GoldenError(f"{shown_path(path)}: {what}; {what_to_do}")
+    return lock
 
 
 def render_lock(lock: Lock) -> str:

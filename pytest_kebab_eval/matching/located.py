@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.matching.letters import comparable_letters, letters_of
 from pytest_kebab_eval.matching.locations import Location, Passages, has_document
-from pytest_kebab_eval.matching.shingles import SHINGLE, length_of, shared_part
-from pytest_kebab_eval.matching.strategies import HitByHit, Match, as_hit
+from pytest_kebab_eval.matching.shingles import (
+    SHINGLE,
+    Shared,
+    compare_texts,
+    is_short,
+    length_of,
+    shared_part,
+)
+from pytest_kebab_eval.matching.strategies import HitByHit, JudgedHits, Match, as_hit
 from pytest_kebab_eval.model import Cited, Hit
-from pytest_kebab_eval.spans import Box, overlap
+from pytest_kebab_eval.spans import Box, overlap, relative_length
 
 LEAST_ALONE = 2 * SHINGLE  # letters of a text that alone tells a passage; shorter ones are everywhere
+FAIR_PART = 0.01  # of a hit's length that a target has, or else the hit is not taken for it
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
 
 
@@ -64,7 +75,7 @@ class ByLocation(HitByHit):
             if extents is None and hit.doc_id in target.doc_ids:
                 extents = passages.extents(hit)
             by_document = self.match(hit, target, extents or ())
-            if by_document is not None:
+            if by_document is not None and not (by_document and passages.is_blank(hit)):
                 found.append(target.match_at(number, by_document=by_document))
         return found
 
@@ -74,9 +85,14 @@ class ByLocation(HitByHit):
             share = overlap(extents, target.location.extents)
             if share is None:
                 return True
-            return False if share >= self._least_overlap else None
+            return False if share >= self._least_overlap and _is_fair_part(target, extents) else None
         # The location is not known, but the chunk id is the expected one.
         return False if target.is_unknown and hit.chunk_id == target.chunk_id else None
+
+
+def _is_fair_part(target: ExpectedLocation, extents: Sequence[Box]) -> bool:
+    length = relative_length(target.location.extents, extents)
+    return length is None or length >= FAIR_PART
 
 
 class ByText(HitByHit):
@@ -100,6 +116,8 @@ class ByText(HitByHit):
         if self._doc_ids is not None and hit.doc_id not in self._doc_ids and has_document(hit):
             return []
         compared = _Compared(hit, passages)
+        if compared.text is not None and comparable_letters(compared.text) == "" and not compared.extents:
+            return []
         matches = (self._match(number, target, compared) for number, target in enumerate(self._targets))
         return [match for match in matches if match is not None]
 
@@ -117,26 +135,116 @@ class ByText(HitByHit):
         alone = not has_document(hit) or not target.has_document
         if not alone and (hit.doc_id not in target.doc_ids or (target.location.extents and compared.extents)):
             return self._match_location(number, target, compared)
-        part = self._shared_part(target, compared, alone=alone)
-        if part is None:
+        shared = self._shared(target, compared, alone=alone)
+        if shared is None:
             return self._match_location(number, target, compared)
         coarser = "text" if target.location.extents and not alone else None
-        is_correct = part >= (self._least_alone if alone else self._least_part)
-        return Match(number, False, True, coarser, is_correct) if is_correct or coarser else None
+        is_correct = shared.part >= (self._least_alone if alone else self._least_part)
+        place = (shared.start, shared.stop)
+        return Match(number, False, True, coarser, is_correct, place) if is_correct or coarser else None
 
     def _match_location(self, number: int, target: ExpectedLocation, compared: _Compared) -> Match | None:
         by_document = self._by_location.match(compared.hit, target, compared.extents)
         return None if by_document is None else target.match_at(number, by_document=by_document)
 
-    def _shared_part(self, target: ExpectedLocation, compared: _Compared, *, alone: bool) -> float | None:
-        """How much of the shorter text is shared; None if a text is not known."""
-        if target.text is None or not compared.text:
+    def _shared(self, target: ExpectedLocation, compared: _Compared, *, alone: bool) -> Shared | None:
+        """What both texts share; None if one is not known."""
+        if target.text is None or compared.text is None:
             return None
         if alone and compared.hit.chunk_id != target.chunk_id:
             shorter = min(length_of(target.text), length_of(compared.text))
             if 0 < shorter < LEAST_ALONE:
-                return 0.0
-        return shared_part(target.text, compared.text)
+                return Shared(0.0)
+        is_fair = length_of(target.text) >= FAIR_PART * length_of(compared.text)
+        shared = compare_texts(target.text, compared.text)
+        return shared if shared is None or is_fair else Shared(0.0)
+
+    def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
+        """The rank of the first correct hit; the others may say that it is none."""
+        return self.judge(hits, passages).first
+
+    def review(self, judged: JudgedHits, passages: Passages) -> tuple[JudgedHits, bool]:
+        """Without short hits that are the only evidence, and copies of a passage that stand elsewhere."""
+        by_text = Counter(
+            match.target for _, matches in judged for match in matches if match.by_text and match.is_correct
+        )
+        wrong: set[tuple[int, int]] = set()
+        is_ambiguous = False
+        for number, count in by_text.items():
+            found = _FoundTexts(judged, number, passages)
+            wrong.update((at, number) for at in found.only_short(self._targets[number].text))
+            if count > 1:
+                copies, is_unclear = found.copies()
+                wrong.update((at, number) for at in copies)
+                is_ambiguous = is_ambiguous or is_unclear
+        if not wrong:
+            return judged, is_ambiguous
+        return [
+            (
+                hit,
+                [
+                    match._replace(is_correct=False) if (at, match.target) in wrong else match
+                    for match in matches
+                ],
+            )
+            for at, (hit, matches) in enumerate(judged)
+        ], is_ambiguous
+
+
+def _length(match: Match) -> int:
+    return match.place[1] - match.place[0]
+
+
+class _FoundTexts:
+    """The hits that are a target by their text, held against each other."""
+
+    def __init__(self, judged: JudgedHits, number: int, passages: Passages) -> None:
+        self._judged = judged
+        self._passages = passages
+        self._found = [
+            (at, hit, match)
+            for at, (hit, matches) in enumerate(judged)
+            for match in matches
+            if match.target == number and match.by_text and match.is_correct
+        ]
+
+    def only_short(self, target: str | HashedText | None) -> list[int]:
+        """The hits, if they are short and the target is not, although the query has longer ones."""
+        if target is None or not all(self._is_short(hit) for _, hit, _ in self._found) or is_short(target):
+            return []
+        has_longer = not all(self._is_short(hit) for hit, _ in self._judged)
+        return [at for at, _, _ in self._found] if has_longer else []
+
+    def _is_short(self, hit: Hit) -> bool:
+        text = self._passages.text(hit)
+        return text is None or is_short(text)
+
+    def copies(self) -> tuple[set[int], bool]:
+        """The hits of other places, which share less of the target; and whether some share as much.
+
+        Two hits that have the same part of it and differ around that are of two places.
+        """
+        copies: set[int] = set()
+        is_unclear = False
+        for (one, hit, match), (other, next_hit, next_match) in combinations(self._found, 2):
+            if hit.chunk_id == next_hit.chunk_id or not self._are_apart(hit, match, next_hit, next_match):
+                continue
+            less, more = sorted(((_length(match), one), (_length(next_match), other)))
+            if more[0] - less[0] >= SHINGLE:
+                copies.add(less[1])
+            else:
+                is_unclear = True
+        return copies, is_unclear
+
+    def _are_apart(self, hit: Hit, match: Match, other: Hit, other_match: Match) -> bool:
+        (start, stop), (other_start, other_stop) = match.place, other_match.place
+        both = min(stop, other_stop) - max(start, other_start)
+        if 2 * both < min(stop - start, other_stop - other_start):
+            return False
+        text, other_text = self._passages.text(hit) or "", self._passages.text(other) or ""
+        letters, other_letters = letters_of(text), letters_of(other_text)
+        shared = shared_part(text, other_text) or 0.0
+        return letters == other_letters or shared * min(len(letters), len(other_letters)) < both
 
 
 class _Compared:
@@ -146,20 +254,13 @@ class _Compared:
         self.hit = hit
         self._passages = passages
         self._extents: tuple[Box, ...] | None = None  # no cached_property, whose lock takes 4 % of a match
-        self._text: str | None = None
+        self.text = passages.text(hit)
 
     @property
     def extents(self) -> tuple[Box, ...]:
         if self._extents is None:
             self._extents = self._passages.extents(self.hit)
         return self._extents
-
-    @property
-    def text(self) -> str:
-        """Empty where it is not known."""
-        if self._text is None:
-            self._text = self._passages.text(self.hit) or ""
-        return self._text
 
 
 class ByChunkOrLocation(HitByHit):

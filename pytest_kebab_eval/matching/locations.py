@@ -10,6 +10,7 @@ import msgspec
 
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.matching.letters import comparable_letters
 from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
@@ -45,6 +46,11 @@ class Passages:
         if hit.text is not None or self._corpus is None or not hit.chunk_id:
             return hit.text
         return self._corpus.text(hit.chunk_id, self._version)
+
+    def is_blank(self, hit: Hit) -> bool:
+        """Whether the hit's text is known, and has no letters: a rule, a code fence, an image."""
+        text = self.text(hit)
+        return text is not None and comparable_letters(text) == ""
 
     def is_at(self, hit: Hit, path: str) -> bool:
         """Whether the hit is in a document of that path: its own, else that of its document or chunk."""
@@ -227,13 +233,15 @@ def _locations_in_hits(wanted: set[str], runs: Sequence[OpenRun]) -> dict[str, L
         for result in database.results(run.run_id):
             for hit in result.hits if isinstance(result, QueryResult) else ():
                 chunk_id = hit.chunk_id
-                if chunk_id in wanted and (chunk_id not in found or hit.citation):
+                if chunk_id not in wanted:
+                    continue
+                known = found.get(chunk_id)
+                if known is None or hit.citation or (hit.text and not known.text):
                     location = Location(hit.doc_id, citation_extents(hit), hit.text)
                     if location.extents:
-                        found[chunk_id] = location
                         wanted.discard(chunk_id)
-                    else:
-                        found.setdefault(chunk_id, location)
+                    if location.extents or known is None or not known.text:
+                        found[chunk_id] = location
             if not wanted:
                 return found
     return found

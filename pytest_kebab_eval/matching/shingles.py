@@ -1,38 +1,29 @@
 """How much two texts share, of which one may be known by hashes alone.
 
-Spaces, case, Markdown marks and wrapping do not matter: a text is its letters and digits. A shingle is 24 of
-them in a row, some five words; a stretch is what both texts have around a shared shingle, so that words cut
-in two at the edge of a chunk count as far as they go.
+A text is its letters and digits. A shingle is 24 of them in a row, some five words; a stretch is what both
+texts have around a shared shingle, so that words cut in two at the edge of a chunk count as far as they go.
+Chunks that overlap in the source agree wherever both have text: what only one of them has, at an edge or as
+markup, is another cut; what differs at the same place is another passage, however alike they are around it.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from codecs import utf_32_be_decode, utf_32_le_decode, utf_32_le_encode
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from pytest_kebab_eval.golden.lock import HashedText
-from pytest_kebab_eval.limits import TEXT_COMPARED
+from pytest_kebab_eval.golden.lock import FORM, HashedText
+from pytest_kebab_eval.matching.letters import SYLLABLES, UNSPACED, comparable_letters, letters_of, words_of
 
 SHINGLE = 24  # letters
-_SHINGLE_UNSPACED = 8  # the same in scripts whose words have one or two characters
+_SHINGLE_SYLLABLES = 12  # the same in Korean
+_SHINGLE_UNSPACED = 8  # and in scripts whose words have one or two characters
+SHORT = 40  # letters below which a text is only found whole; fewer in those scripts
+_MOST_SUBSTITUTED = 0.05  # of what should be the same in two chunks of one passage
+_INSERTED = 200  # letters that only one text has, such as the address of a link
 _FIRST_LOOKS = 10
-_KEPT_TEXT = 4_000  # characters of a text whose letters are kept: at most some ten megabytes in all
 _POSITIONS_TRIED = 4  # of a shingle that a text has several times
-
-_LOWER = bytes(range(256)).lower()
-_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
-_NOT_A_LETTER = re.compile(r"[\W_]+")
-_LINK_TARGET = re.compile(r"\]\([^()\s]*\)")  # of Markdown
-# Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
-_RANGES = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003ffff"
-)
-_UNSPACED = re.compile(f"[{_RANGES}]")
 
 
 class Stretch(NamedTuple):
@@ -43,49 +34,71 @@ class Stretch(NamedTuple):
     offset: int
 
 
-# -- letters ---------------------------------------------------------------------------------------
-
-
-def letters_of(text: str) -> str:
-    """The letters and digits of a text, in lower case; none if it is too long to be compared."""
-    if len(text) > _KEPT_TEXT:
-        return _letters(text) if len(text) <= TEXT_COMPARED else ""
-    return _kept_letters(text)
-
-
-def _letters(text: str) -> str:
-    if "](" in text:
-        text = _LINK_TARGET.sub(" ", text)
-    if text.isascii():
-        return text.encode().translate(_LOWER, _NO_LETTERS).decode()
-    letters = _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text).casefold())
-    return letters if len(letters) <= TEXT_COMPARED else ""  # one character may become eighteen
-
-
-_kept_letters = lru_cache(maxsize=1024)(_letters)  # the queries of a document have hits in common
-
-
-def _shingle_size(letters: str) -> int:
-    """The letters of a shingle of this text, which may be shorter itself."""
-    is_spaced = letters.isascii() or 2 * len(_UNSPACED.findall(letters)) < len(letters)
-    return min(SHINGLE if is_spaced else _SHINGLE_UNSPACED, len(letters))
-
-
 # -- how much is shared ----------------------------------------------------------------------------
 
 
+class Shared(NamedTuple):
+    """How much of the shorter text both share, and where the expected one has the longest stretch of it.
+
+    The part is 0 to 1, and 0 if they are different passages that are alike.
+    """
+
+    part: float
+    start: int = 0
+    stop: int = 0
+
+
+_NOTHING = Shared(0.0)
+
+
 def shared_part(expected: str | HashedText, text: str) -> float | None:
-    """How much of the shorter text both share, 0 to 1; None if one has no letters, or too many.
+    """How much of the shorter text both share; None if one has too many letters to be compared."""
+    found = compare_texts(expected, text)
+    return None if found is None else found.part
+
+
+def compare_texts(expected: str | HashedText, text: str) -> Shared | None:
+    """What both texts share; None if one has too many letters to be compared.
 
     Of the expected text, hashes may be all that is known.
     """
-    theirs = letters_of(text)
+    theirs = comparable_letters(text)
+    if theirs is None:
+        return None
     if isinstance(expected, HashedText):
-        length = min(expected.letters, len(theirs))
-        return min(1.0, _shared_length(_hashed_stretches(expected, theirs)) / length) if length else None
-    ours = letters_of(expected)
-    shorter, longer = (ours, theirs) if len(ours) <= len(theirs) else (theirs, ours)
-    return _shared_length(_stretches(shorter, longer)) / len(shorter) if shorter else None
+        return _compare_hashes(expected, theirs)
+    ours = comparable_letters(expected)
+    if ours is None:
+        return None
+    is_shorter = len(ours) <= len(theirs)
+    shorter, longer = (ours, theirs) if is_shorter else (theirs, ours)
+    if not shorter:
+        return _NOTHING
+    size = shingle_size(shorter)
+    if _is_short(len(shorter), size):
+        # Cheap first: most texts do not have these letters in a row, whatever the words are.
+        whole, part_of = (expected, text) if is_shorter else (text, expected)
+        return Shared(float(shorter in longer and words_of(whole) in words_of(part_of)))
+    if not _may_share(shorter, longer, size):
+        return _NOTHING
+    main = _longest_stretch(shorter, longer, size)
+    alignment = _aligned_at(main, shorter, longer, size)
+    if not alignment.is_same_passage:
+        return _NOTHING
+    offset = 0 if is_shorter else main.offset
+    return Shared(alignment.shared / len(shorter), main.start + offset, main.stop + offset)
+
+
+def is_short(text: str | HashedText) -> bool:
+    """Whether a text is so short that it is only found whole."""
+    if isinstance(text, HashedText):
+        return _is_short(text.letters, text.size)
+    letters = letters_of(text)
+    return _is_short(len(letters), shingle_size(letters))
+
+
+def _is_short(letters: int, size: int) -> bool:
+    return letters * SHINGLE < SHORT * size
 
 
 def length_of(text: str | HashedText) -> int:
@@ -93,38 +106,69 @@ def length_of(text: str | HashedText) -> int:
     return len(letters_of(text)) if isinstance(text, str) else text.letters
 
 
-def _shared_length(stretches: Sequence[Stretch]) -> int:
-    """The letters of the stretches that go with the longest one."""
-    if len(stretches) < 2:
-        return stretches[0].stop - stretches[0].start if stretches else 0
-    main = max(stretches, key=lambda stretch: stretch.stop - stretch.start)
-    length = end = 0
-    for stretch in stretches:
-        # It is about as far from the longest one in both texts, and not scattered.
-        distance = max(main.start - stretch.stop, stretch.start - main.stop, 0)
-        if abs(stretch.offset - main.offset) <= SHINGLE + distance // 4:
-            length += max(0, stretch.stop - max(stretch.start, end))
-            end = max(stretch.stop, end)
-    return length
+def shingle_size(letters: str) -> int:
+    """How many letters a shingle of this text has; the text may have fewer."""
+    if letters.isascii() or not (UNSPACED.search(letters) or SYLLABLES.search(letters)):
+        return SHINGLE
+    if 2 * len(UNSPACED.findall(letters)) >= len(letters):
+        return _SHINGLE_UNSPACED
+    return _SHINGLE_SYLLABLES if 2 * len(SYLLABLES.findall(letters)) >= len(letters) else SHINGLE
 
 
-def _stretches(shorter: str, longer: str) -> list[Stretch]:
-    """The stretches that two texts share, as they are in the shorter one."""
-    size = _shingle_size(shorter)
-    if not _may_share(shorter, longer, size):
-        return []
-    found: list[Stretch] = []
+class Alignment(NamedTuple):
+    """Two texts laid over each other: the letters that are the same, and those that differ in one place."""
+
+    shared: int
+    substituted: int
+
+    @property
+    def is_same_passage(self) -> bool:
+        return self.substituted <= _MOST_SUBSTITUTED * (self.shared + self.substituted)
+
+
+def _aligned_at(main: Stretch, shorter: str, longer: str, size: int) -> Alignment:
+    """Two texts laid over each other at a stretch that they share."""
+    after = _aligned_from(shorter[main.stop :], longer[main.stop + main.offset :], size)
+    before = _aligned_from(shorter[: main.start][::-1], longer[: main.start + main.offset][::-1], size)
+    shared = before.shared + main.stop - main.start + after.shared
+    return Alignment(shared, before.substituted + after.substituted)
+
+
+def _longest_stretch(shorter: str, longer: str, size: int) -> Stretch:
+    """The longest stretch that two texts share, as it is in the shorter one."""
+    longest = Stretch(0, 0, 0)
     last, step = len(shorter) - size, (size + 1) // 2
-    at = end = 0  # what is before `end` is in a stretch already
+    at = 0
     while at <= last:
         position = longer.find(shorter[at : at + size])
-        if position < 0:
-            at = min(at + step, last) if at < last else last + 1  # the very end is looked at once, too
+        if position >= 0:
+            found = _longest_at(shorter, longer, (at, size), position)
+            longest = max(longest, found, key=lambda stretch: stretch.stop - stretch.start)
+            if longest.stop - longest.start >= len(shorter) - found.stop:
+                break
+            at = max(at, found.stop - size)
+        at = min(at + step, last) if at < last else last + 1  # the very end is looked at once, too
+    return longest
+
+
+def _aligned_from(ours: str, theirs: str, size: int) -> Alignment:
+    """Two texts that go on from where they are the same: what is shared, and what differs in one place."""
+    shared = substituted = 0
+    at = there = 0
+    while at < len(ours) and there < len(theirs):
+        for start in range(at, len(ours) - size + 1, size // 2):
+            limit = there + start - at + size + _INSERTED
+            position = theirs.find(ours[start : start + size], there, limit)
+            if position >= 0:
+                break
         else:
-            stretch = _longest(shorter, longer, (at, end, size), position)
-            found.append(stretch)
-            at = end = stretch.stop
-    return found
+            return Alignment(shared, substituted + min(len(ours) - at, len(theirs) - there))
+        before = _shared_start(ours[at:start][::-1], theirs[there:position][::-1])
+        after = size + _shared_start(ours[start + size :], theirs[position + size :])
+        substituted += min(start - at, position - there) - before
+        shared += before + after
+        at, there = start + after, position + after
+    return Alignment(shared, substituted)
 
 
 def _may_share(shorter: str, longer: str, size: int) -> bool:
@@ -137,12 +181,12 @@ def _may_share(shorter: str, longer: str, size: int) -> bool:
     return shorter[last:] in longer
 
 
-def _longest(shorter: str, longer: str, shingle: tuple[int, int, int], position: int) -> Stretch:
+def _longest_at(shorter: str, longer: str, shingle: tuple[int, int], position: int) -> Stretch:
     """The longest stretch around a shingle, of the first positions where the longer text has it."""
-    at, end, size = shingle
+    at, size = shingle
     found: list[Stretch] = []
     while position >= 0 and len(found) < _POSITIONS_TRIED:
-        before = _shared_start(shorter[end:at][::-1], longer[max(0, position - (at - end)) : position][::-1])
+        before = _shared_start(shorter[:at][::-1], longer[max(0, position - at) : position][::-1])
         after = _shared_start(shorter[at + size :], longer[position + size : position + len(shorter) - at])
         found.append(Stretch(at - before, at + size + after, position - at))
         position = longer.find(shorter[at : at + size], position + 1)
@@ -164,18 +208,52 @@ def _shared_start(one: str, other: str) -> int:
 
 
 def hashed_text(text: str) -> HashedText | None:
-    """Hashes of the shingles that follow each other; None if there are no letters, or too many."""
-    letters = letters_of(text)
-    if not letters:
+    """Hashes of the shingles that follow each other; None if there are too many letters."""
+    letters = comparable_letters(text)
+    if letters is None:
         return None
-    size = _shingle_size(letters)
-    hashes = shingle_hashes(letters, size)[::size]
-    return HashedText(len(letters), size, "".join([f"{ord(code):0{_DIGITS}x}" for code in hashes]))
+    size = min(shingle_size(letters), len(letters)) or SHINGLE
+    hashes = shingle_hashes(letters, size)[::size] if letters else ""
+    digits = "".join([f"{ord(code):0{_DIGITS}x}" for code in hashes])
+    return HashedText(len(letters), size, digits, form=FORM)
+
+
+def _compare_hashes(expected: HashedText, letters: str) -> Shared:
+    length = min(expected.letters, len(letters))
+    stretches = _hashed_stretches(expected, letters) if length else ()
+    if not stretches:
+        return _NOTHING
+    main = max(stretches, key=lambda stretch: stretch.stop - stretch.start)
+    alignment = _hashed_alignment(stretches, main, expected, len(letters))
+    part = min(1.0, alignment.shared / length) if alignment.is_same_passage else 0.0
+    return Shared(0.0 if part < 1 and _is_short(length, expected.size) else part, main.start, main.stop)
+
+
+def _hashed_alignment(
+    stretches: Sequence[Stretch], main: Stretch, expected: HashedText, letters: int
+) -> Alignment:
+    """The stretches that go with the longest one, and what is between them and around them in both texts.
+
+    Beside a stretch, fewer letters than a shingle has may be the same, too: half a shingle, on average.
+    """
+    shared = substituted = end = end_there = 0
+    unknown = expected.size // 2
+    for stretch in stretches:
+        # It is about as far from the longest one in both texts, and not scattered.
+        distance = max(main.start - stretch.stop, stretch.start - main.stop, 0)
+        start = max(stretch.start, end)
+        if abs(stretch.offset - main.offset) <= SHINGLE + distance // 4 and start < stretch.stop:
+            shared += stretch.stop - start
+            gap = min(start - end, start + stretch.offset - end_there)
+            substituted += max(0, gap - (2 * unknown if end else unknown))
+            end, end_there = stretch.stop, stretch.stop + stretch.offset
+    rest = min(expected.letters - end, letters - end_there)
+    return Alignment(shared, substituted + max(0, rest - unknown))
 
 
 def _hashed_stretches(expected: HashedText, letters: str) -> list[Stretch]:
     """The stretches shared with a text of which there are hashes, as they are there."""
-    size, ours, theirs = expected.size, _from_digits(expected.hashes), shingle_hashes(letters, expected.size)
+    size, ours, theirs = expected.size, hash_codes(expected.hashes), shingle_hashes(letters, expected.size)
     found: list[Stretch] = []
     number = 0
     while number < len(ours):
@@ -262,7 +340,7 @@ def _plan(bits: int, size: int) -> tuple[int, list[tuple[int, int | None, int | 
 
 
 @lru_cache(maxsize=64)
-def _from_digits(digits: str) -> str:
+def hash_codes(digits: str) -> str:
     """Hashes of five hexadecimal digits each, as `shingle_hashes` has them."""
     codes = ["000" + digits[at : at + _DIGITS] for at in range(0, len(digits), _DIGITS)]
     return utf_32_be_decode(bytes.fromhex("".join(codes)), "surrogatepass")[0]

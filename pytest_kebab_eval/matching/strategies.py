@@ -26,10 +26,14 @@ class Match(NamedTuple):
     by_text: bool = False
     coarser: str | None = None  # text | document: the hit lacks what a finer way would have compared
     is_correct: bool = True  # false: no match; only its text or document could be compared
+    place: tuple[int, int] = (0, 0)  # by text: where the target has what is shared
 
 
 Coarser = tuple[tuple[int, str], ...]
 """Targets, by their number, that a hit could be compared with only by their `text` or `document`."""
+
+
+JudgedHits = Sequence[tuple[Hit, Sequence["Match"]]]
 
 
 class Ranking(Value, frozen=True):
@@ -40,6 +44,7 @@ class Ranking(Value, frozen=True):
     by_document: bool = False  # a hit counted only for being in the right document
     by_text: bool = False  # a hit counted for its text
     coarser: Coarser = ()  # what hits of the right documents lack, although the golden file has it
+    is_ambiguous: bool = False  # hits of several places have the text of a target
 
     @property
     def first(self) -> int | None:
@@ -105,8 +110,8 @@ class HitByHit(ABC):
         correct = []
         by_document = by_text = False
         coarser: set[tuple[int, str]] = set()
-        for hit in hits:
-            matches = self.matches(hit, passages)
+        judged, is_ambiguous = self.review([(hit, self.matches(hit, passages)) for hit in hits], passages)
+        for hit, matches in judged:
             for match in matches:
                 if match.coarser:
                     coarser.add((match.target, match.coarser))
@@ -117,7 +122,12 @@ class HitByHit(ABC):
                         found[match.target] = hit.rank
             if matches and any(match.is_correct for match in matches):
                 correct.append(hit.rank)
-        return Ranking(tuple(found), tuple(correct), by_document, by_text, tuple(sorted(coarser)))
+        ways = tuple(sorted(coarser))
+        return Ranking(tuple(found), tuple(correct), by_document, by_text, ways, is_ambiguous)
+
+    def review(self, judged: JudgedHits, passages: Passages) -> tuple[JudgedHits, bool]:  # noqa: ARG002
+        """The matches that hold beside those of the other hits, and whether a target may be elsewhere."""
+        return judged, False
 
     def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
         for hit in hits:

@@ -108,7 +108,7 @@ class Matcher:
     ) -> Targets:
         """Chunks by where they are (by their id in exact mode), and spans that are targets of their own."""
         exact = self._is_exact
-        located = [] if exact else [self._expected_location(query, chunk_id) for chunk_id in chunks]
+        located = [] if exact else [self.expected_location(query, chunk_id) for chunk_id in chunks]
         located += [_location_of(expected) for expected in own_spans]
         for number, way in self.coarser.get(query.id, ()):
             located[number] = located[number].without(way)
@@ -124,7 +124,8 @@ class Matcher:
             doc_ids=tuple(doc_ids),
         )
 
-    def _expected_location(self, query: GoldenQuery, chunk_id: str) -> ExpectedLocation:
+    def expected_location(self, query: GoldenQuery, chunk_id: str) -> ExpectedLocation:
+        """What is known of an expected chunk."""
         location = self._locations.locate(query, chunk_id)
         doc_ids = [location.doc_id] if location.doc_id else query.expected_doc_ids or ()
         text = self._locations.text_of(query, chunk_id)

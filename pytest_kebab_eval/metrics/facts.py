@@ -22,6 +22,7 @@ class TargetFacts(Value, frozen=True):
     matched_by: str
     has_chunk_targets: bool
     groups: tuple[tuple[int, ...], ...] = ()  # the supports that are enough together
+    across_chunkers: bool = False  # chunks of another chunker may be several hits, or one hit several of them
 
 
 class AnswerFacts(Value, frozen=True):

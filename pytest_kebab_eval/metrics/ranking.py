@@ -45,9 +45,16 @@ def recall_all(judged: Judged, k: int) -> bool:
     return all(inside)
 
 
-@metric("precision@{k}_chunk", with_targets, "correct hits in the top k / k")
+@metric(
+    "precision@{k}_chunk",
+    with_targets,
+    "correct hits in the top k / k; across chunkers: targets found in the top k / k, at most 1",
+)
 def precision(judged: Judged, k: int) -> float:
-    return sum(rank <= k for rank in judged.facts.ranking.correct) / k
+    ranking = judged.facts.ranking
+    if judged.facts.targets.across_chunkers:  # else a chunker that cuts finer would have more of them
+        return min(1.0, sum(rank is not None and rank <= k for rank in ranking.found) / k)
+    return sum(rank <= k for rank in ranking.correct) / k
 
 
 @metric("ndcg@{k}", with_targets, "linear gains, log2 discount, ideal cut at k; each target gains once")

@@ -207,29 +207,43 @@ class Pairs:
         return bool(self._rows_b)
 
     def changes(self, metric: Metric) -> Changes:
-        return self._in_facts(metric.name) if metric.family.over.of_facts else self._in_columns(metric.name)
-
-    def _in_facts(self, name: str) -> Changes:
+        measured = self._measured(metric)
         changes: list[float] = []
-        measured: set[float] = set()
-        n = 0
+        for (before, after), count in measured.items():
+            if before != after:
+                changes += [after - before] * count
+        is_yes_no = all(before in _YES_NO and after in _YES_NO for before, after in measured)
+        return Changes(changes, measured.total(), is_yes_no)
+
+    def room(self, metric: Metric) -> tuple[int, int]:
+        """How many queries could fall from what they are in A, and how many could rise."""
+        measured, most = self._measured(metric), metric.family.max_value
+        if most is None:
+            return measured.total(), measured.total()
+        return (
+            sum(count for (before, _), count in measured.items() if before > 0),
+            sum(count for (before, _), count in measured.items() if before < most),
+        )
+
+    def _measured(self, metric: Metric) -> Counter[tuple[float, float]]:
+        """The values in A and in B, and of how many queries."""
+        name = metric.name
+        if not metric.family.over.of_facts:
+            return Counter(self._in_columns(name))
+        found: Counter[tuple[float, float]] = Counter()
         for (score_a, score_b), count in self._tally.items():
             before, after = score_a.value(name), score_b.value(name)
             if before is not None and after is not None:
-                n += count
-                measured |= {before, after}
-                if before != after:
-                    changes += [after - before] * count
-        return Changes(changes, n, measured <= _YES_NO)
+                found[before, after] += count
+        return found
 
-    def _in_columns(self, name: str) -> Changes:
+    def _in_columns(self, name: str) -> Iterator[tuple[float, float]]:
         before, after = self._a._columns.get(name), self._b._columns.get(name)
-        if before is None or after is None:
-            return Changes([], 0)
-        pairs = zip(map(before.__getitem__, self._rows_a), map(after.__getitem__, self._rows_b), strict=True)
-        measured = [pair for pair in pairs if not math.isnan(pair[0]) and not math.isnan(pair[1])]
-        is_yes_no = all(a in _YES_NO and b in _YES_NO for a, b in measured)
-        return Changes([b - a for a, b in measured if a != b], len(measured), is_yes_no)
+        if before is not None and after is not None:
+            for row_a, row_b in zip(self._rows_a, self._rows_b, strict=True):
+                pair = before[row_a], after[row_b]
+                if not math.isnan(pair[0]) and not math.isnan(pair[1]):
+                    yield pair
 
 
 def _rows_in_both(a: Iterable[str], b: Iterable[str]) -> Iterator[tuple[str, int, int]]:

@@ -8,7 +8,7 @@ from pytest_kebab_eval.matching.citations import CitationCheck, check_citations,
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
-from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryResult
+from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, MatchMode, QueryResult
 
 SHORTEST_CLAIM = 5  # a shorter one means nothing
 
@@ -19,6 +19,7 @@ class QueryJudge:
     def __init__(self, matcher: Matcher, cutoff: int) -> None:
         self._matcher = matcher
         self._cutoff = cutoff
+        self._across_chunkers = matcher.mode is MatchMode.FALLBACK
 
     def targets(self, query: GoldenQuery) -> Targets:
         return self._matcher.targets(query)
@@ -37,6 +38,7 @@ class QueryJudge:
                 targets.matched_by,
                 targets.has_chunk_targets,
                 query.required_support_groups,
+                self._across_chunkers,
             ),
             ranking,
             query.k or self._cutoff,

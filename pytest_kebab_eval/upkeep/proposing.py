@@ -14,6 +14,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.importers.passages import QUESTION, first, opened, question_in, text_id
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
+from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Hit, QueryResult, Unreadable
 from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.text import brief
@@ -21,6 +22,8 @@ from pytest_kebab_eval.text import brief
 TAG = "proposed"
 LEAST_SHARED = 0.8  # of the pieces of two questions, for them to count as one
 _COMMENT_WIDTH = 100
+_SNIPPET_LENGTH = 120
+_LEAST_LETTERS = 16  # of a snippet; a shorter one may be anywhere
 _IDS = ("query_id", "id")
 _FIELDS_SHOWN = 10
 
@@ -165,6 +168,7 @@ def propose(
     results: Iterable[QueryResult | Unreadable],
     golden: GoldenSet | None,
     top: int,
+    passages: Passages,
 ) -> Proposal:
     """Golden entries whose targets are the first hits of each question's result in the run."""
     found, has_texts = _results_of(questions, results)
@@ -188,7 +192,9 @@ def propose(
             hits = [hit for hit in distinct_hits(result.hits) if _has_id(hit)][:top]
             names = _names(question, result)
             name = next(name for name in names if name not in existing and name not in entries)
-            entries[name] = _entry(name, question, hits)
+            words = f"{question.text} {result.answer.text if result.answer else ''}"
+            supports = [place for hit in hits if (place := _support(hit, passages, words))]
+            entries[name] = _entry(name, question, hits, supports)
             comments[name] = tuple(_comments(question, result, hits))
             alike.add(f"line {question.line}, {brief(question.text, 60)}", question.text)
     return Proposal(tuple(entries.values()), comments, tuple(duplicates), tuple(without), has_texts)
@@ -231,13 +237,36 @@ def _has_id(hit: Hit) -> bool:
     return bool(hit.chunk_id or hit.doc_id)
 
 
-def _entry(name: str, question: Question, hits: Sequence[Hit]) -> dict[str, Any]:
-    expected = {
+def _entry(
+    name: str, question: Question, hits: Sequence[Hit], supports: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    expected: dict[str, list[Any]] = {
         "expected_chunk_ids": list(dict.fromkeys(hit.chunk_id for hit in hits if hit.chunk_id)),
         "expected_doc_ids": list(dict.fromkeys(hit.doc_id for hit in hits if hit.doc_id)),
+        "gold_supports": [found for at, found in enumerate(supports) if found not in supports[:at]],
     }
-    known = {field: ids for field, ids in expected.items() if ids}
+    known = {field: targets for field, targets in expected.items() if targets}
     return {"id": name, "query": question.text, **known, "tags": [TAG]}
+
+
+def _support(hit: Hit, passages: Passages, words: str) -> dict[str, Any] | None:
+    """The place of a hit in words that the next chunker keeps; None if its path or text is not known."""
+    path, text = passages.path(hit), passages.text(hit)
+    snippet = _snippet(text, {*_words_of(words)}) if path and text else None
+    return {"path": path, "snippets": [snippet]} if snippet else None
+
+
+def _snippet(text: str, words: set[str]) -> str | None:
+    """The sentence, within a line, that has most of the words; of those that have as many, the longest."""
+    sentences = (
+        sentence.strip()[:_SNIPPET_LENGTH].strip()
+        for line in text.splitlines()
+        for sentence in re.split(r"(?<=[.!?])\s+|(?<=[。！？])", line)
+    )
+    long_enough = [found for found in sentences if sum(map(str.isalnum, found)) >= _LEAST_LETTERS]
+    return max(
+        long_enough, key=lambda found: (len(words.intersection(_words_of(found))), len(found)), default=None
+    )
 
 
 def _names(question: Question, result: QueryResult) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 
 import msgspec
 
@@ -10,14 +12,16 @@ from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.editing import Refused, rename_chunks
 from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.matching.letters import letters_of
+from pytest_kebab_eval.matching.located import ExpectedLocation
 from pytest_kebab_eval.matching.locations import Locations, Passages, find_locations, golden_versions
-from pytest_kebab_eval.matching.shingles import letters_of
 from pytest_kebab_eval.matching.strategies import Ranking
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Value
 from pytest_kebab_eval.spans import extents
 from pytest_kebab_eval.store import Database, in_order
 from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.upkeep.candidates import Candidates
 from pytest_kebab_eval.upkeep.locking import (
     FoundChunk,
     Locking,
@@ -37,6 +41,8 @@ class NewChunks(Value, frozen=True):
     line: int
     ids: dict[str, tuple[str, ...]]  # only those that change
     by_text: bool = False
+    old_texts: dict[str, str] = msgspec.field(default_factory=dict)  # by id, as far as they are known
+    new_texts: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Undecided(Value, frozen=True):
@@ -95,6 +101,7 @@ class _Chunks:
         self.in_index = self._add_indexed(
             {hit.doc_id or "" for hit in self.all.values()} | self._documents(golden)
         )
+        self._candidates: dict[str, Candidates] = {}
         self._by_document: dict[str, list[Hit]] = {}
         for hit in self.all.values():
             self._by_document.setdefault(hit.doc_id or "", []).append(hit)
@@ -121,12 +128,21 @@ class _Chunks:
                 found = True
         return found
 
-    def near(self, query: GoldenQuery, doc_ids: Iterable[str]) -> list[Hit]:
-        """The chunks of these documents, and those that the query found, in the order of the documents."""
-        found = [hit for doc_id in dict.fromkeys(doc_ids) for hit in self._by_document.get(doc_id, ())]
-        found += [hit for hit in self.by_query.get(query.id, ()) if hit.chunk_id]
-        distinct = {hit.chunk_id: self.all[hit.chunk_id or ""] for hit in found}
-        return sorted(distinct.values(), key=self._position)
+    def near(self, query: GoldenQuery, target: ExpectedLocation, least_part: float) -> list[Hit]:
+        """The chunks that may be the target, and those that the query found, in their documents' order."""
+        ids = {hit.chunk_id or "" for hit in self.by_query.get(query.id, ()) if hit.chunk_id}
+        for doc_id in {*target.doc_ids, *(query.expected_doc_ids or ())}:
+            if doc_id in self._by_document:
+                if doc_id not in self._candidates:
+                    hits = self._by_document[doc_id]
+                    self._candidates[doc_id] = Candidates(hits, self.passages, least_part)
+                ids.update(hit.chunk_id or "" for hit in self._candidates[doc_id].of(target))
+        return sorted((self.all[chunk_id] for chunk_id in ids), key=self._position)
+
+    @cached_property
+    def can_be_found(self) -> bool:
+        """Whether any chunk has a text or a span."""
+        return any(self.passages.text(hit) or self.passages.extents(hit) for hit in self.all.values())
 
     def _position(self, hit: Hit) -> tuple[str, float, str]:
         extents = self.passages.extents(hit)
@@ -137,6 +153,8 @@ class _Chunks:
 
 
 _JudgedHit = tuple[Hit, Ranking]
+_Found = tuple[list[_JudgedHit], list[_JudgedHit]]
+"""The chunks that are correct for an expected one, and those that are so by their document alone."""
 
 
 class _Anchors:
@@ -150,7 +168,9 @@ class _Anchors:
         self._is_of_run = not versions or versions == {chunks.run.chunker_version}
         probes = msgspec.structs.replace(golden, queries=tuple(map(_probe, golden.queries)))
         self._locations, self.old_run = _locations(probes, chunks, versions)
+        self._least_overlap = least_overlap
         self._matcher = Matcher(MatchMode.FALLBACK, self._locations, least_overlap)
+        self._found: dict[tuple[str, str], _Found] = {}
 
     def decide(self, query: GoldenQuery) -> NewChunks | Undecided | None:
         """The new chunks of a query; None if it names no chunks."""
@@ -166,13 +186,30 @@ class _Anchors:
         for name, new in changed.items():
             if reason := self._untrue(query, name, new):
                 return Undecided(query.id, query.line, reason)
-        return NewChunks(query.id, query.line, changed, by_text) if wanted else None
+        return (
+            NewChunks(query.id, query.line, changed, by_text, *self._texts(query, changed))
+            if wanted
+            else None
+        )
+
+    def _texts(
+        self, query: GoldenQuery, changed: Mapping[str, Sequence[str]]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """What the old chunks say, and the new ones, so that a person can compare them."""
+        old = {name: self._locations.text_of(query, name) for name in changed}
+        new = {
+            name: self._chunks.passages.text(self._chunks.all[name])
+            for name in chain.from_iterable(changed.values())
+        }
+        return (
+            {name: text for name, text in old.items() if isinstance(text, str)},
+            {name: text for name, text in new.items() if text},
+        )
 
     def _why_not(self, name: str, *, only_document: bool) -> str:
         chunk = f"expects the chunk '{brief(name, 60)}'"
         where = f"run {printable(self._chunks.run.run_id)}"
-        passages, hits = self._chunks.passages, self._chunks.all.values()
-        if not any(passages.text(hit) or passages.extents(hit) for hit in hits):
+        if not self._chunks.can_be_found:
             return f"{chunk}, but {where} stores neither texts nor spans to find it by"
         if only_document:
             known = "of which only the document is known"
@@ -211,15 +248,20 @@ class _Anchors:
             return f"has expected_spans of '{brief(name, 60)}', which only a person can rewrite"
         return ""
 
-    def _find(self, query: GoldenQuery, name: str) -> tuple[list[_JudgedHit], list[_JudgedHit]]:
-        """The chunks that are correct for an expected one, and those that are so by their document alone."""
+    def _find(self, query: GoldenQuery, name: str) -> _Found:
+        if (query.id, name) not in self._found:
+            self._found[query.id, name] = self._look_for(query, name)
+        return self._found[query.id, name]
+
+    def _look_for(self, query: GoldenQuery, name: str) -> _Found:
         only = msgspec.structs.replace(_probe(query), id=f"{query.id}\0{name}", expected_chunk_ids=(name,))
         targets = self._matcher.targets(only)
-        judged = [
-            (hit, targets.judge([hit], self._chunks.passages))
-            for hit in self._chunks.near(query, targets.doc_ids)
-        ]
-        correct = [(hit, ranking) for hit, ranking in judged if ranking.correct]
+        near = self._chunks.near(query, self._matcher.expected_location(only, name), self._least_overlap)
+        passages = self._chunks.passages
+        ranked = [msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(near, 1)]
+        # Together, since a copy of the passage is told from it by what the other chunks share.
+        hits = [near[rank - 1] for rank in targets.judge(ranked, passages).correct]
+        correct = [(hit, targets.judge([hit], passages)) for hit in hits]
         return (
             [(hit, ranking) for hit, ranking in correct if not ranking.by_document],
             [(hit, ranking) for hit, ranking in correct if ranking.by_document],

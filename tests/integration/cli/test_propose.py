@@ -69,6 +69,22 @@ def test_a_question_becomes_an_entry_whose_target_is_what_the_run_found_first() 
     assert called.stderr == "1 question: 1 proposed, 0 near-duplicates, 0 without anything to expect\n"
 
 
+def test_where_the_text_is_at_hand_the_sentence_that_answers_is_proposed_as_a_snippet(
+    project: Project,
+) -> None:
+    text = (
+        "# VPN\n\nThe client is on every laptop. To log in to the VPN, open it and\nenter the code. Ask IT."
+    )
+    found = hit("d1#1", doc_path="it/vpn.md", text=text)
+    project.make_database(logged={"log-1": result(found, query="How do I log in to the VPN?")})
+    log("How do I log in to the VPN?")
+    (entry,) = entries(propose())
+    assert entry["gold_supports"] == [
+        {"path": "it/vpn.md", "snippets": ["To log in to the VPN, open it and"]}  # not over a line's end
+    ]
+    assert entry["expected_chunk_ids"] == ["d1#1"]
+
+
 @pytest.mark.usefixtures("asked")
 def test_more_hits_may_be_expected() -> None:
     log("How do I log in to the VPN?")

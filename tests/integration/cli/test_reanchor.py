@@ -117,7 +117,16 @@ def test_json_lists_what_changed_and_what_could_not_be_decided(project: Project)
     assert called.code == 1
     assert json.loads(called.stdout) == {
         "written": True,
-        "changed": [{"query_id": "q1", "line": 2, "ids": {"c1": ["n1"]}, "by": "span"}],
+        "changed": [
+            {
+                "query_id": "q1",
+                "line": 2,
+                "ids": {"c1": ["n1"]},
+                "by": "span",
+                "old_texts": {},
+                "new_texts": {},
+            }
+        ],
         "undecided": [
             {
                 "query_id": "q2",
@@ -397,3 +406,46 @@ def test_once_a_person_has_rewritten_what_was_left_all_is_of_one_chunker(project
     assert made.deltas.chunker_version_match == "exact"
     assert call("reanchor", "--to", "new").code == 0
     assert sorted(json.loads(lock_file(project).read_bytes())["chunks"]) == ["n1", "n5"]
+
+
+def test_the_texts_that_go_and_come_are_shown(project: Project) -> None:
+    old = {"q1": result(at("c1", 1, 10, text=f"{KEYS}\n{BACKUPS}"))}
+    new = {"q1": result(at("n1", 1, 5, text=KEYS), at("n2", 6, 10, 2, text=BACKUPS))}
+    set_up(project, new, old, GOLDEN.partition("- id: q2")[0])
+    called = call("reanchor", "--to", "new", "--check")
+    assert called.lines == [
+        "fixtures/golden_queries.yaml:2: query 'q1': c1 -> n1, n2",
+        f"  - c1: {KEYS} {BACKUPS}",
+        f"  + n1: {KEYS}",
+        f"  + n2: {BACKUPS}",
+    ]
+    (changed,) = json.loads(call("reanchor", "--to", "new", "--check", "--json").stdout)["changed"]
+    assert changed["old_texts"] == {"c1": f"{KEYS}\n{BACKUPS}"}
+    assert changed["new_texts"] == {"n1": KEYS, "n2": BACKUPS}
+
+
+def test_of_a_long_text_the_start_and_the_end_are_shown(project: Project) -> None:
+    text = " ".join(f"word{number}" for number in range(100))
+    set_up(
+        project,
+        {"q1": result(at("n1", 1, 10, text=text))},
+        {"q1": result(at("c1", 1, 10))},
+        GOLDEN.partition("- id: q2")[0],
+    )
+    (_, shown) = call("reanchor", "--to", "new").lines
+    assert shown.startswith("  + n1: word0 word1 ")
+    assert " … " in shown
+    assert shown.endswith("word98 word99")
+
+
+NOTICE = "Only an administrator of the project can change this, and only in the settings page."
+
+
+def test_a_copy_of_the_passage_at_another_place_is_not_taken_for_it(project: Project) -> None:
+    golden = "- id: q1\n  query: Who may change it?\n  expected_chunk_ids: [c1]\n"
+    texts = {"n1": f"{BACKUPS} {NOTICE}", "n2": f"Ask on the channel first. {NOTICE} {KEYS}"}
+    hits = [hit(name, rank, doc_id="d1", text=text) for rank, (name, text) in enumerate(texts.items(), 1)]
+    old = {"q1": result(hit("c1", doc_id="d1", text=f"{NOTICE} {KEYS}"))}
+    set_up(project, {"q1": result(*hits)}, old, golden)
+    assert call("reanchor", "--to", "new").code == 0
+    assert golden_text(project) == golden.replace("[c1]", "[n2]")

@@ -120,6 +120,75 @@ def test_only_queries_that_both_runs_have_count(tmp_path: Path) -> None:
     assert (gate.passed, "over 4 queries; with so few" in gate.reason) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("gate", "never"),
+    [
+        ("hit@5 >= 0", "hit@5 is never below 0"),
+        ("error_rate <= 100%", "error_rate is never above 1"),
+        ("delta mrr >= -1", "delta mrr is never below -1"),
+        ("latency_p95_ms >= 0", "latency_p95_ms is never below 0"),
+        ("rbo >= 0", "rbo is never below 0"),
+        ("regressions >= 0", "regressions is never below 0"),
+        ("regressions <= 4", "regressions is never above 4"),
+        ("failed <= 100%", "failed is never above 4"),
+    ],
+)
+def test_a_limit_that_no_value_is_beyond_fails_whatever_was_found(
+    tmp_path: Path, gate: str, never: str
+) -> None:
+    for found in (0, 4):
+        gate_result = judged(tmp_path, hits(4, 4), hits(found, 4), gate)
+        assert not gate_result.passed
+        assert gate_result.reason.endswith(f"; nothing could fail this gate, as {never}")
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        "hit@5 > 0",
+        "error_rate < 100%",
+        "delta mrr > -1",
+        "latency_p95_ms <= 99",
+        "failed < 100%",
+        "new <= 999",
+    ],
+)
+def test_a_limit_that_some_value_is_beyond_holds(tmp_path: Path, gate: str) -> None:
+    assert judged(tmp_path, hits(4, 4), hits(4, 4), gate).passed
+
+
+@pytest.mark.parametrize("found", range(5))
+def test_where_a_has_too_little_to_fall_that_far_any_fall_fails_the_gate(tmp_path: Path, found: int) -> None:
+    gate = judged(tmp_path, hits(2, 20), hits(found, 20), "delta hit@1 >= -0.2")
+    assert gate.passed is (found >= 2)
+    said = ", not >= -0.2" in gate.reason, gate.reason.endswith("nothing could fail this gate, A's being 0.1")
+    assert said == (False, found < 2)
+
+
+def test_where_a_has_nothing_to_lose_nothing_was_lost(tmp_path: Path) -> None:
+    assert judged(tmp_path, hits(0, 9), hits(0, 9), "delta hit@1 >= -5% unless p > 0.05").passed
+    assert judged(tmp_path, hits(0, 9), hits(9, 9), "delta hit@1 >= -0.1").passed
+
+
+@pytest.mark.parametrize("found", range(5))
+def test_where_too_few_queries_can_fall_for_unless_any_fall_fails_the_gate(
+    tmp_path: Path, found: int
+) -> None:
+    gate = judged(tmp_path, hits(3, 30), hits(found, 30), "delta hit@1 >= -0.05 unless p > 0.05")
+    assert gate.passed is (found >= 3)
+    few = "; only 3 of them can fall, and with so few no result has p <= 0.05: at least 5 are needed"
+    assert (few in gate.reason) is (found < 3)
+
+
+def test_a_metric_that_must_not_rise_needs_room_above(tmp_path: Path) -> None:
+    gate = "delta hit@1 <= 0 unless p > 0.05"
+    assert not judged(tmp_path, hits(27, 30), hits(30, 30), gate).passed
+    assert judged(tmp_path, hits(26, 30), hits(30, 30), "delta hit@1 <= 0 unless p > 0.06").reason.endswith(
+        "only 4 of them can rise, and with so few no result has p <= 0.06: at least 5 are needed,"
+        " or drop 'unless'"
+    )
+
+
 # -- n ---------------------------------------------------------------------------------------------
 
 
@@ -210,6 +279,15 @@ def test_counts_are_judged_for_every_value_too(tmp_path: Path) -> None:
     assert found.reason.startswith("regressions{difficulty=hard} is 2 of 2 queries, not <= 1; the")
 
 
+def test_a_value_that_cannot_fail_is_named_and_others_decide(tmp_path: Path) -> None:
+    a: Found = {"easy": (4, 4), "hard": (1, 1)}
+    for easy in (4, 2):
+        found = every(tmp_path, a, {"easy": (easy, 4), "hard": (0, 1)}, "regressions{difficulty=*} <= 1")
+        assert found.passed is (easy == 4)
+        assert found.reason.endswith("; nothing could fail it in hard")
+    assert not every(tmp_path, a, {"easy": (4, 4), "hard": (1, 1)}, "regressions{difficulty=*} <= 4").passed
+
+
 def test_a_slice_that_no_query_has_fails(tmp_path: Path) -> None:
     found = every(tmp_path, None, B, "hit@5{lang=*} >= 0")
     assert (found.passed, found.value) == (False, None)
@@ -239,7 +317,7 @@ FEW_AND_MANY = [(0, 2), (2, 2), (0, 5), (1, 5), (5, 5), (6, 6), (0, 0)]  # found
 
 
 @pytest.mark.parametrize(
-    "gate", ["delta hit@5{} >= 0 unless p > 0.05", "hit@5{} >= 0.2", "regressions{} <= 1"]
+    "gate", ["delta hit@5{} >= 0 unless p > 0.05", "hit@5{} >= 0.2", "regressions{} < 1"]
 )
 def test_a_gate_on_every_value_fails_if_that_on_any_one_does(tmp_path: Path, gate: str) -> None:
     for number, found in enumerate(itertools.combinations(FEW_AND_MANY, 3)):

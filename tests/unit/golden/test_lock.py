@@ -103,6 +103,15 @@ def test_hashes_of_another_form_are_an_error_that_says_to_lock_again(tmp_path: P
         read_lock(path)
 
 
+@pytest.mark.parametrize("form", ["", ', "form": 1', ', "form": 3'])
+def test_hashes_of_other_letters_are_an_error_that_says_to_lock_again(tmp_path: Path, form: str) -> None:
+    chunk = f'{{"shingles": {{"letters": 30, "size": 24, "hashes": "31367"{form}}}}}'
+    path = write_lock(tmp_path, f'{{"chunks": {{"c1": {chunk}}}}}')
+    what = "made by another version .*; delete it, and run `kebab-eval lock --no-texts` again"
+    with pytest.raises(GoldenError, match=what):
+        read_lock(path)
+
+
 def test_a_lock_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "golden.lock.json").mkdir()
     with pytest.raises(GoldenError, match="cannot read the lock file"):

@@ -77,10 +77,10 @@ def rank_in_b(tmp_path: Path, entry: Json, *hits: str | Json, **more: Any) -> in
     return only(compared(tmp_path, entry, b=hits, versions=("v1", "v2"), **more)).b_hit_rank
 
 
-def on_lines(chunk_id: str, start: int, end: int, rank: int = 1, doc_id: str = "d1") -> Json:
+def on_lines(chunk_id: str, start: int, end: int, rank: int = 1, doc_id: str = "d1", **more: Any) -> Json:
     """A hit that says by its citation which lines it is."""
     path = f"{doc_id}.md"
-    return hit(chunk_id, rank, doc_id=doc_id, doc_path=path, citation=line(path, start, end))
+    return hit(chunk_id, rank, doc_id=doc_id, doc_path=path, citation=line(path, start, end), **more)
 
 
 def scored(

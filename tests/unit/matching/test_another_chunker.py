@@ -50,6 +50,73 @@ def test_half_of_the_shorter_span_must_be_shared(
     assert rank_in_b(tmp_path, C1, on_lines("n1", start, end), lock=lock) == rank
 
 
+@pytest.mark.parametrize(("end", "rank"), [(1_000, 1), (1_001, None), (4_000, None)])
+def test_a_target_must_be_a_hundredth_of_a_hit_for_the_hit_to_be_taken_for_it(
+    tmp_path: Path, end: int, rank: int | None
+) -> None:
+    lock = lock_of(c1=[line(start=1, end=10)])  # 10 of 1,000 lines are a hundredth
+    assert rank_in_b(tmp_path, C1, on_lines("n1", 1, end), lock=lock) == rank
+
+
+def test_one_huge_chunk_for_every_query_is_a_regression(tmp_path: Path) -> None:
+    lock = lock_of(c1=[line(start=1, end=10)])
+    b = [on_lines("n1", 1, 4_000)]
+    report = compared(tmp_path, C1, a=[on_lines("c1", 1, 10)], b=b, versions=("v1", "v2"), lock=lock)
+    assert kind_of(only(report)) == "regression"
+
+
+def test_of_a_chunk_that_was_cut_finer_precision_counts_one_hit(tmp_path: Path) -> None:
+    lock = lock_of(c1=[line(start=1, end=10)])
+    finer = [on_lines(f"n{rank}", 2 * rank - 1, 2 * rank, rank=rank) for rank in range(1, 6)]
+    report = compared(tmp_path, C1, a=[on_lines("c1", 1, 10)], b=finer, versions=("v1", "v2"), lock=lock)
+    assert side_a(report).value("precision@5_chunk") == 0.2
+    assert report.aggregate_b.value("precision@5_chunk") == 0.2  # not five of five
+
+
+def test_a_chunk_that_is_several_targets_counts_for_each_in_precision(tmp_path: Path) -> None:
+    lock = lock_of(c1=[line(start=1, end=10)], c2=[line(start=11, end=20)])
+    entry = {"expected_chunk_ids": ["c1", "c2"], "expected_doc_ids": ["d1"]}
+    a = [on_lines("c1", 1, 10), on_lines("c2", 11, 20, rank=2)]
+    report = compared(tmp_path, entry, a=a, b=[on_lines("n1", 1, 20)], versions=("v1", "v2"), lock=lock)
+    assert side_a(report).value("precision@5_chunk") == 0.4
+    assert report.aggregate_b.value("precision@5_chunk") == 0.4
+    assert report.aggregate_b.value("precision@1_chunk") == 1.0  # at most
+
+
+def test_with_one_chunker_every_hit_under_an_anchor_counts_in_precision(tmp_path: Path) -> None:
+    entry = {"gold_supports": [{"path": "d1.md"}]}
+    b = [on_lines("n1", 1, 10), on_lines("n2", 11, 20, rank=2)]
+    report = compared(tmp_path, entry, a=b, b=b)
+    assert report.aggregate_b.value("precision@5_chunk") == 0.4
+
+
+# -- how long the hits are -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("versions", "warned"), [(("v1", "v2"), True), (("v1", "v1"), False)])
+@pytest.mark.parametrize(("end", "is_longer"), [(20, False), (21, True)])
+def test_hits_of_more_than_twice_the_length_are_warned_of(
+    tmp_path: Path, versions: tuple[str, str], warned: bool, end: int, is_longer: bool
+) -> None:
+    lock = lock_of(c1=[line(start=1, end=10)])
+    a, b = [on_lines("c1", 1, 10)], [on_lines("n1", 1, end)]
+    report = compared(tmp_path, C1, a=a, b=b, versions=versions, lock=lock)
+    said = [warning for warning in report.warnings if "on average" in warning]
+    sentence = (
+        "the hits of run b have 21 lines on average, those of run a 10: as many hits hold 2.1 times as much,"
+        " which moves hit@k, mrr, recall@k, recall_all@k, precision@k_chunk, ndcg@k and map; compare them at"
+        " cutoffs that hold as much"
+    )
+    assert said == ([sentence] if warned and is_longer else [])
+
+
+def test_where_texts_are_stored_they_say_how_long_hits_are(tmp_path: Path) -> None:
+    a = [on_lines("c1", 1, 10, text="x" * 100)]
+    b = [on_lines("n1", 1, 10, text="x" * 500)]
+    report = compared(tmp_path, C1, a=a, b=b, versions=("v1", "v2"), lock=lock_of(c1=[line(start=1, end=10)]))
+    assert any("500 characters on average, those of run a 100" in warning for warning in report.warnings)
+
+
 def test_the_same_lines_of_another_document_are_not_correct(tmp_path: Path) -> None:
     lock = lock_of(c1=[line(start=1, end=10)])
     assert rank_in_b(tmp_path, C1, on_lines("n1", 1, 10, doc_id="d2"), lock=lock) is None

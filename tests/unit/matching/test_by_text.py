@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pytest_kebab_eval import compute_aggregate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.matching.shingles import hashed_text
+from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, deltas_of, hit, line, result
 from tests.unit.matching.conftest import C1, compared, only, place, scored
 
@@ -44,6 +47,16 @@ def test_a_hit_of_the_right_document_with_the_same_text_is_correct_whatever_its_
     tmp_path: Path,
 ) -> None:
     assert rank_in_b(tmp_path, expecting(), saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2)) == 2
+
+
+@pytest.mark.parametrize(("words", "rank"), [(2_000, 1), (20_000, None)])
+def test_a_text_must_be_a_hundredth_of_a_hit_for_the_hit_to_be_taken_for_it(
+    tmp_path: Path, words: int, rank: int | None
+) -> None:
+    others = " ".join(
+        str(number) for number in range(words)
+    )  # 6,890 or 88,890 digits; the passage: 136 letters
+    assert rank_in_b(tmp_path, expecting(), saying(f"{PASSAGE} {others[:95_000]}")) == rank
 
 
 def test_half_of_the_shorter_text_must_be_shared(tmp_path: Path) -> None:
@@ -136,7 +149,7 @@ def test_the_text_of_the_lock_file_is_used(tmp_path: Path) -> None:
 def hashed(text: str) -> Json:
     found = hashed_text(text)
     assert found is not None
-    return lock_of({"shingles": {"letters": found.letters, "size": found.size, "hashes": found.hashes}})
+    return lock_of({"shingles": msgspec.to_builtins(found)})
 
 
 def test_hashes_in_the_lock_file_are_used(tmp_path: Path) -> None:
@@ -166,6 +179,19 @@ def test_the_text_of_a_stored_hit_is_used(tmp_path: Path) -> None:
     )
     assert (only(report).a_hit_rank, only(report).b_hit_rank) == (1, 2)
     assert deltas_of(report).matched_by["text"] == 1
+
+
+def test_a_stored_hit_without_a_text_leaves_it_to_the_next_that_has_one(tmp_path: Path) -> None:
+    db, golden = place(
+        tmp_path,
+        [{"id": "q0"}, {"id": "q1", **C1}, {"id": "q2"}],
+        None,
+        a={"q0": result(saying(None, "c1")), "q1": result(), "q2": result(saying(PASSAGE, "c1"))},
+        b={"q1": result(saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2))},
+        configs={"a": {"chunker_version": "v1"}, "b": {"chunker_version": "v2"}},
+    )
+    report = evaluate(Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)).report
+    assert report.per_query[1].b_hit_rank == 2
 
 
 def test_a_snippet_is_no_text_since_it_may_be_cut(tmp_path: Path) -> None:
@@ -234,6 +260,88 @@ def test_of_two_targets_each_is_told_in_its_own_way(tmp_path: Path) -> None:
     hits = ({**saying("other", "n1", 1), "citation": line("d1.md", 1, 10)}, saying(BACKUPS, "n2", 2))
     report = compared(tmp_path, {"expected_chunk_ids": ["c1", "c2"]}, b=hits, lock=lock, **DIFFERENT)
     assert only(report).gained == ("c1", "c2")
+
+
+# -- what a regression was a draw by ----------------------------------------------------------------
+
+
+def kind(tmp_path: Path, entry: Json, *b: Json, **more: Any) -> str | None:
+    """What becomes of a query whose passage A found first."""
+    return only(compared(tmp_path, entry, a=[saying(PASSAGE, "c1")], b=b, **DIFFERENT, **more)).kind
+
+
+@pytest.mark.parametrize("text", ["```", "---", "![](x.png)", "", " \n"])
+@pytest.mark.parametrize("lock", [None, "hashes", "spans"])
+def test_a_hit_without_letters_does_not_match_and_changes_nothing(
+    tmp_path: Path, text: str, lock: str | None
+) -> None:
+    blank, span = saying(text, "n1", 1), {"citation": line("d1.md", 50, 60)}
+    if lock is None:
+        report = compared(tmp_path, expecting(), a=[saying(PASSAGE, "c1")], b=[blank], **DIFFERENT)
+    elif lock == "hashes":
+        report = compared(
+            tmp_path, C1, a=[saying(PASSAGE, "c1")], b=[blank], lock=hashed(PASSAGE), **DIFFERENT
+        )
+    else:
+        spans = lock_of({"spans": [line(start=1, end=10)]})
+        a = {**saying(PASSAGE, "c1"), "citation": line("d1.md", 1, 10)}
+        b = [blank, {**saying(BACKUPS, "n2", 2), **span}]
+        report = compared(tmp_path, C1, a=[a], b=b, lock=spans, **DIFFERENT)
+    assert (only(report).kind, only(report).b_hit_rank) == ("regression", None)
+    assert deltas_of(report).matched_by["document"] == 0
+
+
+def test_a_word_within_other_words_is_no_longer_found(tmp_path: Path) -> None:
+    entry = expecting(f"{PASSAGE} You can not export them.")
+    assert kind(tmp_path, entry, saying("Note", "n1")) == "regression"
+
+
+def test_a_short_hit_is_not_the_only_evidence_where_there_are_longer_ones(tmp_path: Path) -> None:
+    short = saying("on call.", "n1", 1)
+    assert kind(tmp_path, expecting(), short, saying(BACKUPS, "n2", 2)) == "regression"
+    (tmp_path / "kebab.sqlite").unlink()
+    assert rank_in_b(tmp_path, expecting(), short, saying(WRAPPED, "n2", 2)) == 1
+
+
+def test_short_hits_count_where_the_chunker_makes_no_others(tmp_path: Path) -> None:
+    hits = (saying("Backups are kept.", "n1", 1), saying("by the engineer who is on call", "n2", 2))
+    assert rank_in_b(tmp_path, expecting(), *hits) == 2
+
+
+@pytest.mark.parametrize("doc_id", ["d1", None])
+def test_a_near_copy_is_a_regression(tmp_path: Path, doc_id: str | None) -> None:
+    plan = "Signed invoices of customers are kept for {} in the {} plan, then deleted for good."
+    entry = expecting(plan.format("30 days", "standard"))
+    copy = saying(plan.format("365 days", "enterprise"), "n1", doc_id=doc_id)
+    a = [saying(plan.format("30 days", "standard"), "c1")]
+    assert only(compared(tmp_path, entry, a=a, b=[copy], **DIFFERENT)).kind == "regression"
+
+
+# -- passages that a document has several times -----------------------------------------------------
+
+NOTICE = "Only an administrator of the project can change this, and only in the settings page."
+
+
+def test_the_text_beside_a_passage_decides_which_of_its_copies_is_meant(tmp_path: Path) -> None:
+    # The first hit ends where the notice does, so it might be another cut; the second has what follows.
+    elsewhere = saying(f"{BACKUPS} {NOTICE}", "n1", 1)
+    right = saying(f"{ROTATION} {NOTICE} {REVOKING}", "n2", 2)
+    report = compared(tmp_path, expecting(f"{NOTICE} {REVOKING}"), b=[elsewhere, right], **DIFFERENT)
+    assert only(report).b_hit_rank == 2
+    assert not any("ambiguous" in warning for warning in report.warnings)
+
+
+def test_a_passage_that_stands_at_two_places_is_warned_of(tmp_path: Path) -> None:
+    hits = [saying(f"{BACKUPS} {NOTICE}", "n1", 1), saying(f"{ROTATION} {NOTICE}", "n2", 2)]
+    report = compared(tmp_path, expecting(NOTICE), b=hits, **DIFFERENT)
+    assert only(report).b_hit_rank == 1
+    assert any("1 query has an ambiguous target" in warning for warning in report.warnings)
+
+
+def test_chunks_that_overlap_are_one_place(tmp_path: Path) -> None:
+    hits = [saying(f"{BACKUPS} {NOTICE}", "n1", 1), saying(f"{NOTICE} {REVOKING}", "n2", 2)]
+    report = compared(tmp_path, expecting(NOTICE), b=hits, **DIFFERENT)
+    assert not any("ambiguous" in warning for warning in report.warnings)
 
 
 # -- citations -------------------------------------------------------------------------------------

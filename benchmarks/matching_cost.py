@@ -1,12 +1,10 @@
-"""How well, and at what cost, passages are told by their text: held against what their offsets and spans say.
+"""What matching by text costs beside spans; `real_documents.py` has how often it is right.
 
-    python benchmarks/text_matching.py [--documents 60] [--seed 1] [--queries 2000] [--repeats 7]
+    python benchmarks/matching_cost.py [--documents 60] [--seed 1] [--queries 2000] [--repeats 7]
 
-The first table has precision and recall: documents are cut by four chunkers, and every chunk of one is held
-against every chunk of another in the same document. The truth is by character offsets: at least half of the
-shorter passage. The second table has the CPU time of judging a comparison by text over that by spans, both
-run in turn in one process; the hits are the same, only that one database has no citations. With hashes alone,
-no hit has the id of an expected chunk; otherwise run A has its text, which is compared instead.
+The CPU time of judging a comparison by text over that by spans, all ways run in turn in one process; the hits
+are the same, only that one database has no citations. With hashes alone, no hit has the id of an expected
+chunk; otherwise run A has its text, which is compared instead.
 """
 
 from __future__ import annotations
@@ -18,10 +16,8 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +25,7 @@ import msgspec
 from passages import CHUNKERS, Chunk, Writer, chunks_of, overlap
 
 from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.matching.shingles import hashed_text, shared_part
-from pytest_kebab_eval.matching.targets import SPAN_OVERLAP
+from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store.schema import SCHEMA
 
@@ -50,58 +45,6 @@ def documents(count: int, seed: int) -> dict[str, str]:
 def cut_up(texts: dict[str, str]) -> Cut:
     """The documents, cut by each chunker."""
     return {name: {doc: chunks_of(name, doc, text) for doc, text in texts.items()} for name in CHUNKERS}
-
-
-# -- precision and recall --------------------------------------------------------------------------
-
-
-class Tally(NamedTuple):
-    """How often the texts say that passages are the same, and how often they are."""
-
-    right: int
-    wrong: int
-    missed: int
-
-    @property
-    def precision(self) -> float:
-        return self.right / (self.right + self.wrong)
-
-    @property
-    def recall(self) -> float:
-        return self.right / (self.right + self.missed)
-
-
-def tally(cut: Cut, expected: str, found: str, *, hashed: bool = False) -> Tally:
-    """Each chunk of one chunker held against those of another, in the same document."""
-    counts: Counter[tuple[bool, bool]] = Counter()
-    for doc_id, passages in cut[expected].items():
-        for passage in passages:
-            known = hashed_text(passage.text) if hashed else passage.text
-            for hit in cut[found][doc_id]:
-                part = shared_part(known, hit.text) if known else None
-                counts[(part or 0.0) >= SPAN_OVERLAP, overlap(passage, hit) >= SPAN_OVERLAP] += 1
-    return Tally(counts[True, True], counts[True, False], counts[False, True])
-
-
-def total(tallies: Iterable[Tally]) -> Tally:
-    return Tally(*map(sum, zip(*tallies, strict=True)))
-
-
-def accuracy(cut: Cut) -> Iterator[str]:
-    """The rows of the first table."""
-    yield "| cut by | precision | recall |"
-    yield "| --- | ---: | ---: |"
-    tallies = {pair: tally(cut, *pair) for pair in permutations(CHUNKERS, 2)}
-    for one, other in combinations(CHUNKERS, 2):
-        counted = total((tallies[one, other], tallies[other, one]))
-        yield f"| {one} and {other} | {counted.precision:.4f} | {counted.recall:.4f} |"
-    counted = total(tallies.values())
-    yield f"| all | {counted.precision:.4f} | {counted.recall:.4f} |"
-    hashed = total(tally(cut, *pair, hashed=True) for pair in tallies)
-    yield f"| all, with `--no-texts` | {hashed.precision:.4f} | {hashed.recall:.4f} |"
-
-
-# -- cost ------------------------------------------------------------------------------------------
 
 
 def hit_of(rank: int, chunk_id: str, chunk: Chunk, *, with_span: bool) -> dict[str, Any]:
@@ -202,7 +145,7 @@ def cpu_seconds(settings: Settings, way: str) -> float:
 
 
 def cost(cut: Cut, queries: int, repeats: int) -> Iterator[str]:
-    """The rows of the second table."""
+    """The rows of the table."""
     yield "| matched by | CPU time per query and run | over spans |"
     yield "| --- | ---: | ---: |"
     with tempfile.TemporaryDirectory() as root:
@@ -220,7 +163,7 @@ def cost(cut: Cut, queries: int, repeats: int) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure matching by text.")
+    parser = argparse.ArgumentParser(description="Measure what matching by text costs.")
     parser.add_argument("--documents", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--queries", type=int, default=2_000)
@@ -229,7 +172,6 @@ def main() -> None:
     cut = cut_up(documents(given.documents, given.seed))
     passages = sum(len(found) for by_document in cut.values() for found in by_document.values())
     print(f"{passages:,} passages of {given.documents} documents\n", flush=True)
-    print(*accuracy(cut), "", sep="\n", flush=True)
     print(*cost(cut, given.queries, given.repeats), sep="\n")
 
 
