@@ -1,4 +1,4 @@
-"""The benchmarks run: here on a few queries, so that a change that breaks them is noticed."""
+"""The benchmarks run: here on a hundred queries, so that a change that breaks them is noticed."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def rows(code: str, where: Path, *, imports: str = "from bench import *") -> lis
 
 
 def test_a_gate_is_measured_against_empty_tests(tmp_path: Path) -> None:
-    found = {what: limit for what, _, limit, _ in rows("bench.gate(20)", tmp_path)}
+    found = {what: limit for what, _, limit, _ in rows("bench.gate(100)", tmp_path)}
     assert found == {
-        "gate, 20 queries, all defaults, HTML on": "0.40",
+        "gate, 100 queries, all defaults, HTML on": "0.40",
         "peak memory of it": "1.20",
         "size of its `report.html`": "4.0 MB",
-        "gate, 20 queries, no HTML": "0.33",
-        "gate, 20 queries, HTML on": "",
+        "gate, 100 queries, no HTML": "0.33",
+        "gate, 100 queries, HTML on": "",
     }
 
 
@@ -59,8 +59,8 @@ def test_a_gate_on_postgresql_is_measured_against_one_on_sqlite(tmp_path: Path) 
             f"import bench, contextlib; bench.local_database = lambda: contextlib.nullcontext({empty.db!r})"
         )
         imports = f"{here}; from bench import *"
-        ((what, against, limit, measured),) = rows("bench.postgres(20)", tmp_path, imports=imports)
-    assert what == "gate, 20 queries, HTML on, PostgreSQL over a local socket"
+        ((what, against, limit, measured),) = rows("bench.postgres(100)", tmp_path, imports=imports)
+    assert what == "gate, 100 queries, HTML on, PostgreSQL over a local socket"
     assert (against, limit) == ("the same on SQLite", "1.50")
     assert "(wall " in measured
 
