@@ -80,7 +80,7 @@ def paired_significance(
         return Significance(0, 0, 0, None, None, None, None, TOO_FEW)
     counts = Counter(changes)  # many are equal, and each is looked at once
     found = _over_queries(counts, n, max_value, yes_no=yes_no)
-    if max(map(len, runs)) > 1:
+    if all(runs) and max(map(len, runs)) > 1:  # a side has none if no query that all runs have is measured
         found = _wider(found, _over_runs(*runs))
     mean = math.fsum(changes) / n
     p = max(round(found.p, 4), LEAST_P)
@@ -105,13 +105,18 @@ def paired_significance(
 
 
 def sure_of_many(p_values: Mapping[Key, float]) -> set[Key]:
-    """Those that are significant also given how many there are, by Holm's procedure."""
-    sure: set[Key] = set()
+    """Those that are significant also given how many there are."""
+    return {name for name, p in corrected(p_values).items() if p < _ALPHA}
+
+
+def corrected(p_values: Mapping[Key, float]) -> dict[Key, float]:
+    """The p of each of many tests, given how many there are, by Holm's procedure."""
+    found: dict[Key, float] = {}
+    largest = 0.0
     for tried, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        if p_values[name] * (len(p_values) - tried) >= _ALPHA:
-            break
-        sure.add(name)
-    return sure
+        largest = max(largest, p_values[name] * (len(p_values) - tried))
+        found[name] = min(largest, 1.0)
+    return found
 
 
 def _rounded(value: float) -> float:
