@@ -80,7 +80,7 @@ def paired_significance(
         return Significance(0, 0, 0, None, None, None, None, TOO_FEW)
     counts = Counter(changes)  # many are equal, and each is looked at once
     found = _over_queries(counts, n, max_value, yes_no=yes_no)
-    if max(map(len, runs)) > 1:
+    if all(runs) and max(map(len, runs)) > 1:  # a side has none if no query that all runs have is measured
         found = _wider(found, _over_runs(*runs))
     mean = math.fsum(changes) / n
     p = max(round(found.p, 4), LEAST_P)

@@ -307,6 +307,10 @@ def test_what_differs_between_runs_of_one_side_is_no_change() -> None:
     assert over_runs([1.0, 0.99, 1.0, 0.99], [0.8, 0.79, 0.8, 0.79]).verdict == "worse"
 
 
+def test_a_side_of_whose_runs_nothing_is_known_leaves_the_test_over_queries_as_it_is() -> None:
+    assert over_runs([], [0.8, 0.7]) == over_runs([0.8, 0.7], []) == over_runs([], [])
+
+
 def test_runs_that_never_differ_leave_the_test_over_queries_as_it_is() -> None:
     assert over_runs([1.0, 1.0], [0.8, 0.8]) == over_runs([], [])
 
