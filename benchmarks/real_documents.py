@@ -25,7 +25,7 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,13 +92,13 @@ def downloaded(sdist: Sdist) -> Path:
     return path
 
 
-def in_sdist(sdist: Sdist, pattern: str, most: int) -> list[str]:
+def in_sdist(sdist: Sdist, pattern: str, most: int, longest: int = MOST_CHARACTERS) -> list[str]:
     """Documents of a sdist, evenly chosen."""
     inside = re.compile(rf"[^/]+/{pattern}")
     with tarfile.open(downloaded(sdist)) as archive:
         files = (member for member in archive if member.isfile() and inside.fullmatch(member.name))
         texts = {member.name: archive.extractfile(member).read().decode() for member in files}  # type: ignore[union-attr]
-    return chosen([texts[name] for name in sorted(texts)], most)
+    return chosen([texts[name] for name in sorted(texts)], most, longest)
 
 
 def in_directory(directory: Path, most: int) -> list[str]:
@@ -107,8 +107,8 @@ def in_directory(directory: Path, most: int) -> list[str]:
     return chosen([path.read_text(encoding="utf-8", errors="replace") for path in paths], most)
 
 
-def chosen(texts: list[str], most: int) -> list[str]:
-    texts = [text[:MOST_CHARACTERS] for text in texts if len(text) >= LEAST_CHARACTERS]
+def chosen(texts: list[str], most: int, longest: int = MOST_CHARACTERS) -> list[str]:
+    texts = [text[:longest] for text in texts if len(text) >= LEAST_CHARACTERS]
     return texts[:: -(-len(texts) // most)] if texts else []
 
 
@@ -321,6 +321,66 @@ def tables(tally: Tally, hashed: Tally, prose: list[str], *, pairs: bool) -> Ite
                 yield row(f"{corpus}: {name}", both)
 
 
+class Confused:
+    """Expected chunks of 100 letters and more, and those that another passage of the document counts as."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[tuple[str, str, Chunk], bool]] = {}
+
+    def add(self, outcome: Outcome, text: str, expected: Chunk) -> None:
+        if outcome.length >= 100:
+            of_corpus = self._found.setdefault(outcome.corpus, {})
+            key = text, outcome.pair, expected
+            of_corpus[key] = of_corpus.get(key, False) or (outcome.said and not outcome.true)
+
+    def table(self) -> Iterator[str]:
+        yield "| 100 letters and more | expected chunks | another passage counts as it |"
+        yield "| --- | ---: | ---: |"
+        for corpus, found in self._found.items():
+            yield f"| {corpus} | {len(found):,} | {sum(found.values()) / len(found):.1%} |"
+        yield ""
+
+
+# -- how long a hit may be -------------------------------------------------------------------------
+
+LIMITS = (0.005, 0.01, 0.02, 0.05)
+PASSAGES: dict[str, Callable[[str], Cuts]] = {
+    "500 characters": by_characters,
+    "three sentences": lambda text: by_sentence_windows(text, 3, 3),
+    "a sentence": lambda text: by_sentence_windows(text, 1, 1),
+}
+HITS: dict[str, Callable[[str], Cuts]] = {
+    "4,000 characters": lambda text: by_characters(text, 4_000, 0),
+    "8,000 characters": lambda text: by_characters(text, 8_000, 0),
+    "the whole document": lambda text: iter([(0, len(text))]),
+}
+
+
+def relative_lengths(texts: list[str], passages: str, hits: str) -> list[float]:
+    """The letters of passages, of 40 letters and more, over those of the hits that they are in."""
+    found = []
+    for text in texts:
+        cut = [Chunk("", *place, text[slice(*place)]) for place in PASSAGES[passages](text)]
+        cut = [chunk for chunk in cut if size_of(chunk.text) >= 40]
+        for place in HITS[hits](text):
+            hit = Chunk("", *place, text[slice(*place)])
+            letters = len(letters_of(hit.text))
+            inside = (chunk for chunk in cut if overlap(chunk, hit) >= SPAN_OVERLAP)
+            found += [len(letters_of(chunk.text)) / letters for chunk in inside if letters]
+    return found
+
+
+def fair_parts(texts: list[str]) -> Iterator[str]:
+    """How many passages would not be found by a hit that holds them, if they had to be such a part of it."""
+    yield f"| passages of | in hits of | {' | '.join(f'limit {limit}' for limit in LIMITS)} |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: |"
+    for passages, hits in product(PASSAGES, HITS):
+        parts = relative_lengths(texts, passages, hits)
+        shares = [sum(part < limit for part in parts) / len(parts) for limit in LIMITS]
+        yield f"| {passages} | {hits} | {' | '.join(f'{share:.1%}' for share in shares)} |"
+    yield ""
+
+
 def show(outcome: Outcome, expected: Chunk, hit: Chunk) -> str:
     """A pair that was judged wrongly."""
     part = shared_part(expected.text, hit.text)
@@ -343,20 +403,24 @@ def main() -> None:
     if not corpora:
         places = {**PROSE, **REFERENCE}
         corpora = {name: in_sdist(*place, given.documents) for name, place in places.items()}
-    tally, hashed, wrong = Tally(), Tally(), 0
+    tally, hashed, confused, wrong = Tally(), Tally(), Confused(), 0
     for corpus, texts in corpora.items():
         for text in texts:
             pairs = Pairs(corpus, text)
             hashed.update(outcome for outcome, _, _ in pairs.judged(hashed=True))
             for outcome, expected, hit in pairs.judged(hashed=False):
                 tally[outcome] += 1
+                confused.add(outcome, text, expected)
                 if given.wrong and outcome.said != outcome.true and outcome.once and is_long(outcome):
                     wrong += 1
                     if wrong % given.wrong == 0:
                         print(show(outcome, expected, hit), flush=True)
     documents = sum(map(len, corpora.values()))
     print(f"{documents} documents, {sum(tally.values()):,} pairs that are the same or said to be\n")
-    print(*tables(tally, hashed, prose, pairs=given.pairs), sep="\n")
+    print(*tables(tally, hashed, prose, pairs=given.pairs), *confused.table(), sep="\n")
+    if not given.corpus:
+        whole = [in_sdist(*PROSE[name], given.documents, 10**6) for name in prose]
+        print(*fair_parts([text for texts in whole for text in texts]), sep="\n")
 
 
 if __name__ == "__main__":

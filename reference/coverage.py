@@ -79,5 +79,6 @@ def document_flags(matching: Matching, entry: Entry, *, unknown: bool) -> list[b
 
 
 def is_document_target(matching: Matching, target: Target) -> bool:
-    """In the fallback, a target that is no anchor and whose span is not known or does not compare."""
-    return matching.is_fallback and target.support is None and target.units is None
+    """In the fallback, a target that is no anchor, of which neither span nor text is known and compares."""
+    is_known = target.support is not None or target.units is not None or target.text is not None
+    return matching.is_fallback and not is_known

@@ -10,7 +10,7 @@ from .case import Case, Chunk, Entry, Options, Run
 from .matching import expected_chunks
 from .random_gates import make_gates
 from .variations import Variations
-from .world import FIRST, SECOND, make_world
+from .world import FIRST, SECOND, TEXT, make_world
 
 ODD_NAMES = ("", "ünï ", "1e3 ", "a/b ", "yes: ", "[x] ", "日本 ", "#", "q::", "'", "%20", "<b>")
 RANKS = range(1, 14)
@@ -31,7 +31,7 @@ class Generator:
         self.world = make_world(self.rng)
         self.is_locked = self._needs_lock() or self.chance(0.15)
         self.versions = self._versions()
-        self.has_answers = self.chance(0.6)
+        self.has_answers = self.chance(0.6) and self.world.kind != TEXT  # a citation has no text
 
     def chance(self, share: float) -> bool:
         """True in that share of the cases."""
@@ -126,7 +126,7 @@ class Generator:
             return {"expected_doc_ids": sorted({chunk.doc_id for chunk in chunks})}
         if way == "anchor":
             return {**self._anchors(chunks), **self._groups(len(chunks))}
-        if way == "span":
+        if way == "span" and self.world.kind != TEXT:
             return {"expected_spans": [{"doc_id": chunk.doc_id, **chunk.spans[0]} for chunk in chunks]}
         entry = self._expected_chunks(chunks)
         return {**entry, **self._anchors(chunks)} if way == "both" else entry
@@ -146,6 +146,9 @@ class Generator:
             entry["relevance"] |= dict.fromkeys(others[:1], 0) if self.chance(0.4) else {}
         if self.chance(0.4):
             entry["expected_doc_ids"] = sorted({chunk.doc_id for chunk in chunks})
+        if self.world.kind == TEXT:
+            known = {chunk.chunk_id: chunk.text for chunk in chunks}
+            return {**entry, "expected_texts": known} if self.chance(0.3) else entry
         if self.chance(0.2):
             spans = [
                 {"doc_id": chunk.doc_id, "chunk_id": chunk.chunk_id, **chunk.spans[0]} for chunk in chunks
@@ -254,7 +257,17 @@ class Generator:
         return {"text": "{not json", "list": "[]"}.get(way) or json.dumps(row)
 
     def _options(self, golden: list[Entry]) -> Options:
-        every = ["retrieval", "answer", "refusal", "citation", "error", "loss", "attribution"]
+        every = [
+            "retrieval",
+            "answer",
+            "refusal",
+            "citation",
+            "error",
+            "loss",
+            "attribution",
+            "miss",
+            "loss>2",
+        ]
         fail_on = None
         if self.chance(0.4):
             fail_on = tuple(self.rng.sample(every, self.rng.randint(1, 7)))

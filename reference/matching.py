@@ -1,4 +1,4 @@
-"""Which hits are correct (section 3.1)."""
+"""Which hits are correct (sections 3.1 and 3.7)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .case import Case, Chunk, Entry, Run
+from .passages import FAIR_PART, is_passage, is_short, letters_of
 from .results import Result, result_of, results_of
 
 Units = frozenset[tuple[str, int]]
 
 EXACT, FALLBACK = "exact", "fallback_doc_span"
 DEFAULT_OVERLAP = 0.5
-FAIR_PART = 0.01  # of a hit, that a target must be to be found by it
 
 
 @dataclass(frozen=True)
 class Target:
-    """One thing that a query looks for; `units` are the lines or bytes of its span, if they are known."""
+    """One thing that a query looks for; `units` are the lines or bytes of its span, if they are known.
+
+    Where they are not, its `text` decides, and where that is not known either, its documents.
+    """
 
     name: str
     chunk_id: str | None = None
     docs: frozenset[str] = frozenset()
     units: Units | None = None
+    text: str | None = None
     support: Entry | None = None
     gain: float = 1.0
 
@@ -110,13 +114,16 @@ class Matching:
         return located or anchors
 
     def _for_both_runs(self, entry: Entry, target: Target) -> Target:
-        """'for both runs alike': where a hit of its document has no span to compare, the document decides."""
+        """'for both runs alike': where a hit of its document lacks what is compared, it goes unasked."""
         results = [result_of(run, entry["id"]) for run in self.runs]
-        for result in results:
-            for hit in () if result is None or result.errored else result.hits:
-                units = self.units(hit) if hit["doc_id"] in target.docs else target.units
-                if not units or not target.units or not comparable(units, target.units):
-                    return replace(target, units=None)
+        found = [hit for result in results if result and not result.errored for hit in result.hits]
+        hits = [hit for hit in found if not target.docs or hit["doc_id"] in target.docs]
+        units = [self.units(hit) for hit in hits]
+        is_other_kind = any(one and target.units and not comparable(one, target.units) for one in units)
+        if is_other_kind or not all(units):
+            target = replace(target, units=None)
+        if is_other_kind or any(self.text_of(hit) is None for hit in hits):
+            target = replace(target, text=None)
         return target
 
     def _chunk_target(self, entry: Entry, chunk_id: str) -> Target:
@@ -125,7 +132,17 @@ class Matching:
             return Target(chunk_id, chunk_id, gain=gain)
         docs, units = self._place(entry, chunk_id)
         docs = docs or frozenset(entry.get("expected_doc_ids", []))
-        return Target(chunk_id, chunk_id, docs, units, gain=gain)
+        return Target(chunk_id, chunk_id, docs, units, self._expected_text(entry, chunk_id), gain=gain)
+
+    def _expected_text(self, entry: Entry, chunk_id: str) -> str | None:
+        """'the text is known (`expected_texts`, lock file, `chunks`, a stored hit)'."""
+        texts = [entry.get("expected_texts", {}).get(chunk_id)]
+        texts += [self.locked[chunk_id].text] if chunk_id in self.locked else []
+        texts += [
+            row.text for row in self.rows.values() if row.chunk_id == chunk_id and self._row_counts(row)
+        ]
+        texts += [hit.get("text") for hit in self.hits.get(chunk_id, [])]
+        return next((text for text in texts if text), None)
 
     def _place(self, entry: Entry, chunk_id: str) -> tuple[frozenset[str], Units | None]:
         """The document and the span of an expected chunk, from the first that knows the span."""
@@ -159,7 +176,31 @@ class Matching:
             return self.is_support(hit, target.support)
         if target.chunk_id is not None and self.mode == EXACT:
             return bool(hit["chunk_id"] == target.chunk_id)
+        if target.units is None and target.text is not None:
+            return self._has_text(hit, target, target.text)
+        text = self.text_of(hit) if target.chunk_id is not None and target.units is None else None
+        if text is not None and not letters_of(text):
+            return False  # 'one without letters never matches', also where its document is all that is known
         return hit["doc_id"] in target.docs and self._overlaps(self.units(hit), target.units)
+
+    def _has_text(self, hit: Entry, target: Target, text: str) -> bool:
+        """By its text; short hits do not count if they are all, 'although the query has longer hits'."""
+        if not self._shares(hit, target, text):
+            return False
+        is_weak = is_short(self.text_of(hit) or "") and not is_short(text)
+        longer = [other for other in hit["beside"] if not is_short(self.text_of(other) or "")]
+        return not is_weak or not longer or any(self._shares(other, target, text) for other in longer)
+
+    def _shares(self, hit: Entry, target: Target, text: str) -> bool:
+        if target.docs and hit["doc_id"] not in target.docs:
+            return False
+        return is_passage(text, self.text_of(hit) or "", self.overlap, alone=not target.docs)
+
+    def text_of(self, hit: Entry) -> str | None:
+        """The text of a hit is its own, or else that of its row."""
+        row = self.row_of(hit)
+        own: str | None = hit.get("text")
+        return own if own is not None or row is None else row.text
 
     def _overlaps(self, one: Units | None, other: Units | None) -> bool:
         """Whether a hit and a target do: '≥ 0.5 × the shorter'; what does not compare goes by document."""
@@ -184,11 +225,6 @@ class Matching:
     def path_of(self, hit: Entry) -> str | None:
         """'path … of a hit come from the hit, else from `documents`'."""
         return hit.get("doc_path") or self.paths.get(hit["doc_id"])
-
-    def text_of(self, hit: Entry) -> str | None:
-        """The text of a hit, its own or that of its row."""
-        row = self.row_of(hit)
-        return hit.get("text") or (row.text if row else None)
 
     def is_support(self, hit: Entry, support: Entry, *, by_text: bool = True) -> bool:
         """'same path; the hit's heading path, joined, starts with this one', and a snippet in its text."""

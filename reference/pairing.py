@@ -147,6 +147,8 @@ class Measured:
         ids: set[str] | None,
         depths: set[float],
     ) -> None:
+        if len({frozenset(run.rows) for run in runs}) > 1:
+            values.pop("map", None)  # a run lacks queries: as above, only what is 0 or 1 is known
         if "map" in values:
             each = [map_to(self.matching, self._rows(run, slice_name, ids), depths) for run in runs]
             values["map"] = mean_over_runs(each)

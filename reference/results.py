@@ -78,6 +78,8 @@ def read_text(text: str, query_id: str, version: str | None) -> Result:
     if not ranks_are_valid(row["hits_top_k"]) or (answer is not None and "grounded" not in answer):
         return UNREADABLE
     hits = distinct_hits([{"chunker_version": version, **hit} for hit in row["hits_top_k"]])
+    for hit in hits:
+        hit["beside"] = hits
     last = max((hit["rank"] for hit in hits), default=0)
     depths = (last, len(hits), len(row["hits_top_k"]))
     return Result(hits, answer, row.get("error"), depths=depths, version=version)

@@ -9,6 +9,7 @@ from .case import Chunk, Entry
 
 LINES = 30
 FIRST, SECOND = "heading-1", "window-2"
+TEXT = "text"  # the kind of chunks that have no span
 SECTIONS = ("Setup", "Setup guide", "Usage", "Usage > Notes")
 WORDS = (
     "copper",
@@ -55,7 +56,7 @@ class World:
             "doc_path": chunk.path,
         }
         hit["heading_path"] = list(chunk.heading)
-        if self.with_citations:
+        if self.with_citations and chunk.spans:
             hit["citation"] = {**chunk.spans[0], "path": chunk.path}
         if self.with_text:
             hit["text"] = hit["snippet"] = chunk.text
@@ -64,6 +65,8 @@ class World:
 
 def make_world(rng: random.Random) -> World:
     """A world: one to four documents, and what is stored about their chunks."""
+    if rng.random() < 0.25:
+        return make_texts(rng)
     kind = rng.choices(["line", "code", "byte", "time", "page", "mixed"], [6, 2, 1, 1, 1, 1])[0]
     documents = range(rng.randint(1, 4))
     first = tuple(chunk for number in documents for chunk in cut(rng, number, FIRST, kind))
@@ -76,6 +79,37 @@ def make_world(rng: random.Random) -> World:
     with_citations = rng.random() < 0.7
     with_tables = rng.choices(["none", "empty", "first", "second", "both"], [5, 1, 3, 2, 3])[0]
     return World(first, second, with_tables, with_citations, with_citations and rng.random() < 0.6, kind)
+
+
+def make_texts(rng: random.Random) -> World:
+    """A world of which nothing but texts is known; the second chunker also makes scraps, and other markup."""
+    documents = range(rng.randint(1, 3))
+    first = tuple(chunk for number in documents for chunk in cut(rng, number, FIRST, TEXT))
+    second = [chunk for number in documents for chunk in cut(rng, number, SECOND, TEXT)]
+    scraps = [scrap(rng, chunk, number) for number, chunk in enumerate(second) if rng.random() < 0.4]
+    form = rng.choice(FORMS)
+    stored = tuple(replace(chunk, text=form(chunk.text)) for chunk in [*second, *scraps])
+    return World(first, stored, rng.choice(["none", "none", "first", "both"]), False, True, TEXT)
+
+
+def scrap(rng: random.Random, chunk: Chunk, number: int) -> Chunk:
+    """What splitters leave: nothing but marks, a heading, or the start of a sentence."""
+    words = chunk.text.split()
+    text = rng.choice(["---", "```", " ", "Mill", "Old mill", " ".join(words[:4]), " ".join(words[3:9])])
+    return replace(chunk, chunk_id=f"{chunk.doc_id}-x{number}", text=text)
+
+
+def bold(text: str) -> str:
+    """Markdown, in which some words are marked."""
+    return text.replace("door", "**door**").replace("mill", "[mill](mill.md)")
+
+
+def escaped(text: str) -> str:
+    """As it stands in HTML, wrapped."""
+    return text.replace(". ", ".&nbsp;").replace(" is ", " is\n")
+
+
+FORMS = (str, bold, escaped)
 
 
 def with_ids_used_again(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
@@ -102,9 +136,10 @@ def piece(number: int, version: str, kind: str, index: int, place: tuple[int, in
     name = f"d{number}-{'c' if version == FIRST else 'w'}{index}"
     if kind == "mixed":
         kind = "line" if version == FIRST else "time"
-    text = " ".join(f"{WORDS[line % len(WORDS)]} {base + line}." for line in range(start, end))
+    form = "{} {}." if kind != TEXT else "{0} {1} is kept beside the door of the old mill {1}."
+    text = " ".join(form.format(WORDS[line % len(WORDS)], base + line) for line in range(start, end))
     heading = tuple(f"Doc > {SECTIONS[start * len(SECTIONS) // LINES]}".split(" > "))
-    spans = spans_of(kind, base + start, base + end)
+    spans = () if kind == TEXT else spans_of(kind, base + start, base + end)
     return Chunk(name, f"d{number}", f"notes/d{number}.md", heading, spans, text, version)
 
 

@@ -233,13 +233,15 @@ def _locations_in_hits(wanted: set[str], runs: Sequence[OpenRun]) -> dict[str, L
         for result in database.results(run.run_id):
             for hit in result.hits if isinstance(result, QueryResult) else ():
                 chunk_id = hit.chunk_id
-                if chunk_id in wanted and (chunk_id not in found or hit.citation):
+                if chunk_id not in wanted:
+                    continue
+                known = found.get(chunk_id)
+                if known is None or hit.citation or (hit.text and not known.text):
                     location = Location(hit.doc_id, citation_extents(hit), hit.text)
                     if location.extents:
-                        found[chunk_id] = location
                         wanted.discard(chunk_id)
-                    else:
-                        found.setdefault(chunk_id, location)
+                    if location.extents or known is None or not known.text:
+                        found[chunk_id] = location
             if not wanted:
                 return found
     return found

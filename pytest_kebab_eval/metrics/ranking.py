@@ -96,8 +96,8 @@ def average_precision_of(found: Sequence[int | None], k: float) -> float:
 def judged_share(judged: Judged, k: int) -> float | None:
     facts = judged.facts
     seen = min(k, facts.depth)
-    known = sum(rank <= k for rank in (*facts.ranking.correct, *facts.wrong))
-    return known / seen if seen else None
+    known = {*facts.ranking.correct, *facts.wrong, *(facts.forbidden or ())}
+    return sum(rank <= k for rank in known) / seen if seen else None
 
 
 @metric(

@@ -257,8 +257,11 @@ class _Anchors:
         only = msgspec.structs.replace(_probe(query), id=f"{query.id}\0{name}", expected_chunk_ids=(name,))
         targets = self._matcher.targets(only)
         near = self._chunks.near(query, self._matcher.expected_location(only, name), self._least_overlap)
-        judged = [(hit, targets.judge([hit], self._chunks.passages)) for hit in near]
-        correct = [(hit, ranking) for hit, ranking in judged if ranking.correct]
+        passages = self._chunks.passages
+        ranked = [msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(near, 1)]
+        # Together, since a copy of the passage is told from it by what the other chunks share.
+        hits = [near[rank - 1] for rank in targets.judge(ranked, passages).correct]
+        correct = [(hit, targets.judge([hit], passages)) for hit in hits]
         return (
             [(hit, ranking) for hit, ranking in correct if not ranking.by_document],
             [(hit, ranking) for hit, ranking in correct if ranking.by_document],

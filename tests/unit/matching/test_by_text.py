@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from pytest_kebab_eval import compute_aggregate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.matching.shingles import hashed_text
+from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, deltas_of, hit, line, result
 from tests.unit.matching.conftest import C1, compared, only, place, scored
 
@@ -177,6 +179,19 @@ def test_the_text_of_a_stored_hit_is_used(tmp_path: Path) -> None:
     )
     assert (only(report).a_hit_rank, only(report).b_hit_rank) == (1, 2)
     assert deltas_of(report).matched_by["text"] == 1
+
+
+def test_a_stored_hit_without_a_text_leaves_it_to_the_next_that_has_one(tmp_path: Path) -> None:
+    db, golden = place(
+        tmp_path,
+        [{"id": "q0"}, {"id": "q1", **C1}, {"id": "q2"}],
+        None,
+        a={"q0": result(saying(None, "c1")), "q1": result(), "q2": result(saying(PASSAGE, "c1"))},
+        b={"q1": result(saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2))},
+        configs={"a": {"chunker_version": "v1"}, "b": {"chunker_version": "v2"}},
+    )
+    report = evaluate(Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)).report
+    assert report.per_query[1].b_hit_rank == 2
 
 
 def test_a_snippet_is_no_text_since_it_may_be_cut(tmp_path: Path) -> None:
