@@ -11,7 +11,15 @@ from hypothesis import HealthCheck, settings
 
 from pytest_kebab_eval.store.working_tree import VARIABLES
 from tests import forked
-from tests.stores import PostgresStore, SqliteStore, Store, begin_session, end_session, new_database
+from tests.stores import (
+    PostgresStore,
+    SqliteStore,
+    Store,
+    begin_session,
+    end_session,
+    leave_server,
+    new_database,
+)
 
 # Between two edits, the same few examples each time; `make check` looks for new ones.
 settings.register_profile(
@@ -28,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     forked.stop()
+    leave_server()
     end_session(config)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import _pytest.fixtures
 import pytest
+from _pytest._code import Source, code
+from pluggy import _manager as pluggy_manager
 
 
 class _ReadOnce(importlib.metadata.PathDistribution):
@@ -60,6 +62,41 @@ def _fixtures_of(kind: Any) -> list[str]:
     ]
 
 
+def _hook_names(holder: object) -> list[str]:
+    """`dir`, but only what can be a hook of pytest."""
+    return [name for name in dir(holder) if name.startswith("pytest_")]
+
+
+def _hook_of(holder: object, name: str) -> Any:
+    """What pluggy finds in a slower way, but for functions of modules and methods of classes."""
+    if isinstance(holder, types.ModuleType):
+        found = vars(holder).get(name)
+        if isinstance(found, types.FunctionType):
+            return found, found
+    elif not isinstance(holder, type) and name not in getattr(holder, "__dict__", ()):
+        found = next((vars(kind)[name] for kind in type(holder).__mro__ if name in vars(kind)), None)
+        if isinstance(found, types.FunctionType):
+            return found, types.MethodType(found, holder)
+    return _find_hook(holder, name)
+
+
+_find_hook: Any = getattr(pluggy_manager, "_static_hook_attr", None)  # which an older pluggy has not
+
+
+def _statement_range(lineno: int, source: Any, *_: object, **__: object) -> tuple[None, int, int]:
+    """Where a statement begins and ends: for each line of a traceback, pytest parses a module."""
+    return None, *_parsed_range(lineno, str(source))
+
+
+@functools.lru_cache(maxsize=500)
+def _parsed_range(lineno: int, source: str) -> tuple[int, int]:
+    _, start, end = _find_range(lineno, Source(source))
+    return start, end
+
+
+_find_range: Any = vars(code)["getstatementrange_ast"]
+
+
 def cheaper(patched: pytest.MonkeyPatch) -> None:
     """Change this process so."""
     find = importlib.metadata.distributions
@@ -81,3 +118,7 @@ def cheaper(patched: pytest.MonkeyPatch) -> None:
 
     patched.setattr(importlib.metadata, "distributions", distributions)
     patched.setattr(_pytest.fixtures, "dir", _fixture_names, raising=False)
+    patched.setattr(code, "getstatementrange_ast", _statement_range)
+    if _find_hook is not None:
+        patched.setattr(pluggy_manager, "_static_hook_attr", _hook_of)
+    patched.setattr(pluggy_manager, "dir", _hook_names, raising=False)

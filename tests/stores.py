@@ -18,11 +18,11 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -95,6 +95,22 @@ class PostgresStore(Store):
 
     def __init__(self, db: str) -> None:
         self.db = db
+        self._kept: Any = None
+
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """One connection for all that is done in this block: each costs the server 15 ms."""
+        import psycopg
+
+        if self._kept is not None:
+            yield self._kept
+            return
+        # Nothing is prepared: a test may change the tables.
+        with psycopg.connect(self.db, autocommit=True, prepare_threshold=None) as self._kept:
+            try:
+                yield self._kept
+            finally:
+                self._kept = None
 
     def make(
         self,
@@ -105,35 +121,35 @@ class PostgresStore(Store):
         corpus_version: str = "v1",
         **runs: Mapping[str, Json | str],
     ) -> Address:
-        for day, (run_id, results) in enumerate(runs.items(), 1):
-            own = (configs or {}).get(run_id, config or {"chunker_version": "v1"})
-            snapshot = own if isinstance(own, str) else json.dumps(own)
-            self.execute(
-                "INSERT INTO eval_runs VALUES (?, 'suite', ?, '{}', NULL, ?)",
-                *(run_id, snapshot, f"2026-01-{day:02}T00:00:00Z"),
-            )
-            for query_id, stored in results.items():
-                text = json.dumps({"query_id": query_id, **stored}) if isinstance(stored, dict) else stored
-                self.execute("INSERT INTO eval_query_results VALUES (?, ?, ?)", run_id, query_id, text)
-        for doc_id in dict.fromkeys(doc_id for doc_id, _ in (corpus or {}).values()):
-            self.execute("INSERT INTO documents VALUES (?, ?)", doc_id, f"{doc_id}.md")
-        for chunk_id, (doc_id, spans) in (corpus or {}).items():
-            self.execute(
-                "INSERT INTO chunks VALUES (?, ?, ?, '[]', ?, 10, ?)",
-                *(chunk_id, doc_id, f"text of {chunk_id}", json.dumps(list(spans)), corpus_version),
-            )
+        with self.connected():
+            for day, (run_id, results) in enumerate(runs.items(), 1):
+                own = (configs or {}).get(run_id, config or {"chunker_version": "v1"})
+                snapshot = own if isinstance(own, str) else json.dumps(own)
+                self.execute(
+                    "INSERT INTO eval_runs VALUES (?, 'suite', ?, '{}', NULL, ?)",
+                    *(run_id, snapshot, f"2026-01-{day:02}T00:00:00Z"),
+                )
+                for query_id, stored in results.items():
+                    text = (
+                        json.dumps({"query_id": query_id, **stored}) if isinstance(stored, dict) else stored
+                    )
+                    self.execute("INSERT INTO eval_query_results VALUES (?, ?, ?)", run_id, query_id, text)
+            for doc_id in dict.fromkeys(doc_id for doc_id, _ in (corpus or {}).values()):
+                self.execute("INSERT INTO documents VALUES (?, ?)", doc_id, f"{doc_id}.md")
+            for chunk_id, (doc_id, spans) in (corpus or {}).items():
+                self.execute(
+                    "INSERT INTO chunks VALUES (?, ?, ?, '[]', ?, 10, ?)",
+                    *(chunk_id, doc_id, f"text of {chunk_id}", json.dumps(list(spans)), corpus_version),
+                )
         return self.address
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        import psycopg
-
-        with psycopg.connect(self.db, autocommit=True) as connection:
-            return connection.execute(query).fetchall()
+        with self.connected() as connection:
+            found: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+        return found
 
     def execute(self, statement: str, *values: Any) -> None:
-        import psycopg
-
-        with psycopg.connect(self.db, autocommit=True) as connection:
+        with self.connected() as connection:
             connection.execute(statement.replace("?", "%s"), values or None)
 
     def tables(self) -> list[str]:
@@ -338,14 +354,65 @@ def address_of(server: str, database: str) -> str:
 
 
 @contextmanager
-def new_database(
-    *, with_tables: bool = True, template: str = "template0", more: str = ""
-) -> Iterator[PostgresStore]:
+def new_database(*, with_tables: bool = True, more: str = "") -> Iterator[PostgresStore]:
     """A database of its own on the shared server, with the tables or empty."""
     server = PostgresStore(shared_server()["address"])
-    name = f"kebab_{os.getpid()}_{next(_NUMBERS)}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE if with_tables else template} {more}")
+    database = (
+        _EMPTY.pop() if with_tables and _EMPTY else _created(server, with_tables=with_tables, more=more)
+    )
+    store = PostgresStore(address_of(server.db, database.name))
+    is_empty = False
     try:
-        yield PostgresStore(address_of(server.db, name))
+        with store.connected():
+            yield store
+            is_empty = with_tables and _can_be_emptied(store, database)
     finally:
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        if is_empty:
+            _EMPTY.append(database)
+        else:
+            _drop(server, database)
+
+
+class _Database(NamedTuple):
+    name: str
+    catalog: list[tuple[Any, ...]]  # what `_CATALOG` gave when it was new
+
+
+# Making and dropping one takes the server 0.3 s, so the next test gets one whose tables nobody changed.
+_EMPTY: list[_Database] = []
+_OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+# Whatever is made, changed or dropped changes a number of rows here, or which transaction wrote the last one.
+_CATALOG = " UNION ALL ".join(
+    f"SELECT '{table}', count(*), max(xmin::text::bigint) FROM {table}"
+    for table in ("pg_class", "pg_attribute", "pg_depend", "pg_namespace", "kebab_eval_migrations")
+)
+
+
+def _created(server: PostgresStore, *, with_tables: bool, more: str) -> _Database:
+    name = f"kebab_{os.getpid()}_{next(_NUMBERS)}"
+    server.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE if with_tables else 'template0'} {more}")
+    return _Database(name, PostgresStore(address_of(server.db, name)).rows(_CATALOG) if with_tables else [])
+
+
+def _can_be_emptied(store: PostgresStore, database: _Database) -> bool:
+    """End the connections that a test left, and delete all rows, unless it did more than writing rows."""
+    import psycopg
+
+    is_as_it_was = False
+    with suppress(psycopg.Error):
+        store.rows(f"SELECT pg_terminate_backend(pid, 5000) {_OTHERS}")
+        is_as_it_was = store.rows(_CATALOG) == database.catalog
+    for table in ("kebab_eval_tags", *reversed(TABLES)) if is_as_it_was else ():
+        store.execute(f"DELETE FROM {table}")
+    return is_as_it_was
+
+
+def _drop(server: PostgresStore, database: _Database) -> None:
+    server.execute(f"DROP DATABASE {database.name} WITH (FORCE)")
+
+
+def leave_server() -> None:
+    """Drop the databases that this process made, unless the server goes with them."""
+    if _EMPTY and "remove" not in (found := shared_server()):
+        for database in _EMPTY:
+            _drop(PostgresStore(found["address"]), database)

@@ -174,7 +174,7 @@ class Limit(NamedTuple):
 
     alpha: float
     one_of: int | None = None  # that fell as far
-    luck: float | None = None  # how many of these noise explains
+    rose: int | None = None  # how many rose as far
 
 
 def rank_tally(a: Sequence[int], b: Sequence[int]) -> Tally:

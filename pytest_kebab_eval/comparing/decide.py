@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.limits import CheckLimits
 
 CERTAIN = Limit(0.0)
+_LEAST_NOISE = 1e-6  # what is less is shown as
 Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
 Outcomes = tuple[tuple[bool | None, ...] | None, ...]  # of every check, in the runs of one side
 
@@ -79,7 +80,7 @@ class QueryRates(Value, frozen=True):
     lost: bool  # worse than noise explains
     noise: float | None  # in how many sessions noise alone would do this, at most; None: not worse
     one_of: int | None = None  # lost with so many that fell as far, not on its own
-    luck: float | None = None  # how many of these noise explains
+    rose: int | None = None  # how many rose as far
 
     @property
     def rates(self) -> str:
@@ -97,14 +98,15 @@ def _how_sure(lost: Sequence[QueryRates]) -> str:
     """In how many sessions noise does what is least sure."""
     least = max(lost, key=lambda known: known.noise or 0.0)
     if not least.noise:
-        return "runs of one side never disagree"
+        return "runs of one side never disagree on that"
     said = (
         f"where nothing changed, at most {math.ceil(least.noise * 1000) / 10:g} % of sessions fail like this"
     )
     if least.one_of is None:
         return said
-    luck = f"about {least.luck:.0f}" if least.luck and least.luck >= 0.5 else "hardly any"
-    return f"one of {least.one_of} queries that fell this far, of which noise explains {luck}; {said}"
+    return (
+        f"one of {least.one_of} queries that fell this far, while {least.rose or 'none'} rose as far; {said}"
+    )
 
 
 class Decision(NamedTuple):
@@ -283,7 +285,7 @@ class _Decider:
         for check, tally in tallies.items() if self._several else ():
             if tally.drop > 0 or (check is not LOSS and (tally.flips or tally.drop)):
                 limit = _limit(self._noise.lost, check, tally)
-                noise = None if limit is None else round(limit.alpha, 6)
+                noise = limit and (max(round(limit.alpha, 6), _LEAST_NOISE) if limit.alpha else 0.0)
                 flaky = 0 < tally.a < tally.n_a
                 with_others = limit[1:] if limit and check in lost else ()
                 yield QueryRates(

@@ -29,7 +29,7 @@ _ALPHA = 0.05
 _Z = 1.959963984540054  # the normal quantile of 0.975
 LEAST_P = 0.0001  # what a smaller p is shown as: never 0
 _LEAST_YES_NO = 5  # changes, all one way, for mid-p < 0.05: 2^-5 = 0.031, but 2^-4 = 0.063
-_LEAST_GRADED = 6  # the same for the sign flips: 2 · 2^-6 = 0.031, but 2 · 2^-5 = 0.063
+LEAST_GRADED = 6  # the same for the sign flips: 2 · 2^-6 = 0.031, but 2 · 2^-5 = 0.063
 _LEAST = 0.0001  # a bound as close to 0 as is shown
 _Z_80 = 0.8416212335729143  # the normal quantile of 0.8
 _FOUR_OF_FIVE = (_Z + _Z_80) ** 2  # over n: the square of the smallest change that 80 % of tests show
@@ -84,7 +84,7 @@ def paired_significance(
         found = _wider(found, _over_runs(*runs))
     mean = math.fsum(changes) / n
     p = max(round(found.p, 4), LEAST_P)
-    if n < (_LEAST_YES_NO if yes_no else _LEAST_GRADED):
+    if n < (_LEAST_YES_NO if yes_no else LEAST_GRADED):
         verdict = TOO_FEW
         found = found._replace(smallest=None)
     elif p >= _ALPHA:
@@ -105,13 +105,18 @@ def paired_significance(
 
 
 def sure_of_many(p_values: Mapping[Key, float]) -> set[Key]:
-    """Those that are significant also given how many there are, by Holm's procedure."""
-    sure: set[Key] = set()
+    """Those that are significant also given how many there are."""
+    return {name for name, p in corrected(p_values).items() if p < _ALPHA}
+
+
+def corrected(p_values: Mapping[Key, float]) -> dict[Key, float]:
+    """The p of each of many tests, given how many there are, by Holm's procedure."""
+    found: dict[Key, float] = {}
+    largest = 0.0
     for tried, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        if p_values[name] * (len(p_values) - tried) >= _ALPHA:
-            break
-        sure.add(name)
-    return sure
+        largest = max(largest, p_values[name] * (len(p_values) - tried))
+        found[name] = min(largest, 1.0)
+    return found
 
 
 def _rounded(value: float) -> float:
@@ -134,7 +139,7 @@ def _over_queries(changes: Counts, n: int, max_value: float | None, *, yes_no: b
         return Finding(
             _mid_p(up, down), *_bonett_price(up, down, n), _seen_in_four_of_five(changes, n, _LEAST_YES_NO)
         )
-    smallest = _seen_in_four_of_five(changes, n, _LEAST_GRADED) if changes else None
+    smallest = _seen_in_four_of_five(changes, n, LEAST_GRADED) if changes else None
     return Finding(_sign_flip_p(changes), *_t_interval(changes, n, max_value), smallest)
 
 
@@ -214,6 +219,12 @@ def student_p(t: float, freedom: int) -> float:
 def least_p(n: int, *, yes_no: bool) -> float:
     """The least p that n queries can have, rounded as it is shown: when all of them change the same way."""
     least = _mid_p(n, 0) if yes_no else min(2 * 0.5**n, 1.0)
+    return max(round(least, 4), LEAST_P)
+
+
+def least_p_over_runs(a: Sequence[float], runs_b: int, end: float) -> float:
+    """The least p that runs of B can have beside these of A: when all of them have the value at the end."""
+    least = _over_runs(a, [end] * runs_b).p if max(len(a), runs_b) > 1 else 0.0
     return max(round(least, 4), LEAST_P)
 
 

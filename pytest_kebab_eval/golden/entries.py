@@ -11,6 +11,7 @@ from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.text import brief, printable
 
 _NAMES = frozenset(FIELDS)
+REQUIRED = ("id", "query")
 
 
 def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> Iterator[GoldenQuery]:
@@ -53,14 +54,14 @@ def _query(given: dict[Any, Any], line: int) -> GoldenQuery | None:
         fields = {
             key: FIELDS[key](value)
             for key, value in given.items()
-            if value is not None or _is_given(key, value)
+            if value is not None or is_given(key, value)
         }
     except FieldError:
         return None
     return GoldenQuery(line=line, **fields)
 
 
-def _is_given(key: str, value: Any) -> bool:
+def is_given(key: str, value: Any) -> bool:
     """A key without a value counts as left out; not so for expected_doc_ids, where it would be ambiguous."""
     return value is not None or key == "expected_doc_ids"
 
@@ -70,12 +71,12 @@ def _field_errors(given: dict[Any, Any]) -> Iterable[tuple[Any, str]]:
     for key, value in given.items():
         if not isinstance(key, str) or key not in FIELDS:
             yield key, f"has {unknown_name(key, FIELDS)}"
-        elif _is_given(key, value):
+        elif is_given(key, value):
             try:
                 FIELDS[key](value)
             except FieldError as error:
                 yield key, f"has a wrong '{key}': it {error}"
-    for key in ("id", "query"):
+    for key in REQUIRED:
         if given.get(key) is None:
             yield key, f"lacks '{key}'"
 

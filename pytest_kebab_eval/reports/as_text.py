@@ -14,7 +14,7 @@ from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
-from pytest_kebab_eval.reports.context import summary_rows
+from pytest_kebab_eval.reports.rows import summary_rows
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
     check_noise,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from pytest_kebab_eval.comparing.checks import LOSS
 from pytest_kebab_eval.comparing.decide import QueryRates
-from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport
+from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE
+from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, paired_significance
 from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
+from pytest_kebab_eval.reports.rows import summary_rows
 from pytest_kebab_eval.text import brief, first_of
 
 CAUSES = {
@@ -100,12 +102,17 @@ def _noisy(report: CompareReport, queries: str) -> str:
     unsure, better = worse_by_noise(report), _better(report)
     said = f"B did worse on {len(unsure)} of {queries}"
     worse = [
-        f"{name} is worse ({format_p(found.p)})"
-        for name, found in report.significance.items()
-        if found.verdict == WORSE and found.p is not None
+        f"{row.name} is worse ({format_p(row.significance.p)})"
+        for row, direction, _ in summary_rows(report)
+        if direction < 0 and row.significance and row.significance.p is not None
     ]
     if worse:
         return f"{said} and better on {better}; no query stands out from noise, but {worse[0]}"
+    changed = len(unsure) + better
+    tested = paired_significance([-1.0] * len(unsure) + [1.0] * better, changed, yes_no=True)
+    if tested.verdict == WORSE:
+        shared = "which is noise only if queries of one run flip together, and so few runs cannot tell"
+        return f"{said} and better on {better}, {shared} ({first_of(unsure, NAMES_SHOWN, 40)})"
     return f"{said}, as noise alone might ({first_of(unsure, NAMES_SHOWN, 40)}), and better on {better}"
 
 
@@ -205,36 +212,38 @@ def replicate_sentence(report: CompareReport) -> str:
     if not replicates.runs_a:
         return f"Means over {b}."
     a = counted(len(replicates.runs_a), "run")
-    return " ".join([f"Means over {a} of A and {b} of B.", _promise(replicates), *_only_together(replicates)])
+    said = [f"Means over {a} of A and {b} of B.", _promise(report, replicates)]
+    return " ".join([*said, *_only_together(report, replicates)])
 
 
-def _only_together(replicates: ReplicateReport) -> Iterator[str]:
+def _only_together(report: CompareReport, replicates: ReplicateReport) -> Iterator[str]:
     """What a green session does not say, where that is so."""
-    unseen = [
-        check.check
-        for check in replicates.checks
-        if check.disagreement and check.together and check.together.one_query > replicates.alpha
-    ]
-    if unseen:
-        a, b = len(replicates.runs_a), len(replicates.runs_b)
-        runs = counted(a, "run") if a == b else f"{a} and {counted(b, 'run')}"
-        names = " or ".join(dict.fromkeys(unseen))
+    judged = report.comparison.checks if report.comparison else ()
+    unseen = [check for check in replicates.none_alone if check in judged]
+    a, b = len(replicates.runs_a), len(replicates.runs_b)
+    runs = counted(a, "run") if a == b else f"{a} and {counted(b, 'run')}"
+    names = " or ".join(check for check in unseen if check != LOSS.name)
+    if names:
         yield (
             f"With {runs} a side and this noise, no single query can fail by {names}, only several together."
         )
+    if LOSS.name in unseen:
+        yield f"With {runs} a side and ranks that differ so much, no query can fail by {LOSS.name}."
 
 
-def _promise(replicates: ReplicateReport) -> str:
+def _promise(report: CompareReport, replicates: ReplicateReport) -> str:
     """How often noise fails a session; with few runs a query may flip without any of them showing it."""
-    unseen, alpha = replicates.unseen_flip(), replicates.alpha
-    if unseen <= alpha or any(check.disagreement for check in replicates.checks):
+    lost = [rates for rates in report.rates or () if rates.lost]
+    runs = [(len(replicates.runs_a), len(replicates.runs_b)), *((rate.runs_a, rate.runs_b) for rate in lost)]
+    unseen, alpha = max(unseen_flip(*counts) for counts in runs), replicates.alpha
+    if unseen <= alpha:
         return (
             f"Where nothing changed, at most {100 * alpha:g} % of sessions fail by what differs between runs"
             " of one side."
         )
     enough = math.ceil(-math.log(alpha, 4))  # a coin is found in n runs and lost in n once in 4^n
     return (
-        "These are few: where nothing changed and one query flips, up to"
+        "These are few: where nothing changed and one query flips, or several as one, up to"
         f" {math.ceil(1000 * unseen) / 10:g} % of sessions fail by that, more than the {100 * alpha:g} %"
         f" that alpha allows; record {enough} runs a side."
     )

@@ -86,7 +86,7 @@ def test_make_demo_says_in_words_what_was_caught(clone: Path) -> None:
 @in_a_clone
 def test_make_test_runs_the_tests(clone: Path) -> None:
     with_plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "", "PYTEST_ADDOPTS": ""}
-    printed = follow(IN_A_CLONE[1], clone, TESTS="tests/unit/test_spans.py", **with_plugins)
+    printed = follow(IN_A_CLONE[1], clone, TESTS="-n0 tests/unit/test_spans.py", **with_plugins)
     assert " passed in " in printed
 
 

@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
-import contextlib
+import _signal  # type: ignore[import-not-found]  # typeshed has no stub of it
+import _socket
 import marshal
 import os
-import signal
-import socket
 import sys
 
+# The modules in C, since `signal` and `socket` take as long to import as all else that happens here.
+
 # Below `nohup`, for example, SIGINT is not.
-HEEDED = [
-    int(number) for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN
-]
+SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
+HEEDED = [int(number) for number in SIGNALS if _signal.getsignal(number) != _signal.SIG_IGN]
 
 
-def ask(server: str, args: list[str]) -> socket.socket | None:
+def ask(server: str, args: list[str]) -> _socket.socket | None:
     """Have the server fork a process, where that can be."""
-    with contextlib.suppress(OSError):
+    try:
         for stream in (0, 1, 2):
             os.fstat(stream)  # or else it is closed
-        connection = socket.socket(socket.AF_UNIX)
+        connection = _socket.socket(_socket.AF_UNIX)
         connection.connect(server)
         here = os.getcwd()  # noqa: PTH109  pathlib takes long to import
         request = marshal.dumps((args, here, dict(os.environ), HEEDED))
-        socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2])
+        streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+        header = len(request).to_bytes(4, "big")
+        connection.sendmsg([header], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
         connection.sendall(request)
         if connection.recv(1) == b"y":
             return connection
+    except OSError:
+        pass
     return None
 
 
-def follow(connection: socket.socket) -> None:
+def follow(connection: _socket.socket) -> None:
     """Pass signals on, and end as the forked process does."""
     for number in HEEDED:
-        signal.signal(number, lambda number, frame: connection.sendall(bytes([number])))
+        _signal.signal(number, lambda number, frame: connection.sendall(bytes([number])))
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # so that the other ends see when the forked process closes these
         os.dup2(nowhere, stream)
     answer = connection.recv(4)
     code = int.from_bytes(answer, "big", signed=True) if answer else 70  # 70: the server died
     if code < 0:
-        if -code != signal.SIGKILL:
-            signal.signal(-code, signal.SIG_DFL)
+        if -code != _signal.SIGKILL:
+            _signal.signal(-code, _signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 

@@ -17,11 +17,12 @@ import types
 from pathlib import Path
 from typing import NamedTuple
 
+import execnet.gateway_io
 import pytest
 
 from tests.inner import cheaper
 
-_NEEDED = ("plugin.session", "plugin.snapshot", "cli.comparing", "reports.html.page")
+_NEEDED = ("plugin.session", "plugin.snapshot", "cli.comparing", "reports.html.page", "store.sqlite")
 
 
 class Forked(NamedTuple):
@@ -101,11 +102,11 @@ class Server:
 
 
 def read_at_start(environment: dict[str, str]) -> dict[str, str]:
-    """The variables that Python reads once, when it starts."""
+    """The variables that Python reads once, when it starts, but for those that `become` heeds."""
     return {
         name: value
         for name, value in environment.items()
-        if name.startswith(("PYTHON", "LC_", "LANG")) and name != "PYTHONPATH"
+        if name.startswith(("PYTHON", "LC_", "LANG")) and name not in ("PYTHONPATH", "PYTHONUNBUFFERED")
     }
 
 
@@ -123,7 +124,8 @@ def enter(streams: list[int], directory: str, environment: dict[str, str], heede
 
 def become(args: list[str]) -> None:
     """Do what `python` does with these arguments: -c, -m, or a script."""
-    is_unbuffered = args[0] == "-u"
+    has_flag = args[0] == "-u"
+    is_unbuffered = has_flag or os.environ.get("PYTHONUNBUFFERED")
     buffering = (-1, 1 if is_unbuffered else -1, 1)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         errors = "backslashreplace" if name == "stderr" else None
@@ -131,7 +133,7 @@ def become(args: list[str]) -> None:
         vars(sys)[name] = vars(sys)[f"__{name}__"] = stream
     sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.modules["__main__"] = main = types.ModuleType("__main__")
-    what, *rest = args[is_unbuffered:]
+    what, *rest = args[has_flag:]
     if what == "-c":
         sys.argv[:], sys.path[0] = ["-c", *rest[1:]], ""
         exec(rest[0], vars(main))
@@ -144,11 +146,15 @@ def become(args: list[str]) -> None:
         runpy.run_path(what, run_name="__main__")
 
 
-def warm_up() -> None:
+def warm_up(address: str) -> None:
     """Have pytest import its plugins, which must come first, and import what most processes need."""
-    cheaper(pytest.MonkeyPatch())
+    patched = pytest.MonkeyPatch()
+    cheaper(patched)
+    client = [sys.executable, "-I", "-S", str(Path(__file__).with_name("client.py")), address]
+    popen_args = execnet.gateway_io.popen_args
+    patched.setattr(execnet.gateway_io, "popen_args", lambda spec: [*client, *popen_args(spec)[1:]])
     with tempfile.TemporaryDirectory() as empty:
-        pytest.main(["-qq", "-p", "no:cacheprovider", f"--rootdir={empty}", empty])
+        pytest.main(["-qq", f"--rootdir={empty}", empty])
     importlib.import_module("xdist.remote")
     for name in _NEEDED:
         importlib.import_module(f"pytest_kebab_eval.{name}")
@@ -165,8 +171,9 @@ def leave(code: int) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who started this
-    warm_up()
-    given = Server(socket.socket(fileno=int(sys.argv[1]))).serve()
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    warm_up(listener.getsockname())
+    given = Server(listener).serve()
     code = 1
     atexit.register(lambda: leave(code))  # the first to be registered is the last to be called
     try:
