@@ -33,6 +33,7 @@ class Population(NamedTuple):
     lost: float
     found: float
     moved: float
+    crept: float = 0.0  # from rank 5 to 4
 
     def draw(self, n: int, draw: np.random.Generator) -> tuple[Ranks, Ranks]:
         """Their ranks in A and in B."""
@@ -43,6 +44,8 @@ class Population(NamedTuple):
         before[gained], after[gained] = math.inf, 1.0
         moved = (what >= self.lost + self.found) & (what < self.lost + self.found + self.moved)
         after[moved] = draw.integers(1, 9, n)[moved]
+        crept = what >= 1 - self.crept
+        before[crept], after[crept] = 5.0, 4.0
         return before, after
 
 
@@ -54,6 +57,9 @@ POPULATIONS = (
     Population("10 % fall, 10 % rise", 0.1, 0.1, 0),
     Population("20 % move", 0, 0, 0.2),
     Population("5 % fall, 20 % move", 0.05, 0, 0.2),
+    # Many small gains, outweighed by a few large losses, of which a small sample may have none.
+    Population("2 % fall, 30 % rise by one rank", 0.02, 0, 0, 0.3),
+    Population("1 % fall, 20 % rise by one rank", 0.01, 0, 0, 0.2),
 )
 
 

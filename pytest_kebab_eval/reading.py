@@ -27,7 +27,7 @@ Cards = tuple[Scorecard, ...]
 Scored = tuple[
     Cards, Cards, "Movement | None"
 ]  # the runs of A and of B, and how far their rankings are apart
-ScoreParts = Callable[[Inputs, Matcher], "Scored | None"]  # scores in other processes; None: not possible
+ScoreParts = Callable[[Inputs, Matcher], "Scored | None"]  # scores otherwise than here; None: it cannot
 
 
 @contextmanager
@@ -85,9 +85,9 @@ class OpenStores:
     # -- scoring ---------------------------------------------------------------------------------
 
     def score(self, observer: Observer | None = None, score_parts: ScoreParts | None = None) -> Scored:
-        """Read and score every run of both sides, here or in parts elsewhere."""
+        """Read and score every run of both sides, here or elsewhere."""
         inputs, settings = self._inputs, self._settings
-        if score_parts is not None and not inputs.has_several:
+        if score_parts is not None:
             scored = score_parts(inputs, self.matcher)
             if scored is not None:
                 return scored

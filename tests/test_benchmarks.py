@@ -238,3 +238,14 @@ def test_simulated_suites_seldom_drift_by_noise_and_a_loss_is_seen(tmp_path: Pat
     alarms, seen = run(script, cwd=tmp_path).split()
     assert float(alarms) <= 0.125  # of 40; at 5 % that or less in 98 % of such tests
     assert seen == "5"
+
+
+def test_equal_runs_are_seldom_called_better_on_a_simulated_leaderboard(tmp_path: Path) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); from leaderboard import *\n"
+        "print(*shares(30, 'mrr', 100)[:2], shares(100, 'mrr', 20, 0.5)[2])\n"
+    )
+    alone, together, seen = (float(share) for share in run("-c", script, cwd=tmp_path).split())
+    assert together <= 0.11  # of 100; at 5 % that or less in 99 % of such tests
+    assert together < alone
+    assert seen == 1.0

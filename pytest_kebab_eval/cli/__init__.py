@@ -123,6 +123,11 @@ _TABLE = (  # a command, its file, and what it does
     ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
     ("import", "importing", "Bring a run from another system, all of it or, if a line is bad, nothing."),
     ("init", "init", "Write a golden file, a recording test and a CI workflow that work at once."),
+    (
+        "leaderboard",
+        "leaderboard",
+        "Compare many runs with run A, the baseline, and sort them, the best first.",
+    ),
     ("lock", "golden", "Write the lock file: where the expected chunks are, by the chunker that made them."),
     ("noise", "noise", "Tell from several runs of one configuration how much is noise."),
     ("propose", "proposing", "Turn a log of questions into golden queries, for a person to review."),
@@ -134,6 +139,7 @@ _TABLE = (  # a command, its file, and what it does
     ),
     ("report", "comparing", "Print the report of B against A; exits with 0 whatever it says."),
     ("runs", "runs", "List the stored runs, the newest first."),
+    ("schema", "golden", "Print the JSON schema of a golden file, by which editors complete and check it."),
     ("site", "runs", "Write a static site of all runs to a directory, for any file server."),
     ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
     (

@@ -154,6 +154,8 @@ def _details(found: Blame) -> Iterator[str]:
         yield f"changed      {_changed(found)}"
         if doubt := doubt_words(found.sureness, len(found.candidates)):
             yield f"doubt        {doubt}{_others(found, found.first_bad)}"
+    if found.is_flaky and found.candidates:
+        yield f"if not luck  it was lost in one of {_names(found.candidates)}"
     if found.unknown:
         runs = ", ".join(
             f"{printable(seen.run_id)} ({state_words(seen, found.check)})" for seen in found.unknown
@@ -163,10 +165,14 @@ def _details(found: Blame) -> Iterator[str]:
 
 def _others(found: Blame, bad: Seen) -> str:
     """The other runs that may have lost it."""
-    others = [printable(seen.run_id) for seen in found.candidates if seen.run_id != bad.run_id]
-    shown = ", ".join(others[:_RUNS_SHOWN])
-    more = f" and {len(others) - _RUNS_SHOWN} more" if len(others) > _RUNS_SHOWN else ""
-    return f": {shown}{more}" if others else ""
+    others = [seen for seen in found.candidates if seen.run_id != bad.run_id]
+    return f": {_names(others)}" if others else ""
+
+
+def _names(runs: Sequence[Seen]) -> str:
+    shown = ", ".join(printable(seen.run_id) for seen in runs[:_RUNS_SHOWN])
+    more = f" and {len(runs) - _RUNS_SHOWN} more" if len(runs) > _RUNS_SHOWN else ""
+    return f"{shown}{more}"
 
 
 def _seen(seen: Seen, check: str) -> str:

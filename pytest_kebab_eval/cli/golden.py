@@ -1,4 +1,4 @@
-"""`kebab-eval validate`, `lock` and `reanchor`: the golden file and the database."""
+"""`kebab-eval validate`, `lock`, `reanchor` and `schema`: the golden file and the database."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.golden import GoldenSet, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.golden.reading import read_text
+from pytest_kebab_eval.golden.schema import golden_schema
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import find_run, open_database
@@ -222,3 +223,13 @@ def _write_if_changed(path: Path, text: str) -> None:
     """Write a file that is not replaced through a link, unless it holds that text already."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_file(path, [text], follow_link=False)
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON schema of a golden file, by which editors complete and check it.
+
+    It is made of what the parser checks each field by. What a schema cannot say, such as that ids are unique,
+    'validate --golden-only' does.
+    """
+    print_json(golden_schema())

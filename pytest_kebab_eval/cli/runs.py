@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +131,7 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
     address, suite = database_of(sources), sources.read("suite")
     _check_times(address, suite)
     points = read_history(address, golden, suite, last=last, ranked_by=resolve(sources))
-    names = _full_names(metrics, points)
+    names = full_names(metrics, {name for point in points for name in point.values})
     if as_json:
         drifts = drifts_of(
             points, names or [*dict.fromkeys(name for point in points for name in point.values)]
@@ -155,10 +155,9 @@ def _check_times(address: Address, suite: str | None) -> None:
         _runs_of(database, suite)
 
 
-def _full_names(metrics: Sequence[str], points: Sequence[HistoryPoint]) -> list[str]:
-    """The metrics by name, aliases replaced; an `InputError` for one that is neither known nor stored."""
+def full_names(metrics: Sequence[str], measured: Collection[str]) -> list[str]:
+    """The metrics by name, aliases replaced; an `InputError` for one that is neither known nor measured."""
     known = all_names()
-    measured = {name for point in points for name in point.values}
     for name in metrics:
         if name not in known and name not in measured:
             near = difflib.get_close_matches(name.lower(), [*known, *measured], n=1)
@@ -280,7 +279,13 @@ def _short(value: float | None) -> str:
     *("db", "golden", "suite", "gates", "fail_on", "strict_chunker_version"),
     *("k", "cutoffs", "compare_k", "span_overlap", "mask"),
 )
-def site(directory: Path, **given: Any) -> None:
+@click.option(
+    "--leaderboard",
+    "baseline",
+    metavar="A",
+    help="Add a page with the last 30 runs of its suite against run A.",
+)
+def site(directory: Path, baseline: str | None, **given: Any) -> None:
     """Write a static site of all runs to a directory, for any file server.
 
     It has every run of each suite, the trends of all metrics, the report of each run against the one before
@@ -291,7 +296,7 @@ def site(directory: Path, **given: Any) -> None:
     from pytest_kebab_eval.reports.site.building import SiteBuilder
 
     settings = resolve(sources_from(run_b="latest", **given))
-    builder = SiteBuilder(directory, settings)
+    builder = SiteBuilder(directory, settings, baseline)
     _check_times(settings.db_b, settings.suite)
     if builder.why_anew:
         tell(f"{builder.why_anew}, so everything is made anew")

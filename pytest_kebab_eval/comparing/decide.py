@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.comparing.checks import (
     CHECKS,
+    CHECKS_OF_B,
     LOSS,
     RETRIEVAL,
     Check,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.limits import CheckLimits
 
 CERTAIN = Limit(0.0)
+_LEAST_NOISE = 1e-6  # what is less is shown as
 Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
 Outcomes = tuple[tuple[bool | None, ...] | None, ...]  # of every check, in the runs of one side
 
@@ -40,6 +42,7 @@ class Rules(NamedTuple):
     compare_k: int
     alpha: float
     accepted: frozenset[str] = frozenset()  # queries whose loss is expected: no evidence of another's
+    loss_over: int = 0  # a worse rank fails only if it is worse by more than this
 
 
 class Group(NamedTuple):
@@ -79,7 +82,7 @@ class QueryRates(Value, frozen=True):
     lost: bool  # worse than noise explains
     noise: float | None  # in how many sessions noise alone would do this, at most; None: not worse
     one_of: int | None = None  # lost with so many that fell as far, not on its own
-    luck: float | None = None  # how many of these noise explains
+    rose: int | None = None  # how many rose as far
 
     @property
     def rates(self) -> str:
@@ -97,14 +100,15 @@ def _how_sure(lost: Sequence[QueryRates]) -> str:
     """In how many sessions noise does what is least sure."""
     least = max(lost, key=lambda known: known.noise or 0.0)
     if not least.noise:
-        return "runs of one side never disagree"
+        return "runs of one side never disagree on that"
     said = (
         f"where nothing changed, at most {math.ceil(least.noise * 1000) / 10:g} % of sessions fail like this"
     )
     if least.one_of is None:
         return said
-    luck = f"about {least.luck:.0f}" if least.luck and least.luck >= 0.5 else "hardly any"
-    return f"one of {least.one_of} queries that fell this far, of which noise explains {luck}; {said}"
+    return (
+        f"one of {least.one_of} queries that fell this far, while {least.rose or 'none'} rose as far; {said}"
+    )
 
 
 class Decision(NamedTuple):
@@ -253,23 +257,25 @@ class _Decider:
     """Decides for one group at a time, given what noise explains."""
 
     def __init__(self, rules: Rules, noise: SessionNoise, *, alone: bool, several: bool) -> None:
-        self._k, self._alpha = rules.compare_k, rules.alpha
+        self._k, self._alpha, self._fail_on = rules.compare_k, rules.alpha, rules.fail_on
         self._noise = noise
         self._alone = alone
         self._several = several
 
     def decide(self, group: Group, tallies: Mapping[Check, Tally]) -> Decision:
-        lost = tuple(check for check in tallies if self._is_sure(self._noise.lost, check, tallies[check]))
+        compared = tuple(check for check in tallies if self._is_sure(self._noise.lost, check, tallies[check]))
+        lost = (*compared, *(check for check in CHECKS_OF_B if self._is_broken(check, group.b)))
         shown = (
-            _shown(group.a, lost, self._k, passes=True),
+            _shown(group.a, compared, self._k, passes=True),
             _shown(group.b, lost, self._k, passes=False),
         )
         a, b = group.a[shown[0]] if group.a else None, group.b[shown[1]]
         if not any(group.a):
-            lost = tuple(
+            of_one_run = tuple(
                 check for check in CHECKS if b and not check.needs_a and check.passes(b, self._k) is False
             )
-            return Decision(group, None if self._alone else ComparisonKind.NEW, tallies, lost, shown)
+            kind = None if self._alone else ComparisonKind.NEW
+            return Decision(group, kind, tallies, (*of_one_run, *lost), shown)
         if not any(group.b):
             found = rank_within(a, self._k) is not None
             kind = ComparisonKind.REGRESSION if found else ComparisonKind.DRAW
@@ -278,12 +284,20 @@ class _Decider:
             group, self._kind(lost, tallies), tallies, lost, shown, tuple(self._rates(lost, tallies))
         )
 
+    def _is_broken(self, check: Check, scores: Scores) -> bool:
+        """Whether B, looked at alone, breaks a check that counts."""
+        counted = [
+            score for score in scores if score and (check.name in self._fail_on or check.is_required(score))
+        ]
+        broken = [not passes for score in counted if (passes := check.passes(score, self._k)) is not None]
+        return bool(broken and check.of_b and check.of_b(broken))
+
     def _rates(self, lost: Sequence[Check], tallies: Mapping[Check, Tally]) -> Iterator[QueryRates]:
         """The rates of what flips or differs, without the id of a query."""
         for check, tally in tallies.items() if self._several else ():
             if tally.drop > 0 or (check is not LOSS and (tally.flips or tally.drop)):
                 limit = _limit(self._noise.lost, check, tally)
-                noise = None if limit is None else round(limit.alpha, 6)
+                noise = limit and (max(round(limit.alpha, 6), _LEAST_NOISE) if limit.alpha else 0.0)
                 flaky = 0 < tally.a < tally.n_a
                 with_others = limit[1:] if limit and check in lost else ()
                 yield QueryRates(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.movement import Movement, movement_metric
-from pytest_kebab_eval.comparing.significance import Significance, paired_significance
+from pytest_kebab_eval.comparing.significance import Significance, least_p_over_runs, paired_significance
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value
 from pytest_kebab_eval.scoring.aggregates import (
@@ -79,7 +79,7 @@ def count_comparison(
     alike = Counter(
         (
             comparison.kind,
-            comparison.cause == "absent" or not wanted.isdisjoint(comparison.checks),
+            comparison.fails_on(wanted),
             b.slices_of(comparison.query_id),
         )
         for comparison in comparisons
@@ -245,6 +245,13 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
     pairs = Pairs(*pair, part)
     runs = _with_common_queries(*pair)
     return _tested(pairs, found, _values_of_runs(*runs, found, part)) if pairs else None
+
+
+def least_p_in_runs(a: Scorecard, b: Scorecard, metric: Metric, part: str | None, end: float) -> float:
+    """The least p that B's runs could have beside A's, by the test over runs."""
+    pair = _with_common_queries(*_paired(a, b))
+    runs_a = _values_of_runs(*pair, metric, part)[0]
+    return least_p_over_runs(runs_a, len(b.replicates) or 1, end) if runs_a else 0.0
 
 
 def pairs_in(a: Scorecard, b: Scorecard, part: str | None) -> Pairs:

@@ -13,6 +13,7 @@ from pytest_kebab_eval.comparing.deltas import (
     COUNTS,
     Totals,
     is_comparison_metric,
+    least_p_in_runs,
     measured_in,
     pairs_in,
     significance_in,
@@ -67,6 +68,10 @@ class Gate(NamedTuple):
         return self.delta and (
             change < 0 if ">" in self.op else change > 0 if "<" in self.op else change != 0
         )
+
+    def is_against_fall(self, change: float | None) -> bool:
+        """Whether it is a fall that fails it, and not a rise; where both do, whether it fell."""
+        return ">" in self.op or (self.op == "==" and (change or 0) < 0)
 
     @property
     def every(self) -> str | None:
@@ -199,8 +204,7 @@ def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> 
     if compared.a is None or found is None or found.p is None:
         no_test = "" if judged.passed else "; there is no test of its significance"
         return judged._replace(reason=f"{judged.reason}{no_test}")
-    pairs = pairs_in(compared.a, compared.b, judged.part)
-    too_few = _too_few(gate, limit, pairs, _metric(gate, compared), judged)
+    too_few = _too_few(gate, limit, compared, judged) or _too_noisy(gate, limit, compared, judged)
     if too_few:
         return judged._replace(passed=False, reason=f"{judged.reason}; {too_few}", has_enough=False)
     if judged.passed:
@@ -210,15 +214,33 @@ def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> 
     return judged._replace(passed=excused, reason=reason)
 
 
-def _too_few(gate: Gate, limit: Decimal, pairs: Pairs, metric: Metric, judged: _Judged) -> str:
+def _too_few(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> str:
     """Why no result could have a p as small, if none could: too few queries, or too few that can fall."""
+    metric = _metric(gate, compared)
+    pairs = pairs_in(compared.a, compared.b, judged.part) if compared.a else None
+    if pairs is None:
+        return ""
     changes, (fall, rise) = pairs.changes(metric), pairs.room(metric)
     needed = next(n for n in range(100) if Decimal(str(least_p(n, yes_no=changes.is_yes_no))) <= limit)
-    can, verb = (fall, "fall") if ">" in gate.op else (rise, "rise")
+    can, verb = (fall, "fall") if gate.is_against_fall(judged.value) else (rise, "rise")
     if changes.n >= needed and (can >= needed or not gate.got_worse(Decimal(str(judged.value)))):
         return ""
     only = f"only {can} of them can {verb}, and " if changes.n >= needed else ""
     return f"{only}with so few no result has p <= {limit}: at least {needed} are needed, or drop 'unless'"
+
+
+def _too_noisy(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> str:
+    """The same of runs, which differ too much among themselves; where it did get worse."""
+    metric, most = _metric(gate, compared), _range(gate.metric)[1]
+    falls = gate.is_against_fall(judged.value)
+    if compared.a is None or not gate.got_worse(Decimal(str(judged.value))) or (most == _ANY and not falls):
+        return ""
+    end = 0.0 if falls else float(most)
+    least = least_p_in_runs(compared.a, compared.b, metric, judged.part, end)
+    if Decimal(str(least)) <= limit:
+        return ""
+    runs = f"{len(compared.a.replicates) or 1} and {len(compared.b.replicates) or 1} runs"
+    return f"with {runs} that differ so much no result has p <= {limit}: record more, or drop 'unless'"
 
 
 class _Value(NamedTuple):

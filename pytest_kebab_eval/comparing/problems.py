@@ -12,7 +12,7 @@ from pytest_kebab_eval.comparing.replicates import Side, Sides
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import Hit, MatchMode, QueryResult
-from pytest_kebab_eval.scoring.scorecard import QueryScore
+from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 from pytest_kebab_eval.text import brief, first_of, printable, shown_path
 
 FEW_QUERIES = 5  # fewer than this may all be missed by chance
@@ -188,13 +188,18 @@ def _few_compared(decisions: Iterable[Decision], name_a: str) -> Iterator[str]:
         )
 
 
+LEAST_BROKEN = 10  # queries: of fewer, half may flip by chance
+
+
 def _broken_replicates(golden: GoldenSet, sides: Sides) -> Iterator[str]:
     """A recording that failed throughout is not noise: it would make every loss look like luck."""
     for side in sides.present:
         cards = side.cards
         for card in cards if len(cards) > 1 else ():
             scores = [score for score in card.scores_of(golden.by_id()) if score is not None]
-            what = _broken(scores)
+            what = _broken(scores) or _breaks_half(
+                golden, card, [other for other in cards if other is not card]
+            )
             if what:
                 yield (
                     f"in run {printable(card.run.run_id)}, one of {printable(side.card.run.run_id)},"
@@ -213,6 +218,28 @@ def _broken(scores: Sequence[QueryScore]) -> str:
         return "" if is_fine else f"no query has a hit ({len(facts)})"
     is_missed = len(expecting) >= FEW_QUERIES and all(score.first is None for score in expecting)
     return f"no query found what it expects ({len(expecting)})" if is_missed else ""
+
+
+def _breaks_half(golden: GoldenSet, card: Scorecard, others: Sequence[Scorecard]) -> str:
+    """What a run alone did to at least half of its queries, that all others of its side did not."""
+    compared = [
+        (score, known)
+        for score, *rest in zip(*(run.scores_of(golden.by_id()) for run in (card, *others)), strict=True)
+        if score is not None and (known := [other for other in rest if other is not None])
+    ]
+    broken = {
+        "errored": sum(
+            score.facts.errored and not any(other.facts.errored for other in known)
+            for score, known in compared
+        ),
+        "found nothing that they expect": sum(
+            score.first is None and all(other.first for other in known) for score, known in compared
+        ),
+    }
+    for what, count in broken.items():
+        if count >= LEAST_BROKEN and 2 * count >= len(compared):
+            return f"{count} of {len(compared)} queries {what}, and in no other run of its side"
+    return ""
 
 
 def _by_document_alone(

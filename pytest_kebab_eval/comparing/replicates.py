@@ -124,14 +124,15 @@ class ReplicateReport(Value, frozen=True):
     spread_a: dict[str, Spread] = msgspec.field(default_factory=dict)
     spread_b: dict[str, Spread] = msgspec.field(default_factory=dict)
     shown: ShownRuns = msgspec.field(default_factory=dict)  # only where these are not the first
+    none_alone: tuple[str, ...] = ()  # the checks by which no single query can fail, so much do they flip
 
-    def unseen_flip(self) -> float:
-        """In how many sessions, at most, one flaky query is lost and no run shows that it flips.
 
-        It passes in all runs of A and in none of B, which is likeliest if its rate is A's share of the runs.
-        """
-        a, b = len(self.runs_a), len(self.runs_b)
-        return math.pow(a / (a + b), a) * math.pow(b / (a + b), b)
+def unseen_flip(a: int, b: int) -> float:
+    """In how many sessions, at most, one flaky query is lost and no run shows that it flips.
+
+    It passes in all runs of A and in none of B, which is likeliest if its rate is A's share of the runs.
+    """
+    return math.pow(a / (a + b), a) * math.pow(b / (a + b), b)
 
 
 def spread_of(values: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]:
@@ -194,6 +195,9 @@ def replicate_report(
         spread_a=spread_of([*map(exact_values, a)]),
         spread_b=spread_of([*map(exact_values, b)]),
         shown=shown_runs(decisions),
+        none_alone=tuple(
+            dict.fromkeys(check.name for check, limits in noise.lost.items() if limits.single > alpha)
+        ),
     )
 
 

@@ -1,6 +1,8 @@
 """Paired tests: which deltas are more than noise, and when there are too few queries to tell.
 
-The verdict follows the test, and the interval is cut or stretched to agree with it on 0. A verdict is not
+The verdict is that of the test, and the interval is cut or stretched to agree with it on 0. Where values are
+not yes or no, the interval of the mean must show a change, too: signs tell whether queries changed by luck,
+but many small gains tell little of the mean, which a few large losses may outweigh. A verdict is not
 corrected for how many metrics are looked at: of twenty that did not change, expect one below 0.05. What the
 summary calls worse is (`sure_of_many`).
 """
@@ -29,7 +31,7 @@ _ALPHA = 0.05
 _Z = 1.959963984540054  # the normal quantile of 0.975
 LEAST_P = 0.0001  # what a smaller p is shown as: never 0
 _LEAST_YES_NO = 5  # changes, all one way, for mid-p < 0.05: 2^-5 = 0.031, but 2^-4 = 0.063
-_LEAST_GRADED = 6  # the same for the sign flips: 2 · 2^-6 = 0.031, but 2 · 2^-5 = 0.063
+LEAST_GRADED = 6  # the same for the sign flips: 2 · 2^-6 = 0.031, but 2 · 2^-5 = 0.063
 _LEAST = 0.0001  # a bound as close to 0 as is shown
 _Z_80 = 0.8416212335729143  # the normal quantile of 0.8
 _FOUR_OF_FIVE = (_Z + _Z_80) ** 2  # over n: the square of the smallest change that 80 % of tests show
@@ -84,14 +86,15 @@ def paired_significance(
         found = _wider(found, _over_runs(*runs))
     mean = math.fsum(changes) / n
     p = max(round(found.p, 4), LEAST_P)
-    if n < (_LEAST_YES_NO if yes_no else _LEAST_GRADED):
+    if n < (_LEAST_YES_NO if yes_no else LEAST_GRADED):
         verdict = TOO_FEW
         found = found._replace(smallest=None)
-    elif p >= _ALPHA:
+    elif p >= _ALPHA or (not yes_no and found.low <= 0 <= found.high):
         verdict = NO_EVIDENCE
     else:
         verdict = IMPROVED if (mean < 0) == lower_is_better else WORSE
-    low, high = _agreeing(found, mean if p < _ALPHA else 0.0, math.inf if max_value is None else max_value)
+    shown = 0.0 if verdict == NO_EVIDENCE or p >= _ALPHA else mean
+    low, high = _agreeing(found, shown, math.inf if max_value is None else max_value)
     return Significance(
         n,
         up=sum(count for change, count in counts.items() if change > 0),
@@ -105,13 +108,18 @@ def paired_significance(
 
 
 def sure_of_many(p_values: Mapping[Key, float]) -> set[Key]:
-    """Those that are significant also given how many there are, by Holm's procedure."""
-    sure: set[Key] = set()
+    """Those that are significant also given how many there are."""
+    return {name for name, p in corrected(p_values).items() if p < _ALPHA}
+
+
+def corrected(p_values: Mapping[Key, float]) -> dict[Key, float]:
+    """The p of each of many tests, given how many there are, by Holm's procedure."""
+    found: dict[Key, float] = {}
+    largest = 0.0
     for tried, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        if p_values[name] * (len(p_values) - tried) >= _ALPHA:
-            break
-        sure.add(name)
-    return sure
+        largest = max(largest, p_values[name] * (len(p_values) - tried))
+        found[name] = min(largest, 1.0)
+    return found
 
 
 def _rounded(value: float) -> float:
@@ -134,19 +142,20 @@ def _over_queries(changes: Counts, n: int, max_value: float | None, *, yes_no: b
         return Finding(
             _mid_p(up, down), *_bonett_price(up, down, n), _seen_in_four_of_five(changes, n, _LEAST_YES_NO)
         )
-    smallest = _seen_in_four_of_five(changes, n, _LEAST_GRADED) if changes else None
-    return Finding(_sign_flip_p(changes), *_t_interval(changes, n, max_value), smallest)
+    most = max_value or max(map(abs, changes), default=0.0)
+    smallest = _seen_in_four_of_five(changes, n, LEAST_GRADED, 2 * most * most) if changes else None
+    return Finding(_sign_flip_p(changes), *_t_interval(changes, n, most), smallest)
 
 
-def _seen_in_four_of_five(changes: Counts, n: int, least: int) -> float:
+def _seen_in_four_of_five(changes: Counts, n: int, least: int, added: float = 0.0) -> float:
     """The mean change that four of five comparisons show, if single queries change as they did here.
 
     The mean of n changes with the mean square s has the variance (s − mean²) / n, and the test turns in steps
     of one query. But no fewer changes than would show it alone: all one way, at least so many, and each of
-    average size, which is 1 where none was seen.
+    average size, which is 1 where none was seen. `added` is what the interval adds to their squares.
     """
     part = _FOUR_OF_FIVE / (n + _FOUR_OF_FIVE)
-    square = math.fsum(count * change * change for change, count in changes.items()) / n
+    square = (math.fsum(count * change * change for change, count in changes.items()) + added) / n
     size = math.fsum(count * abs(change) for change, count in changes.items()) / (changes.total() or 1) or 1.0
     with_churn = math.sqrt(part * square) + size / n if changes else 0.0
     return min(max(with_churn, _share_for(n, least) * size), size)
@@ -214,6 +223,12 @@ def student_p(t: float, freedom: int) -> float:
 def least_p(n: int, *, yes_no: bool) -> float:
     """The least p that n queries can have, rounded as it is shown: when all of them change the same way."""
     least = _mid_p(n, 0) if yes_no else min(2 * 0.5**n, 1.0)
+    return max(round(least, 4), LEAST_P)
+
+
+def least_p_over_runs(a: Sequence[float], runs_b: int, end: float) -> float:
+    """The least p that runs of B can have beside these of A: when all of them have the value at the end."""
+    least = _over_runs(a, [end] * runs_b).p if max(len(a), runs_b) > 1 else 0.0
     return max(round(least, 4), LEAST_P)
 
 
@@ -347,12 +362,11 @@ def _approximate_p(sizes: Sequence[int], observed: int) -> float:
     return min(tails / (1 << _LARGEST), 1.0)
 
 
-def _t_interval(changes: Counts, n: int, max_value: float | None) -> tuple[float, float]:
+def _t_interval(changes: Counts, n: int, most: float) -> tuple[float, float]:
     """Student's interval over all n differences, and one more each way, as large as a change can be.
 
     So Bonett and Price do for yes/no metrics: an interval over few changes, or none, has a width that holds.
     """
-    most = max_value or max(map(abs, changes), default=0.0)
     mean = math.fsum(change * count for change, count in changes.items()) / (n + 2)
     squares = math.fsum(count * (change - mean) ** 2 for change, count in changes.items())
     squares += (n - changes.total()) * mean**2 + 2 * (most * most + mean * mean)

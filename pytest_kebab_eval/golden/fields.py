@@ -1,4 +1,4 @@
-"""The fields of a golden query, each with a check that returns the value to keep."""
+"""The fields of a golden query, each with a check that returns the value to keep, and its JSON schema."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import datetime
 import difflib
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from pytest_kebab_eval.limits import GOLDEN_NUMBER
@@ -17,6 +17,8 @@ from pytest_kebab_eval.text import brief
 
 T = TypeVar("T")
 Check = Callable[[Any], Any]
+C = TypeVar("C", bound=Check)
+Schema = dict[str, Any]
 
 _SPAN_TEXTS = ("path", "section", "symbol", "lang")
 
@@ -27,6 +29,35 @@ class FieldError(Exception):
 
 def _reject(reason: str) -> NoReturn:
     raise FieldError(reason)
+
+
+# -- what a check accepts, as a JSON schema --------------------------------------------------------
+
+
+def _accepts(schema: Schema) -> Callable[[C], C]:
+    """Say what a check accepts."""
+
+    def mark(check: C) -> C:
+        check.schema = schema  # type: ignore[attr-defined]
+        return check
+
+    return mark
+
+
+def schema_of(check: Check) -> Schema:
+    """What a check accepts."""
+    schema: Schema = check.schema  # type: ignore[attr-defined]
+    return schema
+
+
+def mapping_schema(members: Mapping[str, Check], required: Collection[str]) -> Schema:
+    """That of a mapping; a member that is not required may be there without a value."""
+    schemas = {
+        name: schema_of(check) if name in required else {"anyOf": [schema_of(check), {"type": "null"}]}
+        for name, check in members.items()
+    }
+    closed = {"required": [*required], "additionalProperties": False}
+    return {"type": "object", "properties": schemas, **closed}
 
 
 # -- texts and numbers ---------------------------------------------------------------------------
@@ -44,6 +75,7 @@ def describe_type(value: Any) -> str:
     return "a number" if isinstance(value, int) and abs(value) > 10**15 else f"the number {value}"
 
 
+@_accepts({"type": "string", "pattern": r"\S"})
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         hint = "" if isinstance(value, (dict, list)) else "; put it in quotes"
@@ -57,16 +89,19 @@ def _text(value: Any) -> str:
     return value
 
 
+@_accepts({"type": "boolean"})
 def _flag(value: Any) -> bool:
     return value if isinstance(value, bool) else _reject(f"must be true or false, not {describe_type(value)}")
 
 
+@_accepts({"type": "integer", "minimum": 1, "maximum": GOLDEN_NUMBER})
 def _cutoff(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= GOLDEN_NUMBER:
         _reject("must be a whole number from 1 on")
     return value
 
 
+@_accepts({"type": "number", "minimum": -GOLDEN_NUMBER, "maximum": GOLDEN_NUMBER})
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         _reject(f"must be a number, not {describe_type(value)}")
@@ -79,6 +114,7 @@ def _number(value: Any) -> float:
 
 
 def _list_of(check: Callable[[Any], T], what: str) -> Callable[[Any], tuple[T, ...]]:
+    @_accepts({"type": "array", "items": schema_of(check)})
     def check_list(value: Any) -> tuple[T, ...]:
         if not isinstance(value, list):
             _reject(f"must be a list of {what}, not {describe_type(value)}")
@@ -96,26 +132,35 @@ def _list_of(check: Callable[[Any], T], what: str) -> Callable[[Any], tuple[T, .
 _texts = _list_of(_text, "texts")
 
 
+@_accepts(schema_of(_texts))
 def _distinct_texts(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_texts(value)))
 
 
+@_accepts(schema_of(_text))
 def _label(value: Any) -> str:
     """A text that many queries share; it is kept in memory once."""
     return sys.intern(_text(value))
 
 
+@_accepts(schema_of(_texts))
 def _labels(value: Any) -> tuple[str, ...]:
     """Texts that many queries share; each is kept in memory once."""
     return tuple(map(sys.intern, _distinct_texts(value)))
 
 
+@_accepts(schema_of(_texts))
 def _doc_ids(value: Any) -> tuple[str, ...]:
     if value is not None:
         return _distinct_texts(value)
     _reject("has no value; write [] for 'should refuse', or leave the key out for 'not judged'")
 
 
+def _by_chunk(values: Schema) -> Schema:
+    return {"type": "object", "propertyNames": schema_of(_text), "additionalProperties": values}
+
+
+@_accepts(_by_chunk({"type": "number", "minimum": 0, "maximum": GOLDEN_NUMBER}))
 def _gains(value: Any) -> dict[str, float]:
     if not isinstance(value, dict):
         _reject(f"must map chunk ids to gains, not be {describe_type(value)}")
@@ -125,38 +170,45 @@ def _gains(value: Any) -> dict[str, float]:
     return gains
 
 
+@_accepts(_by_chunk(schema_of(_text)))
 def _texts_by_chunk(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         _reject(f"must map chunk ids to texts, not be {describe_type(value)}")
     return {_text(key): _text(text) for key, text in value.items()}
 
 
-def _mapping(value: Any, required: list[str], optional: list[str]) -> dict[str, Any]:
-    known = (*required, *optional)
+def _mapping(value: Any, members: Mapping[str, Check], required: Collection[str]) -> dict[str, Any]:
+    """The members that have a value, each checked."""
     if not isinstance(value, dict):
-        _reject(f"must be a mapping with {_join(known)}, not {describe_type(value)}")
+        _reject(f"must be a mapping with {_join(members)}, not {describe_type(value)}")
     for key in value:
-        if key not in known:
-            _reject(f"has {unknown_name(key, known)}")
+        if key not in members:
+            _reject(f"has {unknown_name(key, members)}")
     missing = [key for key in required if value.get(key) is None]
     if missing:
         _reject(f"lacks {_join(missing)}")
-    return {key: member for key, member in value.items() if member is not None}
+    return {key: members[key](member) for key, member in value.items() if member is not None}
 
 
 # -- fields of their own kind --------------------------------------------------------------------
 
 
+@_accepts({"anyOf": [{"const": ""}, schema_of(_text), schema_of(_texts)]})
+def _heading(value: Any) -> str:
+    if isinstance(value, list):
+        value = " > ".join(_texts(value))
+    return "" if value == "" else _text(value)
+
+
+_SUPPORT: dict[str, Check] = {"path": _text, "heading": _heading, "snippets": _texts}
+
+
+@_accepts(mapping_schema(_SUPPORT, ["path"]))
 def _support(value: Any) -> Support:
-    fields = _mapping(value, ["path"], ["heading", "snippets"])
-    heading = fields.get("heading", "")
-    if isinstance(heading, list):
-        heading = " > ".join(_texts(heading))
-    if heading != "":
-        heading = _text(heading)
-    return Support(path=_text(fields["path"]), heading=heading, snippets=_texts(fields.get("snippets", [])))
+    return Support(**_mapping(value, _SUPPORT, ["path"]))
 
 
+@_accepts({"type": "array", "items": {"type": "integer"}, "minItems": 1})
 def _group(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not value:
         _reject("must be lists of support numbers, such as [[0, 1], [2]]")
@@ -165,43 +217,54 @@ def _group(value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
+def _span_members(kind: str) -> dict[str, Check]:
+    """Those of a span of that kind."""
+    numbers = {name: _cutoff if name == "page" else _number for name in SPAN_FIELDS.get(kind, ())}
+    return {"doc_id": _text, "kind": _text, "chunk_id": _text, **dict.fromkeys(_SPAN_TEXTS, _text), **numbers}
+
+
+def _extent_needed(kind: str) -> list[str]:
+    return [name for name in SPAN_FIELDS[kind] if not name.startswith("char_")]
+
+
+def _span_schema(kind: str) -> Schema:
+    schema = mapping_schema(_span_members(kind), ["doc_id", "kind", *_extent_needed(kind)])
+    schema["properties"]["kind"] = {"const": kind}
+    return schema
+
+
+@_accepts({"anyOf": [_span_schema(kind) for kind in SPAN_FIELDS]})
 def _span(value: Any) -> ExpectedSpan:
     kind = value.get("kind") if isinstance(value, dict) else None
     if kind is not None and not (isinstance(kind, str) and kind in SPAN_FIELDS):
         _reject(f"has {unknown_name(kind, SPAN_FIELDS, 'kind')}")
-    extent_fields = SPAN_FIELDS.get(str(kind), ())
-    fields = _mapping(value, ["doc_id", "kind"], ["chunk_id", *_SPAN_TEXTS, *extent_fields])
-    for name in _SPAN_TEXTS:
-        if name in fields:
-            _text(fields[name])
-    numbers: dict[str, Any] = {
-        name: _cutoff(fields[name]) if name == "page" else _number(fields[name])
-        for name in SPAN_FIELDS[fields["kind"]]
-        if name in fields
-    }
+    fields = _mapping(value, _span_members(str(kind)), ["doc_id", "kind"])
+    numbers = {name: fields[name] for name in SPAN_FIELDS[fields["kind"]] if name in fields}
     span = Span(kind=fields["kind"], **numbers)
     if extent(span) is None:
-        needed = [name for name in extent_fields if not name.startswith("char_")]
-        _reject(f"has a {kind} span without a valid extent; it needs {_join(needed)}")
-    chunk_id = fields.get("chunk_id")
-    return ExpectedSpan(
-        doc_id=_text(fields["doc_id"]),
-        span=span,
-        chunk_id=None if chunk_id is None else _text(chunk_id),
-    )
+        needed = _join(_extent_needed(span.kind))
+        _reject(f"has a {kind} span without a valid extent; it needs {needed}")
+    return ExpectedSpan(doc_id=fields["doc_id"], span=span, chunk_id=fields.get("chunk_id"))
 
 
-def _xfail(value: Any) -> Xfail:
-    fields = _mapping(value, ["reason"], ["until", "checks"])
-    until = fields.get("until")
-    if isinstance(until, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", until, re.ASCII):
+@_accepts({"type": "string", "format": "date"})
+def _until(value: Any) -> datetime.date:
+    if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
         with contextlib.suppress(ValueError):
-            until = datetime.date.fromisoformat(until)
-    if until is not None and not isinstance(until, datetime.date):
+            value = datetime.date.fromisoformat(value)
+    if not isinstance(value, datetime.date):
         _reject("has an 'until' that is not a date such as 2031-01-31")
-    return Xfail(_text(fields["reason"]), until, _accepted_checks(fields.get("checks", "all")))
+    return value
 
 
+@_accepts(
+    {
+        "anyOf": [
+            {"const": "all"},
+            {"type": "array", "items": {"enum": [*ACCEPTABLE_CHECKS]}, "minItems": 1},
+        ]
+    }
+)
 def _accepted_checks(value: Any) -> tuple[str, ...]:
     if value == "all":
         return ACCEPTABLE_CHECKS
@@ -212,6 +275,14 @@ def _accepted_checks(value: Any) -> tuple[str, ...]:
             " an error or a missing result cannot be accepted"
         )
     return checks
+
+
+_XFAIL: dict[str, Check] = {"reason": _text, "until": _until, "checks": _accepted_checks}
+
+
+@_accepts(mapping_schema(_XFAIL, ["reason"]))
+def _xfail(value: Any) -> Xfail:
+    return Xfail(**_mapping(value, _XFAIL, ["reason"]))
 
 
 FIELDS: dict[str, Check] = {
@@ -236,6 +307,9 @@ FIELDS: dict[str, Check] = {
     "tags": _labels,
     "group": _label,
     "xfail": _xfail,
+    "forbidden_chunk_ids": _distinct_texts,
+    "forbidden_doc_ids": _distinct_texts,
+    "must_rank_at_most": _cutoff,
 }
 
 

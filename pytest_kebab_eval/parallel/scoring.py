@@ -42,7 +42,11 @@ class PartScorer:
         self._part_queries = part_queries
 
     def score(self, inputs: Inputs, matcher: Matcher) -> Scored | None:
-        """Both runs, scored; None if the parts are not the whole, as rows against the schema make them."""
+        """Both runs, scored; None if a side has several, or the parts are not the whole, as where rows are
+        against the schema.
+        """
+        if inputs.has_several:
+            return None
         golden, metrics = inputs.golden, (*all_metrics(), *inputs.metrics)
         slices, met = self._loaded.slices, self._loaded.needs_met
         if slices is None:

@@ -1,14 +1,13 @@
-"""The values that reports show: the rows of metrics and slices, and all that the templates are given."""
+"""The values that the templates of reports are given."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import IMPROVED, NO_EVIDENCE, WORSE, Significance, sure_of_many
-from pytest_kebab_eval.metrics import Metric, all_metrics, is_metric
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery
+from pytest_kebab_eval.reports.rows import SLICE_METRICS, metric_rows, slice_rows
 from pytest_kebab_eval.reports.wording import (
     check_noise,
     failed_checks,
@@ -20,166 +19,7 @@ from pytest_kebab_eval.reports.wording import (
     replicate_sentence,
 )
 
-SLICE_METRICS = ("hit@5", "mrr", "recall@10_doc", "groundedness")
-
 Context = dict[str, Any]
-
-
-# -- rows ----------------------------------------------------------------------------------------
-
-
-class MetricRow(NamedTuple):
-    """One metric of a comparison."""
-
-    name: str
-    description: str
-    lower_is_better: bool
-    a: float | None
-    b: float | None
-    delta: float | None
-    n_a: int
-    n_b: int
-    significance: Significance | None
-    not_comparable: str | None
-    spread_a: float | None = None  # the standard deviation between several runs of A
-    spread_b: float | None = None
-
-    @property
-    def direction(self) -> int:
-        """1 if B is significantly better, -1 if it is significantly worse, 0 if neither."""
-        return {IMPROVED: 1, WORSE: -1}.get(self.conclusion, 0)
-
-    @property
-    def changes(self) -> tuple[object, ...] | None:
-        """What tells its change from that of another metric; None if there is no test of it."""
-        found = self.significance
-        return (self.delta, found.n, found.up, found.down) if found else None
-
-    @property
-    def effect(self) -> str:
-        return {1: "better", -1: "worse"}.get(self.direction, "same")
-
-    @property
-    def conclusion(self) -> str:
-        """Whether the delta is significant, in words."""
-        if self.not_comparable:
-            return "not comparable"
-        return self.significance.verdict if self.significance else "–"
-
-
-def metric_rows(report: CompareReport) -> list[MetricRow]:
-    """The metrics that either run has a value for; custom metrics come last."""
-    b = report.aggregate_b.values
-    a = report.aggregate_a.values if report.aggregate_a else {}
-    deltas = report.deltas.values if report.deltas else {}
-    counts_a = report.aggregate_a.counts if report.aggregate_a else {}
-    replicates = report.replicates or None
-    spread_a, spread_b = (replicates.spread_a, replicates.spread_b) if replicates else ({}, {})
-    known = {metric.name: metric.family for metric in all_metrics()}
-    return [
-        MetricRow(
-            name=name,
-            description=known[name].description if name in known else "a metric of your own",
-            lower_is_better=name in known and known[name].lower_is_better,
-            a=a.get(name),
-            b=b.get(name),
-            delta=deltas.get(name),
-            n_a=counts_a.get(name, 0),
-            n_b=report.aggregate_b.counts.get(name, 0),
-            significance=report.significance.get(name),
-            not_comparable=report.not_comparable.get(name),
-            spread_a=spread_a[name].deviation if name in spread_a else None,
-            spread_b=spread_b[name].deviation if name in spread_b else None,
-        )
-        for name in dict.fromkeys([*known, *b])
-        if a.get(name) is not None or b.get(name) is not None
-    ]
-
-
-# The metrics in the summary, beside those of gates and those that changed; the reports have all of them.
-IN_SUMMARY = (
-    *("hit@1", "hit@3", "hit@5", "hit@10", "mrr", "recall@10_doc", "precision@5_chunk"),
-    *("citation_coverage", "groundedness", "refusal_correctness", "empty_result_rate"),
-)
-
-
-class SummaryRow(NamedTuple):
-    """A metric in the summary, where a change is one only if it is also given how many metrics are listed."""
-
-    row: MetricRow
-    direction: int
-    conclusion: str
-
-
-def summary_rows(report: CompareReport) -> list[SummaryRow]:
-    """Each thing that is measured once, and of what is not always listed only what changed."""
-    wanted = {*IN_SUMMARY, *(gate.metric for gate in report.gates)}
-    listed = _each_once(metric_rows(report), wanted)
-    tested = {
-        row.changes: row.significance.p  # metrics with the same changes are one test
-        for row in listed
-        if row.significance and row.significance.p is not None and not row.not_comparable
-    }
-    sure = sure_of_many(tested)
-    found = []
-    for row in listed:
-        is_sure = row.changes in sure or not row.direction
-        conclusion = row.conclusion if is_sure else f"{NO_EVIDENCE} among {len(tested)} tests"
-        direction = row.direction if is_sure else 0
-        if row.name in wanted or direction:
-            found.append(SummaryRow(row, direction, conclusion))
-    return found
-
-
-def _each_once(rows: Iterable[MetricRow], wanted: Collection[str]) -> list[MetricRow]:
-    """The wanted metrics, and one of every other family unless its changes are those of another."""
-    rows = [*rows]
-    families = {_family(row.name) for row in rows if row.name in wanted}
-    seen = {row.changes for row in rows if row.name in wanted} - {None}
-    listed = []
-    for row in rows:
-        is_new = _family(row.name) not in families and row.changes not in seen and _stands_for_all(row.name)
-        if row.name in wanted or is_new:
-            listed.append(row)
-        if is_new:
-            families.add(_family(row.name))
-            seen |= {row.changes} - {None}
-    return listed
-
-
-def _stands_for_all(name: str) -> bool:
-    """Whether it is the one of its family that is listed: that with the cutoff 10, if it has one."""
-    return "@" not in name or "@10" in name or not is_metric(name)
-
-
-def _family(name: str) -> str:
-    """`ndcg@{k}` for `ndcg@10`; a metric of the user's own is one of its own."""
-    return Metric.parse(name).family.pattern if is_metric(name) else name
-
-
-class SliceRow(NamedTuple):
-    """One slice of a comparison; `values` has A, B and B - A for each of `SLICE_METRICS`."""
-
-    name: str
-    n: int
-    values: list[tuple[float | None, ...]]
-
-
-def slice_rows(report: CompareReport) -> list[SliceRow]:
-    """The slices of either run, by name."""
-    a, b = report.aggregate_a, report.aggregate_b
-    sides = [side.slices if side else {} for side in (a, b, report.deltas)]
-    return [
-        SliceRow(
-            name,
-            b.slice_counts.get(name, 0),
-            [tuple(side.get(name, {}).get(metric) for side in sides) for metric in SLICE_METRICS],
-        )
-        for name in sorted({*sides[0], *sides[1]})
-    ]
-
-
-# -- templates -----------------------------------------------------------------------------------
 
 
 def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -> Context:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from pytest_kebab_eval.comparing.checks import CHECKS_OF_B, LOSS
 from pytest_kebab_eval.comparing.decide import QueryRates
-from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport
+from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE
+from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, paired_significance
 from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
+from pytest_kebab_eval.reports.rows import summary_rows
 from pytest_kebab_eval.text import brief, first_of
 
 CAUSES = {
@@ -26,6 +28,7 @@ CAUSES = {
     "not_refused": "run B answered what it should have refused",
     "answer_rule": "the answer breaks a rule of the golden file",
     "claim_missing": "the answer contains no claim of the golden file",
+    "forbidden": "run B found what the golden file forbids",
 }
 
 MOVEMENT = ("overlap@10", "rbo")
@@ -45,9 +48,9 @@ def headline(report: CompareReport) -> str:
         sentences.append(f"The loss of {counted(len(report.accepted), 'query')} is accepted (xfail).")
     new = report.count(ComparisonKind.NEW)
     if new:
-        errored = sum(query.kind is ComparisonKind.NEW for query in lost_queries(report))
-        have, which = ("has", "") if new == 1 else ("have", f"{errored} of them ")
-        end = f", and {which}errored" if errored else ""
+        failed_new = [query for query in lost_queries(report) if query.kind is ComparisonKind.NEW]
+        have, which = ("has", "") if new == 1 else ("have", f"{len(failed_new)} of them ")
+        end = f", and {which}{_failed_or_errored(failed_new)}" if failed_new else ""
         sentences.append(f"{counted(new, 'query')} {have} no baseline{end}.")
     if report.removed:
         sentences.append(f"{counted(len(report.removed), 'query')} of A left the golden file.")
@@ -59,21 +62,47 @@ def headline(report: CompareReport) -> str:
 def _main_sentence(report: CompareReport) -> str:
     compared = len(report.per_query) - report.count(ComparisonKind.NEW)
     queries = counted(compared, "query")
-    lost = sum(query.kind is not ComparisonKind.NEW for query in lost_queries(report))
+    failed = [query for query in lost_queries(report) if query.kind is not ComparisonKind.NEW]
     worse = report.count(ComparisonKind.LOSS)
     if report.problems:
-        losses = f"; B lost something on {lost} of {queries}" if lost and report.run_a else ""
+        losses = f"; {_failures(report, failed, queries)}" if failed and report.run_a else ""
         return f"This comparison cannot be relied on{losses}."
     if report.run_a is None:
-        return f"{lost} of {queries} errored." if lost else f"{queries}, no errors."
-    if lost:
-        return f"B lost something on {lost} of {queries}."
+        said = f"{len(failed)} of {queries} {_failed_or_errored(failed)}"
+        return f"{said}." if failed else f"{queries}, no errors."
+    if failed:
+        return f"{_failures(report, failed, queries)}."
     if worse_by_noise(report):
         return f"{_noisy(report, queries)}{f'; it ranks {worse} worse' if worse else ''}."
     lost_nothing = "B lost nothing but what is accepted" if report.accepted else "B lost nothing"
     if worse:
         return f"{lost_nothing}, but ranks {worse} of {queries} worse."
     return f"{lost_nothing}{'' if report.accepted else ' that A had'}, over {queries}."
+
+
+def _failures(report: CompareReport, failed: list[QueryComparison], queries: str) -> str:
+    """On how many queries B lost something, and on how many others it breaks a rule of B alone."""
+    rules = {check.name for check in CHECKS_OF_B}
+    broken = [query for query in failed if query.checks and rules.issuperset(_failing(report, query))]
+    lost = len(failed) - len(broken)
+    names = ", ".join(sorted({check for query in broken for check in _failing(report, query)}))
+    if not broken:
+        return f"B lost something on {lost} of {queries}"
+    if not lost:
+        return f"B breaks a rule ({names}) on {len(broken)} of {queries}"
+    return f"B lost something on {lost} of {queries}, and breaks a rule ({names}) on {len(broken)} more"
+
+
+def _failing(report: CompareReport, query: QueryComparison) -> list[str]:
+    """The checks that a query fails on."""
+    counted = {*(report.comparison.checks if report.comparison else query.checks), *(query.required or ())}
+    return [check for check in query.checks if check in counted]
+
+
+def _failed_or_errored(queries: list[QueryComparison]) -> str:
+    """What became of queries without a baseline: `errored`, or `failed (error, forbidden)`."""
+    checks = sorted({check for query in queries for check in query.checks})
+    return "errored" if checks in ([], ["error"]) else f"failed ({', '.join(checks)})"
 
 
 def worse_by_noise(report: CompareReport) -> list[str]:
@@ -100,12 +129,17 @@ def _noisy(report: CompareReport, queries: str) -> str:
     unsure, better = worse_by_noise(report), _better(report)
     said = f"B did worse on {len(unsure)} of {queries}"
     worse = [
-        f"{name} is worse ({format_p(found.p)})"
-        for name, found in report.significance.items()
-        if found.verdict == WORSE and found.p is not None
+        f"{row.name} is worse ({format_p(row.significance.p)})"
+        for row, direction, _ in summary_rows(report)
+        if direction < 0 and row.significance and row.significance.p is not None
     ]
     if worse:
         return f"{said} and better on {better}; no query stands out from noise, but {worse[0]}"
+    changed = len(unsure) + better
+    tested = paired_significance([-1.0] * len(unsure) + [1.0] * better, changed, yes_no=True)
+    if tested.verdict == WORSE:
+        shared = "which is noise only if queries of one run flip together, and so few runs cannot tell"
+        return f"{said} and better on {better}, {shared} ({first_of(unsure, NAMES_SHOWN, 40)})"
     return f"{said}, as noise alone might ({first_of(unsure, NAMES_SHOWN, 40)}), and better on {better}"
 
 
@@ -131,12 +165,10 @@ def lost_queries(report: CompareReport) -> list[QueryComparison]:
 
 def failed_checks(report: CompareReport) -> list[QueryComparison]:
     """The queries that lost a check which counts as a failure, or that B has no result for."""
-    counted_checks = {*(report.comparison.checks if report.comparison else ("error",))}
-    return [
-        query
-        for query in report.per_query
-        if query.cause == "absent" or (query.checks and not counted_checks.isdisjoint(query.checks))
-    ]
+    if report.comparison is None:
+        return [query for query in report.per_query if query.checks]
+    counted_checks = frozenset(report.comparison.checks)
+    return [query for query in report.per_query if query.fails_on(counted_checks)]
 
 
 def kind_counts(report: CompareReport) -> str:
@@ -205,36 +237,38 @@ def replicate_sentence(report: CompareReport) -> str:
     if not replicates.runs_a:
         return f"Means over {b}."
     a = counted(len(replicates.runs_a), "run")
-    return " ".join([f"Means over {a} of A and {b} of B.", _promise(replicates), *_only_together(replicates)])
+    said = [f"Means over {a} of A and {b} of B.", _promise(report, replicates)]
+    return " ".join([*said, *_only_together(report, replicates)])
 
 
-def _only_together(replicates: ReplicateReport) -> Iterator[str]:
+def _only_together(report: CompareReport, replicates: ReplicateReport) -> Iterator[str]:
     """What a green session does not say, where that is so."""
-    unseen = [
-        check.check
-        for check in replicates.checks
-        if check.disagreement and check.together and check.together.one_query > replicates.alpha
-    ]
-    if unseen:
-        a, b = len(replicates.runs_a), len(replicates.runs_b)
-        runs = counted(a, "run") if a == b else f"{a} and {counted(b, 'run')}"
-        names = " or ".join(dict.fromkeys(unseen))
+    judged = report.comparison.checks if report.comparison else ()
+    unseen = [check for check in replicates.none_alone if check in judged]
+    a, b = len(replicates.runs_a), len(replicates.runs_b)
+    runs = counted(a, "run") if a == b else f"{a} and {counted(b, 'run')}"
+    names = " or ".join(check for check in unseen if check != LOSS.name)
+    if names:
         yield (
             f"With {runs} a side and this noise, no single query can fail by {names}, only several together."
         )
+    if LOSS.name in unseen:
+        yield f"With {runs} a side and ranks that differ so much, no query can fail by {LOSS.name}."
 
 
-def _promise(replicates: ReplicateReport) -> str:
+def _promise(report: CompareReport, replicates: ReplicateReport) -> str:
     """How often noise fails a session; with few runs a query may flip without any of them showing it."""
-    unseen, alpha = replicates.unseen_flip(), replicates.alpha
-    if unseen <= alpha or any(check.disagreement for check in replicates.checks):
+    lost = [rates for rates in report.rates or () if rates.lost]
+    runs = [(len(replicates.runs_a), len(replicates.runs_b)), *((rate.runs_a, rate.runs_b) for rate in lost)]
+    unseen, alpha = max(unseen_flip(*counts) for counts in runs), replicates.alpha
+    if unseen <= alpha:
         return (
             f"Where nothing changed, at most {100 * alpha:g} % of sessions fail by what differs between runs"
             " of one side."
         )
     enough = math.ceil(-math.log(alpha, 4))  # a coin is found in n runs and lost in n once in 4^n
     return (
-        "These are few: where nothing changed and one query flips, up to"
+        "These are few: where nothing changed and one query flips, or several as one, up to"
         f" {math.ceil(1000 * unseen) / 10:g} % of sessions fail by that, more than the {100 * alpha:g} %"
         f" that alpha allows; record {enough} runs a side."
     )

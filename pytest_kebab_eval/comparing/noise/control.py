@@ -207,19 +207,20 @@ def control(checks: Mapping[Key, CheckNoise | RankNoise], others: int = 0) -> di
     `others` are queries of further checks that flip, and lost nothing.
     """
     found = {name: check.probabilities() for name, check in checks.items()}
-    if not others and all(check.is_steady for check in checks.values()):
-        return {name: dict.fromkeys(worse, 0.0) for name, worse in found.items()}
     by_probability: Counter[float] = Counter()
     for name, worse in found.items():
-        for tally, probability in worse.items():
+        for tally, probability in worse.items() if not checks[name].is_steady else ():
             by_probability[probability] += checks[name].tallies[tally]
     limits = _limits(by_probability, others + family_of(checks))
-    return {name: {tally: limits[p] for tally, p in worse.items()} for name, worse in found.items()}
+    return {
+        name: {tally: 0.0 if checks[name].is_steady else limits[p] for tally, p in worse.items()}
+        for name, worse in found.items()
+    }
 
 
 def family_of(checks: Mapping[Key, CheckNoise | RankNoise]) -> int:
-    """How many queries and checks could fail."""
-    return sum(check.queries for check in checks.values() if check.could_fail)
+    """How many queries and checks noise could fail."""
+    return sum(check.queries for check in checks.values() if check.could_fail and not check.is_steady)
 
 
 def _limits(counts: Counter[float], family: int) -> dict[float, float]:

@@ -15,7 +15,7 @@ class CheckLimits(NamedTuple):
 
     noise: CheckNoise | RankNoise
     limits: Mapping[Tally, Limit]  # of each way in which queries did worse
-    together: Together | None  # None: all runs of both sides agree on every query, or it is about ranks
+    together: Together | None  # None: runs of one side never disagree on it, or it is about ranks
     single: float  # the alpha from which on a query fails that is lost in all runs, and is the only one
 
 
@@ -35,14 +35,15 @@ def find_limits(
     }
     noises |= {check: RankNoise(tallies) for check, tallies in ranks.items()}
     alone = control(noises, others)
-    together = judge_together(checks, runs_a, runs_b, simulated=simulated)
+    flipping = {check: found for check, found in checks.items() if not noises[check].is_steady}
+    together = judge_together(flipping, runs_a, runs_b, simulated=simulated)
     lost, family = Tally(runs_a, runs_a, 0, runs_b), others + family_of(noises)
     return {
         check: CheckLimits(
             noise,
             {tally: _limit(tally, alpha, together.get(check)) for tally, alpha in alone[check].items()},
             together.get(check),
-            min(1.0, 2 * family * noise.probability(lost)),
+            0.0 if noise.is_steady else min(1.0, 2 * family * noise.probability(lost)),
         )
         for check, noise in noises.items()
     }
@@ -50,5 +51,5 @@ def find_limits(
 
 def _limit(tally: Tally, alone: float, together: Together | None) -> Limit:
     if together and tally in together.fallen and together.alpha < 2 * alone:
-        return Limit(together.alpha, together.fell, together.luck)
+        return Limit(together.alpha, together.fell, together.rose)
     return Limit(min(1.0, 2 * alone))

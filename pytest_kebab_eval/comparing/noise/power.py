@@ -19,7 +19,7 @@ from pytest_kebab_eval.comparing.noise.control import CheckNoise
 from pytest_kebab_eval.comparing.noise.limits import find_limits
 from pytest_kebab_eval.comparing.noise.together import Pattern, Patterns
 from pytest_kebab_eval.comparing.replicates import CheckRates, check_rates, deviation
-from pytest_kebab_eval.comparing.significance import t_quantile
+from pytest_kebab_eval.comparing.significance import LEAST_GRADED, t_quantile
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.aggregates import exact_values, rounded
@@ -272,10 +272,12 @@ class MetricNoise(NamedTuple):
 def is_shown(noise: MetricNoise, queries: int, runs: int, drop: float) -> bool:
     """Whether 80 % of sessions show it (p < 0.05) if a share of the queries is lost, by both tests.
 
-    Over queries, the changes have the mean square drop + 2 of_query / runs; over runs, it is Welch's test.
+    Over queries, the changes have the mean square drop + 2 of_query / runs, and there must be as many as
+    p < 0.05 takes; over runs, it is Welch's test.
     """
     varies = 2 * noise.of_query / runs / queries
     seen = drop - _Z * math.sqrt(drop / queries + varies) >= _Z_80 * math.sqrt(varies)
+    seen = seen and _lost(queries, drop) >= LEAST_GRADED
     if runs == 1 or not seen:
         return seen
     error = math.sqrt(varies + 2 * noise.shared / runs)

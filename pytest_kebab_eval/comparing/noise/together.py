@@ -91,7 +91,7 @@ class Together(NamedTuple):
     better: int
     fallen: frozenset[Tally] = frozenset()  # those that fail with it: they fell furthest
     fell: int = 0  # queries that did
-    luck: float = 0.0  # how many of these noise explains
+    rose: int = 0  # and queries that rose as far
 
 
 def judge_together(
@@ -173,8 +173,8 @@ class _Sums:
             alike.setdefault((known, passed.bit_count()), []).append((passed, n))
         return alike
 
-    def _fallen(self) -> tuple[frozenset[Tally], int, float]:
-        """The largest drops, as many as noise does not explain; how many, and what it explains of them.
+    def _fallen(self) -> tuple[frozenset[Tally], int, int]:
+        """The largest drops, as many as noise does not explain; how many, and how many rose as far.
 
         Queries that fell as far as one of them are among them.
         """
@@ -184,13 +184,14 @@ class _Sums:
             for drop, probability in _dealt(tally.n_a, tally.n_b, tally.a + tally.b, 1):
                 expected.append((drop, n * probability))
             seen.setdefault(_power(tally, 1), []).append(tally)
-        steps, fallen, count = [], frozenset[Tally](), 0
+        steps, excesses, fallen, fell = [], [0.0], frozenset[Tally](), 0
         for size in sorted((drop for drop in seen if drop > 0), reverse=True):
             fallen |= frozenset(seen[size])
-            count += sum(self._tallies[tally] for tally in seen[size])
-            steps.append((fallen, count, math.fsum(n for drop, n in expected if drop >= size)))
-        excess = max((count - luck for _, count, luck in steps), default=0.0)
-        return next((step for step in steps if step[1] >= excess), (frozenset(), 0, 0.0))
+            fell += sum(self._tallies[tally] for tally in seen[size])
+            rose = sum(n for tally, n in self._tallies.items() if _power(tally, 1) <= -size)
+            steps.append((fallen, fell, rose))
+            excesses.append(fell - math.fsum(n for drop, n in expected if drop >= size))
+        return next((step for step in steps if step[1] >= max(excesses)), (frozenset(), 0, 0))
 
 
 class _Runs:
@@ -218,7 +219,7 @@ class _Runs:
                     squares.append(rest * rest / (1 - share * share))
                 deviation = math.sqrt(math.fsum(squares) / len(squares))
                 freedom = self._a + self._b - 2 if power == 1 else self._freedom_of_cubes(len(squares))
-                p = student_p(seen / deviation, freedom) / 2 if deviation else 0.0
+                p = student_p(seen / deviation, freedom) / 2 if deviation else 0.0  # runs share nothing
                 found[name, power] = len(checks) * p if seen > 0 else 1.0
         return found
 

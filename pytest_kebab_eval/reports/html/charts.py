@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.reports.context import SLICE_METRICS, MetricRow, SliceRow
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.html.query_index import SLICE_SHOWN, QueryIndex
+from pytest_kebab_eval.reports.rows import SLICE_METRICS, MetricRow, SliceRow
 
 # -- metrics -------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint
-from pytest_kebab_eval.reports.context import Context, metric_rows, report_context, slice_rows
+from pytest_kebab_eval.reports.context import Context, report_context
 from pytest_kebab_eval.reports.html.charts import drawn_rows, forest, slice_panels, slope
 from pytest_kebab_eval.reports.html.details import DetailBlocks
 from pytest_kebab_eval.reports.html.markup import (
@@ -31,6 +31,7 @@ from pytest_kebab_eval.reports.html.markup import (
 )
 from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, PageQueries, QueryIndex
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
+from pytest_kebab_eval.reports.rows import metric_rows, slice_rows
 from pytest_kebab_eval.reports.templates import make_environment
 from pytest_kebab_eval.reports.wording import counted, coverage, match_counts, verdict_effect
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.history import HistoryPoint, drifts_of
 from pytest_kebab_eval.history.drift import Drift
-from pytest_kebab_eval.reports.context import MetricRow
 from pytest_kebab_eval.reports.html.markup import short, short_value
+from pytest_kebab_eval.reports.rows import MetricRow
 from pytest_kebab_eval.reports.wording import drift_words
 
 # -- latency -------------------------------------------------------------------------------------

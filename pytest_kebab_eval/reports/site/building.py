@@ -23,12 +23,14 @@ from pytest_kebab_eval.metrics import all_names
 from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, render
+from pytest_kebab_eval.reports.site.boards import BoardMaker
 from pytest_kebab_eval.reports.site.directory import NO_JEKYLL, SiteBasis, SiteDirectory
-from pytest_kebab_eval.reports.site.pages import render_overview, render_suite, render_trends
+from pytest_kebab_eval.reports.site.pages import render_board, render_overview, render_suite, render_trends
 from pytest_kebab_eval.reports.site.records import (
     ComparisonRecord,
     PlannedRun,
     RunRecord,
+    board_page,
     comparison_record,
     fingerprint,
     passed_queries,
@@ -39,7 +41,7 @@ from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import check_suite, open_database
+from pytest_kebab_eval.store import check_suite, find_runs, open_database
 from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Advancing, Progress
 
@@ -70,7 +72,7 @@ class Built(NamedTuple):
 class SiteBuilder:
     """Makes the site of a database in a directory; all that can be wrong with the input is found first."""
 
-    def __init__(self, path: Path, settings: Settings) -> None:
+    def __init__(self, path: Path, settings: Settings, baseline: str | None = None) -> None:
         gates = [parse_gate(gate, all_names()) for gate in settings.gates]
         # Each run is held against the one before it; `vs` is about the run that is to be released.
         settings = settings._replace(gates=tuple(str(gate) for gate in gates if gate.vs is None))
@@ -80,8 +82,11 @@ class SiteBuilder:
         with open_database(settings.db_b) as database:
             check_suite(database, settings.suite)
             self._plan = plan_runs(database, settings.suite)
+            runs_a = find_runs(database, baseline, settings.suite) if baseline else []
         self._runs = [planned for runs in self._plan.values() for planned in runs]
-        self._maker = RunMaker(settings, self._golden, fingerprint([self._basis]), self._directory)
+        basis = fingerprint([self._basis])
+        self._maker = RunMaker(settings, self._golden, basis, self._directory)
+        self._board = BoardMaker(settings, self._golden, runs_a, self._plan, basis) if runs_a else None
         self._records: dict[str, RunRecord] = {}
 
     @property
@@ -113,7 +118,11 @@ class SiteBuilder:
         ]
         for suite in suites:
             main, trends = suite_pages(suite.name)
-            self._directory.update(main, render_suite(suite))
+            board = self._board if self._board and self._board.suite == suite.name else None
+            if board:
+                page = render_board(suite, board.make(self._directory))
+                self._directory.update(board_page(suite.name), page)
+            self._directory.update(main, render_suite(suite, has_board=board is not None))
             self._directory.update(trends, render_trends(suite))
         self._directory.update(OVERVIEW, render_overview(suites))
         self._directory.update(NO_JEKYLL, "")
@@ -130,6 +139,9 @@ class SiteBuilder:
         yield from (OVERVIEW, NO_JEKYLL)
         for name in self._plan:
             yield from suite_pages(name)
+        if self._board:
+            yield board_page(self._board.suite)
+            yield from (planned.board_file for planned in self._board.runs)
         for planned in self._runs:
             yield planned.record_file
             if planned.results:
@@ -144,6 +156,7 @@ class SiteBuilder:
 
     def _left_out(self) -> Iterator[str]:
         """What went wrong, a sentence a run."""
+        yield from self._board.errors if self._board else ()
         for planned in self._runs:
             record = self._records[planned.run.run_id]
             name = f"run {printable(record.run_id)}"

@@ -24,7 +24,8 @@ NO_JEKYLL = ".nojekyll"  # without it GitHub Pages leaves out what begins with a
 FORMAT = 3
 _TO_IGNORE = ("CNAME",)  # beside hidden files such as .git: what a branch for GitHub Pages may have
 _OURS = re.compile(
-    r"index\.html|\.nojekyll|suites/[^/]+/(?:(?:index|trends)\.html|runs/[^/]+/(?:report\.html|record\.json))"
+    r"index\.html|\.nojekyll|suites/[^/]+/(?:(?:index|trends|leaderboard)\.html"
+    r"|runs/[^/]+/(?:report\.html|(?:record|against)\.json))"
 )
 
 

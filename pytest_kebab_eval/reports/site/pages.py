@@ -19,6 +19,8 @@ from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.reports.html.markup import short, short_value
 from pytest_kebab_eval.reports.html.page import page_environment
 from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS, share_below
+from pytest_kebab_eval.reports.leaderboard import MAIN_METRICS, Board
+from pytest_kebab_eval.reports.site.boards import changed_queries
 from pytest_kebab_eval.reports.site.records import RunRecord, suite_directory
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.reports.wording import counted, drift_words
@@ -36,7 +38,7 @@ def render_overview(suites: list[Suite]) -> str:
     return _render("index.html.jinja", suites=suites, addresses=addresses)
 
 
-def render_suite(suite: Suite) -> str:
+def render_suite(suite: Suite, *, has_board: bool = False) -> str:
     """The page of a suite."""
     measured = {name for run in suite.runs for name in run.values}
     return _render(
@@ -47,12 +49,27 @@ def render_suite(suite: Suite) -> str:
         open_regressions=suite.open_regressions[:OPEN_SHOWN],
         changed=suite.changed_queries[:CHANGED_SHOWN],
         strip=partial(strip, suite),
+        has_board=has_board,
     )
 
 
 def render_trends(suite: Suite) -> str:
     """The page with the trends of all metrics of a suite."""
     return _render("trends.html.jinja", suite=suite, trends=trends(suite))
+
+
+def render_board(suite: Suite, board: Board) -> str:
+    """The page of runs against one baseline: a table for each main metric, the best run first."""
+    measured, queries = board.metrics(), [*changed_queries(board)]
+    return _render(
+        "board.html.jinja",
+        suite=suite,
+        board=board,
+        records={run.run_id: run for run in suite.runs},
+        metrics=[name for name in MAIN_METRICS if name in measured],
+        queries=queries[:OPEN_SHOWN],
+        more=len(queries[OPEN_SHOWN:]),
+    )
 
 
 def _render(template: str, **values: Any) -> str:

@@ -55,6 +55,11 @@ class PlannedRun(NamedTuple):
         return f"{self.directory}/record.json"
 
     @property
+    def board_file(self) -> str:
+        """What is kept of its comparison with the baseline of the leaderboard."""
+        return f"{self.directory}/against.json"
+
+    @property
     def report_file(self) -> str:
         return f"{self.directory}/report.html"
 
@@ -81,6 +86,11 @@ def suite_pages(suite: str) -> tuple[str, str]:
     """The files of a suite's pages: the suite, and the trends of all metrics."""
     directory = suite_directory(suite)
     return f"{directory}/index.html", f"{directory}/trends.html"
+
+
+def board_page(suite: str) -> str:
+    """The file of a suite's leaderboard."""
+    return f"{suite_directory(suite)}/leaderboard.html"
 
 
 def plan_runs(database: Database, suite: str | None) -> dict[str, list[PlannedRun]]:

@@ -104,6 +104,8 @@ def test_a_query_that_comes_and_goes_is_flaky_rather_than_lost_in_one_run(projec
     assert called.lines[0] == (
         "q-001: failing, perhaps by luck: found in 3 of 6 runs, lost 2 times in all; no run is blamed"
     )
+    candidates = ", ".join(seen["run_id"] for seen in row["candidates"])
+    assert f"  if not luck  it was lost in one of {candidates}" in called.lines
     assert call("blame", "--all").stderr.endswith(
         "2 queries: 0 lost, 0 never found, 1 failing perhaps by luck\n"
     )

@@ -382,3 +382,64 @@ def test_the_database_is_only_read(project: Project) -> None:
     before = project.database.read_bytes()
     call("site", "site")
     assert project.database.read_bytes() == before
+
+
+# -- the leaderboard -------------------------------------------------------------------------------
+
+BOARD = f"{SUITE}/leaderboard.html"
+
+
+def test_a_leaderboard_has_the_runs_of_the_suite_against_a(project: Project) -> None:
+    called = call("site", "site", "--leaderboard", "A")
+    assert (called.code, called.stdout) == (0, "")
+    shown = text_of(page(project, BOARD))
+    assert "2 runs against A" in shown
+    # A and A2 find both queries, B one of them: a change of −1/2, of one query, which tells nothing
+    assert "B 0.5000 -0.5000" in shown
+    assert "too few queries to tell" in shown
+    assert "q-002 what is lost? – failed" in shown
+    assert '<a href="leaderboard.html">' in page(project)
+
+
+def test_of_a_leaderboard_only_new_runs_are_compared_and_without_the_option_it_goes(project: Project) -> None:
+    call("site", "site", "--leaderboard", "A")
+    before = written(project.path / "site")
+    assert call("site", "site", "--leaderboard", "A").stderr.endswith("0 new or changed, 0 files written\n")
+    add_run(project, "c", LOST, 4)
+    call("site", "site", "--leaderboard", "A")
+    rows = {name: stamp for name, stamp in written(project.path / "site").items() if "against" in name}
+    assert {name for name, stamp in rows.items() if before.get(name) != stamp} == {
+        "suites/suite/runs/c/against.json"
+    }
+    assert "3 runs against A" in text_of(page(project, BOARD))
+    call("site", "site")
+    assert not [name for name in written(project.path / "site") if "against" in name or "leaderboard" in name]
+    assert "leaderboard.html" not in page(project)
+
+
+def test_another_baseline_has_everything_compared_again(project: Project) -> None:
+    call("site", "site", "--leaderboard", "A")
+    call("site", "site", "--leaderboard", "A2")
+    assert "2 runs against A2" in text_of(page(project, BOARD))
+
+
+def test_a_leaderboard_of_one_run_is_empty(project: Project) -> None:
+    add_run(project, "alone", FOUND, 4, suite="other")
+    assert call("site", "site", "--leaderboard", "alone").code == 0
+    assert "0 runs against alone" in text_of(page(project, "site/suites/other/leaderboard.html"))
+
+
+def test_a_run_that_cannot_be_compared_is_named_and_left_out(project: Project) -> None:
+    add_run(project, "c", FOUND, 4)
+    execute(project.database, "UPDATE eval_runs SET config_snapshot_json = '{}' WHERE run_id = 'c'")
+    called = call("site", "site", "--leaderboard", "A", "--strict-chunker-version")
+    assert called.code == 1
+    assert "run c is not on the leaderboard: the chunker versions differ" in called.stderr
+    assert "2 runs against A" in text_of(page(project, BOARD))
+
+
+def test_a_baseline_that_is_not_there_is_wrong_use(project: Project) -> None:
+    called = call("site", "site", "--leaderboard", "gone")
+    assert called.code == 2
+    assert "there is no run 'gone'" in called.stderr
+    assert not (project.path / "site").exists()

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.significance import least_p, paired_significance
 from tests.builders import Json, hit, result
-from tests.unit.comparing.conftest import C1, gated, hits, judged
+from tests.unit.comparing.conftest import C1, Sides, gated, hits, judged
 
 # -- the least p that so many queries can have -----------------------------------------------------
 
@@ -178,6 +179,36 @@ def test_where_too_few_queries_can_fall_for_unless_any_fall_fails_the_gate(
     assert gate.passed is (found >= 3)
     few = "; only 3 of them can fall, and with so few no result has p <= 0.05: at least 5 are needed"
     assert (few in gate.reason) is (found < 3)
+
+
+@pytest.mark.parametrize(("lost", "passes"), [(4, True), (5, False)])
+def test_what_must_not_change_at_all_is_judged_by_the_way_it_changed(
+    tmp_path: Path, lost: int, passes: bool
+) -> None:
+    gate = judged(tmp_path, hits(40, 40), hits(40 - lost, 40), "delta hit@1 == 0 unless p > 0.05")
+    assert gate.passed is passes
+    assert "; p = 0.0" in gate.reason
+
+
+def test_runs_that_differ_too_much_for_unless_let_nothing_pass(sides: Sides) -> None:
+    def run(found: int) -> dict[str, Json]:
+        return {f"s{n}": result("c1" if n < found else "x") for n in range(40)} | {"q1": result("c1")}
+
+    gate = "delta hit@5 >= 0 unless p > 0.05"  # even if B's runs found nothing, Welch's p is above 0.05
+    worse, same = (
+        sides_gate(sides, [run(36), run(28)], b, gate) for b in ([run(14), run(18)], [run(36)] * 2)
+    )
+    assert not worse.passed
+    assert worse.reason.endswith(
+        "; with 2 and 2 runs that differ so much no result has p <= 0.05: record more, or drop 'unless'"
+    )
+    assert same.passed
+
+
+def sides_gate(sides: Sides, a: list[dict[str, Json]], b: list[dict[str, Json]], gate: str) -> GateResult:
+    (sides.path / "runs.sqlite").unlink(missing_ok=True)
+    (found,) = sides.evaluate(a, b, gates=(gate,), fail_on=frozenset[str]()).report.gates
+    return found
 
 
 def test_a_metric_that_must_not_rise_needs_room_above(tmp_path: Path) -> None:

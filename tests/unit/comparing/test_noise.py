@@ -133,16 +133,16 @@ def test_a_steady_check_beside_one_that_flips_still_fails_on_a_loss() -> None:
     assert fails({"retrieval": noise(t3333=49, t3303=1), "answer": flipping}, "retrieval", GONE)
 
 
-@pytest.mark.parametrize(
-    ("runs", "others", "is_lost"), [(3, 2, True), (3, 3, False), (4, 3, True), (4, 6, True)]
-)
-def test_how_many_checks_may_flip_beside_a_steady_one(runs: int, others: int, is_lost: bool) -> None:
-    # One coin does it in 1 of 64 sessions with three runs, 1 of 256 with four; 3/64 < 0.05 < 4/64.
+@pytest.mark.parametrize("runs", [2, 3, 4])
+@pytest.mark.parametrize("others", [0, 1, 6])
+def test_what_flips_elsewhere_does_not_excuse_a_check_on_which_runs_never_disagree(
+    runs: int, others: int
+) -> None:
     steady, gone = Tally(runs, runs, runs, runs), Tally(runs, runs, 0, runs)
     flipping = CheckNoise(Counter({steady: 49, Tally(runs - 1, runs, runs, runs): 1}))
     checks = {"retrieval": CheckNoise(Counter({steady: 49, gone: 1}))}
     checks |= {f"other {number}": flipping for number in range(others)}
-    assert fails(checks, "retrieval", gone) is is_lost
+    assert fails(checks, "retrieval", gone)
 
 
 def test_what_other_queries_do_in_both_sides_does_not_fail() -> None:

@@ -13,7 +13,7 @@ from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.as_json import snapshot_of
-from pytest_kebab_eval.reports.wording import headline, verdict_effect
+from pytest_kebab_eval.reports.wording import headline, replicate_sentence, verdict_effect
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, make_database, render_report_json, result, write_golden
 from tests.unit.comparing.conftest import FOUND, LOST, Sides, comparison, failing, rates_of, runs
@@ -23,10 +23,67 @@ from tests.unit.comparing.conftest import FOUND, LOST, Sides, comparison, failin
 
 def test_where_runs_never_disagree_a_loss_fails_as_with_one_run_a_side(sides: Sides) -> None:
     found = sides.evaluate(runs("q1", FOUND, FOUND), runs("q1", LOST, LOST))
-    rates = "found in 2 of 2 runs of A, 0 of 2 of B; runs of one side never disagree"
+    rates = "found in 2 of 2 runs of A, 0 of 2 of B; runs of one side never disagree on that"
     assert failing(found) == {"q1": f"lost c1, at rank 1 in A; {rates}"}
     assert comparison(found).kind is ComparisonKind.REGRESSION
     assert comparison(found).note == "hit→miss; found in 2 of 2 runs of A, 0 of 2 of B"
+
+
+@pytest.mark.parametrize("number", [2, 3, 5])
+def test_answers_that_flip_do_not_excuse_a_hit_that_never_does(sides: Sides, number: int) -> None:
+    sides.expect("q2", must_contain=["uv"])
+    kept, broken = (result("c1", "x", answer=answer(text)) for text in ("uv", "pip"))
+    a = [{"q1": FOUND, "q2": broken if run == 0 else kept} for run in range(number)]
+    found = failing(sides.evaluate(a, [{"q1": LOST, "q2": kept}] * number))
+    assert found["q1"].endswith(f"0 of {number} of B; runs of one side never disagree on that")
+
+
+def test_what_is_lost_only_together_with_others_is_not_said_to_never_flip(sides: Sides) -> None:
+    sides.expect(*(f"q{n}" for n in range(2, 31)))
+    lost = [{f"q{n}": LOST if (n + run) % 2 else FOUND for n in range(1, 31)} for run in (0, 1)]
+    found = failing(sides.evaluate([{f"q{n}": FOUND for n in range(1, 31)}] * 2, lost))
+    assert len(found) == 30
+    assert "one of 30 queries that fell this far, while none rose as far; where" in found["q1"]
+
+
+# -- a run that is not like the others of its side -------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "is_broken"), [(9, False), (20, False), (21, True), (40, True)])
+@pytest.mark.parametrize("stored", [LOST, result(error="timeout")])
+def test_a_run_that_alone_lost_half_of_its_queries_is_a_problem(
+    sides: Sides, count: int, is_broken: bool, stored: Json
+) -> None:
+    broken = {f"s{n}": stored for n in range(count)}
+    report = sides.evaluate(
+        [{"q1": FOUND}] * 3, [{"q1": FOUND, **broken}, {"q1": FOUND}, {"q1": FOUND}]
+    ).report
+    what = "errored" if stored.get("error") else "found nothing that they expect"
+    sentence = f"{count} of 41 queries {what}, and in no other run of its side; record it again"
+    assert any(sentence in problem for problem in report.problems) is is_broken
+
+
+# -- what the summary promises -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "few"), [(2, True), (3, False)])
+def test_two_runs_a_side_promise_no_more_than_they_can_keep(sides: Sides, number: int, few: bool) -> None:
+    sides.expect("flaky")
+    a = [{"q1": FOUND, "flaky": LOST if run else FOUND} for run in range(number)]
+    report = sides.evaluate(a, [{"q1": FOUND, "flaky": FOUND}] * number).report
+    assert ("These are few" in replicate_sentence(report)) is few
+    assert ("at most 5 % of sessions fail" in replicate_sentence(report)) is not few
+
+
+def test_it_says_where_no_query_can_fail_by_loss(sides: Sides) -> None:
+    worse = result("x", "c1")
+    a = [{"q1": FOUND, "s0": worse if run else FOUND} for run in range(3)]
+    checks = frozenset({"retrieval", "loss"})
+    report = sides.evaluate(a, [{"q1": worse}] * 3, fail_on=checks).report
+    assert "no query can fail by loss" in replicate_sentence(report)
+
+
+# -- what fails, and what does not ---------------------------------------------------------------------
 
 
 def test_a_query_that_flips_among_the_runs_of_a_is_flaky_and_does_not_fail(sides: Sides) -> None:
