@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_kebab_eval.comparing.replicates import Sides
-from pytest_kebab_eval.comparing.significance import WORSE, paired_significance
+from pytest_kebab_eval.comparing.significance import paired_significance
 from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.shingles import compare_texts, is_short
@@ -14,6 +14,7 @@ from pytest_kebab_eval.model import Hit, MatchMode, QueryComparison
 from pytest_kebab_eval.scoring.combining import Pairs
 
 _MANY_NEW = 0.1  # of B's ids
+_BY_CHANCE = 0.05
 _SAME_PART = 0.75  # of the shorter text, as where no document is known
 _JUDGED = Metric.parse("judged@k")
 
@@ -27,8 +28,8 @@ def label_warnings(sides: Sides, per_query: Iterable[QueryComparison], mode: Mat
     pairs = Pairs(a, b)
     changes = pairs.changes(_JUDGED)
     tested = paired_significance(changes.values, changes.n, yes_no=changes.is_yes_no)
-    if tested.verdict == WORSE:
-        before, after = pairs.means(_JUDGED)
+    before, after = pairs.means(_JUDGED)
+    if after < before and tested.p is not None and tested.p < _BY_CHANCE:
         yield (
             f"judged@k fell from {before:.2f} to {after:.2f}: fewer of B's top hits are labelled than of A's,"
             " and what nobody labelled counts as wrong, so that B may be better than it looks"
