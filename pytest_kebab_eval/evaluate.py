@@ -16,7 +16,13 @@ from pytest_kebab_eval.comparing.problems import Accepted, find_problems, unread
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
-from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
+from pytest_kebab_eval.comparing.verdicts import (
+    Outcome,
+    QueryVerdicts,
+    Verdict,
+    judge_queries,
+    unreviewed_warning,
+)
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs, run_names
 from pytest_kebab_eval.matching.targets import Matcher
@@ -72,7 +78,8 @@ def evaluate(
         problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
         found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
         depths = (*depth_warnings(sides, inputs.gates), *length_warnings(sides, stores.matcher.mode))
-        warnings = (*inputs.warnings, *depths, *warnings_of(others, {*depths, *problems.warnings}))
+        unsure = (*depths, *unreviewed_warning(golden, verdicts))
+        warnings = (*inputs.warnings, *unsure, *warnings_of(others, {*depths, *problems.warnings}))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher

@@ -233,6 +233,7 @@ class GoldenQuery(Value, frozen=True):
     tags: tuple[str, ...] = ()
     group: str | None = None
     xfail: Xfail | None = None
+    reviewed: bool = True  # False: what it expects was proposed, and nobody has looked at it yet
 
     @property
     def can_be_answered(self) -> bool | None:

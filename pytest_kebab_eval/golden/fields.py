@@ -307,6 +307,7 @@ FIELDS: dict[str, Check] = {
     "tags": _labels,
     "group": _label,
     "xfail": _xfail,
+    "reviewed": _flag,
 }
 
 

@@ -44,6 +44,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   tags: [t1, t2]
   group: g
   xfail: {reason: known, until: 2031-01-31}
+  reviewed: false
 """,
         encoding="utf-8",
     )
@@ -71,6 +72,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             tags=("t1", "t2"),
             group="g",
             xfail=Xfail("known", datetime.date(2031, 1, 31)),
+            reviewed=False,
         ),
     )
 
