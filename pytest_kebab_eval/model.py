@@ -196,8 +196,11 @@ class ExpectedSpan(Value, frozen=True):
     chunk_id: str | None = None
 
 
-# What may be lost and accepted; an error or a missing result may not.
-ACCEPTABLE_CHECKS = ("retrieval", "answer", "refusal", "citation", "loss", "attribution")
+# What may be lost and accepted; an error, a missing result or a forbidden hit may not.
+ACCEPTABLE_CHECKS = (
+    *("retrieval", "answer", "refusal", "citation", "loss", "attribution"),
+    *("rank_limit", "miss"),
+)
 
 
 class Xfail(Value, frozen=True):
@@ -233,6 +236,9 @@ class GoldenQuery(Value, frozen=True):
     tags: tuple[str, ...] = ()
     group: str | None = None
     xfail: Xfail | None = None
+    forbidden_chunk_ids: tuple[str, ...] = ()
+    forbidden_doc_ids: tuple[str, ...] = ()
+    must_rank_at_most: int | None = None
     reviewed: bool = True  # False: what it expects was proposed, and nobody has looked at it yet
 
     @property
@@ -287,6 +293,13 @@ class ComparisonKind(str, enum.Enum):
     NEW = "new"  # run A has no result for it
 
 
+class ForbiddenHit(Value, frozen=True):
+    """A hit that the golden file forbids, by the chunk or document id that it names."""
+
+    rank: int
+    id: str
+
+
 class QueryComparison(Value, frozen=True):
     """One query, A against B; the ranks are those of the first correct hit."""
 
@@ -301,3 +314,13 @@ class QueryComparison(Value, frozen=True):
     gained: tuple[str, ...] = ()
     overlap: float | None = None  # of the two rankings, within the comparison's cutoff
     rbo: float | None = None
+    required: tuple[str, ...] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )  # of the checks: the golden file asks for it
+    forbidden: tuple[ForbiddenHit, ...] | msgspec.UnsetType = msgspec.UNSET  # in the top hits of B
+
+    def fails_on(self, checks: frozenset[str]) -> bool:
+        """Whether the query fails where these checks do, or by what the golden file requires."""
+        if self.cause == "absent" or self.required:
+            return True
+        return bool(self.checks) and not checks.isdisjoint(self.checks)

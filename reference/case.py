@@ -85,7 +85,13 @@ class Options:
     def checks(self) -> frozenset[str]:
         """The checks that a query fails on."""
         chosen = DEFAULT_CHECKS if self.fail_on is None else self.fail_on
-        return frozenset(chosen) - {"none"}
+        return frozenset(word.partition(">")[0] for word in chosen) - {"none"}
+
+    @property
+    def loss_over(self) -> int:
+        """'`loss>3` (by more than three ranks)'; any loss where `loss` itself is among them."""
+        words = [word for word in self.fail_on or () if word.startswith("loss")]
+        return min((int(word.partition(">")[2] or 0) for word in words), default=0)
 
     def settings(self) -> list[tuple[str, str]]:
         """The options that may also stand in the ini file, by their names without the prefix."""

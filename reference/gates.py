@@ -211,8 +211,8 @@ class Gates:
         return {name: frozenset(found) for name, found in numbers.items()}
 
     def _failed_counts(self, ids: set[str]) -> set[int] | None:
-        """Queries that 'fail a check (`attribution` only if chosen), or are absent from B'."""
-        ignored = frozenset({"attribution"}) - self.case.options.checks
+        """Queries that 'fail a check (`attribution` and `miss` only if chosen), or are absent from B'."""
+        ignored = frozenset({"attribution", "miss"}) - self.case.options.checks
         count = 0
         for sides in self.judge.sides:
             verdict = self.judgment.verdicts[sides.entry["id"]]

@@ -73,6 +73,7 @@ class Generator:
         fields = (
             "relevance",
             "expected_spans",
+            "expected_texts",
             "gold_supports",
             "required_support_groups",
             "expected_doc_ids",
@@ -257,7 +258,17 @@ class Generator:
         return {"text": "{not json", "list": "[]"}.get(way) or json.dumps(row)
 
     def _options(self, golden: list[Entry]) -> Options:
-        every = ["retrieval", "answer", "refusal", "citation", "error", "loss", "attribution"]
+        every = [
+            "retrieval",
+            "answer",
+            "refusal",
+            "citation",
+            "error",
+            "loss",
+            "attribution",
+            "miss",
+            "loss>2",
+        ]
         fail_on = None
         if self.chance(0.4):
             fail_on = tuple(self.rng.sample(every, self.rng.randint(1, 7)))

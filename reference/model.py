@@ -20,6 +20,7 @@ from .coverage import has_coverage_problem, in_any_way
 from .matching import EXACT, FALLBACK, Matching
 from .replicates import Replicates, has_broken_replicate
 from .results import Result, result_of, results_of
+from .rules import ALWAYS, RULES, broken_rules
 from .verdicts import (
     FAILED,
     NOTHING,
@@ -87,13 +88,38 @@ class Judge:
         ranks_a, ranks_b = self._ranks(sides.entry, sides.a), self._ranks(sides.entry, sides.b)
         rank_a, rank_b = min(ranks_a.values(), default=None), min(ranks_b.values(), default=None)
         kind = kind_of(rank_a, rank_b)
-        checks = self._lost_checks(sides, kind)
+        checks = self._lost_checks(sides, kind) | self._broken_rules(sides)
         lost, open_checks = certain(checks), unsettled(checks)
-        outcomes = self._outcomes(sides, kind, lost, open_checks)
+        outcomes = self._outcomes(sides, lost | self._failing_loss(rank_a, rank_b), open_checks)
         targets = self._named_targets(sides.entry, ranks_a, ranks_b)
         causes = self._causes(sides, lost) if lost and not open_checks else frozenset()
         overlap = overlap_of(sides.a, sides.b, self._top)
         return Verdict(kind, rank_a, rank_b, lost, open_checks, outcomes, *targets, causes, overlap)
+
+    def _failing_loss(self, rank_a: int | None, rank_b: int | None) -> frozenset[str]:
+        """'`loss>3` (by more than three ranks)'."""
+        fell = rank_a is not None and rank_b is not None and rank_b - rank_a > self.case.options.loss_over
+        return frozenset({"loss"} if fell else ())
+
+    def _broken_rules(self, sides: Sides) -> dict[str, Passes]:
+        """What B breaks whatever A had; whether `miss` is listed where it is not asked for is open."""
+        if sides.b is None:
+            return {}
+        broken = broken_rules(self.matching, sides.entry, sides.b, self.compare_k)
+        if "miss" not in self.fail_on and broken["miss"]:
+            broken["miss"] = OPEN
+        return broken
+
+    def _fails_on(self, checks: frozenset[str]) -> frozenset[str]:
+        """Those of the checks that fail a query."""
+        return checks & (self.fail_on | ALWAYS)
+
+    def _with_rules(self, sides: Sides, outcomes: Outcomes) -> Outcomes:
+        """The outcomes of a query without a baseline, which fails if it breaks a rule."""
+        broken = self._broken_rules(sides)
+        if self._fails_on(certain(broken)):
+            return FAILED | (XFAILED if "xfail" in sides.entry else NOTHING)
+        return outcomes | FAILED if self._fails_on(unsettled(broken)) else outcomes
 
     def _verdict_new(self, sides: Sides) -> Verdict:
         """'*new*: skipped, "no baseline", unless it errors'; whether always, or by fail-on, is open."""
@@ -107,8 +133,8 @@ class Judge:
             outcomes |= SKIPPED
         if is_past(sides.entry.get("xfail", {})):
             outcomes |= FAILED
-        open_checks = frozenset({"error"}) if any(errored) else NOTHING
-        return Verdict("new", None, rank, NOTHING, open_checks, outcomes)
+        open_checks = frozenset({"error"} | RULES) if any(errored) else RULES
+        return Verdict("new", None, rank, NOTHING, open_checks, self._with_rules(sides, outcomes))
 
     def _top(self, result: Result) -> set[str]:
         """The ids of the top 10 (`--kebab-compare-k`)."""
@@ -137,7 +163,7 @@ class Judge:
         if sides.b is None:
             outcomes = SKIPPED
         else:
-            outcomes = FAILED if sides.b.errored else PASSED
+            outcomes = FAILED if sides.b.errored else self._with_rules(sides, PASSED)
             if sides.b.readable and "xfail" in sides.entry:
                 outcomes = self._xfail_alone(sides.entry, outcomes)
         return Verdict(None, None, rank, frozenset(), frozenset(), outcomes)
@@ -172,13 +198,10 @@ class Judge:
         rules = lost(rules_a, keeps_rules(sides.entry, sides.b))
         return rules or lost(claim_a, has_claim(sides.entry, sides.b))
 
-    def _outcomes(
-        self, sides: Sides, kind: str, lost: frozenset[str], open_checks: frozenset[str]
-    ) -> Outcomes:
-        known = lost | ({"loss"} if kind == "loss" else set())
-        failing = [known & self.fail_on]
-        if open_checks & self.fail_on:
-            failing.append((known | open_checks) & self.fail_on)
+    def _outcomes(self, sides: Sides, known: frozenset[str], open_checks: frozenset[str]) -> Outcomes:
+        failing = [self._fails_on(known)]
+        if self._fails_on(open_checks):
+            failing.append(self._fails_on(known | open_checks))
         return frozenset().union(*(self._outcome(sides, checks, known | open_checks) for checks in failing))
 
     def _outcome(self, sides: Sides, failing: frozenset[str], lost: frozenset[str]) -> Outcomes:
@@ -198,14 +221,14 @@ class Judge:
             return FAILED
         if "error" in failing or sides.b is None:
             return FAILED
-        if failing:  # whether it covers what an error cost, where errors themselves do not fail, is open
-            return XFAILED | FAILED if sides.b.errored else XFAILED
+        if failing:  # whether it covers what an error cost, or a rule of B alone, is open
+            return XFAILED | FAILED if sides.b.errored or failing & RULES else XFAILED
         return self._unneeded_outcome(sides, lost)
 
     def _unneeded_outcome(self, sides: Sides, lost: frozenset[str]) -> Outcomes:
         """An xfail that is 'no longer needed (in a comparison that would have failed on it), fails'."""
         if not self.fail_on or sides.a is None or sides.a.errored:
-            return PASSED
+            return PASSED | FAILED if "must_rank_at_most" in sides.entry else PASSED
         could_fail = bool(self._ranks(sides.entry, sides.a)) and "retrieval" in self.fail_on
         return FAILED if could_fail and not lost else PASSED | FAILED
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .case import OLDER, Case, Entry, Options, Run, marked_partial
+from .matching import expected_chunks
 from .random_gates import make_delta
 
 GAPS = ((0.0, 0.0), (0.3, 0.0), (0.0, 0.3), (0.25, 0.25), (0.7, 0.0), (0.6, 0.2))
@@ -34,6 +35,8 @@ class Variations:
             self._no_places()
         if self.chance(0.35):
             self._depths()
+        if self.chance(0.35):
+            self._rules()
         self._gaps()
         self._removed()
         if self.chance(0.06):
@@ -44,6 +47,29 @@ class Variations:
         if self.case.run_a is not None and not self.case.options.same_run and self.chance(0.2):
             self._older(self.case.run_a)
         return self.case
+
+    def _rules(self) -> None:
+        """Queries with hits that are forbidden, and with a limit for their rank."""
+        rows = [row for run in self.case.runs for text in run.rows.values() if (row := read_json(text))]
+        hits = [hit for row in rows for hit in row["hits_top_k"]]
+        docs, chunks = sorted({hit["doc_id"] for hit in hits}), sorted({hit["chunk_id"] for hit in hits})
+        self.case = replace(
+            self.case, golden=[self._with_rules(entry, docs, chunks) for entry in self.case.golden]
+        )
+
+    def _with_rules(self, entry: Entry, docs: list[str], chunks: list[str]) -> Entry:
+        rules: Entry = {}
+        for name, expected, ids in (
+            ("forbidden_doc_ids", entry.get("expected_doc_ids", []), docs),
+            ("forbidden_chunk_ids", expected_chunks(entry), chunks),
+        ):
+            others = [one for one in ids if one not in expected]
+            if others and self.chance(0.2):
+                rules[name] = self.rng.sample(others, min(len(others), self.rng.randint(1, 2)))
+        fields = ("expected_chunk_ids", "relevance", "expected_doc_ids", "gold_supports", "expected_spans")
+        if any(entry.get(field) for field in fields) and self.chance(0.25):
+            rules["must_rank_at_most"] = self.rng.randint(1, 12)
+        return {**entry, **rules}
 
     def _older(self, a: Run) -> None:
         """A run before A, with which it shares most results, and gates that are held against it."""
@@ -185,6 +211,15 @@ class Variations:
         self.case = replace(
             self.case, partial=Run("selected", config, rows), options=replace(self.case.options, by_age=True)
         )
+
+
+def read_json(text: str) -> Entry | None:
+    """A row that can be read as far as its hits' ids."""
+    try:
+        row: Entry = json.loads(text)
+        return row if all({"doc_id", "chunk_id"} <= set(hit) for hit in row["hits_top_k"]) else None
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def edited(text: str, edit: Edit) -> str:

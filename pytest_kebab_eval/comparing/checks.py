@@ -6,13 +6,13 @@ To add a check, add a row to `CHECKS`; `decide` says whether it was lost, from t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_kebab_eval.text import first_of
+from pytest_kebab_eval.text import brief, first_of
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.model import QueryComparison
+    from pytest_kebab_eval.model import ForbiddenHit, QueryComparison
     from pytest_kebab_eval.scoring.scorecard import QueryScore
 
 
@@ -28,6 +28,7 @@ class Check(NamedTuple):
     """Something that a query passes or fails in a run; several rows may be parts of one check.
 
     `passes` gives None where it does not apply. A check is lost if runs of A pass it and runs of B fail it.
+    One with `of_b` looks at B alone, whatever A had: it is given which runs of B break the check.
     """
 
     name: str  # as `--kebab-fail-on` and reports have it
@@ -36,6 +37,8 @@ class Check(NamedTuple):
     sentence: Callable[[LostCheck], str]  # why a query fails that lost it
     needs_a: bool = True  # False: it is also judged where there is no run A
     by_default: bool = True  # False: a query fails on it only where `--kebab-fail-on` has it
+    of_b: Callable[[Sequence[bool]], bool] | None = None
+    is_required: Callable[[QueryScore], bool] = lambda score: False  # by the golden file: it always fails
 
     def __hash__(self) -> int:
         return id(self)  # a fast key: a check is a row of the table below
@@ -94,6 +97,22 @@ def _lost_refusal(lost: LostCheck) -> str:
     return "it was refused in B" if lost.b.facts.answered is False else "it was not refused in B"
 
 
+def _forbidden_hits(lost: LostCheck) -> str:
+    return f"found what is forbidden: {forbidden_words(lost.comparison.forbidden or ())}"
+
+
+def forbidden_words(hits: Sequence[ForbiddenHit]) -> str:
+    """`drafts/plan.md at rank 2`."""
+    return first_of([f"{brief(hit.id, 50)} at rank {hit.rank}" for hit in hits], 3)
+
+
+def _ranks_too_low(lost: LostCheck) -> str:
+    first, limit = lost.b.first, lost.b.facts.targets.rank_limit
+    if first is None:
+        return f"nothing expected was found in B, which must be at rank {limit} or better"
+    return f"it is at rank {first} in B, and must be at rank {limit} or better"
+
+
 def _errored(lost: LostCheck) -> str:
     return f"it errored{' in B' if lost.comparison.kind else ''}: {lost.error}"
 
@@ -128,15 +147,70 @@ LOSS = Check(
     lambda lost: f"it ranks worse, {lost.comparison.a_hit_rank}→{lost.comparison.b_hit_rank}",
     by_default=False,
 )
+
+
+def _half_or_more(broken: Sequence[bool]) -> bool:
+    return 2 * sum(broken) >= len(broken)
+
+
+# What looks at B alone. One run that shows what is forbidden is one too many.
+FORBIDDEN = Check(
+    "forbidden",
+    "without a forbidden hit",
+    lambda score, k: None if score.facts.forbidden is None else not any(map(k.__ge__, score.facts.forbidden)),
+    _forbidden_hits,
+    needs_a=False,
+    by_default=False,
+    of_b=any,
+    is_required=lambda score: True,
+)
+CHECKS_OF_B = (
+    FORBIDDEN,
+    Check(
+        "rank_limit",
+        "ranked as high as it must",
+        lambda score, k: score.facts.targets.keeps_limit(score.first),
+        _ranks_too_low,
+        needs_a=False,
+        by_default=False,
+        of_b=_half_or_more,
+        is_required=lambda score: True,
+    ),
+    Check(
+        "miss",
+        "found",
+        _is_found,
+        lambda lost: "nothing expected was found in B",
+        needs_a=False,
+        by_default=False,
+        of_b=_half_or_more,
+    ),
+)
 DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in CHECKS if check.by_default))
 ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, "error"))
-OTHER_CHECKS = tuple(check.name for check in (LOSS, *CHECKS) if not check.by_default)
-SENTENCES = {check.name: check.sentence for check in (*CHECKS, LOSS)}
+OTHER_CHECKS = tuple(check.name for check in (LOSS, *CHECKS, *CHECKS_OF_B) if not check.by_default)
+SENTENCES = {check.name: check.sentence for check in (*CHECKS, LOSS, *CHECKS_OF_B)}
+
+
+def checks_of(words: Iterable[str]) -> tuple[frozenset[str], int]:
+    """The checks of `--kebab-fail-on`; and of `loss>3`, by how many ranks a query may fall."""
+    limits = [int(word.partition(">")[2] or 0) for word in words if word.partition(">")[0] == LOSS.name]
+    return frozenset(word.partition(">")[0] for word in words), min(limits, default=0)
 
 
 def passed_checks(score: QueryScore, k: int) -> set[str]:
     """What a query could lose: the checks that it passes in a run, other than having no error."""
-    return {check.name for check in CHECKS if check.needs_a and check.passes(score, k)}
+    return {
+        check.name
+        for check in (*CHECKS, *CHECKS_OF_B)
+        if (check.needs_a or check.of_b) and check.passes(score, k)
+    }
+
+
+def is_lost(check: str, a: QueryScore, b: QueryScore, k: int) -> bool:
+    """Whether a query that did so in A and in B lost a check."""
+    rows = [row for row in (*CHECKS, *CHECKS_OF_B) if row.name == check]
+    return any((row.of_b or row.passes(a, k)) and row.passes(b, k) is False for row in rows)
 
 
 # -- counting ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.comparing.checks import (
     CHECKS,
+    CHECKS_OF_B,
     LOSS,
     RETRIEVAL,
     Check,
@@ -41,6 +42,7 @@ class Rules(NamedTuple):
     compare_k: int
     alpha: float
     accepted: frozenset[str] = frozenset()  # queries whose loss is expected: no evidence of another's
+    loss_over: int = 0  # a worse rank fails only if it is worse by more than this
 
 
 class Group(NamedTuple):
@@ -255,23 +257,25 @@ class _Decider:
     """Decides for one group at a time, given what noise explains."""
 
     def __init__(self, rules: Rules, noise: SessionNoise, *, alone: bool, several: bool) -> None:
-        self._k, self._alpha = rules.compare_k, rules.alpha
+        self._k, self._alpha, self._fail_on = rules.compare_k, rules.alpha, rules.fail_on
         self._noise = noise
         self._alone = alone
         self._several = several
 
     def decide(self, group: Group, tallies: Mapping[Check, Tally]) -> Decision:
-        lost = tuple(check for check in tallies if self._is_sure(self._noise.lost, check, tallies[check]))
+        compared = tuple(check for check in tallies if self._is_sure(self._noise.lost, check, tallies[check]))
+        lost = (*compared, *(check for check in CHECKS_OF_B if self._is_broken(check, group.b)))
         shown = (
-            _shown(group.a, lost, self._k, passes=True),
+            _shown(group.a, compared, self._k, passes=True),
             _shown(group.b, lost, self._k, passes=False),
         )
         a, b = group.a[shown[0]] if group.a else None, group.b[shown[1]]
         if not any(group.a):
-            lost = tuple(
+            of_one_run = tuple(
                 check for check in CHECKS if b and not check.needs_a and check.passes(b, self._k) is False
             )
-            return Decision(group, None if self._alone else ComparisonKind.NEW, tallies, lost, shown)
+            kind = None if self._alone else ComparisonKind.NEW
+            return Decision(group, kind, tallies, (*of_one_run, *lost), shown)
         if not any(group.b):
             found = rank_within(a, self._k) is not None
             kind = ComparisonKind.REGRESSION if found else ComparisonKind.DRAW
@@ -279,6 +283,14 @@ class _Decider:
         return Decision(
             group, self._kind(lost, tallies), tallies, lost, shown, tuple(self._rates(lost, tallies))
         )
+
+    def _is_broken(self, check: Check, scores: Scores) -> bool:
+        """Whether B, looked at alone, breaks a check that counts."""
+        counted = [
+            score for score in scores if score and (check.name in self._fail_on or check.is_required(score))
+        ]
+        broken = [not passes for score in counted if (passes := check.passes(score, self._k)) is not None]
+        return bool(broken and check.of_b and check.of_b(broken))
 
     def _rates(self, lost: Sequence[Check], tallies: Mapping[Check, Tally]) -> Iterator[QueryRates]:
         """The rates of what flips or differs, without the id of a query."""

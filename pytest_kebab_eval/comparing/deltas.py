@@ -79,7 +79,7 @@ def count_comparison(
     alike = Counter(
         (
             comparison.kind,
-            comparison.cause == "absent" or not wanted.isdisjoint(comparison.checks),
+            comparison.fails_on(wanted),
             b.slices_of(comparison.query_id),
         )
         for comparison in comparisons

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 
-from pytest_kebab_eval.comparing.checks import LOSS, rank_within
+import msgspec
+
+from pytest_kebab_eval.comparing.checks import FORBIDDEN, LOSS, Check, forbidden_words, rank_within
 from pytest_kebab_eval.comparing.config_changes import change_notes, config_changes
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.comparing.replicates import Sides
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import ComparisonKind, QueryComparison, QueryResult
+from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, QueryComparison, QueryResult
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 
 MATCH_NOTES = {"document": "matched by document alone", "text": "matched by text"}
@@ -71,23 +73,28 @@ class _Comparer:
     def compare(self, decision: Decision) -> Iterator[QueryComparison]:
         """The queries of a group, each with what it lost and gained."""
         a, b, k = decision.a, decision.b, self._k
-        checks = tuple(dict.fromkeys(check.name for check in decision.lost if check is not LOSS))
+        checks = _names(check for check in decision.lost if check is not LOSS)
+        required = _names(check for check in decision.lost if b and check.is_required(b)) or msgspec.UNSET
         cause = cause_of(checks, a, b)
-        note = "; ".join(self._notes(decision, cause)) or None
+        notes = [*self._notes(decision, cause)]
         ranks = rank_within(a, k), rank_within(b, k)
         finds_the_same = a is None or (a and b and a.facts.ranking.found == b.facts.ranking.found)
         moved = self._movement.of if self._movement else None
         for query_id in decision.group.query_ids:
             found = (cause, (), ()) if finds_the_same else self._found(query_id, a, b, cause)
+            forbidden = self._forbidden(query_id) if FORBIDDEN in decision.lost else ()
+            own_notes = [f"forbidden: {forbidden_words(forbidden)}"] if forbidden else []
             yield QueryComparison(
                 query_id,
                 decision.kind,
                 *ranks,
-                note,
+                "; ".join([*notes, *own_notes]) or None,
                 found[0],
                 checks,
                 *found[1:],
-                *(moved(query_id) if moved else ()),
+                *(moved(query_id) if moved else (None, None)),
+                required,
+                forbidden or msgspec.UNSET,
             )
 
     def _notes(self, decision: Decision, cause: str | None) -> Iterator[str]:
@@ -100,6 +107,13 @@ class _Comparer:
         way = matched_by(decision)
         if way in MATCH_NOTES:
             yield MATCH_NOTES[way]
+
+    def _forbidden(self, query_id: str) -> tuple[ForbiddenHit, ...]:
+        """The forbidden hits of the run of B that is shown."""
+        stored, forbidden = self._sides.b.stored(query_id), self._targets_of(query_id).forbidden
+        if forbidden is None or not isinstance(stored, QueryResult):
+            return ()
+        return forbidden.among(stored.hits, self._k)
 
     def _found(
         self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None
@@ -130,6 +144,10 @@ class _Comparer:
         return any(hit.doc_id in docs or hit.doc_path in paths for hit in b.hits[:1])
 
 
+def _names(checks: Iterable[Check]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(check.name for check in checks))
+
+
 # -- what two scores tell ------------------------------------------------------------------------
 
 
@@ -141,13 +159,15 @@ def cause_of(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None
         return None
     if "error" in checks or b.facts.errored:
         return "errored"
-    if "retrieval" in checks:
+    if not {"retrieval", "rank_limit", "miss"}.isdisjoint(checks):
         if not b.facts.depth:
             return "empty"
         return "below_cutoff" if b.first is not None else "gone"
     if "answer" in checks or "refusal" in checks:
         return _answer_cause(checks, a, b)
-    return "not_cited" if "citation" in checks or "attribution" in checks else None
+    if "citation" in checks or "attribution" in checks:
+        return "not_cited"
+    return "forbidden" if "forbidden" in checks else None
 
 
 def _answer_cause(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore) -> str:
@@ -169,7 +189,7 @@ def rank_notes(a: QueryScore | None, b: QueryScore | None, k: int, cause: str | 
         yield f"rank {a_rank}→{b_rank}"
     else:
         yield f"{_word(a, a_rank)}→{_word(b, b_rank)}"
-    if cause == "below_cutoff" and b:
+    if cause == "below_cutoff" and b and b_rank is None:
         yield f"found at rank {b.first}"
 
 

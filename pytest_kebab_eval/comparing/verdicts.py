@@ -6,7 +6,15 @@ import datetime
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 
-from pytest_kebab_eval.comparing.checks import LOSS, RETRIEVAL, SENTENCES, LostCheck, passed_checks
+from pytest_kebab_eval.comparing.checks import (
+    CHECKS_OF_B,
+    FORBIDDEN,
+    LOSS,
+    RETRIEVAL,
+    SENTENCES,
+    LostCheck,
+    passed_checks,
+)
 from pytest_kebab_eval.comparing.decide import Decision, Rules, lost_rates
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value, Xfail
@@ -93,24 +101,26 @@ class QueryVerdicts:
         if score is None:
             return {"absent": "run B has no result for it (lost coverage)"}
         fail_on, alone = self._rules.fail_on, comparison.kind in (None, ComparisonKind.NEW)
-        checks = [check for check in comparison.checks if check in fail_on or alone]
+        required = comparison.required or ()
+        checks = [check for check in comparison.checks if check in fail_on or check in required or alone]
         if checks and score.facts.errored and "error" not in fail_on and not alone:
             checks.append("error")
-        if is_loss and LOSS.name in fail_on:
+        if is_loss and LOSS.name in fail_on and _step(comparison) > self._rules.loss_over:
             checks.append(LOSS.name)
         lost = LostCheck(comparison, score, brief(self._b.notes.errors.get(comparison.query_id, "")))
         return {check: SENTENCES[check](lost) for check in checks}
 
     def _could_fail(self, query_id: str, xfail: Xfail) -> bool:
         """Whether B could have lost anything accepted; if not, an xfail may still be needed."""
-        decision = self._decisions.get(query_id)
+        decision, fail_on = self._decisions.get(query_id), self._rules.fail_on
         score = self._a.score(query_id) if self._a else None
         if score is None or (decision and decision.may_be_noise):
             return False
         passed = passed_checks(score, self._rules.compare_k)
         if RETRIEVAL.name in passed:
             passed.add(LOSS.name)
-        return not self._rules.fail_on.isdisjoint(passed.intersection(xfail.checks))
+        required = {check.name for check in CHECKS_OF_B if check.is_required(score)}
+        return not (fail_on | required).isdisjoint(passed.intersection(xfail.checks))
 
     def _with_rates(self, query_id: str, verdict: Verdict) -> Verdict:
         """The verdict with how often the query passed, on each side, what it lost."""
@@ -118,6 +128,11 @@ class QueryVerdicts:
         lost = lost_rates(decision.rates, self._rules.fail_on) if decision else ""
         told = lost and verdict.outcome in (Outcome.FAILED, Outcome.XFAILED)
         return Verdict(verdict.outcome, f"{verdict.reason}; {lost}") if told else verdict
+
+
+def _step(comparison: QueryComparison) -> int:
+    """By how many ranks a query fell, in the runs that are shown."""
+    return (comparison.b_hit_rank or 0) - (comparison.a_hit_rank or 0)
 
 
 def judge_queries(
@@ -166,4 +181,6 @@ def _limits(xfail: Xfail, not_covered: list[str]) -> str:
         return "does not cover a missing result"
     if "error" in not_covered:
         return "does not cover an error"
+    if FORBIDDEN.name in not_covered:
+        return "does not cover a forbidden hit"
     return f"covers {' and '.join(xfail.checks)} alone"

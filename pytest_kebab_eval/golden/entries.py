@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_kebab_eval.golden.fields import FIELDS, FieldError, describe_type, unknown_name
 from pytest_kebab_eval.golden.reading import Entry, Problem
-from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.model import GoldenQuery, gains_of
 from pytest_kebab_eval.text import brief, printable
 
 _NAMES = frozenset(FIELDS)
@@ -88,6 +88,9 @@ def _contradictions(query: GoldenQuery) -> Iterable[tuple[Any, str]]:
         or query.expected_spans
         or query.expected_texts
         or query.required_support_groups
+        or query.forbidden_chunk_ids
+        or query.forbidden_doc_ids
+        or query.must_rank_at_most
     )
     return (("", text) for text in _found_contradictions(query)) if may_contradict else ()
 
@@ -117,6 +120,21 @@ def _found_contradictions(query: GoldenQuery) -> Iterable[str]:
                 f"has a required_support_groups that names support {beyond[0]},"
                 f" but its gold_supports are {f'0 to {supports - 1}' if supports else 'missing'}"
             )
+    yield from _broken_by_itself(query)
+
+
+def _broken_by_itself(query: GoldenQuery) -> Iterable[str]:
+    """Rules for what is found that no run could keep."""
+    chunks, docs = gains_of(query), query.expected_doc_ids or ()
+    for what, expected, forbidden in (
+        ("chunk", chunks, query.forbidden_chunk_ids),
+        ("document", docs, query.forbidden_doc_ids),
+    ):
+        for name in forbidden:
+            if name in expected:
+                yield f"both expects and forbids the {what} '{brief(name, 40)}'; leave one of them out"
+    if query.must_rank_at_most and not (chunks or docs or query.gold_supports or query.expected_spans):
+        yield "has must_rank_at_most, but nothing to find; add what must be found there, or leave it out"
 
 
 def _check_group(query: GoldenQuery, first: GoldenQuery, problems: list[Problem]) -> None:

@@ -307,6 +307,9 @@ FIELDS: dict[str, Check] = {
     "tags": _labels,
     "group": _label,
     "xfail": _xfail,
+    "forbidden_chunk_ids": _distinct_texts,
+    "forbidden_doc_ids": _distinct_texts,
+    "must_rank_at_most": _cutoff,
     "reviewed": _flag,
 }
 

@@ -231,7 +231,7 @@ def lost_in(report: CompareReport) -> list[Watched]:
         Watched(query.query_id, check)
         for query in report.per_query
         for check in query.checks
-        if check in counted and not (check == ERROR and RETRIEVAL in query.checks)
+        if check in counted.union(query.required or ()) and not (check == ERROR and RETRIEVAL in query.checks)
     ]
 
 

@@ -124,6 +124,7 @@ def inputs_of(settings: Settings, task: Task, before: Mapping[str | None, Baseli
             *a.warnings,
             *b.warnings,
             *_unknown_ids(sides, mode),
+            *_forbidden_ids(golden, mode),
             *_outdated(golden, [*((a, run) for run in runs_a), *((b, run) for run in runs_b)]),
             *check_alike(runs_a, "the runs of A"),
             *check_alike(runs_b, "the runs of B"),
@@ -198,6 +199,17 @@ def _unknown_ids(sides: NamedSides, mode: MatchMode) -> Iterator[str]:
     versions = {run.chunker_version for run in (*sides.runs_a, *sides.runs_b)}
     if sides.runs_a and mode is MatchMode.FALLBACK and len(versions) == 1:
         yield "the golden file's chunk ids are of another chunker than both runs, so places are compared"
+
+
+def _forbidden_ids(golden: GoldenSet, mode: MatchMode) -> Iterator[str]:
+    queries = golden.queries if mode is MatchMode.FALLBACK else ()
+    count = sum(bool(query.forbidden_chunk_ids) for query in queries)
+    if count:
+        of = f"{count} {'query' if count == 1 else 'queries'}"
+        yield (
+            f"forbidden_chunk_ids (of {of}) are looked for by id alone, which another chunker's hits do not"
+            " have; forbid documents (forbidden_doc_ids) instead"
+        )
 
 
 def _strict_refusal(sides: NamedSides, golden_versions: set[str | None]) -> str:

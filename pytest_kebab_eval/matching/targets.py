@@ -9,11 +9,38 @@ import msgspec
 from pytest_kebab_eval.matching.located import ByChunkOrLocation, ByLocation, ByText, ExpectedLocation
 from pytest_kebab_eval.matching.locations import Location, Locations, Passages
 from pytest_kebab_eval.matching.strategies import ByAnchor, ByChunk, ByDocument, Coarser, Ranking, Strategy
-from pytest_kebab_eval.model import ExpectedSpan, GoldenQuery, Hit, MatchMode, Support, gains_of
+from pytest_kebab_eval.model import (
+    ExpectedSpan,
+    ForbiddenHit,
+    GoldenQuery,
+    Hit,
+    MatchMode,
+    Support,
+    Value,
+    gains_of,
+)
 from pytest_kebab_eval.spans import describe, extent
 from pytest_kebab_eval.store import Corpus
 
 SPAN_OVERLAP = 0.5
+
+
+class Forbidden(Value, frozen=True):
+    """What a query must not find, by id."""
+
+    chunk_ids: frozenset[str]
+    doc_ids: frozenset[str]
+
+    def has(self, hit: Hit) -> bool:
+        return hit.chunk_id in self.chunk_ids or hit.doc_id in self.doc_ids
+
+    def among(self, hits: Iterable[Hit], k: int) -> tuple[ForbiddenHit, ...]:
+        """The forbidden hits in the top k, each by the id that forbids it."""
+        return tuple(
+            ForbiddenHit(hit.rank, (hit.doc_id if hit.doc_id in self.doc_ids else hit.chunk_id) or "")
+            for hit in hits
+            if hit.rank <= k and self.has(hit)
+        )
 
 
 class Targets(msgspec.Struct, frozen=True):
@@ -26,6 +53,7 @@ class Targets(msgspec.Struct, frozen=True):
     doc_ids: Sequence[str] = ()
     paths: frozenset[str] = frozenset()
     has_chunk_targets: bool = True  # false: for the per-query comparison alone
+    forbidden: Forbidden | None = None
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
         """Which hits are correct, and where each target was found first."""
@@ -73,6 +101,8 @@ class Matcher:
             and query.expected_chunk_ids != ()
             and not query.expected_spans
             and not query.relevance
+            and not query.forbidden_chunk_ids
+            and not query.forbidden_doc_ids
         )
 
     def targets(self, query: GoldenQuery) -> Targets:
@@ -82,7 +112,13 @@ class Matcher:
             return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), query.expected_doc_ids or ())
         known = self._known.get(query.id)
         if known is None:
-            known = self._known[query.id] = self._targets(query)
+            known = self._targets(query)
+            if query.forbidden_chunk_ids or query.forbidden_doc_ids:
+                forbidden = Forbidden(
+                    frozenset(query.forbidden_chunk_ids), frozenset(query.forbidden_doc_ids)
+                )
+                known = msgspec.structs.replace(known, forbidden=forbidden)
+            self._known[query.id] = known
         return known
 
     def _targets(self, query: GoldenQuery) -> Targets:

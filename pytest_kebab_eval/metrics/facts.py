@@ -23,6 +23,11 @@ class TargetFacts(Value, frozen=True):
     has_chunk_targets: bool
     groups: tuple[tuple[int, ...], ...] = ()  # the supports that are enough together
     across_chunkers: bool = False  # chunks of another chunker may be several hits, or one hit several of them
+    rank_limit: int | None = None  # that the first correct hit must keep
+
+    def keeps_limit(self, first: int | None) -> bool | None:
+        """Whether the first correct hit is at a rank where it may be; None if it may be at any."""
+        return None if self.rank_limit is None else first is not None and first <= self.rank_limit
 
 
 class AnswerFacts(Value, frozen=True):
@@ -57,6 +62,7 @@ class Facts(Value, frozen=True):
     answerable: bool | None
     answer: AnswerFacts | None
     containment: Containment | None  # None: no answer is expected
+    forbidden: tuple[int, ...] | None = None  # the ranks of forbidden hits; None: nothing is forbidden
 
     @property
     def answered(self) -> bool | None:

@@ -79,8 +79,8 @@ def _explanation(
         yield f"  note      {printable(comparison.note)}"
     yield f"  golden    {where}"
     if evidence.b and evidence.b.hits:
-        yield "  top hits of run B (* = expected)"
-        yield from _top_hits(evidence)
+        yield f"  top hits of run B (* = expected{', ! = forbidden' if comparison.forbidden else ''})"
+        yield from _top_hits(comparison, evidence)
 
 
 def _expected(query: GoldenQuery, evidence: QueryEvidence) -> str:
@@ -91,7 +91,12 @@ def _expected(query: GoldenQuery, evidence: QueryEvidence) -> str:
     if query.claims:
         claims = ", ".join(repr(brief(claim, 40)) for claim in query.claims[:3])
         rules.append(f"an answer with any of {claims}")
-    return ", ".join([*map(printable, evidence.expected), *rules]) or "nothing in particular"
+    found = [printable(target) for target in evidence.expected]
+    if query.must_rank_at_most and found:
+        found[-1] += f" (at rank {query.must_rank_at_most} or better)"
+    unwanted = (*query.forbidden_chunk_ids, *query.forbidden_doc_ids)
+    found += [f"not {first_of(unwanted, 3, 40)}"] if unwanted else []
+    return ", ".join([*found, *rules]) or "nothing in particular"
 
 
 def _rank(rank: int | None, result: QueryResult | None, readable: bool) -> str:
@@ -133,9 +138,10 @@ def _answer(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvid
         yield f"  cites     {', '.join(map(printable, paths)) or 'nothing'}"
 
 
-def _top_hits(evidence: QueryEvidence) -> Iterator[str]:
+def _top_hits(comparison: QueryComparison, evidence: QueryEvidence) -> Iterator[str]:
+    marks = dict.fromkeys(evidence.correct_b, "*") | {hit.rank: "!" for hit in comparison.forbidden or ()}
     for hit in evidence.b.hits[:HITS_SHOWN] if evidence.b else ():
-        yield f"  {'*' if hit.rank in evidence.correct_b else ' '} {hit.rank:>3}  {_hit(hit)}"
+        yield f"  {marks.get(hit.rank, ' ')} {hit.rank:>3}  {_hit(hit)}"
 
 
 def _hit(hit: Hit) -> str:
@@ -232,7 +238,7 @@ def query_lines(comparison: QueryComparison, evidence: QueryEvidence | None = No
     text = f"{kind:<11}{ranks:>6}  {printable(comparison.query_id)}{note}"
     yield Line(text, -1 if comparison.checks else direction)
     if evidence:
-        yield from map(Line, _top_hits(evidence))
+        yield from map(Line, _top_hits(comparison, evidence))
 
 
 # -- annotations for GitHub Actions --------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pytest_kebab_eval.comparing.checks import LOSS
+from pytest_kebab_eval.comparing.checks import CHECKS_OF_B, LOSS
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
@@ -28,6 +28,7 @@ CAUSES = {
     "not_refused": "run B answered what it should have refused",
     "answer_rule": "the answer breaks a rule of the golden file",
     "claim_missing": "the answer contains no claim of the golden file",
+    "forbidden": "run B found what the golden file forbids",
 }
 
 MOVEMENT = ("overlap@10", "rbo")
@@ -47,9 +48,9 @@ def headline(report: CompareReport) -> str:
         sentences.append(f"The loss of {counted(len(report.accepted), 'query')} is accepted (xfail).")
     new = report.count(ComparisonKind.NEW)
     if new:
-        errored = sum(query.kind is ComparisonKind.NEW for query in lost_queries(report))
-        have, which = ("has", "") if new == 1 else ("have", f"{errored} of them ")
-        end = f", and {which}errored" if errored else ""
+        failed_new = [query for query in lost_queries(report) if query.kind is ComparisonKind.NEW]
+        have, which = ("has", "") if new == 1 else ("have", f"{len(failed_new)} of them ")
+        end = f", and {which}{_failed_or_errored(failed_new)}" if failed_new else ""
         sentences.append(f"{counted(new, 'query')} {have} no baseline{end}.")
     if report.removed:
         sentences.append(f"{counted(len(report.removed), 'query')} of A left the golden file.")
@@ -61,21 +62,47 @@ def headline(report: CompareReport) -> str:
 def _main_sentence(report: CompareReport) -> str:
     compared = len(report.per_query) - report.count(ComparisonKind.NEW)
     queries = counted(compared, "query")
-    lost = sum(query.kind is not ComparisonKind.NEW for query in lost_queries(report))
+    failed = [query for query in lost_queries(report) if query.kind is not ComparisonKind.NEW]
     worse = report.count(ComparisonKind.LOSS)
     if report.problems:
-        losses = f"; B lost something on {lost} of {queries}" if lost and report.run_a else ""
+        losses = f"; {_failures(report, failed, queries)}" if failed and report.run_a else ""
         return f"This comparison cannot be relied on{losses}."
     if report.run_a is None:
-        return f"{lost} of {queries} errored." if lost else f"{queries}, no errors."
-    if lost:
-        return f"B lost something on {lost} of {queries}."
+        said = f"{len(failed)} of {queries} {_failed_or_errored(failed)}"
+        return f"{said}." if failed else f"{queries}, no errors."
+    if failed:
+        return f"{_failures(report, failed, queries)}."
     if worse_by_noise(report):
         return f"{_noisy(report, queries)}{f'; it ranks {worse} worse' if worse else ''}."
     lost_nothing = "B lost nothing but what is accepted" if report.accepted else "B lost nothing"
     if worse:
         return f"{lost_nothing}, but ranks {worse} of {queries} worse."
     return f"{lost_nothing}{'' if report.accepted else ' that A had'}, over {queries}."
+
+
+def _failures(report: CompareReport, failed: list[QueryComparison], queries: str) -> str:
+    """On how many queries B lost something, and on how many others it breaks a rule of B alone."""
+    rules = {check.name for check in CHECKS_OF_B}
+    broken = [query for query in failed if query.checks and rules.issuperset(_failing(report, query))]
+    lost = len(failed) - len(broken)
+    names = ", ".join(sorted({check for query in broken for check in _failing(report, query)}))
+    if not broken:
+        return f"B lost something on {lost} of {queries}"
+    if not lost:
+        return f"B breaks a rule ({names}) on {len(broken)} of {queries}"
+    return f"B lost something on {lost} of {queries}, and breaks a rule ({names}) on {len(broken)} more"
+
+
+def _failing(report: CompareReport, query: QueryComparison) -> list[str]:
+    """The checks that a query fails on."""
+    counted = {*(report.comparison.checks if report.comparison else query.checks), *(query.required or ())}
+    return [check for check in query.checks if check in counted]
+
+
+def _failed_or_errored(queries: list[QueryComparison]) -> str:
+    """What became of queries without a baseline: `errored`, or `failed (error, forbidden)`."""
+    checks = sorted({check for query in queries for check in query.checks})
+    return "errored" if checks in ([], ["error"]) else f"failed ({', '.join(checks)})"
 
 
 def worse_by_noise(report: CompareReport) -> list[str]:
@@ -138,12 +165,10 @@ def lost_queries(report: CompareReport) -> list[QueryComparison]:
 
 def failed_checks(report: CompareReport) -> list[QueryComparison]:
     """The queries that lost a check which counts as a failure, or that B has no result for."""
-    counted_checks = {*(report.comparison.checks if report.comparison else ("error",))}
-    return [
-        query
-        for query in report.per_query
-        if query.cause == "absent" or (query.checks and not counted_checks.isdisjoint(query.checks))
-    ]
+    if report.comparison is None:
+        return [query for query in report.per_query if query.checks]
+    counted_checks = frozenset(report.comparison.checks)
+    return [query for query in report.per_query if query.fails_on(counted_checks)]
 
 
 def kind_counts(report: CompareReport) -> str:

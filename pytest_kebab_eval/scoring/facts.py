@@ -39,6 +39,7 @@ class QueryJudge:
                 targets.has_chunk_targets,
                 query.required_support_groups,
                 self._across_chunkers,
+                query.must_rank_at_most,
             ),
             ranking,
             query.k or self._cutoff,
@@ -52,6 +53,7 @@ class QueryJudge:
             if answer
             else None,
             _containment(expected, hits, passages) if expected is not None else None,
+            tuple([hit.rank for hit in hits if targets.forbidden.has(hit)]) if targets.forbidden else None,
         )
 
     def correct_ranks(

@@ -17,7 +17,7 @@ _RUN_NAMES = (
     " tag:<name>; several, with commas, are replicates"
 )
 DEFAULT_FAIL_ON = ",".join(DEFAULT_CHECKS)
-_FAIL_ON = (*DEFAULT_CHECKS, *OTHER_CHECKS)
+_FAIL_ON = (*DEFAULT_CHECKS, *OTHER_CHECKS, "loss>N")
 
 
 Kind = Literal[
@@ -29,7 +29,7 @@ Kind = Literal[
     "whole number",  # from 1 on
     "share",  # above 0 and up to 1
     "choice",  # one of the choices
-    "words",  # some of the choices, separated by commas, or none
+    "words",  # some of the choices, separated by commas, or none; of `loss>N`, N is a number
     "cutoffs",  # whole numbers up to 1,000, separated by commas
     "list",  # texts, by repeating the option; in ini, one a line; or none
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,10 +116,16 @@ def _words(given: Given, option: Option) -> frozenset[str]:
     for word in words:
         if word == "none":
             raise SettingsError(_NOT_ALONE.format(given.source))
-        if word not in option.choices:
+        if (word if ">" not in word else _limited(word)) not in option.choices:
             known = ", ".join((*option.choices, "none"))
             raise SettingsError(f"{given.source} knows no '{brief(word)}'; it takes {known}")
-    return frozenset(words)
+    return frozenset("".join(word.split()) for word in words)
+
+
+def _limited(word: str) -> str:
+    """`loss>N` for `loss>3` and `loss > 3`; nothing if there is no number."""
+    found = re.fullmatch(r"(\w+)\s*>\s*[0-9]{1,9}", word, re.ASCII)
+    return f"{found[1]}>N" if found else ""
 
 
 def _cutoffs(given: Given, _: Option) -> tuple[int, ...]:

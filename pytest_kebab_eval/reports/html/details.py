@@ -109,7 +109,7 @@ def query_details(
         a = _ResultShown(evidence.a, evidence.readable_a, evidence.correct_a, evidence.cited_a)
         details["a"] = _result(query, a, hits)
     if comparison is not None:
-        details |= _moved(comparison)
+        details |= _moved(comparison) | _forbidden(comparison)
     details |= _long_texts(query)
     details["hits"] = list(hits)
     return details
@@ -122,7 +122,7 @@ def brief_details(query: GoldenQuery, comparison: QueryComparison | None, briefs
     details["brief"] = [briefs.a.of(query.id), briefs.b.of(query.id)]
     if comparison is not None and (comparison.lost or comparison.gained):
         details |= _moved(comparison)
-    return details
+    return details | _forbidden(comparison)
 
 
 def _moved(comparison: QueryComparison) -> Json:
@@ -130,6 +130,12 @@ def _moved(comparison: QueryComparison) -> Json:
         "lost": [short(target) for target in comparison.lost[:LIST_SHOWN]],
         "gained": [short(target) for target in comparison.gained[:LIST_SHOWN]],
     }
+
+
+def _forbidden(comparison: QueryComparison | None) -> Json:
+    """The ranks of B's forbidden hits, if it has any."""
+    hits = comparison.forbidden if comparison else ()
+    return {"forbidden": [hit.rank for hit in hits[:LIST_SHOWN]]} if hits else {}
 
 
 def _expected(query: GoldenQuery, expected: Sequence[str], comparison: QueryComparison | None) -> Json:

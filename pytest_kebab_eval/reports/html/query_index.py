@@ -43,6 +43,7 @@ _KINDS = {
     "new": QueryKind("new", "new", "+", "same"),
     # A run that is judged alone:
     "errored": QueryKind("errored", "errored", "✗", "lost"),
+    "failed": QueryKind("failed", "failed", "✗", "lost"),
     "missed": QueryKind("missed", "missed", "○", "worse"),
     "found": QueryKind("found", "found", "✓", "better"),
     "unjudged": QueryKind("nothing to find", "with nothing to find", "·", "same"),
@@ -144,7 +145,7 @@ class QueryIndex:
         if comparison.kind is not None:
             return comparison.kind.value
         if comparison.checks:
-            return "errored"
+            return "errored" if "error" in comparison.checks else "failed"
         if comparison.b_hit_rank is not None:
             return "found"
         return "missed" if self._briefs.expected(query) else "unjudged"

@@ -222,6 +222,8 @@
         const isNew = letter === "b" && (gained.has(chunk) || (all.a && query.kind === "win" && query.a === "miss"));
         head.append(" ", el("span", gone ? "no-ok" : "ok", gone ? "✓ expected, lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
       }
+      const forbidden = letter === "b" && (all.forbidden ?? []).includes(rank);
+      if (forbidden) head.append(" ", el("span", "no-ok", "✗ forbidden"));
       if (all.a && !other.gone) {
         const name = letter === "a" ? "B" : "A";
         const absent = other.more > 0 ? "not shown in" : "not in";
@@ -230,7 +232,7 @@
       if (score !== undefined) head.append(" ", el("span", "muted small", `score ${Number(score.toPrecision(4))}`));
       const where = [chunk ? path : "", heading].filter(Boolean).join(" > ");
       const cell = el("div", "", head, where && el("div", "where", where), text && el("div", "snippet", text, cutNote(length)));
-      return el("li", right ? `right${gone ? " gone" : ""}` : "", el("span", "no", String(rank)), cell);
+      return el("li", forbidden ? "forbidden" : right ? `right${gone ? " gone" : ""}` : "", el("span", "no", String(rank)), cell);
     }));
   }
 

@@ -253,8 +253,8 @@ def accepted(*checks: str, **more: Any) -> Json:
     return {"xfail": xfail | ({"checks": list(checks)} if checks else {})} | more
 
 
-def test_what_can_be_accepted_is_what_can_fail_but_for_an_error() -> None:
-    assert {*ACCEPTABLE_CHECKS, "error"} == {*BY_NAME["fail_on"].choices}
+def test_what_can_be_accepted_is_what_can_fail_but_for_an_error_and_what_is_forbidden() -> None:
+    assert {*ACCEPTABLE_CHECKS, "error", "forbidden", "loss>N"} == {*BY_NAME["fail_on"].choices}
 
 
 @pytest.mark.parametrize("checks", [(), ACCEPTABLE_CHECKS], ids=["none named", "all named"])

@@ -14,6 +14,7 @@ from yaml import Mark
 from pytest_kebab_eval import GoldenQuery
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Entry, Problem
+from tests.builders import Json, query
 from tests.unit.conftest import entry, refusal_of
 
 # -- what is unknown, missing or there twice -----------------------------------------------------
@@ -244,3 +245,33 @@ def test_a_text_of_a_chunk_that_is_not_expected_is_an_error() -> None:
         " there, or leave the text out"
     )
     assert len(problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (
+            {"expected_chunk_ids": ["c1"], "forbidden_chunk_ids": ["c1"]},
+            "both expects and forbids the chunk 'c1'; leave one of them out",
+        ),
+        (
+            {"relevance": {"c1": 2}, "forbidden_chunk_ids": ["c1"]},
+            "both expects and forbids the chunk 'c1'; leave one of them out",
+        ),
+        (
+            {"expected_doc_ids": ["d1"], "forbidden_doc_ids": ["d0", "d1"]},
+            "both expects and forbids the document 'd1'; leave one of them out",
+        ),
+        (
+            {"must_contain": ["uv"], "must_rank_at_most": 3},
+            "has must_rank_at_most, but nothing to find; add what must be found there, or leave it out",
+        ),
+    ],
+    ids=str,
+)
+def test_rules_that_no_run_could_keep_are_refused(tmp_path: Path, fields: Json, text: str) -> None:
+    assert refusal_of(tmp_path, entry(**fields)) == f"golden.yaml:1: query 'q1' {text}"
+
+
+def test_what_has_a_gain_of_zero_may_be_forbidden() -> None:
+    assert query(relevance={"c1": 1, "c2": 0}, forbidden_chunk_ids=["c2"]).forbidden_chunk_ids == ("c2",)

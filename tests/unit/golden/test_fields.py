@@ -44,6 +44,9 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   tags: [t1, t2]
   group: g
   xfail: {reason: known, until: 2031-01-31}
+  forbidden_chunk_ids: [c8]
+  forbidden_doc_ids: [d8, d9]
+  must_rank_at_most: 3
   reviewed: false
 """,
         encoding="utf-8",
@@ -72,6 +75,9 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             tags=("t1", "t2"),
             group="g",
             xfail=Xfail("known", datetime.date(2031, 1, 31)),
+            forbidden_chunk_ids=("c8",),
+            forbidden_doc_ids=("d8", "d9"),
+            must_rank_at_most=3,
             reviewed=False,
         ),
     )
@@ -277,6 +283,11 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
         ("xfail", {"reason": "r", "checks": ["retrieval", "luck"]}, "has 'checks' that are not a list"),
         ("xfail", {"reason": "r", "checks": ["error"]}, "an error or a missing result cannot be accepted"),
         ("xfail", {"reason": "r", "checks": [1]}, "must be text, not the number 1"),
+        ("xfail", {"reason": "r", "checks": ["forbidden"]}, "has 'checks' that are not a list of retrieval"),
+        ("forbidden_chunk_ids", "c1", "must be a list of texts, not text"),
+        ("forbidden_doc_ids", [1], "must be text, not the number 1; put it in quotes (number 1 of the list)"),
+        ("must_rank_at_most", 0, "must be a whole number from 1 on"),
+        ("must_rank_at_most", "3", "must be a whole number from 1 on"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_it_should_be(

@@ -32,6 +32,9 @@ EVERYTHING = query(
     tags=["t1", "t2"],
     group="g",
     xfail={"reason": "known", "until": "2031-01-31", "checks": ["retrieval"]},
+    forbidden_chunk_ids=["c8"],
+    forbidden_doc_ids=["d9"],
+    must_rank_at_most=3,
     reviewed=False,
 )
 QUERIES = (query("q3", expected_doc_ids=[]), EVERYTHING, query("q1"))

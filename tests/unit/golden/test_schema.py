@@ -81,6 +81,9 @@ GOOD: dict[str, list[Any]] = {
         {"reason": "r", "until": "2031-01-31", "checks": "all"},
         {"reason": "r", "until": None, "checks": [*ACCEPTABLE_CHECKS]},
     ],
+    "forbidden_chunk_ids": [[], ["c9"], None],
+    "forbidden_doc_ids": [["d8", "d9"]],
+    "must_rank_at_most": [1, 3, None],
 }
 BAD: dict[str, list[Any]] = {
     "id": ["", " ", 1, None, ["a"]],
@@ -131,8 +134,14 @@ BAD: dict[str, list[Any]] = {
         {"reason": "r", "why": "w"},
     ],
     "expected_chunks": [["c"]],
+    "forbidden_chunk_ids": ["c9", [""]],
+    "forbidden_doc_ids": [{}, [1]],
+    "must_rank_at_most": [0, "3", 1.5, True],
 }
-MORE: dict[str, Json] = {"required_support_groups": {"gold_supports": [{"path": "p"}]}}
+MORE: dict[str, Json] = {
+    "required_support_groups": {"gold_supports": [{"path": "p"}]},
+    "must_rank_at_most": {"expected_chunk_ids": ["c1"]},
+}
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in GOOD for value in GOOD[name]])
@@ -169,7 +178,10 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 # What a schema cannot say: that numbers are in order, and that fields fit together.
-NOT_IN_A_SCHEMA = ("without a valid extent", "says 'should refuse'", "which is not among", "names support")
+NOT_IN_A_SCHEMA = (
+    *("without a valid extent", "says 'should refuse'", "which is not among", "names support"),
+    "but nothing to find",
+)
 
 
 @given(st.sampled_from([*FIELDS]), VALUES)

@@ -287,8 +287,21 @@ def test_a_flag_in_the_ini_file_is_true_or_false(dirs: Directories, ini: str) ->
 def test_fail_on_takes_only_the_words_it_knows(dirs: Directories) -> None:
     assert refusal(dirs, fail_on="retrieval,speed") == (
         "--kebab-fail-on knows no 'speed'; "
-        "it takes retrieval, answer, refusal, citation, error, loss, attribution, none"
+        "it takes retrieval, answer, refusal, citation, error, loss, attribution,"
+        " forbidden, rank_limit, miss, loss>N, none"
     )
+
+
+@pytest.mark.parametrize("word", ["loss>3", "loss > 3"])
+def test_fail_on_takes_a_loss_of_more_than_so_many_ranks(dirs: Directories, word: str) -> None:
+    assert resolved(dirs, fail_on=f"retrieval, {word}").fail_on == {"retrieval", "loss>3"}
+
+
+@pytest.mark.parametrize(
+    "word", ["loss>", "loss>N", "loss>-1", "loss>=3", "loss>3.5", "retrieval>3", "loss<3"]
+)
+def test_a_loss_of_anything_but_a_whole_number_of_ranks_is_refused(dirs: Directories, word: str) -> None:
+    assert f"knows no '{word}'" in refusal(dirs, fail_on=word)
 
 
 def test_an_error_names_the_source_of_the_value(dirs: Directories) -> None:

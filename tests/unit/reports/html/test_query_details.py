@@ -152,3 +152,16 @@ def test_a_golden_query_in_neither_run_is_listed_as_not_run(tmp_path: Path) -> N
     both = {"q1": result("c1")}
     page = rendered(tmp_path, [FINDS_C1, FINDS_C1 | {"id": "q2"}], a=both, b=both)
     assert page.row("q2")["kind"] == "none"
+
+
+def test_a_forbidden_hit_is_marked(tmp_path: Path) -> None:
+    entry = FINDS_C1 | {"forbidden_chunk_ids": ["c2"]}
+    page = rendered(tmp_path, [entry], a={"q1": result("c1")}, b={"q1": result("c1", "c2")})
+    assert page.details()["forbidden"] == [2]
+    assert page.rows[0]["lost"] == 1
+
+
+def test_a_run_that_is_judged_alone_shows_what_failed(tmp_path: Path) -> None:
+    entry = FINDS_C1 | {"forbidden_chunk_ids": ["c2"]}
+    page = rendered(tmp_path, [entry], a=None, b={"q1": result("c1", "c2")})
+    assert (page.rows[0]["kind"], page.rows[0]["checks"]) == ("failed", ["forbidden"])

@@ -1,0 +1,50 @@
+"""What B must keep whatever A had: the checks `forbidden`, `rank_limit` and `miss` (sections 2.3 and 3.3)."""
+
+from __future__ import annotations
+
+from .case import Entry
+from .checks import OPEN, Passes
+from .matching import Matching
+from .results import Result
+
+ALWAYS = frozenset({"forbidden", "rank_limit"})  # 'always count where the golden file has them'
+RULES = ALWAYS | {"miss"}
+
+
+def broken_rules(matching: Matching, entry: Entry, result: Result, compare_k: int) -> dict[str, Passes]:
+    """The checks of B alone that a result breaks: True, False, or OPEN."""
+    return {
+        "forbidden": finds_forbidden(matching, entry, result, compare_k),
+        "rank_limit": ranks_too_low(matching, entry, result),
+        "miss": misses(matching, entry, result, compare_k),
+    }
+
+
+def finds_forbidden(matching: Matching, entry: Entry, result: Result, compare_k: int) -> Passes:
+    """'must not be among the top hits'; hits beside an error, and ids of another chunker, are open."""
+    top = [hit for hit in result.hits if hit["rank"] <= compare_k]
+    by_doc = any(hit["doc_id"] in entry.get("forbidden_doc_ids", []) for hit in top)
+    chunks = entry.get("forbidden_chunk_ids", [])
+    by_chunk = any(hit["chunk_id"] in chunks for hit in top)
+    if result.errored:
+        return OPEN if by_doc or by_chunk else False
+    if matching.is_fallback and chunks and not by_doc:
+        return OPEN
+    return by_doc or by_chunk
+
+
+def ranks_too_low(matching: Matching, entry: Entry, result: Result) -> Passes:
+    """'the first correct hit must be at this rank or better'; whether an error breaks that is open."""
+    limit: int | None = entry.get("must_rank_at_most")
+    if limit is None:
+        return False
+    if result.errored:
+        return OPEN
+    return min(matching.correct_ranks(entry, result).values(), default=limit + 1) > limit
+
+
+def misses(matching: Matching, entry: Entry, result: Result, compare_k: int) -> Passes:
+    """'nothing expected was found'; 'A query that errored counts as a miss'."""
+    if not matching.compared_targets(entry):
+        return False
+    return not any(rank <= compare_k for rank in matching.correct_ranks(entry, result).values())
