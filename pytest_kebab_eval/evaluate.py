@@ -17,7 +17,13 @@ from pytest_kebab_eval.comparing.problems import Accepted, find_problems, unread
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
-from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
+from pytest_kebab_eval.comparing.verdicts import (
+    Outcome,
+    QueryVerdicts,
+    Verdict,
+    judge_queries,
+    unreviewed_warning,
+)
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs, run_names
 from pytest_kebab_eval.matching.targets import Matcher
@@ -74,8 +80,9 @@ def evaluate(
         found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
         mode = stores.matcher.mode
         depths = (*depth_warnings(sides, inputs.gates), *length_warnings(sides, mode))
-        depths += (*label_warnings(sides, per_query, mode),)
-        warnings = (*inputs.warnings, *depths, *warnings_of(others, {*depths, *problems.warnings}))
+        unsure = (*label_warnings(sides, per_query, mode), *unreviewed_warning(golden, verdicts))
+        told = {*depths, *problems.warnings}
+        warnings = (*inputs.warnings, *depths, *unsure, *warnings_of(others, told))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher

@@ -239,6 +239,7 @@ class GoldenQuery(Value, frozen=True):
     forbidden_chunk_ids: tuple[str, ...] = ()
     forbidden_doc_ids: tuple[str, ...] = ()
     must_rank_at_most: int | None = None
+    reviewed: bool = True  # False: what it expects was proposed, and nobody has looked at it yet
 
     @property
     def can_be_answered(self) -> bool | None:

@@ -33,14 +33,15 @@ class Ranking:
         self.correct: list[int] = [
             hit["rank"] for hit in self.hits if any(matching.is_target(hit, one) for one in self.targets)
         ]
-        fields = ("expected_chunk_ids", "relevance", "forbidden_chunk_ids")
-        named = {chunk_id for field in fields for chunk_id in entry.get(field, [])}
+        named = {*entry.get("expected_chunk_ids", []), *entry.get("relevance", {})}
         own_ids = not matching.is_fallback  # the ids of another chunker name other chunks
-        bad_docs = entry.get("forbidden_doc_ids", [])
+        forbidden = {*entry.get("forbidden_chunk_ids", [])}, {*entry.get("forbidden_doc_ids", [])}
         self.judged = [
             hit["rank"]
             for hit in self.hits
-            if (own_ids and hit["chunk_id"] in named) or hit["doc_id"] in bad_docs
+            if (own_ids and hit["chunk_id"] in named)
+            or hit["chunk_id"] in forbidden[0]
+            or hit["doc_id"] in forbidden[1]
         ]
         self.has_gaps = [hit["rank"] for hit in self.hits] != [*range(1, len(self.hits) + 1)]
         self.expected_docs = entry.get("expected_doc_ids", [])

@@ -310,6 +310,7 @@ FIELDS: dict[str, Check] = {
     "forbidden_chunk_ids": _distinct_texts,
     "forbidden_doc_ids": _distinct_texts,
     "must_rank_at_most": _cutoff,
+    "reviewed": _flag,
 }
 
 

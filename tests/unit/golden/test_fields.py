@@ -47,6 +47,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   forbidden_chunk_ids: [c8]
   forbidden_doc_ids: [d8, d9]
   must_rank_at_most: 3
+  reviewed: false
 """,
         encoding="utf-8",
     )
@@ -77,6 +78,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             forbidden_chunk_ids=("c8",),
             forbidden_doc_ids=("d8", "d9"),
             must_rank_at_most=3,
+            reviewed=False,
         ),
     )
 
