@@ -81,8 +81,7 @@ def evaluate(
         mode = stores.matcher.mode
         depths = (*depth_warnings(sides, inputs.gates), *length_warnings(sides, mode))
         unsure = (*label_warnings(sides, per_query, mode), *unreviewed_warning(golden, verdicts))
-        told = {*depths, *problems.warnings}
-        warnings = (*inputs.warnings, *depths, *unsure, *warnings_of(others, told))
+        warnings = (*inputs.warnings, *depths, *unsure, *warnings_of(others, {*depths, *problems.warnings}))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher
