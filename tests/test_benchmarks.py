@@ -240,6 +240,16 @@ def test_simulated_suites_seldom_drift_by_noise_and_a_loss_is_seen(tmp_path: Pat
     assert seen == "5"
 
 
+def test_labels_of_one_run_favour_it_and_reviewed_ones_of_both_do_not(tmp_path: Path) -> None:
+    lines = run(str(BENCHMARKS / "pooling.py"), "--sessions", "5", cwd=tmp_path).splitlines()
+    worse = {
+        cells[0].removeprefix("| "): (cells[1], cells[4].removesuffix(" |"))
+        for cells in (line.split(" | ") for line in lines[2:])
+    }
+    assert worse["`--run A`"] == ("100.0%", "100.0%")
+    assert worse["`--run A --run B`, reviewed"] == ("0.0%", "100.0%")
+
+
 def test_equal_runs_are_seldom_called_better_on_a_simulated_leaderboard(tmp_path: Path) -> None:
     script = (
         f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); from leaderboard import *\n"
