@@ -274,6 +274,16 @@ def gains_of(query: GoldenQuery) -> dict[str, float]:
     return {chunk_id: gain for chunk_id, gain in gains.items() if gain > 0}
 
 
+def is_labelled(query: GoldenQuery, hit: Hit) -> bool:
+    """Whether the golden file names a hit's chunk, as right or as wrong."""
+    return (
+        hit.chunk_id in query.expected_chunk_ids
+        or hit.chunk_id in query.relevance
+        or hit.chunk_id in query.forbidden_chunk_ids
+        or hit.doc_id in query.forbidden_doc_ids
+    )
+
+
 class MatchMode(enum.Enum):
     """How the hits of a comparison are told right from wrong."""
 

@@ -153,6 +153,14 @@ class Scorecard:
             unseen = card._hit_keys.without(unseen)
         return unseen
 
+    def share_of_new_ids(self, before: Scorecard) -> float:
+        """The share of the ids in its hits that no hit of another run has."""
+        ids, known = (
+            set[int]().union(*(card._hit_keys.distinct() for card in side.replicates or (side,)))
+            for side in (self, before)
+        )
+        return len(ids - known) / len(ids) if ids else 0.0
+
     def slices(self) -> list[str]:
         """The slices that any query of the run is in, sorted."""
         return sorted({name for slices in self._groups for name in slices})
