@@ -90,11 +90,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=200, help="comparisons of two equal systems")
     count = parser.parse_args().sessions
-    print(
-        f"| labels | B is as good as A, and called worse | improved | of {QUERIES} queries, found in A and not in B |",
-        end="",
-    )
-    print(" B is worse, and called so |")
+    print("| labels | B is as good as A, and called worse | improved |", end="")
+    print(f" of {QUERIES} queries, found in A and not in B | B is worse, and called so |")
     print("| --- | ---: | ---: | ---: | ---: |")
     where_worse = sessions(count, LESS_CLEAR)
     for name, outcomes in sessions(count).items():
