@@ -7,15 +7,16 @@ from operator import attrgetter
 
 import msgspec
 
-from pytest_kebab_eval.comparing.checks import FORBIDDEN, LOSS, Check, forbidden_words, rank_within
+from pytest_kebab_eval.comparing.checks import COVERAGE, FORBIDDEN, LOSS, Check, forbidden_words, rank_within
 from pytest_kebab_eval.comparing.config_changes import change_notes, config_changes
-from pytest_kebab_eval.comparing.decide import Decision
+from pytest_kebab_eval.comparing.decide import Decision, Rules
 from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.comparing.replicates import Sides
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, QueryComparison, QueryResult
 from pytest_kebab_eval.scoring.scorecard import QueryScore
+from pytest_kebab_eval.text import first_of
 
 MATCH_NOTES = {"document": "matched by document alone", "text": "matched by text"}
 
@@ -25,10 +26,10 @@ def compare_queries(
     sides: Sides,
     targets_of: Callable[[str], Targets],
     movement: Movement | None,
-    compare_k: int,
+    rules: Rules,
 ) -> tuple[QueryComparison, ...]:
     """What became of each query, sorted by id."""
-    comparer = _Comparer(sides, targets_of, movement, compare_k)
+    comparer = _Comparer(sides, targets_of, movement, rules)
     found = [comparison for decision in decisions for comparison in comparer.compare(decision)]
     return tuple(sorted(found, key=attrgetter("query_id")))
 
@@ -61,20 +62,22 @@ class _Comparer:
         sides: Sides,
         targets_of: Callable[[str], Targets],
         movement: Movement | None,
-        compare_k: int,
+        rules: Rules,
     ) -> None:
         self._sides = sides
         self._targets_of = targets_of
         a, b = sides
         self._change_notes = change_notes(config_changes(a.cards[0].run, b.cards[0].run)) if a else []
         self._movement = movement
-        self._k = compare_k
+        self._rules, self._k = rules, rules.compare_k
 
     def compare(self, decision: Decision) -> Iterator[QueryComparison]:
         """The queries of a group, each with what it lost and gained."""
         a, b, k = decision.a, decision.b, self._k
         checks = _names(check for check in decision.lost if check is not LOSS)
-        required = _names(check for check in decision.lost if b and check.is_required(b)) or msgspec.UNSET
+        required = _names(
+            check for check in decision.lost if b and check.is_required(b, self._rules.require_all)
+        )
         cause = cause_of(checks, a, b)
         notes = [*self._notes(decision, cause)]
         ranks = rank_within(a, k), rank_within(b, k)
@@ -84,6 +87,8 @@ class _Comparer:
             found = (cause, (), ()) if finds_the_same else self._found(query_id, a, b, cause)
             forbidden = self._forbidden(query_id) if FORBIDDEN in decision.lost else ()
             own_notes = [f"forbidden: {forbidden_words(forbidden)}"] if forbidden else []
+            if COVERAGE.name in checks and found[1]:
+                own_notes.append(f"lost in part: {first_of(found[1], 3, 50)}")
             yield QueryComparison(
                 query_id,
                 decision.kind,
@@ -93,7 +98,7 @@ class _Comparer:
                 checks,
                 *found[1:],
                 *(moved(query_id) if moved else (None, None)),
-                required,
+                required or msgspec.UNSET,
                 forbidden or msgspec.UNSET,
             )
 
@@ -119,7 +124,7 @@ class _Comparer:
         self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None
     ) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
         targets = self._targets_of(query_id)
-        if cause == "gone" and a and self._is_right_document(query_id, targets, a):
+        if cause == "gone" and a and b and b.first is None and self._is_right_document(query_id, targets, a):
             cause = "wrong_chunk"
         in_a, in_b = self._targets_in(targets, a), self._targets_in(targets, b)
         return cause, tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a))
@@ -167,7 +172,15 @@ def cause_of(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None
         return _answer_cause(checks, a, b)
     if "citation" in checks or "attribution" in checks:
         return "not_cited"
-    return "forbidden" if "forbidden" in checks else None
+    if "forbidden" in checks:
+        return "forbidden"
+    return _coverage_cause(a, b) if "coverage" in checks and a else None
+
+
+def _coverage_cause(a: QueryScore, b: QueryScore) -> str:
+    """Where targets went that A found, while others are still found."""
+    pairs = zip(a.facts.ranking.found, b.facts.ranking.found, strict=True)
+    return "gone" if any(was is not None and now is None for was, now in pairs) else "below_cutoff"
 
 
 def _answer_cause(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore) -> str:
