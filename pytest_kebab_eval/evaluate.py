@@ -11,12 +11,19 @@ from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.depth import depth_warnings
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.gates import Compared, NoRun, judge_gates, warnings_of
+from pytest_kebab_eval.comparing.labels import label_warnings
 from pytest_kebab_eval.comparing.lengths import length_warnings
 from pytest_kebab_eval.comparing.problems import Accepted, find_problems, unreadable_results
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
-from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
+from pytest_kebab_eval.comparing.verdicts import (
+    Outcome,
+    QueryVerdicts,
+    Verdict,
+    judge_queries,
+    unreviewed_warning,
+)
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs, run_names
 from pytest_kebab_eval.matching.targets import Matcher
@@ -71,8 +78,10 @@ def evaluate(
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
         found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
-        depths = (*depth_warnings(sides, inputs.gates), *length_warnings(sides, stores.matcher.mode))
-        warnings = (*inputs.warnings, *depths, *warnings_of(others, {*depths, *problems.warnings}))
+        mode = stores.matcher.mode
+        depths = (*depth_warnings(sides, inputs.gates), *length_warnings(sides, mode))
+        unsure = (*label_warnings(sides, per_query, mode), *unreviewed_warning(golden, verdicts))
+        warnings = (*inputs.warnings, *depths, *unsure, *warnings_of(others, {*depths, *problems.warnings}))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher

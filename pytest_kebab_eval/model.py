@@ -240,6 +240,7 @@ class GoldenQuery(Value, frozen=True):
     forbidden_doc_ids: tuple[str, ...] = ()
     must_rank_at_most: int | None = None
     require: str | None = None  # all | any
+    reviewed: bool = True  # False: what it expects was proposed, and nobody has looked at it yet
 
     @property
     def can_be_answered(self) -> bool | None:
@@ -272,6 +273,16 @@ def gains_of(query: GoldenQuery) -> dict[str, float]:
         return gains
     gains.update(query.relevance)
     return {chunk_id: gain for chunk_id, gain in gains.items() if gain > 0}
+
+
+def is_labelled(query: GoldenQuery, hit: Hit) -> bool:
+    """Whether the golden file names a hit's chunk, as right or as wrong."""
+    return (
+        hit.chunk_id in query.expected_chunk_ids
+        or hit.chunk_id in query.relevance
+        or hit.chunk_id in query.forbidden_chunk_ids
+        or hit.doc_id in query.forbidden_doc_ids
+    )
 
 
 class MatchMode(enum.Enum):

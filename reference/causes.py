@@ -40,7 +40,15 @@ def retrieval_causes(matching: Matching, entry: Entry, a: Result, b: Result) -> 
     k = matching.case.options.compare_k or COMPARED_RANKS
     top_a = [hit for hit in a.hits if hit["rank"] <= k]
     found = {hit["doc_id"] for hit in top_a if any(matching.is_target(hit, target) for target in targets)}
-    return causes_by_first_hit(matching, entry, found, b)
+    right = [hit for hit in top_a if any(matching.is_target(hit, target) for target in targets)]
+    others = [
+        hit for hit in b.hits if hit["rank"] <= k and entry.get("relevance", {}).get(hit["chunk_id"]) != 0
+    ]
+    expected, there = ({matching.text_of(hit) for hit in hits} - {None} for hits in (right, others))
+    if expected & there:
+        return frozenset({"same_text"})
+    causes = causes_by_first_hit(matching, entry, found, b)
+    return causes | {"same_text"} if expected and there else causes  # what shares most of it is open
 
 
 def causes_by_first_hit(matching: Matching, entry: Entry, found: set[str], b: Result) -> Causes:

@@ -73,6 +73,7 @@ class Generator:
         fields = (
             "relevance",
             "expected_spans",
+            "expected_texts",
             "gold_supports",
             "required_support_groups",
             "expected_doc_ids",

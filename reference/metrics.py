@@ -33,6 +33,17 @@ class Ranking:
         self.correct: list[int] = [
             hit["rank"] for hit in self.hits if any(matching.is_target(hit, one) for one in self.targets)
         ]
+        named = {*entry.get("expected_chunk_ids", []), *entry.get("relevance", {})}
+        own_ids = not matching.is_fallback  # the ids of another chunker name other chunks
+        forbidden = {*entry.get("forbidden_chunk_ids", [])}, {*entry.get("forbidden_doc_ids", [])}
+        self.judged = [
+            hit["rank"]
+            for hit in self.hits
+            if (own_ids and hit["chunk_id"] in named)
+            or hit["chunk_id"] in forbidden[0]
+            or hit["doc_id"] in forbidden[1]
+        ]
+        self.has_gaps = [hit["rank"] for hit in self.hits] != [*range(1, len(self.hits) + 1)]
         self.expected_docs = entry.get("expected_doc_ids", [])
         self.docs = list(dict.fromkeys(hit["doc_id"] for hit in self.hits))
 
@@ -44,6 +55,11 @@ class Ranking:
         """'1 / rank of the first correct chunk, 0 past rank 10'."""
         ranks: list[int] = [rank for rank in self.correct if rank <= DEEPEST_MRR]
         return 1 / min(ranks) if ranks else 0.0
+
+    def judged_share(self, k: int) -> float:
+        """'share of the top k hits that the golden file says anything of'."""
+        known = {rank for rank in (*self.correct, *self.judged) if rank <= k}
+        return len(known) / min(k, len(self.hits))
 
     def recall(self, k: int) -> float:
         """'share of the targets in the top k'."""
@@ -127,6 +143,9 @@ def chunk_metrics(rankings: list[Ranking], matching: Matching) -> dict[str, Valu
     if matching.mode == EXACT and all(target.chunk_id for one in rankings for target in one.targets):
         by_cutoff |= {"ndcg@{}": Ranking.ndcg, "map@{}": Ranking.average_precision}
         values["map"] = mean(one.average_precision() for one in rankings)
+    if not any(one.has_gaps for one in rankings):  # of which it is open how many hits the top k has
+        with_hits = [one for one in rankings if one.hits]
+        values |= at_cutoffs({"judged@{}": Ranking.judged_share}, with_hits)
     return values | at_cutoffs(by_cutoff, rankings)
 
 

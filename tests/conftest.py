@@ -40,11 +40,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     end_session(config)
 
 
-@pytest.fixture(autouse=True)
-def _no_branch_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _no_branch_from_outside() -> Iterator[None]:
     """What is recorded here is of no branch, also where a CI service runs the tests."""
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+    with pytest.MonkeyPatch.context() as patched:
+        for name in VARIABLES:
+            patched.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from fuzzing.faults.injecting import Fault, Injector
 from fuzzing.faults.scenarios import SCENARIOS
@@ -33,7 +34,12 @@ def faulty(root: Path, fault: Fault | None = None) -> Iterator[Injector]:
         injector.restore()
 
 
-@pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
+# The one that starts other Pythons takes as long as all others.
+IN_PROCESS = [scenario.name for scenario in SCENARIOS if scenario.in_process]
+OTHERS = [scenario.name for scenario in SCENARIOS if not scenario.in_process]
+
+
+@pytest.mark.parametrize("scenario", [*IN_PROCESS, *(OTHERS if settings().max_examples > 10 else ())])
 def test_after_kills_and_failures_the_state_is_old_or_new_and_the_next_run_cleans_up(scenario: str) -> None:
     command = python("-m", "fuzzing.faults", f"--only={scenario}", "--seed=12", "-v")
     done = subprocess.run(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from fuzzing import MAX_MEMORY, shared, watching
 from fuzzing import __main__ as command
@@ -17,7 +18,10 @@ from fuzzing.watching import Outcome
 from fuzzing.worker import Order, Runner, limited_memory, run_mutator
 from pytest_kebab_eval.errors import InputError
 
-MUTATIONS = {"database-values": 15, "database-bytes": 15, "gates": 100}  # those that take longer
+MUTATIONS = {
+    "database-values": 1,
+    "database-bytes": 1,
+}  # for each example of the profile; those that take longer
 
 
 def runner_of(execute: Callable[[bytes], None], directory: Path) -> Runner:
@@ -32,7 +36,10 @@ def test_neither_the_corpus_nor_mutations_of_it_raise_anything_but_our_own_error
     runner = Runner(target, tmp_path, tmp_path / "findings")
     corpus = list(target.corpus())
     mutator = Mutator(corpus, seed=1)
-    for data in (*corpus, *(mutator.next() for _ in range(MUTATIONS.get(name, 150)))):
+    for data in (
+        *corpus,
+        *(mutator.next() for _ in range(MUTATIONS.get(name, 5) * min(settings().max_examples, 30))),
+    ):
         runner.run(data)
     texts = [path.with_suffix(".txt").read_text("utf-8") for path in runner.findings.paths]
     assert texts == []

@@ -56,7 +56,9 @@ def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
         name = shown_path(golden.path)
         for finding, sentence in validation.summed_up(findings):
             print_line(f"{name}:{finding.line}: {sentence}" if finding else sentence)
-    tell(f"{counted(len(golden.queries), 'query')}, {counted(len(findings), 'finding')}")
+    proposed = sum(not query.reviewed for query in golden.unusual())
+    end = f", {proposed} not reviewed (reviewed: false)" if proposed else ""
+    tell(f"{counted(len(golden.queries), 'query')}, {counted(len(findings), 'finding')}{end}")
     if findings:
         exit_with(REGRESSION)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,14 @@ from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.inputs.sides import shown_version
 from pytest_kebab_eval.matching.locations import Passages
+from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of, golden_of, is_given
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import brief, shown_path
-from pytest_kebab_eval.upkeep.proposing import NotProposed, Proposal, read_questions
+from pytest_kebab_eval.upkeep.proposing import AskedRun, NotProposed, Proposal, read_questions
 from pytest_kebab_eval.upkeep.proposing import propose as propose_entries
 
 _STDOUT = Path("-.yaml")  # whose ending says the format
@@ -32,9 +34,16 @@ _STDOUT = Path("-.yaml")  # whose ending says the format
     "--from", "log", required=True, metavar="FILE", help="The questions: JSONL, CSV or JSON; - for stdin."
 )
 @click.option(
-    "--run", "run", required=True, metavar="RUN", help="The run whose first hits become the targets."
+    "--run",
+    "names",
+    required=True,
+    multiple=True,
+    metavar="RUN",
+    help="A run whose first hits become targets; those of several are pooled (repeatable).",
 )
-@click.option("--top", type=click.IntRange(1), default=1, show_default=True, help="How many hits to expect.")
+@click.option(
+    "--top", type=click.IntRange(1), default=1, show_default=True, help="How many hits of each run to expect."
+)
 @click.option("--field", metavar="NAME", help="The field of the question, if it cannot be guessed.")
 @click.option(
     "--out",
@@ -45,14 +54,21 @@ _STDOUT = Path("-.yaml")  # whose ending says the format
 @options("db", "golden", "suite")
 @json_option
 def propose(
-    log: str, run: str, top: int, field: str | None, out: Path | None, as_json: bool, **given: Any
+    log: str,
+    names: tuple[str, ...],
+    top: int,
+    field: str | None,
+    out: Path | None,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Turn a log of questions into golden queries, for a person to review.
 
-    The targets are what the run returned first for each question, which is found by its text, else by the id
-    in the log. Where the text of a hit is known, a sentence of it is a snippet, by which it is found when the
-    chunker changes. Entries have the tag 'proposed'. Near-duplicates of golden queries and of each other are
-    left out, and named, as are questions that the run has nothing for. No file is ever replaced.
+    The targets are what the runs returned first for each question, which is found by its text, else by the id
+    in the log. What one run found favours it: name every run that will be compared. Where the text of a hit
+    is known, a sentence of it is a snippet, by which it is found when the chunker changes. Entries say
+    'reviewed: false' until a person has looked at them. Near-duplicates of golden queries and of each other
+    are left out, and named, as are questions that no run has anything for. No file is ever replaced.
     """
     if out is not None and exists(out):
         raise InputError(f"{shown_path(out)} is there already; name a new file for --out")
@@ -60,16 +76,13 @@ def propose(
     golden = _golden(sources)
     questions = read_questions(Source(log), field)
     with open_database(database_of(sources)) as database:
-        found = find_run(database, run, sources.read("suite"))
-        passages = Passages(database.corpus, found.chunker_version)
-        made = propose_entries(questions, database.results(found.run_id), golden, top, passages)
-    written = ""
-    if out is not None and made.entries:
-        with new_golden_file(out) as file:
-            write_golden(file, out, made.entries, made.comments)
-        written = f", written to {shown_path(out)}"
-    elif out is not None:
-        written = f"; {shown_path(out)} was not written"
+        runs = _distinct(find_run(database, name, sources.read("suite")) for name in names)
+        asked = [
+            AskedRun(run.run_id, database.results(run.run_id), Passages(database.corpus, run.chunker_version))
+            for run in runs
+        ]
+        made = propose_entries(questions, asked, golden, top)
+    written = _write(made, out) if out is not None else ""
     if as_json:
         print_json(_as_json(made))
     elif out is None and made.entries:
@@ -79,12 +92,32 @@ def propose(
     _tell_left_out("near-duplicates, left out", made.near_duplicates)
     _tell_left_out("without anything to expect", made.without_result)
     if made.without_result and not made.has_texts:
-        tell("the run stored no texts of queries; record with query=…, or give questions the ids of results")
+        which = "the run" if len(runs) == 1 else "the runs"
+        tell(f"{which} stored no texts of queries; record with query=…, or give questions the ids of results")
     tell(
         f"{counted(len(questions), 'question')}: {len(made.entries)} proposed,"
         f" {counted(len(made.near_duplicates), 'near-duplicate')},"
         f" {len(made.without_result)} without anything to expect{written}"
     )
+
+
+def _write(made: Proposal, out: Path) -> str:
+    """Write what is proposed, if anything is; how that ends the summary."""
+    if not made.entries:
+        return f"; {shown_path(out)} was not written"
+    with new_golden_file(out) as file:
+        write_golden(file, out, made.entries, made.comments)
+    return f", written to {shown_path(out)}"
+
+
+def _distinct(runs: Iterable[Run]) -> list[Run]:
+    """Each run once; runs of different chunkers are refused, since they have no chunk ids in common."""
+    found = [*{run.run_id: run for run in runs}.values()]
+    versions = sorted({shown_version(run.chunker_version) for run in found})
+    if len(versions) > 1:
+        different = f"the runs have different chunker versions ({', '.join(versions)})"
+        raise InputError(f"{different}, and no chunk ids in common; propose from runs of one chunker")
+    return found
 
 
 def _golden(sources: Sources) -> GoldenSet | None:

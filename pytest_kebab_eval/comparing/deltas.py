@@ -230,7 +230,7 @@ def _significances(
     measured = [
         metric
         for metric in b.metrics
-        if metric.family.is_mean
+        if metric.family.is_tested
         and values_a.get(metric.name) is not None
         and values_b.get(metric.name) is not None
     ]
@@ -240,7 +240,7 @@ def _significances(
 
 def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> Significance | None:
     """Of one metric, over all queries or one slice; None if there is no test of it."""
-    found = next((known for known in b.metrics if known.name == metric and known.family.is_mean), None)
+    found = next((known for known in b.metrics if known.name == metric and known.family.is_tested), None)
     if a is None or found is None:
         return None
     pair = _paired(a, b)

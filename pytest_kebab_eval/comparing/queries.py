@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import COVERAGE, FORBIDDEN, LOSS, Check, forbidden_words, rank_within
 from pytest_kebab_eval.comparing.config_changes import change_notes, config_changes
 from pytest_kebab_eval.comparing.decide import Decision, Rules
+from pytest_kebab_eval.comparing.labels import same_text
 from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.comparing.replicates import Sides
+from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import first_of
 
@@ -83,20 +86,23 @@ class _Comparer:
         ranks = rank_within(a, k), rank_within(b, k)
         finds_the_same = a is None or (a and b and a.facts.ranking.found == b.facts.ranking.found)
         moved = self._movement.of if self._movement else None
+        why, lost, gained = _Found(_Why(cause))
         for query_id in decision.group.query_ids:
-            found = (cause, (), ()) if finds_the_same else self._found(query_id, a, b, cause)
+            if not finds_the_same:
+                why, lost, gained = self._found(query_id, a, b, cause)
             forbidden = self._forbidden(query_id) if FORBIDDEN in decision.lost else ()
             own_notes = [f"forbidden: {forbidden_words(forbidden)}"] if forbidden else []
-            if COVERAGE.name in checks and found[1]:
-                own_notes.append(f"lost in part: {first_of(found[1], 3, 50)}")
+            if COVERAGE.name in checks and lost:
+                own_notes.append(f"lost in part: {first_of(lost, 3, 50)}")
             yield QueryComparison(
                 query_id,
                 decision.kind,
                 *ranks,
-                "; ".join([*notes, *own_notes]) or None,
-                found[0],
+                "; ".join([*why.notes, *notes, *own_notes]) or None,
+                why.cause,
                 checks,
-                *found[1:],
+                lost,
+                gained,
                 *(moved(query_id) if moved else (None, None)),
                 required or msgspec.UNSET,
                 forbidden or msgspec.UNSET,
@@ -120,14 +126,11 @@ class _Comparer:
             return ()
         return forbidden.among(stored.hits, self._k)
 
-    def _found(
-        self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None
-    ) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    def _found(self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None) -> _Found:
         targets = self._targets_of(query_id)
-        if cause == "gone" and a and b and b.first is None and self._is_right_document(query_id, targets, a):
-            cause = "wrong_chunk"
+        why = self._why_gone(query_id, targets, a, b) if cause == "gone" and a and b else _Why(cause)
         in_a, in_b = self._targets_in(targets, a), self._targets_in(targets, b)
-        return cause, tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a))
+        return _Found(why, tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a)))
 
     def _targets_in(self, targets: Targets, score: QueryScore | None) -> set[str]:
         ranks = score.facts.ranking.found if score else ()
@@ -137,16 +140,54 @@ class _Comparer:
             if rank is not None and rank <= self._k
         }
 
-    def _is_right_document(self, query_id: str, targets: Targets, score_a: QueryScore) -> bool:
-        """Whether B's first hit is another part of a document that has a target, or that was right in A."""
-        a, b = (side.stored(query_id) for side in self._sides.present)
+    def _why_gone(self, query_id: str, targets: Targets, score_a: QueryScore, score_b: QueryScore) -> _Why:
+        """The nearest reason why what A found is not among the hits of B."""
+        (a, passages_a), (b, passages_b) = (
+            (side.stored(query_id), side.passages) for side in self._sides.present
+        )
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
-            return False
-        ranks = score_a.facts.ranking.correct
+            return _Why("gone")
+        in_a, in_b = score_a.facts.ranking, score_b.facts.ranking
+        still = {was for was, now in zip(in_a.found, in_b.found, strict=True) if now is not None}
+        ranks = {*in_a.correct} - still
         right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self._k]
+        texts = [(hit, text) for hit in right if (text := passages_a.text(hit))]
+        top = [
+            hit
+            for hit in b.hits
+            if hit.rank <= self._k and hit.chunk_id not in targets.wrong_ids and hit.rank not in in_b.correct
+        ]
+        same = same_text(texts, top, passages_b)
+        if same:
+            return _Why("same_text", (same,))
+        if targets.matched_by == "chunk" and _left_index(right, b.hits, passages_b):
+            return _Why("not_in_index")
         docs = {*targets.doc_ids, *(hit.doc_id for hit in right)} - {None, ""}
         paths = {*targets.paths, *(hit.doc_path for hit in right)} - {None, ""}
-        return any(hit.doc_id in docs or hit.doc_path in paths for hit in b.hits[:1])
+        first = b.hits[:1] if in_b.first is None else ()  # else it, too, may be right
+        is_right = any(hit.doc_id in docs or hit.doc_path in paths for hit in first)
+        return _Why("wrong_chunk" if is_right else "gone")
+
+
+class _Why(NamedTuple):
+    """The cause of what a query lost, and what there is to say of it."""
+
+    cause: str | None
+    notes: tuple[str, ...] = ()
+
+
+class _Found(NamedTuple):
+    """Which targets B lost and gained, and why."""
+
+    why: _Why
+    lost: tuple[str, ...] = ()
+    gained: tuple[str, ...] = ()
+
+
+def _left_index(right: Iterable[Hit], hits: Iterable[Hit], passages: Passages) -> bool:
+    """Whether the index has chunks of B's, and none of those that were right in A."""
+    is_there = any(passages.has_chunk(hit.chunk_id) for hit in hits if hit.chunk_id)
+    return is_there and not any(passages.has_chunk(hit.chunk_id) for hit in right if hit.chunk_id)
 
 
 def _names(checks: Iterable[Check]) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """Paired tests: which deltas are more than noise, and when there are too few queries to tell.
 
-The verdict follows the test, and the interval is cut or stretched to agree with it on 0. A verdict is not
+The verdict is that of the test, and the interval is cut or stretched to agree with it on 0. Where values are
+not yes or no, the interval of the mean must show a change, too: signs tell whether queries changed by luck,
+but many small gains tell little of the mean, which a few large losses may outweigh. A verdict is not
 corrected for how many metrics are looked at: of twenty that did not change, expect one below 0.05. What the
 summary calls worse is (`sure_of_many`).
 """
@@ -87,11 +89,12 @@ def paired_significance(
     if n < (_LEAST_YES_NO if yes_no else LEAST_GRADED):
         verdict = TOO_FEW
         found = found._replace(smallest=None)
-    elif p >= _ALPHA:
+    elif p >= _ALPHA or (not yes_no and found.low <= 0 <= found.high):
         verdict = NO_EVIDENCE
     else:
         verdict = IMPROVED if (mean < 0) == lower_is_better else WORSE
-    low, high = _agreeing(found, mean if p < _ALPHA else 0.0, math.inf if max_value is None else max_value)
+    shown = 0.0 if verdict == NO_EVIDENCE or p >= _ALPHA else mean
+    low, high = _agreeing(found, shown, math.inf if max_value is None else max_value)
     return Significance(
         n,
         up=sum(count for change, count in counts.items() if change > 0),
@@ -139,19 +142,20 @@ def _over_queries(changes: Counts, n: int, max_value: float | None, *, yes_no: b
         return Finding(
             _mid_p(up, down), *_bonett_price(up, down, n), _seen_in_four_of_five(changes, n, _LEAST_YES_NO)
         )
-    smallest = _seen_in_four_of_five(changes, n, LEAST_GRADED) if changes else None
-    return Finding(_sign_flip_p(changes), *_t_interval(changes, n, max_value), smallest)
+    most = max_value or max(map(abs, changes), default=0.0)
+    smallest = _seen_in_four_of_five(changes, n, LEAST_GRADED, 2 * most * most) if changes else None
+    return Finding(_sign_flip_p(changes), *_t_interval(changes, n, most), smallest)
 
 
-def _seen_in_four_of_five(changes: Counts, n: int, least: int) -> float:
+def _seen_in_four_of_five(changes: Counts, n: int, least: int, added: float = 0.0) -> float:
     """The mean change that four of five comparisons show, if single queries change as they did here.
 
     The mean of n changes with the mean square s has the variance (s − mean²) / n, and the test turns in steps
     of one query. But no fewer changes than would show it alone: all one way, at least so many, and each of
-    average size, which is 1 where none was seen.
+    average size, which is 1 where none was seen. `added` is what the interval adds to their squares.
     """
     part = _FOUR_OF_FIVE / (n + _FOUR_OF_FIVE)
-    square = math.fsum(count * change * change for change, count in changes.items()) / n
+    square = (math.fsum(count * change * change for change, count in changes.items()) + added) / n
     size = math.fsum(count * abs(change) for change, count in changes.items()) / (changes.total() or 1) or 1.0
     with_churn = math.sqrt(part * square) + size / n if changes else 0.0
     return min(max(with_churn, _share_for(n, least) * size), size)
@@ -358,12 +362,11 @@ def _approximate_p(sizes: Sequence[int], observed: int) -> float:
     return min(tails / (1 << _LARGEST), 1.0)
 
 
-def _t_interval(changes: Counts, n: int, max_value: float | None) -> tuple[float, float]:
+def _t_interval(changes: Counts, n: int, most: float) -> tuple[float, float]:
     """Student's interval over all n differences, and one more each way, as large as a change can be.
 
     So Bonett and Price do for yes/no metrics: an interval over few changes, or none, has a width that holds.
     """
-    most = max_value or max(map(abs, changes), default=0.0)
     mean = math.fsum(change * count for change, count in changes.items()) / (n + 2)
     squares = math.fsum(count * (change - mean) ** 2 for change, count in changes.items())
     squares += (n - changes.total()) * mean**2 + 2 * (most * most + mean * mean)

@@ -64,7 +64,7 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
         return Fingerprint(canonical(by_id[query_id]) for query_id in sorted(by_id)).hexdigest()
 
     def unusual(self) -> Sequence[GoldenQuery]:
-        """The queries that are in a group or have an xfail, in the file's order."""
+        """The queries that are in a group, have an xfail or are not reviewed, in the file's order."""
         if isinstance(self.queries, PackedQueries):
             return self.queries.unusual()
         return [query for query in self.queries if is_unusual(query)]

@@ -319,6 +319,7 @@ FIELDS: dict[str, Check] = {
     "forbidden_doc_ids": _distinct_texts,
     "must_rank_at_most": _cutoff,
     "require": _require,
+    "reviewed": _flag,
 }
 
 

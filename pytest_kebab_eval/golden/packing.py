@@ -31,8 +31,8 @@ def kept(queries: Iterable[GoldenQuery]) -> Sequence[GoldenQuery]:
 
 
 def is_unusual(query: GoldenQuery) -> bool:
-    """Whether it is in a group or has an xfail, which a pass over all queries would look for."""
-    return query.group is not None or query.xfail is not None
+    """Whether it is in a group, has an xfail or is not reviewed, which a pass over all would look for."""
+    return query.group is not None or query.xfail is not None or not query.reviewed
 
 
 class _Packed(Value, frozen=True):

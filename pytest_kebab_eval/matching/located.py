@@ -155,9 +155,10 @@ class ByText(HitByHit):
             shorter = min(length_of(target.text), length_of(compared.text))
             if 0 < shorter < LEAST_ALONE:
                 return Shared(0.0)
-        is_fair = length_of(target.text) >= FAIR_PART * length_of(compared.text)
         shared = compare_texts(target.text, compared.text)
-        return shared if shared is None or is_fair else Shared(0.0)
+        if not shared or not shared.part:
+            return shared
+        return shared if length_of(target.text) >= FAIR_PART * length_of(compared.text) else Shared(0.0)
 
     def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
         """The rank of the first correct hit; the others may say that it is none."""

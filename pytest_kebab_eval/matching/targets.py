@@ -53,6 +53,7 @@ class Targets(msgspec.Struct, frozen=True):
     doc_ids: Sequence[str] = ()
     paths: frozenset[str] = frozenset()
     has_chunk_targets: bool = True  # false: for the per-query comparison alone
+    wrong_ids: frozenset[str] = frozenset()  # chunks that somebody judged, and that are no targets
     forbidden: Forbidden | None = None
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
@@ -113,6 +114,9 @@ class Matcher:
         known = self._known.get(query.id)
         if known is None:
             known = self._targets(query)
+            wrong = frozenset(query.relevance).difference(gains_of(query))
+            if wrong:
+                known = msgspec.structs.replace(known, wrong_ids=wrong)
             if query.forbidden_chunk_ids or query.forbidden_doc_ids:
                 forbidden = Forbidden(
                     frozenset(query.forbidden_chunk_ids), frozenset(query.forbidden_doc_ids)

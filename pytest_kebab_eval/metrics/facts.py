@@ -69,6 +69,7 @@ class Facts(Value, frozen=True):
     answer: AnswerFacts | None
     containment: Containment | None  # None: no answer is expected
     forbidden: tuple[int, ...] | None = None  # the ranks of forbidden hits; None: nothing is forbidden
+    wrong: tuple[int, ...] = ()  # the ranks of hits that the golden file says are wrong
 
     @property
     def answered(self) -> bool | None:

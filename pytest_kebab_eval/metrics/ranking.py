@@ -88,6 +88,19 @@ def average_precision_of(found: Sequence[int | None], k: float) -> float:
 
 
 @metric(
+    "judged@{k}",
+    with_targets,
+    "share of the top k hits that the golden file says anything of",
+    neutral=True,
+)
+def judged_share(judged: Judged, k: int) -> float | None:
+    facts = judged.facts
+    seen = min(k, facts.depth)
+    known = {*facts.ranking.correct, *facts.wrong, *(facts.forbidden or ())}
+    return sum(rank <= k for rank in known) / seen if seen else None
+
+
+@metric(
     "recall@{k}_doc",
     with_documents,
     "share of the expected documents among those of the top k chunks (kebab's definition)",

@@ -95,6 +95,7 @@ class Family(Value, frozen=True):
     needs_answers: bool = False  # not measured in a run without answers
     volatile: bool = False  # time and cost, which differ between two equal runs
     max_value: float | None = 1.0  # of a mean, so that no interval goes beyond it
+    neutral: bool = False  # neither more nor less of it is better: a change is not tested
 
     def __call__(self, formula: F) -> F:
         """Register the metrics of a formula."""
@@ -112,8 +113,13 @@ class Family(Value, frozen=True):
 
     @property
     def is_mean(self) -> bool:
-        """Whether it is averaged, so that its change can be tested query by query."""
+        """Whether it is averaged over the queries."""
         return self.reduce is mean
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether its change is tested, query by query."""
+        return self.is_mean and not self.neutral
 
 
 metric = Family

@@ -13,7 +13,14 @@ from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import (
+    ComparisonKind,
+    GoldenQuery,
+    Hit,
+    QueryComparison,
+    QueryResult,
+    is_labelled,
+)
 from pytest_kebab_eval.reports.rows import summary_rows
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
@@ -79,7 +86,8 @@ def _explanation(
         yield f"  note      {printable(comparison.note)}"
     yield f"  golden    {where}"
     if evidence.b and evidence.b.hits:
-        yield f"  top hits of run B (* = expected{', ! = forbidden' if comparison.forbidden else ''})"
+        marks = f"* = expected{', ! = forbidden' if comparison.forbidden else ''}"
+        yield f"  top hits of run B ({marks}){_unlabelled(query, evidence)}"
         yield from _top_hits(comparison, evidence)
 
 
@@ -136,6 +144,15 @@ def _answer(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvid
     if "citation" in comparison.checks:
         paths = [cited.citation.path for cited in answer.citations if cited.citation and cited.citation.path]
         yield f"  cites     {', '.join(map(printable, paths)) or 'nothing'}"
+
+
+def _unlabelled(query: GoldenQuery, evidence: QueryEvidence) -> str:
+    """How many of B's top hits nobody labelled, where it is hits that are expected."""
+    top = evidence.b.hits[:HITS_SHOWN] if evidence.b else ()
+    unknown = [hit for hit in top if hit.rank not in evidence.correct_b and not is_labelled(query, hit)]
+    if not unknown or not evidence.expected:
+        return ""
+    return f"; {len(unknown)} of B's top {len(top)} were never labelled"
 
 
 def _top_hits(comparison: QueryComparison, evidence: QueryEvidence) -> Iterator[str]:

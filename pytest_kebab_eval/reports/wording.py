@@ -20,6 +20,8 @@ CAUSES = {
     "errored": "run B errored on this query",
     "empty": "run B found nothing at all",
     "below_cutoff": "it is there, but too far down",
+    "same_text": "run B has the expected text, under an id that nobody labelled",
+    "not_in_index": "the index no longer has the expected chunk",
     "wrong_chunk": "the right document, but another part of it",
     "gone": "it is not in what run B stored",
     "not_cited": "the answer's citations no longer lead to a chunk, or to no expected one",

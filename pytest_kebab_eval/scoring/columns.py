@@ -111,6 +111,10 @@ class HitKeys:
         keys = self._keys[start : start if row in self._cleared else self._ends[row]]
         return Ranked(keys, self._gapped.get(row))
 
+    def distinct(self) -> set[int]:
+        """The numbers of all hits."""
+        return {*self._keys}
+
     def without(self, ids: Iterable[str]) -> set[str]:
         """Which of these ids no hit of the run has."""
         unseen = {hash(name): name for name in ids}

@@ -215,6 +215,14 @@ class Pairs:
         is_yes_no = all(before in _YES_NO and after in _YES_NO for before, after in measured)
         return Changes(changes, measured.total(), is_yes_no)
 
+    def means(self, metric: Metric) -> tuple[float, float]:
+        """The mean in A and in B."""
+        measured = self._measured(metric)
+        total = measured.total() or 1
+        before = math.fsum(before * count for (before, _), count in measured.items())
+        after = math.fsum(after * count for (_, after), count in measured.items())
+        return before / total, after / total
+
     def room(self, metric: Metric) -> tuple[int, int]:
         """How many queries could fall from what they are in A, and how many could rise."""
         measured, most = self._measured(metric), metric.family.max_value

@@ -8,7 +8,7 @@ from pytest_kebab_eval.matching.citations import CitationCheck, check_citations,
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
-from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, MatchMode, QueryResult
+from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, MatchMode, QueryResult, is_labelled
 
 SHORTEST_CLAIM = 5  # a shorter one means nothing
 
@@ -55,6 +55,9 @@ class QueryJudge:
             else None,
             _containment(expected, hits, passages) if expected is not None else None,
             tuple([hit.rank for hit in hits if targets.forbidden.has(hit)]) if targets.forbidden else None,
+            _wrong_ranks(query, hits, ranking.correct)
+            if query.relevance and not self._across_chunkers
+            else (),
         )
 
     def correct_ranks(
@@ -81,6 +84,11 @@ def distinct_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
             kept.append(hit)
         seen.add(hit.chunk_id)
     return tuple(kept)
+
+
+def _wrong_ranks(query: GoldenQuery, hits: Sequence[Hit], correct: Sequence[int]) -> tuple[int, ...]:
+    """The ranks of hits that somebody judged, and that are not correct."""
+    return tuple(hit.rank for hit in hits if is_labelled(query, hit) and hit.rank not in correct)
 
 
 _Ranks = tuple[int | None, ...]

@@ -153,6 +153,14 @@ class Scorecard:
             unseen = card._hit_keys.without(unseen)
         return unseen
 
+    def share_of_new_ids(self, before: Scorecard) -> float:
+        """The share of the ids in its hits that no hit of another run has."""
+        ids, known = (
+            set[int]().union(*(card._hit_keys.distinct() for card in side.replicates or (side,)))
+            for side in (self, before)
+        )
+        return len(ids - known) / len(ids) if ids else 0.0
+
     def slices(self) -> list[str]:
         """The slices that any query of the run is in, sorted."""
         return sorted({name for slices in self._groups for name in slices})
@@ -254,7 +262,7 @@ class Part:
 # -- the golden set as a whole: slices, and what can be measured -----------------------------------
 
 ONE_VALUED_SLICES = ("lang", "difficulty", "category")
-SLICES = (*ONE_VALUED_SLICES, "tags", "answerable")
+SLICES = (*ONE_VALUED_SLICES, "tags", "answerable", "reviewed")
 
 
 def slices_of(query: GoldenQuery) -> tuple[str, ...]:
@@ -263,7 +271,15 @@ def slices_of(query: GoldenQuery) -> tuple[str, ...]:
     found += [f"tags={tag}" for tag in query.tags]
     if query.can_be_answered is not None:
         found.append(f"answerable={str(query.can_be_answered).lower()}")
+    if not query.reviewed:
+        found.append("reviewed=false")
     return tuple(found)
+
+
+def slice_labels(query: GoldenQuery) -> tuple[object, ...]:
+    """What its slices depend on: those of queries with the same labels are the same."""
+    one_valued = (query.lang, query.difficulty, query.category)
+    return (*one_valued, query.tags, query.can_be_answered, query.reviewed)
 
 
 def slices_by_query(queries: Iterable[GoldenQuery]) -> dict[str, tuple[str, ...]]:
@@ -271,7 +287,7 @@ def slices_by_query(queries: Iterable[GoldenQuery]) -> dict[str, tuple[str, ...]
     shared: dict[object, tuple[str, ...]] = {}
     found = {}
     for query in queries:
-        labels = (query.lang, query.difficulty, query.category, query.tags, query.can_be_answered)
+        labels = slice_labels(query)
         slices = shared.get(labels)
         if slices is None:
             slices = shared[labels] = slices_of(query)

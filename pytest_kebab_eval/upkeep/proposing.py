@@ -1,4 +1,4 @@
-"""A log of what people asked, and what a run returned for it -> golden entries, for a person to review."""
+"""A log of what people asked, and what runs returned for it -> golden entries, for a person to review."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from pytest_kebab_eval.model import Hit, QueryResult, Unreadable
 from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.text import brief
 
-TAG = "proposed"
 LEAST_SHARED = 0.8  # of the pieces of two questions, for them to count as one
 _COMMENT_WIDTH = 100
 _SNIPPET_LENGTH = 120
@@ -160,18 +159,38 @@ class Proposal(NamedTuple):
     comments: dict[str, tuple[str, ...]]  # what a reviewer should know of each, by id, a line each
     near_duplicates: tuple[NotProposed, ...]
     without_result: tuple[NotProposed, ...]
-    has_texts: bool  # whether the run stored the text of any query
+    has_texts: bool  # whether a run stored the text of any query
+
+
+class AskedRun(NamedTuple):
+    """A run over the questions of a log."""
+
+    run_id: str
+    results: Iterable[QueryResult | Unreadable]
+    passages: Passages
+
+
+class Found(NamedTuple):
+    """What a run returned for a question."""
+
+    run_id: str
+    result: QueryResult
+    passages: Passages
+
+
+class Pooled(NamedTuple):
+    """A hit that is proposed, and the runs that have it among their first."""
+
+    hit: Hit
+    passages: Passages
+    run_ids: tuple[str, ...]
 
 
 def propose(
-    questions: Sequence[Question],
-    results: Iterable[QueryResult | Unreadable],
-    golden: GoldenSet | None,
-    top: int,
-    passages: Passages,
+    questions: Sequence[Question], runs: Sequence[AskedRun], golden: GoldenSet | None, top: int
 ) -> Proposal:
-    """Golden entries whose targets are the first hits of each question's result in the run."""
-    found, has_texts = _results_of(questions, results)
+    """Golden entries whose targets are the first hits of each question's result, of all runs together."""
+    read = [(run, *_results_of(questions, run.results)) for run in runs]
     existing = golden.by_id() if golden else {}
     texts = [query.query for query in existing.values()]
     alike = NearDuplicates([*texts, *(question.text for question in questions)])
@@ -182,22 +201,37 @@ def propose(
     duplicates, without = [], []
     for question in questions:
         near = alike.find(question.text)
-        result = found.get(normalised(question.text))
-        reason = _why_not(result)
+        results = [(run, found.get(normalised(question.text))) for run, found, _ in read]
+        usable = [
+            Found(run.run_id, result, run.passages)
+            for run, result in results
+            if result and not _why_not(result)
+        ]
         if near is not None:
             duplicates.append(NotProposed(question, f"nearly {near}"))
-        elif result is None or reason:
-            without.append(NotProposed(question, reason))
+        elif not usable:
+            reasons = dict.fromkeys(_why_not(result) for _, result in results)
+            without.append(NotProposed(question, "; ".join(reasons)))
         else:
-            hits = [hit for hit in distinct_hits(result.hits) if _has_id(hit)][:top]
-            names = _names(question, result)
-            name = next(name for name in names if name not in existing and name not in entries)
-            words = f"{question.text} {result.answer.text if result.answer else ''}"
-            supports = [place for hit in hits if (place := _support(hit, passages, words))]
-            entries[name] = _entry(name, question, hits, supports)
-            comments[name] = tuple(_comments(question, result, hits))
+            taken = {*existing, *entries}
+            name = next(name for name in _names(question, usable[0].result) if name not in taken)
+            pooled = _pool(usable, top)
+            entries[name] = _entry(name, question, pooled, usable)
+            comments[name] = tuple(_comments(question, pooled, usable))
             alike.add(f"line {question.line}, {brief(question.text, 60)}", question.text)
+    has_texts = any(has_texts for _, _, has_texts in read)
     return Proposal(tuple(entries.values()), comments, tuple(duplicates), tuple(without), has_texts)
+
+
+def _pool(found: Sequence[Found], top: int) -> list[Pooled]:
+    """The first hits of all runs, each once, the best ranked first: no run's hits alone are the targets."""
+    pooled: dict[tuple[str | None, str | None], Pooled] = {}
+    for run_id, result, passages in found:
+        for hit in [hit for hit in distinct_hits(result.hits) if _has_id(hit)][:top]:
+            key = (hit.chunk_id, None if hit.chunk_id else hit.doc_id)
+            known = pooled.get(key) or Pooled(hit, passages, ())
+            pooled[key] = known._replace(run_ids=(*known.run_ids, run_id))
+    return sorted(pooled.values(), key=lambda hit: hit.hit.rank)
 
 
 def _results_of(
@@ -237,22 +271,24 @@ def _has_id(hit: Hit) -> bool:
     return bool(hit.chunk_id or hit.doc_id)
 
 
-def _entry(
-    name: str, question: Question, hits: Sequence[Hit], supports: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
+def _entry(name: str, question: Question, pooled: Sequence[Pooled], found: Sequence[Found]) -> dict[str, Any]:
+    answers = [run.result.answer.text for run in found if run.result.answer]
+    words = {*_words_of(" ".join([question.text, *answers]))}
+    hits = [hit for hit, _, _ in pooled]
+    supports = [place for hit, passages, _ in pooled if (place := _support(hit, passages, words))]
     expected: dict[str, list[Any]] = {
         "expected_chunk_ids": list(dict.fromkeys(hit.chunk_id for hit in hits if hit.chunk_id)),
         "expected_doc_ids": list(dict.fromkeys(hit.doc_id for hit in hits if hit.doc_id)),
         "gold_supports": [found for at, found in enumerate(supports) if found not in supports[:at]],
     }
     known = {field: targets for field, targets in expected.items() if targets}
-    return {"id": name, "query": question.text, **known, "tags": [TAG]}
+    return {"id": name, "query": question.text, **known, "reviewed": False}
 
 
-def _support(hit: Hit, passages: Passages, words: str) -> dict[str, Any] | None:
+def _support(hit: Hit, passages: Passages, words: set[str]) -> dict[str, Any] | None:
     """The place of a hit in words that the next chunker keeps; None if its path or text is not known."""
     path, text = passages.path(hit), passages.text(hit)
-    snippet = _snippet(text, {*_words_of(words)}) if path and text else None
+    snippet = _snippet(text, words) if path and text else None
     return {"path": path, "snippets": [snippet]} if snippet else None
 
 
@@ -277,14 +313,17 @@ def _names(question: Question, result: QueryResult) -> Iterator[str]:
         yield f"{text_id(question.text, 'q')}-{number}"
 
 
-def _comments(question: Question, result: QueryResult, hits: Sequence[Hit]) -> Iterator[str]:
-    """How often it was asked, what the run answered, and the passages that are proposed."""
+def _comments(question: Question, pooled: Sequence[Pooled], found: Sequence[Found]) -> Iterator[str]:
+    """How often it was asked, what the runs answered, and the passages that are proposed."""
     if question.asked > 1:
         yield f"asked {question.asked} times"
-    if result.answer is not None:
-        refused = "" if result.answer.grounded else "the run refused: "
-        yield brief(f"answer: {refused}{result.answer.text}", _COMMENT_WIDTH)
-    for hit in hits:
+    for run_id, result, _ in found:
+        if result.answer is not None:
+            who = f" of {brief(run_id, 40)}" if len(found) > 1 else ""
+            refused = "" if result.answer.grounded else "the run refused: "
+            yield brief(f"answer{who}: {refused}{result.answer.text}", _COMMENT_WIDTH)
+    for hit, _, run_ids in pooled:
+        who = f" ({', '.join(brief(run_id, 40) for run_id in run_ids)})" if len(found) > 1 else ""
         where = " > ".join([hit.doc_path or hit.doc_id or "", *(hit.heading_path or ())])
         text = hit.snippet or hit.text or ""
-        yield brief(f"{hit.rank}. {where}: {text}" if text else f"{hit.rank}. {where}", _COMMENT_WIDTH)
+        yield brief(f"{hit.rank}.{who} {where}{f': {text}' if text else ''}", _COMMENT_WIDTH)

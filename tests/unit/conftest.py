@@ -29,12 +29,16 @@ def golden(tmp_path: Path) -> Path:
     return write_golden(tmp_path / "golden.yaml", [FINDS_C1])
 
 
-@pytest.fixture(autouse=True)
-def no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the environment that the tests run in is used."""
-    for name in ("KEBAB_EVAL_DB", "KEBAB_EVAL_GOLDEN", "KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "no-data"))
+@pytest.fixture(scope="package", autouse=True)
+def _no_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing of the environment that the tests run in is used; where users keep data is nothing."""
+    nothing = tmp_path_factory.getbasetemp() / "no-data"
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("KEBAB_EVAL_DB", "KEBAB_EVAL_GOLDEN", "KEBAB_EVAL_RUN_A", "KEBAB_EVAL_RUN_B"):
+            patched.delenv(name, raising=False)
+        patched.setenv("XDG_DATA_HOME", str(nothing))
+        yield
+    assert not nothing.exists()
 
 
 def load(directory: Path, content: str | bytes, name: str = "golden.yaml") -> GoldenSet:

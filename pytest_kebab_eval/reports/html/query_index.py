@@ -17,7 +17,7 @@ from pytest_kebab_eval.model import GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
 from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
-from pytest_kebab_eval.scoring.scorecard import slices_of
+from pytest_kebab_eval.scoring.scorecard import slice_labels, slices_of
 
 QUERIES_A_BLOCK = 50
 ROWS_PACKED = 200  # at a time
@@ -204,7 +204,7 @@ class QueryIndex:
 
     def _count_slices(self, query: GoldenQuery) -> list[int]:
         """Count the query in its slices; the slices' numbers, found once for queries with the same labels."""
-        labels = (query.lang, query.difficulty, query.category, query.tags, query.can_be_answered)
+        labels = slice_labels(query)
         found = self._slices.get(labels)
         if found is None:
             numbers = self._slice_numbers

@@ -62,7 +62,7 @@ def test_a_question_becomes_an_entry_whose_target_is_what_the_run_found_first() 
             "query": "how do I log in to the VPN",
             "expected_chunk_ids": ["d1#1"],
             "expected_doc_ids": ["d1"],
-            "tags": ["proposed"],
+            "reviewed": False,
         }
     ]
     assert "# 1. d1.md > Setup > VPN: Open the client.\n- id: log-1\n" in called.stdout
@@ -98,10 +98,7 @@ def test_what_is_proposed_is_a_golden_file_that_the_run_can_be_judged_by() -> No
     log("How do I log in to the VPN?", "Where is the lunch menu?")
     assert propose("--out", "proposed.yaml").stdout == ""
     golden = load_golden_set("proposed.yaml")
-    assert [(query.id, query.tags) for query in golden.queries] == [
-        ("log-1", ("proposed",)),
-        ("log-2", ("proposed",)),
-    ]
+    assert [(query.id, query.reviewed) for query in golden.queries] == [("log-1", False), ("log-2", False)]
     judged = call("aggregate", "logged", "--golden", "proposed.yaml", "--json")
     assert json.loads(judged.stdout)["logged"]["hit@1"] == [None, 1.0]
 
@@ -161,6 +158,90 @@ def test_an_id_that_the_golden_file_has_is_not_taken_again(project: Project) -> 
     (entry,) = entries(propose())
     assert entry["id"].startswith("q-")
     assert entry["id"] != "q-001"
+
+
+# -- several runs ----------------------------------------------------------------------------------
+
+OTHER = {
+    "log-1": result(hit("d2#1"), hit("d1#1", 2), query="How do I log in to the VPN?"),
+    "log-2": result("d3#1", query="Where is the lunch menu?", answer=answer("In the hall.")),
+    "log-3": result("d5#1", query="What is the answer to everything?"),
+}
+
+
+@pytest.fixture
+def two_runs(project: Project) -> Project:
+    project.make_database(logged=ASKED, other=OTHER)
+    return project
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_the_first_hits_of_several_runs_are_pooled_each_once() -> None:
+    log("How do I log in to the VPN?", "Where is the lunch menu?", "What is the answer to everything?")
+    called = propose("--run", "other")
+    assert [(entry["id"], entry["expected_chunk_ids"]) for entry in entries(called)] == [
+        ("log-1", ["d1#1", "d2#1"]),
+        ("log-2", ["d3#1"]),
+        ("log-3", ["d5#1"]),  # of which the first run found nothing
+    ]
+    assert "# 1. (logged) d1.md > Setup > VPN: Open the client.\n# 1. (other) d2.md\n" in called.stdout
+    assert "# answer of logged: the run refused: I do not know\n" in called.stdout
+    assert "# answer of other: In the hall.\n# 1. (logged, other) d3.md\n" in called.stdout
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_of_each_run_as_many_hits_are_taken_as_is_said() -> None:
+    log("How do I log in to the VPN?")
+    (entry,) = entries(propose("--run", "other", "--top", "2"))
+    assert entry["expected_chunk_ids"] == ["d1#1", "d2#1", "d1#2"]  # by rank: 1, 1, 2; d1#1 is there already
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_no_run_of_those_that_labels_are_pooled_from_is_favoured() -> None:
+    log("How do I log in to the VPN?")
+    propose("--out", "one.yaml")
+    propose("--run", "other", "--out", "both.yaml")
+    of_one, of_both = (
+        json.loads(call("compare", "logged", "other", "--golden", name, "--json").stdout)
+        for name in ("one.yaml", "both.yaml")
+    )
+    assert [report["deltas"]["mrr"] for report in (of_one, of_both)] == [-0.5, 0.0]
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_a_run_that_is_named_twice_counts_once() -> None:
+    log("How do I log in to the VPN?")
+    assert "# 1. d1.md > Setup" in propose("--run", "logged").stdout
+
+
+def test_runs_of_different_chunkers_are_refused(project: Project) -> None:
+    project.make_database(configs={"other": {"chunker_version": "v2"}}, logged=ASKED, other=OTHER)
+    log("How do I log in to the VPN?")
+    called = propose("--run", "other")
+    assert (called.code, called.stdout) == (2, "")
+    assert "the runs have different chunker versions (v1, v2), and no chunk ids in common" in called.stderr
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_what_nobody_has_reviewed_is_counted_a_slice_and_warned_of_where_it_fails() -> None:
+    log("How do I log in to the VPN?", "Where is the lunch menu?")
+    propose("--out", "one.yaml")
+    validated = call("validate", "--golden", "one.yaml", "--golden-only")
+    assert (validated.code, validated.stderr) == (
+        0,
+        "2 queries, 0 findings, 2 not reviewed (reviewed: false)\n",
+    )
+    compared = call(
+        *("compare", "logged", "other", "--golden", "one.yaml", "--fail-on", "loss", "--json"),
+        *("--gate", "hit@1{reviewed=false} >= 0.9"),
+    )
+    report = json.loads(compared.stdout)
+    assert report["gates"][0]["value"] == 0.5
+    assert report["warnings"][0] == (
+        "of the queries that fail (1), 1 expect what was proposed and never reviewed (reviewed: false);"
+        " what one run found first favours that run"
+    )
+    assert report["warnings"][0] in compared.stderr
 
 
 # -- what is left out ------------------------------------------------------------------------------

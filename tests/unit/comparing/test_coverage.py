@@ -71,6 +71,17 @@ def test_a_target_that_is_only_too_far_down_says_so(tmp_path: Path) -> None:
     assert comparison(judged(tmp_path, TWO, BOTH, b)).cause == "below_cutoff"
 
 
+def test_only_what_is_lost_is_looked_for_by_its_text(tmp_path: Path) -> None:
+    words = "the keys are rotated once a quarter by whoever is on call that week, and never by hand"
+    other = "a restore is tried on the first Tuesday of each month, on a machine that is made for it"
+    a = result(hit("c1", text=words), hit("c2", 2, text=other))
+    still = result(hit("c1", text=words), hit("x", 2, text="nothing of the kind is said in this one"))
+    assert comparison(judged(tmp_path / "gone", TWO, a, still)).cause == "gone"
+    renamed = result(hit("c1", text=words), hit("c9", 2, text=other))
+    found = comparison(judged(tmp_path / "renamed", TWO, a, renamed))
+    assert (found.cause, "c9 at rank 2 has the text of c2" in (found.note or "")) == ("same_text", True)
+
+
 def test_documents_are_targets_too(tmp_path: Path) -> None:
     entry: Json = {"expected_doc_ids": ["c1", "c2"], "require": "all"}
     assert outcome(judged(tmp_path, entry, BOTH, ONE))[0] is Outcome.FAILED

@@ -48,6 +48,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   forbidden_doc_ids: [d8, d9]
   must_rank_at_most: 3
   require: all
+  reviewed: false
 """,
         encoding="utf-8",
     )
@@ -79,6 +80,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             forbidden_doc_ids=("d8", "d9"),
             must_rank_at_most=3,
             require="all",
+            reviewed=False,
         ),
     )
 
