@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Cited,
         ComparisonKind,
         ExpectedSpan,
+        ForbiddenHit,
         GoldenQuery,
         Hit,
         Judge,
@@ -78,8 +79,8 @@ _HOMES = {  # the names of each module
     "golden": "GoldenSet load_golden_set",
     "golden.lock": "HashedText Lock LockedChunk",
     "model": (
-        "Answer Cited ComparisonKind ExpectedSpan GoldenQuery Hit Judge Judgment QueryComparison "
-        "QueryResult Recorded Retrieval Run Scope Span Support Timings Usage Xfail"
+        "Answer Cited ComparisonKind ExpectedSpan ForbiddenHit GoldenQuery Hit Judge Judgment "
+        "QueryComparison QueryResult Recorded Retrieval Run Scope Span Support Timings Usage Xfail"
     ),
     "reports.as_markdown": "render_report_md",
     "scoring.aggregates": "AggregateMetrics",
@@ -92,7 +93,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 __all__ = [
     "AggregateMetrics", "Answer", "BrokenResult", "CheckRates", "ChunkerError", "Cited", "CompareReport",
     "ComparisonCounts", "ComparisonKind", "ConfigChange", "DatabaseError", "Deltas", "ExpectedSpan",
-    "GateError", "GateResult", "GoldenError", "GoldenQuery", "GoldenSet", "HashedText", "Hit",
+    "ForbiddenHit", "GateError", "GateResult", "GoldenError", "GoldenQuery", "GoldenSet", "HashedText", "Hit",
     "IndexCoverage", "InputError", "Judge", "Judgment", "KebabEvalError", "Lock", "LockedChunk",
     "MetricError", "NoDatabase", "NoSuchRun", "Paired", "Paraphrase", "ParaphraseGroup", "QueryComparison",
     "QueryRates", "QueryResult", "Recorded", "Recording", "ReplicateReport", "Retrieval", "Run",

@@ -67,7 +67,7 @@ def evaluate(
         a, b = sides.means
         if observer:
             observer.finish(golden.queries, stores.matcher, shown_runs(decisions))
-        per_query = compare_queries(decisions, sides, stores.targets, movement, rules.compare_k)
+        per_query = compare_queries(decisions, sides, stores.targets, movement, rules)
         # What counts a query as failed, also where only gates do.
         checks = rules.fail_on.union(DEFAULT_CHECKS)
         counts = count_comparison(per_query, a, b, movement, checks) if a and movement else None
@@ -91,7 +91,7 @@ def evaluate(
 def _rules(settings: Settings, golden: GoldenSet) -> Rules:
     accepted = frozenset(query.id for query in golden.unusual() if query.xfail)
     fail_on, loss_over = checks_of(settings.fail_on)
-    return Rules(fail_on, settings.compare_k, settings.alpha, accepted, loss_over)
+    return Rules(fail_on, settings.compare_k, settings.alpha, accepted, loss_over, settings.require == "all")
 
 
 def _accepted(settings: Settings) -> Accepted:

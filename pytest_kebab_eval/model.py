@@ -199,7 +199,7 @@ class ExpectedSpan(Value, frozen=True):
 # What may be lost and accepted; an error, a missing result or a forbidden hit may not.
 ACCEPTABLE_CHECKS = (
     *("retrieval", "answer", "refusal", "citation", "loss", "attribution"),
-    *("rank_limit", "miss"),
+    *("coverage", "rank_limit", "miss"),
 )
 
 
@@ -239,6 +239,7 @@ class GoldenQuery(Value, frozen=True):
     forbidden_chunk_ids: tuple[str, ...] = ()
     forbidden_doc_ids: tuple[str, ...] = ()
     must_rank_at_most: int | None = None
+    require: str | None = None  # all | any
     reviewed: bool = True  # False: what it expects was proposed, and nobody has looked at it yet
 
     @property
@@ -328,6 +329,11 @@ class QueryComparison(Value, frozen=True):
         msgspec.UNSET
     )  # of the checks: the golden file asks for it
     forbidden: tuple[ForbiddenHit, ...] | msgspec.UnsetType = msgspec.UNSET  # in the top hits of B
+
+    @property
+    def is_partial_loss(self) -> bool:
+        """Whether B lost a target while another is still found."""
+        return "coverage" in self.checks
 
     def fails_on(self, checks: frozenset[str]) -> bool:
         """Whether the query fails where these checks do, or by what the golden file requires."""

@@ -79,6 +79,7 @@ class Options:
     snapshot: str | None = None
     wrong: str | None = None
     allow_documents: bool = False
+    require: str | None = None
     same_run: str | None = None  # how both sides name the same run: by "id", by "latest", or among "several"
 
     @property
@@ -99,6 +100,7 @@ class Options:
             ("fail-on", None if self.fail_on is None else ",".join(self.fail_on)),
             ("compare-k", self.compare_k),
             ("k", self.k),
+            ("require", self.require),
             ("span-overlap", self.span_overlap),
             ("strict-chunker-version", "true" if self.strict and self.in_ini else None),
             ("if-no-baseline", self.if_no_baseline),

@@ -19,7 +19,9 @@ from .verdicts import FAILED, PASSED, SKIPPED, Judgment, Outcomes, Value
 EITHER = PASSED | FAILED
 UNFAILABLE: Outcomes = frozenset({"unfailable"})  # by no outcome, which fails a gate on its own
 SNAPSHOT = "snapshot[compare-report]"
-COMPARISON_METRICS = frozenset({"regressions", "losses", "wins", "failed", "new", "removed"})
+COMPARISON_METRICS = frozenset(
+    {"regressions", "losses", "wins", "failed", "partial_losses", "new", "removed"}
+)
 ROUNDING = 1.5e-4  # whether means over replicates are of rounded values is open
 KINDS = {"regressions": "regression", "losses": "loss", "wins": "win"}
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -181,6 +183,8 @@ class Gates:
         if self.case.has_replicates:
             return None
         verdicts = [self.judgment.verdicts[entry["id"]] for entry in entries]
+        if gate.metric == "partial_losses":
+            return {sum("coverage" in verdict.checks for verdict in verdicts)}
         if gate.metric != "failed":
             return {sum(verdict.kind == KINDS[gate.metric] for verdict in verdicts)}
         return self._failed_counts({entry["id"] for entry in entries})
@@ -211,14 +215,16 @@ class Gates:
         return {name: frozenset(found) for name, found in numbers.items()}
 
     def _failed_counts(self, ids: set[str]) -> set[int] | None:
-        """Queries that 'fail a check (`attribution` and `miss` only if chosen), or are absent from B'."""
-        ignored = frozenset({"attribution", "miss"}) - self.case.options.checks
+        """Queries that 'fail a check (some only if chosen), or are absent from B'."""
+        ignored = frozenset({"attribution", "miss", "coverage"}) - self.case.options.checks
         count = 0
         for sides in self.judge.sides:
             verdict = self.judgment.verdicts[sides.entry["id"]]
             if sides.entry["id"] not in ids:
                 continue
             if "xfail" in sides.entry or verdict.open_checks - ignored or "loss" in self.case.options.checks:
+                return None
+            if "coverage" in ignored & verdict.checks:
                 return None
             count += bool(verdict.checks - ignored) or (sides.a is not None and sides.b is None)
         return {count}

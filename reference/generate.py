@@ -97,6 +97,8 @@ class Generator:
         if self.chance(0.5):
             entry["difficulty"] = self.rng.choice(["easy", "hard"])
         if self.chance(0.15):
+            entry["require"] = self.rng.choice(["all", "all", "any"])
+        if self.chance(0.15):
             entry["k"] = self.rng.randint(1, 6)
         if self.chance(0.06):
             entry["answerable"] = self.chance(0.5)
@@ -268,6 +270,7 @@ class Generator:
             "attribution",
             "miss",
             "loss>2",
+            "coverage",
         ]
         fail_on = None
         if self.chance(0.4):
@@ -281,6 +284,7 @@ class Generator:
             fail_on=fail_on,
             compare_k=self.rng.randint(1, 12) if self.chance(0.2) else None,
             k=self.rng.randint(1, 6) if self.chance(0.15) else None,
+            require=self.rng.choice(["all", "any"]) if self.chance(0.15) else None,
             span_overlap=self.rng.choice([0.2, 0.5, 0.75, 1.0]) if self.chance(0.2) else None,
             strict=self.chance(0.04),
             gates=make_gates(self.rng, golden, alone=alone),

@@ -20,7 +20,7 @@ from .coverage import has_coverage_problem, in_any_way
 from .matching import EXACT, FALLBACK, Matching
 from .replicates import Replicates, has_broken_replicate
 from .results import Result, result_of, results_of
-from .rules import ALWAYS, RULES, broken_rules
+from .rules import ALWAYS, RULES, broken_rules, lost_coverage, requires_coverage
 from .verdicts import (
     FAILED,
     NOTHING,
@@ -89,8 +89,16 @@ class Judge:
         rank_a, rank_b = min(ranks_a.values(), default=None), min(ranks_b.values(), default=None)
         kind = kind_of(rank_a, rank_b)
         checks = self._lost_checks(sides, kind) | self._broken_rules(sides)
+        checks["coverage"] = lost_coverage(ranks_a, ranks_b)
         lost, open_checks = certain(checks), unsettled(checks)
-        outcomes = self._outcomes(sides, lost | self._failing_loss(rank_a, rank_b), open_checks)
+        failing = lost | self._failing_loss(rank_a, rank_b)
+        failing |= {"coverage"} if set(ranks_a) - set(ranks_b) else set()
+        outcomes = frozenset().union(
+            *(
+                self._outcomes(sides, failing, open_checks - failing, required)
+                for required in self._required(sides.entry, ranks_a, ranks_b)
+            )
+        )
         targets = self._named_targets(sides.entry, ranks_a, ranks_b)
         causes = self._causes(sides, lost) if lost and not open_checks else frozenset()
         overlap = overlap_of(sides.a, sides.b, self._top)
@@ -110,9 +118,18 @@ class Judge:
             broken["miss"] = OPEN
         return broken
 
-    def _fails_on(self, checks: frozenset[str]) -> frozenset[str]:
+    def _required(
+        self, entry: Entry, ranks_a: dict[str, int], ranks_b: dict[str, int]
+    ) -> list[frozenset[str]]:
+        """The checks that the golden file requires, in each way to settle what is open."""
+        option = self.case.options.require
+        coverage = requires_coverage(self.matching, entry, option, (set(ranks_a), set(ranks_b)))
+        ways = [True, False] if coverage == OPEN else [bool(coverage)]
+        return [ALWAYS | ({"coverage"} if way else set()) for way in ways]
+
+    def _fails_on(self, checks: frozenset[str], required: frozenset[str] = ALWAYS) -> frozenset[str]:
         """Those of the checks that fail a query."""
-        return checks & (self.fail_on | ALWAYS)
+        return checks & (self.fail_on | required)
 
     def _with_rules(self, sides: Sides, outcomes: Outcomes) -> Outcomes:
         """The outcomes of a query without a baseline, which fails if it breaks a rule."""
@@ -198,10 +215,12 @@ class Judge:
         rules = lost(rules_a, keeps_rules(sides.entry, sides.b))
         return rules or lost(claim_a, has_claim(sides.entry, sides.b))
 
-    def _outcomes(self, sides: Sides, known: frozenset[str], open_checks: frozenset[str]) -> Outcomes:
-        failing = [self._fails_on(known)]
-        if self._fails_on(open_checks):
-            failing.append(self._fails_on(known | open_checks))
+    def _outcomes(
+        self, sides: Sides, known: frozenset[str], open_checks: frozenset[str], required: frozenset[str]
+    ) -> Outcomes:
+        failing = [self._fails_on(known, required)]
+        if self._fails_on(open_checks, required):
+            failing.append(self._fails_on(known | open_checks, required))
         return frozenset().union(*(self._outcome(sides, checks, known | open_checks) for checks in failing))
 
     def _outcome(self, sides: Sides, failing: frozenset[str], lost: frozenset[str]) -> Outcomes:
@@ -228,7 +247,9 @@ class Judge:
     def _unneeded_outcome(self, sides: Sides, lost: frozenset[str]) -> Outcomes:
         """An xfail that is 'no longer needed (in a comparison that would have failed on it), fails'."""
         if not self.fail_on or sides.a is None or sides.a.errored:
-            return PASSED | FAILED if "must_rank_at_most" in sides.entry else PASSED
+            rules = ("must_rank_at_most", "require", "required_support_groups")
+            has_rules = self.case.options.require or any(name in sides.entry for name in rules)
+            return PASSED | FAILED if has_rules else PASSED
         could_fail = bool(self._ranks(sides.entry, sides.a)) and "retrieval" in self.fail_on
         return FAILED if could_fail and not lost else PASSED | FAILED
 

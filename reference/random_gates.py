@@ -28,7 +28,7 @@ OTHERS = [
         "over_refusal_rate",
     ),
 ]
-COUNTS = ("regressions", "losses", "wins", "failed")
+COUNTS = ("regressions", "losses", "wins", "failed", "partial_losses")
 VALUES = ("0", "0.25", "0.3333", "0.5", "0.6667", "0.75", "1", "50%", "100%")
 DELTAS = ("0", "-0.5", "-0.3333", "-0.1", "0.25", "-7%", "-33%", "13%")
 UNLESS = ("", "", " unless p > 0.05", " unless p > 0.25", " unless p > 0.6")

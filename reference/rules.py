@@ -1,4 +1,7 @@
-"""What B must keep whatever A had: the checks `forbidden`, `rank_limit` and `miss` (sections 2.3 and 3.3)."""
+"""What B must keep whatever A had (`forbidden`, `rank_limit`, `miss`), and targets lost in part (`coverage`).
+
+Sections 2.3 and 3.3.
+"""
 
 from __future__ import annotations
 
@@ -48,3 +51,29 @@ def misses(matching: Matching, entry: Entry, result: Result, compare_k: int) -> 
     if not matching.compared_targets(entry):
         return False
     return not any(rank <= compare_k for rank in matching.correct_ranks(entry, result).values())
+
+
+def lost_coverage(ranks_a: dict[str, int], ranks_b: dict[str, int]) -> Passes:
+    """'a target found in A is not in B'; whether the loss of all is one beside `retrieval` is open."""
+    if not set(ranks_a) - set(ranks_b):
+        return False
+    return True if ranks_b else OPEN
+
+
+def requires_coverage(
+    matching: Matching, entry: Entry, require: str | None, found: tuple[set[str], set[str]]
+) -> Passes:
+    """'fails where the golden file says `require: all` or has groups'."""
+    if entry.get("require", require) == "all":
+        return True
+    supports = [target.name for target in matching.compared_targets(entry) if target.support is not None]
+    groups = [
+        {supports[number] for number in group}
+        for group in entry.get("required_support_groups", [])
+        if supports
+    ]
+    was, still = ([group for group in groups if group <= names] for names in found)
+    if not was:
+        return False
+    # Whether a group that is no longer whole fails beside another that is, is open.
+    return True if not still else OPEN if any(group not in still for group in was) else False

@@ -49,7 +49,7 @@ def _click_option(option: Option) -> Callable[[Any], Any]:
 
 comparing_options = options(*(option.name for option in _IN_COMMAND))
 walking_options = options(  # of what looks for the run or the commit that lost a query
-    *("db", "db_a", "db_b", "golden", "suite", "fail_on", "strict_chunker_version"),
+    *("db", "db_a", "db_b", "golden", "suite", "fail_on", "require", "strict_chunker_version"),
     *("k", "compare_k", "span_overlap", "mask"),
 )
 run_arguments = decorated_with([click.argument("a", metavar="A"), click.argument("b", metavar="B")])

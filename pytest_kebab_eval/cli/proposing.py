@@ -82,13 +82,7 @@ def propose(
             for run in runs
         ]
         made = propose_entries(questions, asked, golden, top)
-    written = ""
-    if out is not None and made.entries:
-        with new_golden_file(out) as file:
-            write_golden(file, out, made.entries, made.comments)
-        written = f", written to {shown_path(out)}"
-    elif out is not None:
-        written = f"; {shown_path(out)} was not written"
+    written = _write(made, out) if out is not None else ""
     if as_json:
         print_json(_as_json(made))
     elif out is None and made.entries:
@@ -105,6 +99,15 @@ def propose(
         f" {counted(len(made.near_duplicates), 'near-duplicate')},"
         f" {len(made.without_result)} without anything to expect{written}"
     )
+
+
+def _write(made: Proposal, out: Path) -> str:
+    """Write what is proposed, if anything is; how that ends the summary."""
+    if not made.entries:
+        return f"; {shown_path(out)} was not written"
+    with new_golden_file(out) as file:
+        write_golden(file, out, made.entries, made.comments)
+    return f", written to {shown_path(out)}"
 
 
 def _distinct(runs: Iterable[Run]) -> list[Run]:

@@ -276,7 +276,7 @@ def _short(value: float | None) -> str:
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @options(
-    *("db", "golden", "suite", "gates", "fail_on", "strict_chunker_version"),
+    *("db", "golden", "suite", "gates", "fail_on", "require", "strict_chunker_version"),
     *("k", "cutoffs", "compare_k", "span_overlap", "mask"),
 )
 @click.option(

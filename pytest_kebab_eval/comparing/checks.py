@@ -38,7 +38,8 @@ class Check(NamedTuple):
     needs_a: bool = True  # False: it is also judged where there is no run A
     by_default: bool = True  # False: a query fails on it only where `--kebab-fail-on` has it
     of_b: Callable[[Sequence[bool]], bool] | None = None
-    is_required: Callable[[QueryScore], bool] = lambda score: False  # by the golden file: it always fails
+    # Whether the golden file requires it, so that it always fails; it may say `require: all` of every query.
+    is_required: Callable[[QueryScore, bool], bool] = lambda score, all_of_all: False
 
     def __hash__(self) -> int:
         return id(self)  # a fast key: a check is a row of the table below
@@ -52,6 +53,34 @@ def rank_within(score: QueryScore | None, k: int) -> int | None:
 
 def _is_found(score: QueryScore, k: int) -> bool | None:
     return rank_within(score, k) is not None if score.facts.targets.gains else None
+
+
+def count_found(score: QueryScore, k: int) -> int:
+    """How many targets are found within the top k."""
+    return sum(rank is not None and rank <= k for rank in score.facts.ranking.found)
+
+
+def targets_found(score: QueryScore, k: int) -> list[bool] | None:
+    """For each of several targets, whether it is found; None where none is, which is not lost in part."""
+    found = [rank is not None and rank <= k for rank in score.facts.ranking.found]
+    return found if len(found) > 1 and any(found) else None
+
+
+def _finds_all(score: QueryScore, k: int) -> bool | None:
+    found = targets_found(score, k)
+    return None if found is None else all(found)
+
+
+def _has_whole_group(score: QueryScore, k: int) -> bool | None:
+    """Whether the supports of a required group are all found; None where none is, or none is required."""
+    groups = score.facts.targets.groups_that_apply
+    found = targets_found(score, k) if groups else None
+    return None if found is None else any(all(found[support] for support in group) for group in groups)
+
+
+def _requires_all(score: QueryScore, all_of_all: bool) -> bool:
+    require = score.facts.targets.require
+    return all_of_all if require is None else require == "all"
 
 
 def _has_claim(score: QueryScore, k: int) -> bool | None:
@@ -81,6 +110,15 @@ def _yes_no(metric: str) -> Callable[[QueryScore, int], bool | None]:
 
 def _lost_targets(lost: LostCheck) -> str:
     return f"lost {first_of(lost.comparison.lost, 2, 50)}, at rank {lost.comparison.a_hit_rank} in A"
+
+
+def _lost_in_part(lost: LostCheck) -> str:
+    comparison = lost.comparison
+    if not comparison.lost:
+        return "B finds a target less often"
+    said = f"lost {first_of(comparison.lost, 2, 50)}, while another target is at rank {comparison.b_hit_rank}"
+    is_required = COVERAGE.name in (comparison.required or ()) and lost.b.facts.targets.groups_that_apply
+    return f"{said}; no required group is whole any more" if is_required else said
 
 
 def _lost_answer(lost: LostCheck) -> str:
@@ -117,7 +155,15 @@ def _errored(lost: LostCheck) -> str:
     return f"it errored{' in B' if lost.comparison.kind else ''}: {lost.error}"
 
 
-RETRIEVAL = Check("retrieval", "found", _is_found, _lost_targets)
+RETRIEVAL = Check(
+    "retrieval",
+    "found",
+    _is_found,
+    _lost_targets,
+    is_required=lambda score, all_of_all: bool(
+        score.facts.targets.groups_that_apply or _requires_all(score, all_of_all)
+    ),
+)
 CHECKS = (
     RETRIEVAL,
     Check("answer", "kept its rules", lambda score, k: score.facts.keeps_rules, _lost_answer),
@@ -137,7 +183,19 @@ CHECKS = (
         lambda lost: "the answer cited a target in A and cites none in B",
         by_default=False,
     ),
+    Check(
+        "coverage",
+        "had a whole required group",
+        _has_whole_group,
+        _lost_in_part,
+        by_default=False,
+        is_required=lambda score, all_of_all: True,
+    ),
     Check("error", "without an error", lambda score, k: not score.facts.errored, _errored, needs_a=False),
+)
+# Of each target on its own: the one that fell furthest is that of the query.
+COVERAGE = Check(
+    "coverage", "found a target", _finds_all, _lost_in_part, by_default=False, is_required=_requires_all
 )
 # Ranks are not yes or no: they are compared where every run found something.
 LOSS = Check(
@@ -162,7 +220,7 @@ FORBIDDEN = Check(
     needs_a=False,
     by_default=False,
     of_b=any,
-    is_required=lambda score: True,
+    is_required=lambda score, all_of_all: True,
 )
 CHECKS_OF_B = (
     FORBIDDEN,
@@ -174,7 +232,7 @@ CHECKS_OF_B = (
         needs_a=False,
         by_default=False,
         of_b=_half_or_more,
-        is_required=lambda score: True,
+        is_required=lambda score, all_of_all: True,
     ),
     Check(
         "miss",
@@ -186,31 +244,42 @@ CHECKS_OF_B = (
         of_b=_half_or_more,
     ),
 )
+ALL_CHECKS = (*CHECKS, COVERAGE, LOSS, *CHECKS_OF_B)
 DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in CHECKS if check.by_default))
 ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, "error"))
-OTHER_CHECKS = tuple(check.name for check in (LOSS, *CHECKS, *CHECKS_OF_B) if not check.by_default)
-SENTENCES = {check.name: check.sentence for check in (*CHECKS, LOSS, *CHECKS_OF_B)}
+OTHER_CHECKS = tuple(dict.fromkeys(check.name for check in (LOSS, *ALL_CHECKS) if not check.by_default))
+SENTENCES = {check.name: check.sentence for check in ALL_CHECKS}
 
 
 def checks_of(words: Iterable[str]) -> tuple[frozenset[str], int]:
-    """The checks of `--kebab-fail-on`; and of `loss>3`, by how many ranks a query may fall."""
+    """The checks of `--kebab-fail-on`; and of `loss>3`, by how many ranks a query may fall.
+
+    Where a target must not be lost, all of them must not.
+    """
     limits = [int(word.partition(">")[2] or 0) for word in words if word.partition(">")[0] == LOSS.name]
-    return frozenset(word.partition(">")[0] for word in words), min(limits, default=0)
+    names = {word.partition(">")[0] for word in words}
+    return frozenset(names | ({RETRIEVAL.name} if COVERAGE.name in names else set())), min(limits, default=0)
 
 
 def passed_checks(score: QueryScore, k: int) -> set[str]:
     """What a query could lose: the checks that it passes in a run, other than having no error."""
-    return {
+    passed = {
         check.name
         for check in (*CHECKS, *CHECKS_OF_B)
         if (check.needs_a or check.of_b) and check.passes(score, k)
     }
+    return passed | {COVERAGE.name} if count_found(score, k) > 1 else passed
 
 
-def is_lost(check: str, a: QueryScore, b: QueryScore, k: int) -> bool:
-    """Whether a query that did so in A and in B lost a check."""
+def is_lost(check: str, a: QueryScore, b: QueryScore, k: int) -> bool | None:
+    """Whether a query that did so in A and in B lost a check; None if that cannot be said."""
     rows = [row for row in (*CHECKS, *CHECKS_OF_B) if row.name == check]
-    return any((row.of_b or row.passes(a, k)) and row.passes(b, k) is False for row in rows)
+    if any((row.of_b or row.passes(a, k)) and row.passes(b, k) is False for row in rows):
+        return True
+    in_a, in_b = targets_found(a, k), targets_found(b, k)
+    if check == COVERAGE.name and in_a and in_b:
+        return any(was and not found for was, found in zip(in_a, in_b, strict=True))
+    return False if check in passed_checks(b, k) else None
 
 
 # -- counting ------------------------------------------------------------------------------------

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.comparing.checks import (
+    ALL_CHECKS,
     CHECKS,
     CHECKS_OF_B,
+    COVERAGE,
     LOSS,
     RETRIEVAL,
     Check,
@@ -22,6 +24,7 @@ from pytest_kebab_eval.comparing.checks import (
     Tally,
     rank_tally,
     rank_within,
+    targets_found,
 )
 from pytest_kebab_eval.model import ComparisonKind, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
@@ -43,6 +46,7 @@ class Rules(NamedTuple):
     alpha: float
     accepted: frozenset[str] = frozenset()  # queries whose loss is expected: no evidence of another's
     loss_over: int = 0  # a worse rank fails only if it is worse by more than this
+    require_all: bool = False  # of queries whose golden entry does not say
 
 
 class Group(NamedTuple):
@@ -154,30 +158,32 @@ def decide(
     several = any(len(group.a) > 1 or len(group.b) > 1 for group in groups[:1])
     noise = SessionNoise()
     if several and any(tally.flips for of_group in tallies for tally in of_group.values()):
-        noise = _noise_of(groups, [*map(counter.outcomes, groups)], tallies, rules)
+        noise = _noise_of(groups, counter, tallies, rules)
     decider = _Decider(rules, noise, alone=alone, several=several)
     return [*map(decider.decide, groups, tallies)], noise
 
 
 def _noise_of(
     groups: Sequence[Group],
-    outcomes: Sequence[tuple[Outcomes, Outcomes]],
+    counter: _Counter,
     tallies: Sequence[Mapping[Check, Tally]],
     rules: Rules,
 ) -> SessionNoise:
     from pytest_kebab_eval.comparing.noise.limits import find_limits
     from pytest_kebab_eval.comparing.noise.together import count_patterns, reversed_patterns
 
-    runs, fail_on = (len(groups[0].a), len(groups[0].b)), rules.fail_on
+    runs = len(groups[0].a), len(groups[0].b)
     counts = [sum(query_id not in rules.accepted for query_id in group.query_ids) for group in groups]
     patterns = {
         check: count_patterns(
-            ([None if run is None else run[number] for run in (*a, *b)], n)
-            for n, (a, b) in zip(counts, outcomes, strict=True)
+            (outcomes, n)
+            for n, group in zip(counts, groups, strict=True)
+            for outcomes in counter.in_all_runs(check, group)
         )
-        for number, check in enumerate(CHECKS)
+        for check in (*CHECKS, COVERAGE)
         if any(check in of_group for of_group in tallies)
     }
+    failing = {check for check in (*patterns, LOSS) if _can_fail(check, groups, rules)}
     ranks = {
         check: found
         for check, found in count_tallies(zip(groups, tallies, strict=True)).items()
@@ -186,8 +192,8 @@ def _noise_of(
     lost: dict[Check, CheckLimits] = {}
     for is_failing in (True, False):  # what fails a query is not corrected for what does not
         lost |= find_limits(
-            {check: found for check, found in patterns.items() if (check.name in fail_on) is is_failing},
-            ranks if (LOSS.name in fail_on) is is_failing else {},
+            {check: found for check, found in patterns.items() if (check in failing) is is_failing},
+            ranks if (LOSS in failing) is is_failing else {},
             *runs,
         )
     gained = find_limits(
@@ -199,6 +205,16 @@ def _noise_of(
         *runs,
     )
     return SessionNoise(lost, gained)
+
+
+def _can_fail(check: Check, groups: Iterable[Group], rules: Rules) -> bool:
+    """Whether a query could fail on a check."""
+    scores = (score for group in groups for score in group.b if score)
+    return check.name in rules.fail_on or any(
+        check.is_required(score, rules.require_all)
+        for score in scores
+        if check.passes(score, rules.compare_k) is not None
+    )
 
 
 class _Counter:
@@ -216,7 +232,34 @@ class _Counter:
         if tallies is None:
             tallies = self._tallies[key] = dict(_tallies(*key))
         a, b = self._ranks(group.a), self._ranks(group.b)
-        return {**tallies, LOSS: rank_tally(a, b)} if a and b else tallies
+        coverage = self._coverage(group)
+        if a and b:
+            return {**tallies, **coverage, LOSS: rank_tally(a, b)}
+        return {**tallies, **coverage} if coverage else tallies
+
+    def _coverage(self, group: Group) -> dict[Check, Tally]:
+        """How often the target is found that fell furthest, in the runs that found any."""
+        if not any(score is not None and len(score.facts.targets.gains) > 1 for score in group.b):
+            return {}
+        split = len(group.a)
+        found = [_tally(target[:split], target[split:]) for target in self._targets(group)]
+        tallies = [tally for tally in found if tally]
+        return {COVERAGE: max(tallies, key=lambda tally: (tally.drop, tally.flips))} if tallies else {}
+
+    def _targets(self, group: Group) -> Iterator[tuple[bool | None, ...]]:
+        """For each target, in which runs it is found."""
+        runs = [score and targets_found(score, self._k) for score in (*group.a, *group.b)]
+        count = max((len(found) for found in runs if found), default=0)
+        nothing = [None] * count
+        return zip(*(found or nothing for found in runs), strict=True)
+
+    def in_all_runs(self, check: Check, group: Group) -> Iterator[Sequence[bool | None]]:
+        """The outcomes of a check in all runs, A's first; of coverage, those of each target."""
+        if check is COVERAGE:
+            yield from self._targets(group)
+        else:
+            a, b = self.outcomes(group)
+            yield [None if run is None else run[CHECKS.index(check)] for run in (*a, *b)]
 
     def _ranks(self, scores: Scores) -> list[int]:
         """The ranks in the runs of one side; none if some run did not find it, which is no matter of rank."""
@@ -239,14 +282,20 @@ class _Counter:
 
 def _tallies(a: Outcomes, b: Outcomes) -> Iterable[tuple[Check, Tally]]:
     for number, check in enumerate(CHECKS):
-        in_a, in_b = ([run[number] for run in runs if run and run[number] is not None] for runs in (a, b))
-        if in_a and in_b:
-            yield check, Tally(in_a.count(True), len(in_a), in_b.count(True), len(in_b))
+        tally = _tally([run[number] for run in a if run], [run[number] for run in b if run])
+        if tally:
+            yield check, tally
+
+
+def _tally(a: Iterable[bool | None], b: Iterable[bool | None]) -> Tally | None:
+    """How often a check is passed on each side; None if it applies on one side at most."""
+    in_a, in_b = ([outcome for outcome in side if outcome is not None] for side in (a, b))
+    return Tally(in_a.count(True), len(in_a), in_b.count(True), len(in_b)) if in_a and in_b else None
 
 
 def count_tallies(groups: Iterable[tuple[Group, Mapping[Check, Tally]]]) -> dict[Check, Tallies]:
     """How many queries have each tally of each check."""
-    counted: dict[Check, Tallies] = {check: Counter() for check in (*CHECKS, LOSS)}
+    counted: dict[Check, Tallies] = {check: Counter() for check in ALL_CHECKS}
     for group, of_group in groups:
         for check, tally in of_group.items():
             counted[check][tally] += len(group.query_ids)
@@ -257,7 +306,7 @@ class _Decider:
     """Decides for one group at a time, given what noise explains."""
 
     def __init__(self, rules: Rules, noise: SessionNoise, *, alone: bool, several: bool) -> None:
-        self._k, self._alpha, self._fail_on = rules.compare_k, rules.alpha, rules.fail_on
+        self._k, self._alpha, self._rules = rules.compare_k, rules.alpha, rules
         self._noise = noise
         self._alone = alone
         self._several = several
@@ -286,8 +335,11 @@ class _Decider:
 
     def _is_broken(self, check: Check, scores: Scores) -> bool:
         """Whether B, looked at alone, breaks a check that counts."""
+        rules = self._rules
         counted = [
-            score for score in scores if score and (check.name in self._fail_on or check.is_required(score))
+            score
+            for score in scores
+            if score and (check.name in rules.fail_on or check.is_required(score, rules.require_all))
         ]
         broken = [not passes for score in counted if (passes := check.passes(score, self._k)) is not None]
         return bool(broken and check.of_b and check.of_b(broken))

@@ -27,7 +27,7 @@ from pytest_kebab_eval.text import brief
 
 # -- counts: `regressions`, `overlap@5`, … -------------------------------------------------------
 
-COUNTS = ("regressions", "losses", "wins", "failed", "new", "removed")
+COUNTS = ("regressions", "losses", "wins", "failed", "partial_losses", "new", "removed")
 _KINDS = {
     ComparisonKind.REGRESSION: "regressions",
     ComparisonKind.LOSS: "losses",
@@ -80,13 +80,15 @@ def count_comparison(
         (
             comparison.kind,
             comparison.fails_on(wanted),
+            comparison.is_partial_loss,
             b.slices_of(comparison.query_id),
         )
         for comparison in comparisons
     )
     totals: dict[str | None, Counter[str]] = {None: Counter(removed=len(a.notes.unknown_query_ids))}
-    for (kind, failed, parts), count in alike.items():
+    for (kind, failed, partial, parts), count in alike.items():
         words = [*([_KINDS[kind]] if kind in _KINDS else []), *(["failed"] if failed else [])]
+        words += ["partial_losses"] if partial else []
         words += [] if kind is ComparisonKind.NEW else ["queries"]
         for part in (None, *parts):
             totals.setdefault(part, Counter()).update(dict.fromkeys(words, count))

@@ -14,6 +14,7 @@ from pytest_kebab_eval.model import Hit, MatchMode, QueryComparison
 from pytest_kebab_eval.scoring.combining import Pairs
 
 _MANY_NEW = 0.1  # of B's ids
+_SOME_LOST = 5  # labels that no hit of B has: fewer are what a retriever loses
 _BY_CHANCE = 0.05
 _SAME_PART = 0.75  # of the shorter text, as where no document is known
 _JUDGED = Metric.parse("judged@k")
@@ -36,7 +37,7 @@ def label_warnings(sides: Sides, per_query: Iterable[QueryComparison], mode: Mat
         )
     new = b.share_of_new_ids(a) if mode is MatchMode.EXACT else 0.0
     unreached = len(b.ids_without_hits(lost)) if new > _MANY_NEW else 0
-    if unreached:
+    if unreached >= _SOME_LOST:
         yield (
             f"{100 * new:.0f} % of the chunk ids that B returned are in no hit of A, and {unreached} of the"
             f" {len(lost)} expected chunks that B lost are in no hit of B, for any query: if chunks were"

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparing.checks import FORBIDDEN, LOSS, Check, forbidden_words, rank_within
+from pytest_kebab_eval.comparing.checks import COVERAGE, FORBIDDEN, LOSS, Check, forbidden_words, rank_within
 from pytest_kebab_eval.comparing.config_changes import change_notes, config_changes
-from pytest_kebab_eval.comparing.decide import Decision
+from pytest_kebab_eval.comparing.decide import Decision, Rules
 from pytest_kebab_eval.comparing.labels import same_text
 from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.comparing.replicates import Sides
@@ -19,6 +19,7 @@ from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.scoring.scorecard import QueryScore
+from pytest_kebab_eval.text import first_of
 
 MATCH_NOTES = {"document": "matched by document alone", "text": "matched by text"}
 
@@ -28,10 +29,10 @@ def compare_queries(
     sides: Sides,
     targets_of: Callable[[str], Targets],
     movement: Movement | None,
-    compare_k: int,
+    rules: Rules,
 ) -> tuple[QueryComparison, ...]:
     """What became of each query, sorted by id."""
-    comparer = _Comparer(sides, targets_of, movement, compare_k)
+    comparer = _Comparer(sides, targets_of, movement, rules)
     found = [comparison for decision in decisions for comparison in comparer.compare(decision)]
     return tuple(sorted(found, key=attrgetter("query_id")))
 
@@ -64,20 +65,22 @@ class _Comparer:
         sides: Sides,
         targets_of: Callable[[str], Targets],
         movement: Movement | None,
-        compare_k: int,
+        rules: Rules,
     ) -> None:
         self._sides = sides
         self._targets_of = targets_of
         a, b = sides
         self._change_notes = change_notes(config_changes(a.cards[0].run, b.cards[0].run)) if a else []
         self._movement = movement
-        self._k = compare_k
+        self._rules, self._k = rules, rules.compare_k
 
     def compare(self, decision: Decision) -> Iterator[QueryComparison]:
         """The queries of a group, each with what it lost and gained."""
         a, b, k = decision.a, decision.b, self._k
         checks = _names(check for check in decision.lost if check is not LOSS)
-        required = _names(check for check in decision.lost if b and check.is_required(b)) or msgspec.UNSET
+        required = _names(
+            check for check in decision.lost if b and check.is_required(b, self._rules.require_all)
+        )
         cause = cause_of(checks, a, b)
         notes = [*self._notes(decision, cause)]
         ranks = rank_within(a, k), rank_within(b, k)
@@ -89,6 +92,8 @@ class _Comparer:
                 why, lost, gained = self._found(query_id, a, b, cause)
             forbidden = self._forbidden(query_id) if FORBIDDEN in decision.lost else ()
             own_notes = [f"forbidden: {forbidden_words(forbidden)}"] if forbidden else []
+            if COVERAGE.name in checks and lost:
+                own_notes.append(f"lost in part: {first_of(lost, 3, 50)}")
             yield QueryComparison(
                 query_id,
                 decision.kind,
@@ -99,7 +104,7 @@ class _Comparer:
                 lost,
                 gained,
                 *(moved(query_id) if moved else (None, None)),
-                required,
+                required or msgspec.UNSET,
                 forbidden or msgspec.UNSET,
             )
 
@@ -123,7 +128,7 @@ class _Comparer:
 
     def _found(self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None) -> _Found:
         targets = self._targets_of(query_id)
-        why = self._why_gone(query_id, targets, a) if cause == "gone" and a else _Why(cause)
+        why = self._why_gone(query_id, targets, a, b) if cause == "gone" and a and b else _Why(cause)
         in_a, in_b = self._targets_in(targets, a), self._targets_in(targets, b)
         return _Found(why, tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a)))
 
@@ -135,17 +140,23 @@ class _Comparer:
             if rank is not None and rank <= self._k
         }
 
-    def _why_gone(self, query_id: str, targets: Targets, score_a: QueryScore) -> _Why:
+    def _why_gone(self, query_id: str, targets: Targets, score_a: QueryScore, score_b: QueryScore) -> _Why:
         """The nearest reason why what A found is not among the hits of B."""
         (a, passages_a), (b, passages_b) = (
             (side.stored(query_id), side.passages) for side in self._sides.present
         )
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
             return _Why("gone")
-        ranks = score_a.facts.ranking.correct
+        in_a, in_b = score_a.facts.ranking, score_b.facts.ranking
+        still = {was for was, now in zip(in_a.found, in_b.found, strict=True) if now is not None}
+        ranks = {*in_a.correct} - still
         right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self._k]
         texts = [(hit, text) for hit in right if (text := passages_a.text(hit))]
-        top = [hit for hit in b.hits if hit.rank <= self._k and hit.chunk_id not in targets.wrong_ids]
+        top = [
+            hit
+            for hit in b.hits
+            if hit.rank <= self._k and hit.chunk_id not in targets.wrong_ids and hit.rank not in in_b.correct
+        ]
         same = same_text(texts, top, passages_b)
         if same:
             return _Why("same_text", (same,))
@@ -153,7 +164,8 @@ class _Comparer:
             return _Why("not_in_index")
         docs = {*targets.doc_ids, *(hit.doc_id for hit in right)} - {None, ""}
         paths = {*targets.paths, *(hit.doc_path for hit in right)} - {None, ""}
-        is_right = any(hit.doc_id in docs or hit.doc_path in paths for hit in b.hits[:1])
+        first = b.hits[:1] if in_b.first is None else ()  # else it, too, may be right
+        is_right = any(hit.doc_id in docs or hit.doc_path in paths for hit in first)
         return _Why("wrong_chunk" if is_right else "gone")
 
 
@@ -201,7 +213,15 @@ def cause_of(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None
         return _answer_cause(checks, a, b)
     if "citation" in checks or "attribution" in checks:
         return "not_cited"
-    return "forbidden" if "forbidden" in checks else None
+    if "forbidden" in checks:
+        return "forbidden"
+    return _coverage_cause(a, b) if "coverage" in checks and a else None
+
+
+def _coverage_cause(a: QueryScore, b: QueryScore) -> str:
+    """Where targets went that A found, while others are still found."""
+    pairs = zip(a.facts.ranking.found, b.facts.ranking.found, strict=True)
+    return "gone" if any(was is not None and now is None for was, now in pairs) else "below_cutoff"
 
 
 def _answer_cause(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore) -> str:

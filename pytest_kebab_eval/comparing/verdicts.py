@@ -7,7 +7,7 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_kebab_eval.comparing.checks import (
-    CHECKS_OF_B,
+    ALL_CHECKS,
     FORBIDDEN,
     LOSS,
     RETRIEVAL,
@@ -91,7 +91,7 @@ class QueryVerdicts:
             verdict = Verdict(Outcome.FAILED, "; ".join(failures.values()))
         else:
             return PASSED
-        return self._with_rates(query_id, verdict)
+        return self._with_rates(comparison, verdict)
 
     def _failures(self, comparison: QueryComparison) -> Failures:
         is_loss = comparison.kind is ComparisonKind.LOSS
@@ -119,13 +119,14 @@ class QueryVerdicts:
         passed = passed_checks(score, self._rules.compare_k)
         if RETRIEVAL.name in passed:
             passed.add(LOSS.name)
-        required = {check.name for check in CHECKS_OF_B if check.is_required(score)}
+        required = {check.name for check in ALL_CHECKS if check.is_required(score, self._rules.require_all)}
         return not (fail_on | required).isdisjoint(passed.intersection(xfail.checks))
 
-    def _with_rates(self, query_id: str, verdict: Verdict) -> Verdict:
+    def _with_rates(self, comparison: QueryComparison, verdict: Verdict) -> Verdict:
         """The verdict with how often the query passed, on each side, what it lost."""
-        decision = self._decisions.get(query_id)
-        lost = lost_rates(decision.rates, self._rules.fail_on) if decision else ""
+        decision = self._decisions.get(comparison.query_id)
+        fail_on = self._rules.fail_on.union(comparison.required or ())
+        lost = lost_rates(decision.rates, fail_on) if decision else ""
         told = lost and verdict.outcome in (Outcome.FAILED, Outcome.XFAILED)
         return Verdict(verdict.outcome, f"{verdict.reason}; {lost}") if told else verdict
 

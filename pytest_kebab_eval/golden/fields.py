@@ -247,6 +247,14 @@ def _span(value: Any) -> ExpectedSpan:
     return ExpectedSpan(doc_id=fields["doc_id"], span=span, chunk_id=fields.get("chunk_id"))
 
 
+@_accepts({"enum": ["all", "any"]})
+def _require(value: Any) -> str:
+    if value not in ("all", "any"):
+        given = f"'{brief(value, 40)}'" if isinstance(value, str) else describe_type(value)
+        _reject(f"must be all or any, not {given}")
+    return sys.intern(value)
+
+
 @_accepts({"type": "string", "format": "date"})
 def _until(value: Any) -> datetime.date:
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
@@ -310,6 +318,7 @@ FIELDS: dict[str, Check] = {
     "forbidden_chunk_ids": _distinct_texts,
     "forbidden_doc_ids": _distinct_texts,
     "must_rank_at_most": _cutoff,
+    "require": _require,
     "reviewed": _flag,
 }
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparing.checks import is_lost, passed_checks
+from pytest_kebab_eval.comparing.checks import is_lost
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.change_point import ChangePoint, find_change
 from pytest_kebab_eval.matching.locations import OpenRun, Passages, match_mode
@@ -262,6 +262,5 @@ class _Tools:
         score = self._score(opened, result)
         if score is None or a is None:
             return State.UNKNOWN
-        if is_lost(check, a, score, k):
-            return State.LOST
-        return State.FOUND if check in passed_checks(score, k) else State.UNKNOWN
+        lost = is_lost(check, a, score, k)
+        return State.UNKNOWN if lost is None else State.LOST if lost else State.FOUND

@@ -24,6 +24,12 @@ class TargetFacts(Value, frozen=True):
     groups: tuple[tuple[int, ...], ...] = ()  # the supports that are enough together
     across_chunkers: bool = False  # chunks of another chunker may be several hits, or one hit several of them
     rank_limit: int | None = None  # that the first correct hit must keep
+    require: str | None = None  # all | any: whether every target that A found must be found
+
+    @property
+    def groups_that_apply(self) -> tuple[tuple[int, ...], ...]:
+        """The required groups; none where the targets are no supports."""
+        return self.groups if self.matched_by == "anchor" else ()
 
     def keeps_limit(self, first: int | None) -> bool | None:
         """Whether the first correct hit is at a rank where it may be; None if it may be at any."""

@@ -39,8 +39,8 @@ def recall(judged: Judged, k: int) -> float:
 @metric("recall_all@{k}", with_targets, "all targets in the top k (or one whole required group)")
 def recall_all(judged: Judged, k: int) -> bool:
     inside = [rank is not None and rank <= k for rank in judged.facts.ranking.found]
-    groups = judged.facts.targets.groups
-    if groups and judged.facts.targets.matched_by == "anchor":
+    groups = judged.facts.targets.groups_that_apply
+    if groups:
         return any(all(inside[support] for support in group) for group in groups)
     return all(inside)
 

@@ -16,6 +16,7 @@ from pytest_kebab_eval.reports.wording import (
     headline,
     kind_counts,
     movement,
+    partial_losses,
     replicate_sentence,
 )
 
@@ -38,6 +39,7 @@ def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -
         "failed_checks": [
             query for query in failed_checks(report) if query.kind is not ComparisonKind.REGRESSION
         ],
+        "partial_losses": partial_losses(report),
         "paired": report.deltas.paired if report.deltas else None,
         "kinds": kind_counts(report),
         "movement": movement(report),

@@ -35,6 +35,7 @@ CAUSES = {
 
 MOVEMENT = ("overlap@10", "rbo")
 NAMES_SHOWN = 3
+_PARTLY = "B lost a target"
 
 
 # -- sentences -----------------------------------------------------------------------------------
@@ -43,6 +44,9 @@ NAMES_SHOWN = 3
 def headline(report: CompareReport) -> str:
     """The comparison in one sentence, and what else went wrong."""
     sentences = [_main_sentence(report)]
+    partial = len(partial_losses(report))
+    if partial and not sentences[0].startswith(_PARTLY):
+        sentences.append(f"{_PARTLY} on {counted(partial, 'further query')}, while another is still found.")
     failed = sum(not gate.passed for gate in report.gates)
     if failed:
         sentences.append(f"{counted(failed, 'gate')} failed.")
@@ -61,6 +65,12 @@ def headline(report: CompareReport) -> str:
     return " ".join(sentences)
 
 
+def partial_losses(report: CompareReport) -> list[QueryComparison]:
+    """The queries of which B lost a target and found another, which do not fail for that."""
+    failing = {query.query_id for query in failed_checks(report)}
+    return [query for query in report.per_query if query.is_partial_loss and query.query_id not in failing]
+
+
 def _main_sentence(report: CompareReport) -> str:
     compared = len(report.per_query) - report.count(ComparisonKind.NEW)
     queries = counted(compared, "query")
@@ -77,6 +87,10 @@ def _main_sentence(report: CompareReport) -> str:
     if worse_by_noise(report):
         return f"{_noisy(report, queries)}{f'; it ranks {worse} worse' if worse else ''}."
     lost_nothing = "B lost nothing but what is accepted" if report.accepted else "B lost nothing"
+    partial = len(partial_losses(report))
+    if partial:
+        ranks = f"; it ranks {worse} worse" if worse else ""
+        return f"{_PARTLY} on {partial} of {queries}, while another is still found{ranks}."
     if worse:
         return f"{lost_nothing}, but ranks {worse} of {queries} worse."
     return f"{lost_nothing}{'' if report.accepted else ' that A had'}, over {queries}."
@@ -155,7 +169,7 @@ def verdict_effect(report: CompareReport) -> str:
     """What the comparison comes to, in one word: lost, worse or better."""
     if has_failed(report):
         return "lost"
-    is_worse = report.run_a is not None and report.count(ComparisonKind.LOSS) > 0
+    is_worse = report.run_a is not None and bool(report.count(ComparisonKind.LOSS) or partial_losses(report))
     return "worse" if is_worse or len(worse_by_noise(report)) > _better(report) else "better"
 
 
@@ -178,7 +192,10 @@ def kind_counts(report: CompareReport) -> str:
     *kinds, _ = ComparisonKind
     new = report.count(ComparisonKind.NEW)
     counts = [counted(report.count(kind), kind.value) for kind in kinds]
-    return ", ".join([*counts, *([f"{new} new"] if new else [])])
+    partial = sum(query.is_partial_loss for query in report.per_query)
+    counts += [f"{new} new"] if new else []
+    counts += [counted(partial, "partial loss")] if partial else []
+    return ", ".join(counts)
 
 
 def coverage(report: CompareReport) -> str | None:

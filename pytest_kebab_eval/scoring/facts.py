@@ -40,6 +40,7 @@ class QueryJudge:
                 query.required_support_groups,
                 self._across_chunkers,
                 query.must_rank_at_most,
+                query.require,
             ),
             ranking,
             query.k or self._cutoff,

@@ -194,6 +194,14 @@ OPTIONS = (
         in_command=True,
     ),
     Option(
+        "require",
+        "choice",
+        "where the golden file does not say: any target is enough, or B must find all targets that A found",
+        default="any",
+        choices=("any", "all"),
+        in_command=True,
+    ),
+    Option(
         "alpha",
         "share",
         "how often a session may fail by noise alone, where several runs a side show how much there is",

@@ -183,6 +183,7 @@ class Settings(NamedTuple):
     if_no_baseline: str = default_of("if_no_baseline")
     runs_dir: Path = default_of("runs_dir")
     fail_on: frozenset[str] = default_of("fail_on")
+    require: str = default_of("require")
     alpha: float = default_of("alpha")
     strict_chunker_version: bool = default_of("strict_chunker_version")
     allow_document_matching: bool = default_of("allow_document_matching")

@@ -15,7 +15,8 @@ from tests.builders import Json, make_database, result, write_golden
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u2028\u202eleft"
 LONG = "a-name-without-any-space-" * 6
 RUNS = 12
-PAGES = ("index.html", "suites/suite/index.html", "suites/suite/trends.html")
+SUITE_PAGES = ("index.html", "trends.html", "leaderboard.html")
+PAGES = ("index.html", *(f"suites/suite/{name}" for name in SUITE_PAGES))
 AT = [(width, scheme) for width in (390, 1280) for scheme in ("light", "dark")]
 
 # Each query's rank in the runs r0, r1, …; 0 is a miss.
@@ -53,7 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
     )
     settings = Settings(None, "latest", database, database, golden)
-    built = SiteBuilder(directory / "site", settings).build()
+    built = SiteBuilder(directory / "site", settings, "r0").build()
     assert built.errors == []
     return directory / "site"
 

@@ -114,6 +114,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "blame --json": ("blame", "--all", "--json"),
     "blame of no query": ("blame", EVIL + "?"),
     "bisect to no run": ("bisect", A, EVIL + "?", "--run", EVIL),
+    "leaderboard": ("leaderboard", A, B),
+    "leaderboard --json": ("leaderboard", A, B, "--json"),
     "churn": ("churn", A, B),
     "churn --json": ("churn", A, B, "--json"),
     "propose from no file": ("propose", "--from", PATH, "--run", B),

@@ -98,7 +98,12 @@ def _worst_first(entry: _Entry) -> tuple[bool, int, int]:
     moved = 0
     if comparison is not None:
         moved = abs((comparison.a_hit_rank or _MISS) - (comparison.b_hit_rank or _MISS))
+        moved = moved or int(comparison.is_partial_loss)
     return not lost, _ORDER[kind], -moved
+
+
+def _is_partial(entry: _Entry) -> bool:
+    return entry.comparison is not None and entry.comparison.is_partial_loss
 
 
 class Level(NamedTuple):
@@ -132,7 +137,7 @@ class QueryIndex:
         entries.sort(key=_worst_first)  # those that are alike stay in the order of their ids
         self.listed = [entry.query for entry in entries]
         # The first queries of the list: those that failed, changed, or were missed.
-        changed = (entry.lost or entry.kind not in _UNCHANGED for entry in entries)
+        changed = (entry.lost or entry.kind not in _UNCHANGED or _is_partial(entry) for entry in entries)
         self.changed = sum(itertools.takewhile(bool, changed))
         self.first_rows, self.packed_rows = self._pack_rows(entries)
         self.slice_sizes: Counter[str] = Counter()

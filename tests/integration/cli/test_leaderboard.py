@@ -20,7 +20,8 @@ def found(*names: str, **more: Any) -> dict[str, Json]:
 @pytest.fixture
 def runs(project: Project) -> Project:
     """Twelve queries: A finds six of them, `up` all, `down` one, and `same` what A finds, but faster."""
-    project.write_golden(*({"id": name, "expected_chunk_ids": ["c"]} for name in QUERIES))
+    labels = {"expected_chunk_ids": ["c"], "relevance": {"x": 0}}  # so that every hit is labelled
+    project.write_golden(*({"id": name, **labels} for name in QUERIES))
     half = QUERIES[:6]
     project.make_database(
         A=found(*half), same=found(*half, elapsed_ms=5), up=found(*QUERIES), down=found(QUERIES[0])

@@ -1,10 +1,10 @@
-"""What must not be found, how high it must rank: as a user sees it, with workers and without."""
+"""What must not be found, how high it must rank, what must not be lost in part: with workers and without."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.builders import hit, result
+from tests.builders import Json, hit, result
 from tests.integration.conftest import Project, call
 from tests.integration.plugin.conftest import one_query
 
@@ -62,3 +62,41 @@ def test_chunks_that_are_forbidden_by_id_are_warned_of_across_chunkers(project: 
     project.make_database(configs=configs, A={"q1": LEAK}, B={"q1": LEAK})
     outcome = project.pytest()
     assert "forbidden_chunk_ids (of 1 query) are looked for by id alone" in outcome.stdout.str()
+
+
+TWO = {"expected_chunk_ids": ["c1", "c2"]}
+
+
+@with_workers
+def test_a_partial_loss_is_told_and_fails_where_the_golden_file_requires_all(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    one_query(project, result("c1", "c2"), result("c1"), **TWO)
+    outcome = project.pytest(*workers)
+    outcome.assert_outcomes(passed=1)
+    assert outcome.ret == pytest.ExitCode.OK
+    assert "B lost a target on 1 of 1 query, while another is still found." in outcome.stdout.str()
+    assert "lost nothing" not in outcome.stdout.str()
+    assert project.report()["comparison"]["values"]["partial_losses"] == 1
+    one_query(project, result("c1", "c2"), result("c1"), **TWO, require="all")
+    outcome = project.pytest(*workers)
+    outcome.assert_outcomes(failed=1)
+    assert "lost c2, while another target is at rank 1" in outcome.stdout.str()
+
+
+def test_a_file_may_require_all_by_the_ini_file(project: Project) -> None:
+    one_query(project, result("c1", "c2"), result("c1"), **TWO)
+    project.pytester.makeini("[pytest]\nkebab_require = all\n")
+    project.pytest().assert_outcomes(failed=1)
+    project.pytest("--kebab-require=any").assert_outcomes(passed=1)
+
+
+def test_the_first_bad_run_of_a_partial_loss_is_found(project: Project) -> None:
+    project.write_golden({"id": "q1", "require": "all", **TWO})
+    rows = {"A": ["c1", "c2"], "M": ["c2", "c1"], "N": ["c1"], "B": ["c1"]}
+    results: Json = {run: {"q1": result(*hits)} for run, hits in rows.items()}
+    project.make_database(**results)
+    lines = call("blame", "--regressions", "A", "B").stdout.splitlines()
+    assert lines[0] == "q1 (coverage): lost"
+    assert lines[1].startswith("  last passed  M ")
+    assert lines[2].startswith("  first lost   N ")

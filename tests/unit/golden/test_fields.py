@@ -47,6 +47,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   forbidden_chunk_ids: [c8]
   forbidden_doc_ids: [d8, d9]
   must_rank_at_most: 3
+  require: all
   reviewed: false
 """,
         encoding="utf-8",
@@ -78,6 +79,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             forbidden_chunk_ids=("c8",),
             forbidden_doc_ids=("d8", "d9"),
             must_rank_at_most=3,
+            require="all",
             reviewed=False,
         ),
     )
@@ -288,6 +290,9 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
         ("forbidden_doc_ids", [1], "must be text, not the number 1; put it in quotes (number 1 of the list)"),
         ("must_rank_at_most", 0, "must be a whole number from 1 on"),
         ("must_rank_at_most", "3", "must be a whole number from 1 on"),
+        ("require", "both", "must be all or any, not 'both'"),
+        ("require", True, "must be all or any, not true"),
+        ("require", ["all"], "must be all or any, not a list"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_it_should_be(

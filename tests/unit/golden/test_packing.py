@@ -35,6 +35,7 @@ EVERYTHING = query(
     forbidden_chunk_ids=["c8"],
     forbidden_doc_ids=["d9"],
     must_rank_at_most=3,
+    require="all",
     reviewed=False,
 )
 QUERIES = (query("q3", expected_doc_ids=[]), EVERYTHING, query("q1"))

@@ -84,6 +84,7 @@ GOOD: dict[str, list[Any]] = {
     "forbidden_chunk_ids": [[], ["c9"], None],
     "forbidden_doc_ids": [["d8", "d9"]],
     "must_rank_at_most": [1, 3, None],
+    "require": ["all", "any", None],
 }
 BAD: dict[str, list[Any]] = {
     "id": ["", " ", 1, None, ["a"]],
@@ -137,6 +138,7 @@ BAD: dict[str, list[Any]] = {
     "forbidden_chunk_ids": ["c9", [""]],
     "forbidden_doc_ids": [{}, [1]],
     "must_rank_at_most": [0, "3", 1.5, True],
+    "require": ["both", "", True, ["all"]],
 }
 MORE: dict[str, Json] = {
     "required_support_groups": {"gold_supports": [{"path": "p"}]},

@@ -70,8 +70,10 @@ def test_settings_are_not_made_of_an_empty_value(option: Option, source: str, na
         resolve(empty(option, source, ""))
 
 
-CHECKS = "retrieval, answer, refusal, citation, error, loss, attribution, forbidden, rank_limit, miss, loss>N"
-FAIL_ON = f"give some of {CHECKS} or none"
+CHECKS = (
+    "retrieval, answer, refusal, citation, error, loss, attribution, coverage, forbidden, rank_limit, miss"
+)
+FAIL_ON = f"give some of {CHECKS}, loss>N or none"
 GATE = "give a condition such as 'hit@5 >= 0.80'"
 
 
