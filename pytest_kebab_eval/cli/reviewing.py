@@ -93,7 +93,7 @@ def review(
         return
     else:
         decisions = ask(found)
-    _write(golden, text, apply_decisions(golden, text, decisions))
+    _write(golden, text, apply_decisions(golden, text, decisions, settings.require))
 
 
 def _check_use(query_ids: Sequence[str], *, every: bool, out: Path | None, sheet: Path | None) -> None:

@@ -49,15 +49,15 @@ class Review(NamedTuple):
 
 
 def apply_decisions(
-    golden: GoldenSet, text: str, decisions: Sequence[Decision], *, require_all: bool = False
+    golden: GoldenSet, text: str, decisions: Sequence[Decision], require: str = "any"
 ) -> Review:
     """The labels of all decisions, written into the text of the golden file.
 
-    `require_all` says what holds for queries that do not say whether any of their targets is enough.
+    `require` holds for queries that do not say whether any of their targets is enough, or all must be found.
     """
     suffix = golden.path.suffix.lower()
     entries = {entry.value["id"]: entry.value for entry in entries_of(text.encode(), suffix, [])}
-    labels = _Labels(golden, entries, require_all=require_all)
+    labels = _Labels(golden, entries, require)
     done, left = [], []
     for decision in decisions:
         try:
@@ -102,11 +102,9 @@ def _check(golden: GoldenSet, text: str, suffix: str) -> None:
 class _Labels:
     """Entries of a golden file that get labels; they are plain values here."""
 
-    def __init__(
-        self, golden: GoldenSet, entries: Mapping[str, Mapping[str, Any]], *, require_all: bool
-    ) -> None:
+    def __init__(self, golden: GoldenSet, entries: Mapping[str, Mapping[str, Any]], require: str) -> None:
         self._entries = entries
-        self._require_all = require_all
+        self._require = require
         self._groups: dict[str, list[str]] = {}
         for query in golden.unusual():
             if query.group is not None:
@@ -143,7 +141,7 @@ class _Labels:
         known = {passage.id: passage for passage in reviewed.expected}
         if decision.verdict == "same":
             likely = [decision.same_as, hit.nearest, *reviewed.lost, *known]
-        elif self._entries[reviewed.query.id].get("require", "all" if self._require_all else "any") == "all":
+        elif (reviewed.query.require or self._require) == "all":
             likely = []
         else:
             likely = [hit.nearest if hit.nearest in reviewed.lost else None, *reviewed.lost]
