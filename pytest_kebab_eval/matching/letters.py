@@ -22,7 +22,9 @@ _LINK_TARGET = re.compile(r"\]\([^()]{0,300}(?:\)|\Z)")  # of Markdown
 _FENCE = re.compile(r"(?:```+|~~~+)\w*(?:\s+\w+=\"[^\"]*\")*")  # of code, with its language
 _ROLE = re.compile(r":[a-zA-Z][\w.+:-]*:(?=`)")  # of reStructuredText
 _ROLE_TARGET = re.compile(r"\s<[^<>`]*>(?=`)")
-_IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(
+    r"<(?:!--.*?-->|/?[a-zA-Z][a-zA-Z0-9]*(?:\s[^<>]*)?/?>)", re.DOTALL
+)  # of HTML, with what it has
 # Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 _RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -64,10 +66,10 @@ def _without_markup(text: str) -> str:
         text = _FENCE.sub(" ", text)
     if ":`" in text:
         text = _ROLE.sub("", text)
-    if "<img" in text:
-        text = _IMAGE.sub(" ", text)
     if ">`" in text:
         text = _ROLE_TARGET.sub("", text)
+    if "<" in text and ">" in text:
+        text = _TAG.sub("", text)
     return text
 
 
@@ -75,8 +77,14 @@ def _unescaped(entity: re.Match[str]) -> str:
     return html.unescape(entity[0])
 
 
+_LEFT_OUT = {
+    0x307: None,
+    0x640: None,
+}  # the dot that a Turkish capital leaves, and what stretches Arabic words
+
+
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().replace("i\N{COMBINING DOT ABOVE}", "i")
+    return unicodedata.normalize("NFKC", text).casefold().translate(_LEFT_OUT)
 
 
 @cache
