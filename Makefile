@@ -33,13 +33,13 @@ demo: $(VENV)/.package ## catch a regression in the bundled example
 
 TESTS ?=
 # Plugins that some tests have beside ours, and that do nothing for these tests but take time.
-NOT_HERE := $(addprefix -p no:,cov html metadata rerunfailures timeout)
+NOT_HERE := $(addprefix -p no:,cov html metadata rerunfailures)
 test: $(VENV)/.installed ## run the tests; some of them with TESTS='tests/unit -k gates'
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(NOT_HERE) $(TESTS)
 
 QUICK := tests/unit tests/test_architecture.py tests/test_output.py $(addprefix tests/integration/plugin/,test_regressions_fail.py test_gates.py)
 quick: $(VENV)/.installed ## run the tests for between two edits: no server, no browser, few programs
-	KEBAB_TEST_POSTGRES=none HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 -q $(NOT_HERE) $(QUICK)
+	KEBAB_TEST_POSTGRES=none HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 -q $(NOT_HERE) -p no:timeout $(QUICK)
 
 lowest: ## run the tests with the lowest declared version of every dependency
 	PIP_CONSTRAINT='$(CURDIR)/.ci/lowest.txt' $(MAKE) test VENV=build/lowest

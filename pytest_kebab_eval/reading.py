@@ -113,10 +113,10 @@ class OpenStores:
                 return number
             return next((number for number, card in enumerate(cards) if query_id in card), 0)
 
-        stored, passages = partial(self.stored, letter, shown), self._passages(letter)
+        stored, passages = partial(self.stored, letter, shown), self.passages(letter)
         return Side(letter, cards, combine(cards, number_of), stored, passages)
 
-    def _passages(self, letter: str) -> Passages:
+    def passages(self, letter: str) -> Passages:
         """What the hits of a side are; its runs are of one chunker."""
         database, run = (self.a, self._inputs.run_a) if letter == "a" else (self.b, self._inputs.run_b)
         return Passages(database.corpus, run.chunker_version if run else None)
@@ -134,7 +134,7 @@ class OpenStores:
     def evidence(self, queries: Iterable[GoldenQuery], shown: ShownRuns) -> Iterator[QueryEvidence]:
         """Queries with their stored results, judged again."""
         judge = QueryJudge(self.matcher, self._settings.k)
-        passages_a, passages_b = map(self._passages, "ab")
+        passages_a, passages_b = map(self.passages, "ab")
         for query in queries:
             stored_a, stored_b = (self.stored(letter, shown, query.id) for letter in "ab")
             a, b = _readable(stored_a), _readable(stored_b)

@@ -138,6 +138,7 @@ _TABLE = (  # a command, its file, and what it does
         "Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.",
     ),
     ("report", "comparing", "Print the report of B against A; exits with 0 whatever it says."),
+    ("review", "reviewing", "Label the top hits of B that nobody has judged, of the queries that fail."),
     ("runs", "runs", "List the stored runs, the newest first."),
     ("schema", "golden", "Print the JSON schema of a golden file, by which editors complete and check it."),
     ("site", "runs", "Write a static site of all runs to a directory, for any file server."),

@@ -29,7 +29,7 @@ from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import brief, printable, shown_path
 from pytest_kebab_eval.upkeep import reanchoring, validation
-from pytest_kebab_eval.upkeep.locking import Locking, make_lock
+from pytest_kebab_eval.upkeep.locking import Locking, has_hashes, make_lock
 from pytest_kebab_eval.upkeep.reanchoring import NewChunks, Reanchoring, Undecided
 
 _TEXT_SHOWN = 200  # characters of a chunk's text
@@ -80,7 +80,7 @@ def lock(run: str | None, force: bool, no_texts: bool, **given: Any) -> None:
         made = make_lock(golden, database, find_run(database, run) if run else None, texts=not no_texts)
     _check_lock(made, golden, run, force=force)
     path = lock_path(golden.path)
-    _write_if_changed(path, render_lock(made.lock))
+    write_if_changed(path, render_lock(made.lock))
     for chunk_id in made.unknown:
         name = printable(chunk_id)
         tell(f"warning: the chunk '{name}' is not {_where_looked(run)}, nor now in the lock file")
@@ -141,7 +141,7 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
     text = read_text(golden.path)
     with open_database(database_of(sources)) as database:
         run = find_run(database, to)
-        texts = not no_texts and not _has_hashes(golden)
+        texts = not no_texts and not has_hashes(golden.lock)
         overlap = sources.read("span_overlap")
         made = reanchoring.reanchor(golden, text, (database, run), least_overlap=overlap, texts=texts)
     if not check:
@@ -177,21 +177,20 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
         exit_with(REGRESSION)
 
 
-def _has_hashes(golden: GoldenSet) -> bool:
-    """Whether the lock file was made without texts."""
-    chunks = golden.lock.chunks.values() if golden.lock else ()
-    return any(chunk.shingles for chunk in chunks) and not any(chunk.text for chunk in chunks)
-
-
 def _write(golden: GoldenSet, text: str, made: Reanchoring) -> None:
     if made.changed:
-        if read_text(golden.path) != text:
-            raise StoreError(
-                f"{shown_path(golden.path)} was changed meanwhile, so it is left as it is; try again"
-            )
-        write_file(golden.path, [made.text])
+        write_golden_text(golden, text, made.text)
     if made.locking.lock.chunks and (made.changed or not made.undecided):
-        _write_if_changed(lock_path(golden.path), render_lock(made.locking.lock))
+        write_if_changed(lock_path(golden.path), render_lock(made.locking.lock))
+
+
+def write_golden_text(golden: GoldenSet, old: str, new: str) -> None:
+    """Write the golden file, unless somebody else did since it was read."""
+    if read_text(golden.path) != old:
+        raise StoreError(
+            f"{shown_path(golden.path)} was changed meanwhile, so it is left as it is; try again"
+        )
+    write_file(golden.path, [new])
 
 
 def _sentence(query: NewChunks | Undecided) -> str:
@@ -221,7 +220,7 @@ def _excerpt(text: str) -> str:
     return brief(words if len(words) <= _TEXT_SHOWN else f"{words[:120]} … {words[-70:]}", _TEXT_SHOWN)
 
 
-def _write_if_changed(path: Path, text: str) -> None:
+def write_if_changed(path: Path, text: str) -> None:
     """Write a file that is not replaced through a link, unless it holds that text already."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_file(path, [text], follow_link=False)

@@ -17,8 +17,9 @@ from pytest_kebab_eval.golden.yaml_events import LOADER
 # An item of a list, or a key with its value, and what is written in its place; None: it stays.
 _Member = tuple[Node, list[str] | None]
 NewIds = Mapping[str, Sequence[str]]  # for each old id, what becomes of it: one id or several
-_MARK = "\ufeff"  # with which some editors start a file
+BYTE_ORDER_MARK = "\ufeff"  # with which some editors start a file
 _BLANK = " \t"
+_LINE_BREAK = re.compile(r"\r?\n|$")
 _FIELDS = ("expected_chunk_ids", "relevance", "expected_spans", "expected_texts")
 _SHARES_LINE = "has a chunk id that shares its line with something else; give it a line of its own"
 
@@ -34,7 +35,9 @@ class Edited(NamedTuple):
     refused: dict[int, str]
 
 
-class _Edit(NamedTuple):
+class Edit(NamedTuple):
+    """A stretch of the text, and what is written in its place."""
+
     start: int
     end: int
     text: str
@@ -45,8 +48,8 @@ def rename_chunks(text: str, suffix: str, changes: Mapping[int, NewIds]) -> Edit
 
     The outcome is read again: it holds what the old file held, with the new ids and nothing else changed.
     """
-    mark, text = (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
-    edits: list[_Edit] = []
+    mark, text = (BYTE_ORDER_MARK, text[1:]) if text.startswith(BYTE_ORDER_MARK) else ("", text)
+    edits: list[Edit] = []
     refused: dict[int, str] = {}
     old = [entry.value for entry in entries_of(text.encode(), suffix, [])]
     for number, node in enumerate(entry_nodes(text, suffix)):
@@ -55,7 +58,7 @@ def rename_chunks(text: str, suffix: str, changes: Mapping[int, NewIds]) -> Edit
                 edits += [*_EntryEditor(text, suffix, changes[number]).edits(node, old[number])]
             except Refused as error:
                 refused[number] = str(error)
-    new = _applied(text, edits)
+    new = applied(text, edits)
     wanted = [
         renamed(value, changes[number]) if number in changes and number not in refused else value
         for number, value in enumerate(old)
@@ -65,9 +68,10 @@ def rename_chunks(text: str, suffix: str, changes: Mapping[int, NewIds]) -> Edit
     return Edited(mark + new, refused)
 
 
-def _applied(text: str, edits: Sequence[_Edit]) -> str:
+def applied(text: str, edits: Sequence[Edit]) -> str:
+    """The text with the edits; those at one place come in the order given."""
     parts, at = [], 0
-    for edit in sorted(edits):
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
         parts += [text[at : edit.start], edit.text]
         at = edit.end
     return "".join([*parts, text[at:]])
@@ -143,7 +147,7 @@ class _EntryEditor:
         self._is_json = suffix in {".json", ".jsonl"}
         self._new = new
 
-    def edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[_Edit]:
+    def edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[Edit]:
         """The edits of all fields; `Refused` if one is written in a way that cannot be edited."""
         self._check(entry, value)
         yield from self._list_edits(entry)
@@ -153,7 +157,7 @@ class _EntryEditor:
     def _check(self, entry: Node, value: Mapping[str, Any]) -> None:
         """Every id is written in the entry itself, on one line."""
         given, written = {name for name in _FIELDS if value.get(name)}, {key.value for key, _ in entry.pairs}
-        if not given <= written or entry.is_shared or any(_is_shared(entry.field(name)) for name in given):
+        if not given <= written or entry.is_shared or any(is_shared(entry.field(name)) for name in given):
             raise Refused("has an anchor, an alias or a tag where its chunk ids are; spell them out")
         keys = (key for name in ("relevance", "expected_texts") for key, _ in entry.field(name).pairs)
         targets = entry.field("expected_chunk_ids").items
@@ -163,7 +167,7 @@ class _EntryEditor:
 
     # Each of a list's ids becomes what is new of it, or goes if all of that is there before.
 
-    def _list_edits(self, entry: Node) -> Iterator[_Edit]:
+    def _list_edits(self, entry: Node) -> Iterator[Edit]:
         found, seen = entry.field("expected_chunk_ids"), set[str]()
         members: list[_Member] = []
         for item in found.items:
@@ -186,7 +190,7 @@ class _EntryEditor:
         same = names == [item.value]
         return item, None if same else [self._written(name, item) for name in names]
 
-    def _gain_edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[_Edit]:
+    def _gain_edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[Edit]:
         found, owners = entry.field("relevance"), _owners(value.get("relevance") or {}, self._new)
         members = []
         for key, gain in found.pairs:
@@ -197,23 +201,23 @@ class _EntryEditor:
             members.append((pair, None if names == [key.value] else written))
         return self._member_edits(found, members)
 
-    def _single_edits(self, entry: Node) -> Iterator[_Edit]:
+    def _single_edits(self, entry: Node) -> Iterator[Edit]:
         """Of spans and texts, which are of one chunk each."""
         keys = [key for key, _ in entry.field("expected_texts").pairs]
         if len({_first(key.value, self._new) for key in keys}) < len(keys):
             raise Refused("has expected_texts of two chunks that are one now; leave one of the texts out")
         for node in (*_span_ids(entry), *keys):
             if node.value in self._new:
-                yield _Edit(node.start, node.end, self._written(_first(node.value, self._new), node))
+                yield Edit(node.start, node.end, self._written(_first(node.value, self._new), node))
 
     # -- the members of a list or mapping ----------------------------------------------------------
 
-    def _member_edits(self, parent: Node, members: Sequence[_Member]) -> Iterator[_Edit]:
+    def _member_edits(self, parent: Node, members: Sequence[_Member]) -> Iterator[Edit]:
         kept = False
         for number, (node, written) in enumerate(members):
             if written:
                 separator = self._separator(parent, node) if len(written) > 1 else ""
-                yield _Edit(node.start, node.end, separator.join(written))
+                yield Edit(node.start, node.end, separator.join(written))
             elif written is not None and not parent.in_flow:
                 yield self._without_line(node)
             elif written is not None:
@@ -229,45 +233,55 @@ class _EntryEditor:
             raise Refused(_SHARES_LINE)
         return f"{self._newline(node)}{before}"
 
-    def _without_in_flow(self, node: Node, neighbour: Node) -> _Edit:
+    def _without_in_flow(self, node: Node, neighbour: Node) -> Edit:
         """Leave out a member in brackets, with what is between it and a neighbour before or after it."""
         after = neighbour.start > node.start
         start, end = (node.start, neighbour.start) if after else (neighbour.end, node.end)
         if "#" in (self._text[node.end : end] if after else self._text[start : node.start]):
             raise Refused("has a comment inside brackets beside a chunk id that goes; move the comment")
-        return _Edit(start, end, "")
+        return Edit(start, end, "")
 
-    def _without_line(self, node: Node) -> _Edit:
+    def _without_line(self, node: Node) -> Edit:
         """Leave out the line of a member; a comment on it stays, on a line of its own."""
-        start, end = self._line_start(node), self._line_end(node)
+        start, end = self._line_start(node), line_end(self._text, node.end)
         before, after = self._text[start : node.start], self._text[node.end : end].lstrip(_BLANK)
         if before.strip(f"{_BLANK}-"):
             raise Refused(_SHARES_LINE)
         if after.strip():
             indentation = before[: len(before) - len(before.lstrip(_BLANK))]
-            return _Edit(start, end, f"{indentation}{after}")
-        return _Edit(start, min(end + len(self._newline(node)), len(self._text)), "")
+            return Edit(start, end, f"{indentation}{after}")
+        return Edit(start, min(end + len(self._newline(node)), len(self._text)), "")
 
     def _line_start(self, node: Node) -> int:
         return self._text.rfind("\n", 0, node.start) + 1
 
-    def _line_end(self, node: Node) -> int:
-        found = re.compile(r"\r?\n|$").search(self._text, node.end)
-        return found.start() if found else len(self._text)
-
     def _newline(self, node: Node) -> str:
-        return "\r\n" if self._text.startswith("\r\n", self._line_end(node)) else "\n"
+        return "\r\n" if self._text.startswith("\r\n", line_end(self._text, node.end)) else "\n"
 
     def _written(self, name: str, like: Node) -> str:
-        """An id as it is written in place of another: in the same quotes, or in quotes if it needs them."""
-        quoted = json.dumps(name, ensure_ascii=not name.isprintable())
-        if self._is_json:
-            return quoted
-        if like.style == "'" and name.isprintable():
-            return "'" + name.replace("'", "''") + "'"
-        if like.style == "" and _is_plain(name):
-            return name
-        return quoted
+        return written(name, like.style, is_json=self._is_json)
+
+
+def line_end(text: str, at: int) -> int:
+    """Where the line ends, before its line break."""
+    found = _LINE_BREAK.search(text, at)
+    return found.start() if found else len(text)
+
+
+def written(name: str, style: str, *, is_json: bool) -> str:
+    """An id as it is written beside another: in the same quotes, or in quotes if it needs them."""
+    if is_json:
+        return json.dumps(name, ensure_ascii=not name.isprintable())
+    if style == "'" and name.isprintable():
+        return "'" + name.replace("'", "''") + "'"
+    if style == "" and _is_plain(name):
+        return name
+    quoted = json.dumps(name, ensure_ascii=False)
+    return "".join(char if char.isprintable() else _escape(ord(char)) for char in quoted)
+
+
+def _escape(code: int) -> str:
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # YAML does not join surrogates
 
 
 def _is_plain(name: str) -> bool:
@@ -292,6 +306,7 @@ def _span_ids(entry: Node) -> Iterator[Node]:
     return (chunk_id for chunk_id in found if chunk_id.value)
 
 
-def _is_shared(node: Node) -> bool:
+def is_shared(node: Node) -> bool:
+    """Whether a node has an anchor, an alias or a tag anywhere in it."""
     members = (*node.items, *(member for pair in node.pairs for member in pair))
-    return node.is_shared or node.kind == "alias" or any(map(_is_shared, members))
+    return node.is_shared or node.kind == "alias" or any(map(is_shared, members))

@@ -69,7 +69,7 @@ def _not_written(path: Path, error: OSError) -> StoreError:
     return StoreError(f"the golden file {shown_path(path)} was not written: {error.strerror or error}")
 
 
-class _Dumper(yaml.SafeDumper):
+class Dumper(yaml.SafeDumper):
     """Pure Python: libyaml's dumper is faster, but is not on every platform and writes other bytes."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
@@ -80,14 +80,15 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-_Dumper.add_representer(str, _Dumper.represent_str)
+Dumper.add_representer(str, Dumper.represent_str)
 
 
-def _as_yaml(entry: dict[str, Any]) -> str:
+def as_yaml(entry: Any) -> str:
+    """An item of a YAML list, from its dash on."""
     return str(
         yaml.dump(
             [entry],
-            Dumper=_Dumper,
+            Dumper=Dumper,
             default_flow_style=None,  # the innermost lists and mappings on one line
             sort_keys=False,
             allow_unicode=True,
@@ -107,7 +108,7 @@ class _Layout(NamedTuple):
     end: str
 
 
-_YAML = _Layout(f"{HEADER}\n", _as_yaml, between="\n", end="")
+_YAML = _Layout(f"{HEADER}\n", as_yaml, between="\n", end="")
 _LAYOUTS = {
     ".json": _Layout("[\n", _as_json, between=",\n", end="\n]\n"),
     ".jsonl": _Layout("", _as_json, between="\n", end="\n"),

@@ -141,3 +141,9 @@ def as_locked(hit: Hit) -> LockedChunk | None:
     if hit.citation and extent(hit.citation):
         spans = (msgspec.structs.replace(hit.citation, path=None, section=None),)
     return LockedChunk(hit.doc_id, spans, hit.text) if spans or hit.text else None
+
+
+def has_hashes(lock: Lock | None) -> bool:
+    """Whether a lock file was made without texts."""
+    chunks = lock.chunks.values() if lock else ()
+    return any(chunk.shingles for chunk in chunks) and not any(chunk.text for chunk in chunks)

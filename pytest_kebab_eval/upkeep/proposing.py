@@ -84,20 +84,21 @@ def _no_field(values: Mapping[str, Any], field: str | None) -> str:
 # -- questions that are nearly the same --------------------------------------------------------------
 
 
-def _words_of(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
+    """The words, as they are compared: case and Unicode forms make no difference."""
     return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
 
 
 def normalised(text: str) -> str:
     """The text as its words: the same for texts that differ in case, punctuation or spacing alone."""
-    return " ".join(_words_of(text))
+    return " ".join(words_of(text))
 
 
 class _Pieces:
     """What two questions are compared by: three letters in a row within a word, and the numbers."""
 
     def __init__(self, text: str) -> None:
-        words = _words_of(text)
+        words = words_of(text)
         self.letters = {f" {word} "[at : at + 3] for word in words for at in range(len(word))}
         # These must be the same: version 1 is not version 2.
         self._numbers = {word for word in words if any(char.isdigit() for char in word)}
@@ -273,9 +274,9 @@ def _has_id(hit: Hit) -> bool:
 
 def _entry(name: str, question: Question, pooled: Sequence[Pooled], found: Sequence[Found]) -> dict[str, Any]:
     answers = [run.result.answer.text for run in found if run.result.answer]
-    words = {*_words_of(" ".join([question.text, *answers]))}
+    words = {*words_of(" ".join([question.text, *answers]))}
     hits = [hit for hit, _, _ in pooled]
-    supports = [place for hit, passages, _ in pooled if (place := _support(hit, passages, words))]
+    supports = [place for hit, passages, _ in pooled if (place := support_of(hit, passages, words))]
     expected: dict[str, list[Any]] = {
         "expected_chunk_ids": list(dict.fromkeys(hit.chunk_id for hit in hits if hit.chunk_id)),
         "expected_doc_ids": list(dict.fromkeys(hit.doc_id for hit in hits if hit.doc_id)),
@@ -285,7 +286,7 @@ def _entry(name: str, question: Question, pooled: Sequence[Pooled], found: Seque
     return {"id": name, "query": question.text, **known, "reviewed": False}
 
 
-def _support(hit: Hit, passages: Passages, words: set[str]) -> dict[str, Any] | None:
+def support_of(hit: Hit, passages: Passages, words: set[str]) -> dict[str, Any] | None:
     """The place of a hit in words that the next chunker keeps; None if its path or text is not known."""
     path, text = passages.path(hit), passages.text(hit)
     snippet = _snippet(text, words) if path and text else None
@@ -301,7 +302,7 @@ def _snippet(text: str, words: set[str]) -> str | None:
     )
     long_enough = [found for found in sentences if sum(map(str.isalnum, found)) >= _LEAST_LETTERS]
     return max(
-        long_enough, key=lambda found: (len(words.intersection(_words_of(found))), len(found)), default=None
+        long_enough, key=lambda found: (len(words.intersection(words_of(found))), len(found)), default=None
     )
 
 

@@ -1,0 +1,233 @@
+"""`kebab-eval review`: a person labels what run B found and nobody has judged."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pytest_kebab_eval.cli.asking import ask
+from pytest_kebab_eval.cli.evaluating import read_inputs
+from pytest_kebab_eval.cli.golden import write_golden_text, write_if_changed
+from pytest_kebab_eval.cli.options import comparing_options, run_arguments, sources_from
+from pytest_kebab_eval.cli.output import REGRESSION, exit_with, print_line, tell, write_file
+from pytest_kebab_eval.comparing.verdicts import Outcome
+from pytest_kebab_eval.errors import InputError, SettingsError
+from pytest_kebab_eval.evaluate import Evaluation, evaluate
+from pytest_kebab_eval.files import exists
+from pytest_kebab_eval.golden import GoldenSet, lock_path
+from pytest_kebab_eval.golden.lock import render_lock
+from pytest_kebab_eval.golden.reading import Problem, read_text
+from pytest_kebab_eval.golden.sheets import SheetRow, read_sheet, render_sheet
+from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.settings import resolve
+from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.upkeep.reviewing import Decision, Review, apply_decisions
+from pytest_kebab_eval.upkeep.unlabelled import QueryToReview, UnlabelledHit, find_unlabelled
+
+_TEXT_IN_SHEET = 2000  # characters
+_COLOURS = {"+": "green", "-": "red"}
+
+
+@click.command()
+@run_arguments
+@comparing_options
+@click.option("--query", "query_ids", multiple=True, metavar="ID", help="Review this query (repeatable).")
+@click.option("--all", "every", is_flag=True, help="Review all queries, also those that do not fail.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the hits to a sheet, for somebody to fill in; .yaml.",
+)
+@click.option(
+    "--apply",
+    "sheet",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Label what a filled-in sheet says.",
+)
+def review(
+    a: str,
+    b: str,
+    query_ids: tuple[str, ...],
+    every: bool,
+    out: Path | None,
+    sheet: Path | None,
+    **given: Any,
+) -> None:
+    """Label the top hits of B that nobody has judged, of the queries that fail.
+
+    Such hits count as wrong, so that B may be better than it looks. Of each query, what is expected is shown,
+    and each unlabelled hit with the share of the expected text that it has, the likeliest first. A right hit
+    becomes an alternative of the target that B lost, or a further target; one that is the same as an expected
+    passage, an alternative of that; a wrong one gets the gain 0. The golden file is edited in place, its
+    comments and layout stay, and the changes are shown as a diff; a lock file follows.
+    """
+    _check_use(query_ids, every=every, out=out, sheet=sheet)
+    settings = resolve(sources_from(run_a=a, run_b=b, **given))
+    inputs = read_inputs(settings)
+    golden = inputs.golden
+    text = read_text(golden.path)
+    rows, problems = read_sheet(sheet) if sheet else ([], [])
+    evaluation = evaluate(settings, inputs)
+    if sheet:
+        query_ids = tuple(dict.fromkeys(row.query_id for row in rows if row.query_id in golden.by_id()))
+    queries = _selected(golden, evaluation, query_ids, every=every) if query_ids or not sheet else []
+    found = [*find_unlabelled(settings, inputs, evaluation, queries)]
+    if sheet:
+        by_id = {reviewed.query.id: reviewed for reviewed in found}
+        decisions = _decisions(sheet, rows, problems, golden, by_id)
+    elif not any(reviewed.hits for reviewed in found):
+        which = "these queries" if query_ids or every else "the queries that fail"
+        tell(f"nothing to review: of {which}, no top hit of B is without a label")
+        return
+    elif out:
+        _write_sheet(out, found)
+        return
+    else:
+        decisions = ask(found)
+    _write(golden, text, apply_decisions(golden, text, decisions, settings.require))
+
+
+def _check_use(query_ids: Sequence[str], *, every: bool, out: Path | None, sheet: Path | None) -> None:
+    if out and sheet:
+        raise SettingsError("--out and --apply are both given; leave one of them out")
+    if every and query_ids:
+        raise SettingsError("--all and --query are both given; leave one of them out")
+    if out is not None and exists(out):
+        raise InputError(f"{shown_path(out)} is there already; name a new file for --out")
+    if not out and not sheet and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SettingsError(
+            "this is no terminal to ask on; write a sheet with --out sheet.yaml, have it filled in, and label"
+            " what it says with --apply sheet.yaml"
+        )
+
+
+def _selected(
+    golden: GoldenSet, evaluation: Evaluation, query_ids: Sequence[str], *, every: bool
+) -> list[GoldenQuery]:
+    queries = golden.by_id()
+    unknown = [query_id for query_id in query_ids if query_id not in queries]
+    if unknown:
+        names = ", ".join(f"'{brief(query_id, 40)}'" for query_id in unknown)
+        raise InputError(f"{shown_path(golden.path)} has no query {names}; --query takes ids of this file")
+    if query_ids:
+        return [queries[query_id] for query_id in dict.fromkeys(query_ids)]
+    if every:
+        return [*golden.queries]
+    return [
+        queries[query_id]
+        for query_id, verdict in evaluation.verdicts.items()
+        if verdict.outcome is Outcome.FAILED
+    ]
+
+
+# -- sheets ------------------------------------------------------------------------------------------
+
+
+def _write_sheet(path: Path, found: Sequence[QueryToReview]) -> None:
+    rows = [_row(reviewed, hit) for reviewed in found for hit in reviewed.hits]
+    write_file(path, render_sheet(rows))
+    queries = sum(bool(reviewed.hits) for reviewed in found)
+    tell(f"{shown_path(path)}: {counted(len(rows), 'hit')} of {counted(queries, 'query')} to label")
+
+
+def _row(reviewed: QueryToReview, hit: UnlabelledHit) -> dict[str, Any]:
+    expected = {passage.id: _shortened(passage.text) for passage in reviewed.expected}
+    row: dict[str, Any] = {"query_id": reviewed.query.id, "query": reviewed.query.query, "expected": expected}
+    row |= {"chunk_id": hit.id, "rank": hit.hit.rank}
+    if hit.path:
+        row["document"] = hit.path
+    if hit.shared is not None:
+        row["shares"] = f"{100 * hit.shared:.0f} %{f' of {hit.nearest}' if hit.nearest else ''}"
+    return {**row, "text": _shortened(hit.text), "verdict": None}
+
+
+def _shortened(text: str | None) -> str | None:
+    """A text for people to read: without spaces at the ends of lines, and not without end."""
+    if not text:
+        return None
+    lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    return lines if len(lines) <= _TEXT_IN_SHEET else f"{lines[:_TEXT_IN_SHEET].rstrip()} …"
+
+
+def _decisions(
+    sheet: Path,
+    rows: Sequence[SheetRow],
+    problems: list[Problem],
+    golden: GoldenSet,
+    found: Mapping[str, QueryToReview],
+) -> list[Decision]:
+    """What a sheet says; one error that lists all that cannot be done."""
+    decisions, queries = [], golden.by_id()
+    for row in rows:
+        made = _decision(row, queries, found.get(row.query_id))
+        if isinstance(made, str):
+            problems.append(Problem(row.line, made))
+        elif made:
+            decisions.append(made)
+    if problems:
+        name = shown_path(sheet)
+        lines = [f"{name}:{line}: {text}" for line, text in sorted(problems)]
+        count = f"{name} has {len(lines)} problems, and nothing was labelled:"
+        raise InputError(lines[0] if len(lines) == 1 else "\n  ".join([count, *lines]))
+    if len(decisions) < len(rows):
+        tell(f"{counted(len(rows) - len(decisions), 'hit')} of the sheet had a label already")
+    return decisions
+
+
+def _decision(
+    row: SheetRow, queries: Mapping[str, GoldenQuery], reviewed: QueryToReview | None
+) -> Decision | str | None:
+    """What a row says; None if the golden file says it already, and words for what is wrong."""
+    query = queries.get(row.query_id)
+    name = f"'{brief(row.chunk_id, 60)}'"
+    if query is None:
+        return f"the golden file has no query '{brief(row.query_id, 60)}'"
+    if reviewed is None:
+        return f"the query '{brief(row.query_id, 60)}' expects nothing to be found"
+    hit = next((hit for hit in reviewed.hits if hit.id == row.chunk_id), None)
+    if hit is None and row.chunk_id in reviewed.labelled:
+        return None
+    if hit is None:
+        return f"{name} is no top hit of B for the query '{brief(row.query_id, 60)}'"
+    if row.same_as is not None and row.same_as not in {passage.id for passage in reviewed.expected}:
+        return f"'{brief(row.same_as, 60)}' is not expected by the query '{brief(row.query_id, 60)}'"
+    return Decision(reviewed, hit, row.verdict, row.same_as)
+
+
+# -- writing -----------------------------------------------------------------------------------------
+
+
+def _write(golden: GoldenSet, text: str, made: Review) -> None:
+    """Write the golden file and its lock file, and show what changed."""
+    name = shown_path(golden.path)
+    if made.text != text:
+        write_golden_text(golden, text, made.text)
+        for line in _diff(text, made.text, name):
+            print_line(line, _COLOURS.get(line[:1]))
+    if made.lock:
+        write_if_changed(lock_path(golden.path), render_lock(made.lock))
+    for query in made.left:
+        tell(f"{name}:{query.line}: query '{printable(query.query_id)}' is left as it is: it {query.reason}")
+    counts = Counter(decision.verdict for decision in made.labelled)
+    said = ", ".join(
+        f"{counts[verdict]} {verdict}" for verdict in ("right", "same", "wrong") if counts[verdict]
+    )
+    tell(f"{name}: {counted(len(made.labelled), 'hit')} labelled{f' ({said})' if said else ''}")
+    if made.left:
+        exit_with(REGRESSION)
+
+
+def _diff(old: str, new: str, name: str) -> Iterator[str]:
+    return (
+        line.rstrip("\r\n")
+        for line in difflib.unified_diff(old.splitlines(), new.splitlines(), name, name, lineterm="")
+    )

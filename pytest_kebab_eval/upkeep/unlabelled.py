@@ -1,0 +1,169 @@
+"""Queries of a comparison, with the top hits of B that nobody labelled, the likeliest to be right first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.evaluate import Evaluation
+from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.matching.locations import Passages
+from pytest_kebab_eval.matching.shingles import length_of, shared_part
+from pytest_kebab_eval.matching.targets import Targets
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, is_labelled
+from pytest_kebab_eval.reading import OpenStores, open_stores
+from pytest_kebab_eval.scoring.facts import distinct_hits
+from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.upkeep.locking import as_locked, found_in_index
+from pytest_kebab_eval.upkeep.proposing import support_of, words_of
+
+
+class ExpectedPassage(NamedTuple):
+    """A target of a query, and what is known of it."""
+
+    id: str
+    text: str | None = None
+    doc_id: str | None = None
+    support: dict[str, Any] | None = None  # by which it is found whatever the chunker
+
+
+class UnlabelledHit(NamedTuple):
+    """A hit of B that the golden file says nothing of."""
+
+    hit: Hit
+    text: str | None
+    path: str | None
+    shared: float | None = None  # of the expected text that it is nearest to; None: it cannot be compared
+    nearest: str | None = None  # the target of that text
+    support: dict[str, Any] | None = None
+    locked: LockedChunk | None = None  # as a lock file has it
+
+    @property
+    def id(self) -> str:
+        """The chunk, or where the hit has none, the document."""
+        return self.hit.chunk_id or self.hit.doc_id or ""
+
+
+class QueryToReview(NamedTuple):
+    """A query, what it expects, and the hits of B to be labelled."""
+
+    query: GoldenQuery
+    expected: tuple[ExpectedPassage, ...]
+    hits: tuple[UnlabelledHit, ...]
+    lost: tuple[str, ...]  # targets that A found and B did not
+    found_by: str  # what labels are written as: chunk | anchor | document
+    labelled: frozenset[str] = frozenset()  # other top hits of B
+
+
+def find_unlabelled(
+    settings: Settings, inputs: Inputs, evaluation: Evaluation, queries: Sequence[GoldenQuery]
+) -> Iterator[QueryToReview]:
+    """These queries, without those that expect nothing; some may have no hits left to label."""
+    report = evaluation.report
+    lost = {comparison.query_id: comparison.lost for comparison in report.per_query}
+    shown = report.replicates.shown if report.replicates else {}
+    with open_stores(settings, inputs, evaluation.matcher) as stores:
+        finder = _Finder(stores, inputs, settings.compare_k)
+        for query, evidence in zip(queries, stores.evidence(queries, shown), strict=True):
+            if evidence.expected:
+                yield finder.find(query, evidence, lost.get(query.id, ()))
+
+
+class _Finder:
+    def __init__(self, stores: OpenStores, inputs: Inputs, compare_k: int) -> None:
+        self._stores = stores
+        self._a, self._b = map(stores.passages, "ab")
+        self._is_exact = inputs.mode is MatchMode.EXACT
+        self._version = inputs.run_b.chunker_version
+        self._lock = inputs.golden.lock
+        self._k = compare_k
+
+    def find(self, query: GoldenQuery, evidence: QueryEvidence, lost: tuple[str, ...]) -> QueryToReview:
+        targets = self._stores.targets(query.id)
+        found_by = _found_by(targets, is_exact=self._is_exact)
+        with_supports = found_by == "anchor" or bool(query.gold_supports)
+        expected = self._expected(query, evidence, targets, with_supports=with_supports)
+        top = [hit for hit in (evidence.b.hits if evidence.b else ()) if hit.rank <= self._k]
+        open_hits = [
+            hit
+            for hit in _distinct(top, found_by)
+            if hit.rank not in evidence.correct_b and not is_labelled(query, hit)
+        ]
+        unlabelled = [self._hit(query, hit, expected, with_supports=with_supports) for hit in open_hits]
+        labelled = {hit.chunk_id or hit.doc_id or "" for hit in top if hit not in open_hits}
+        documents = {passage.doc_id for passage in expected if passage.doc_id}
+        unlabelled.sort(key=lambda hit: (-(hit.shared or 0), hit.hit.doc_id not in documents, hit.hit.rank))
+        return QueryToReview(query, expected, tuple(unlabelled), lost, found_by, frozenset(labelled))
+
+    def _expected(
+        self, query: GoldenQuery, evidence: QueryEvidence, targets: Targets, *, with_supports: bool
+    ) -> tuple[ExpectedPassage, ...]:
+        """The targets, as A found them, else as the golden file, the lock file or the index knows them."""
+        hits = {hit.rank: hit for hit in distinct_hits(evidence.a.hits)} if evidence.a else {}
+        found = targets.judge(tuple(hits.values()), self._a).found
+        words = {*words_of(query.query)}
+        passages = []
+        for name, rank in zip(targets.ids, found, strict=True):
+            hit = hits[rank] if rank is not None else Hit(rank=1, chunk_id=name)
+            text = self._a.text(hit) or query.expected_texts.get(name) or self._locked_text(name)
+            support = support_of(hit, self._a, words) if with_supports else None
+            passages.append(ExpectedPassage(name, text, hit.doc_id, support))
+        return tuple(passages)
+
+    def _locked_text(self, name: str) -> str | None:
+        locked = self._lock.chunks.get(name) if self._lock else None
+        return locked.text if locked else None
+
+    def _hit(
+        self, query: GoldenQuery, hit: Hit, expected: Sequence[ExpectedPassage], *, with_supports: bool
+    ) -> UnlabelledHit:
+        text = self._b.text(hit)
+        shares = [
+            (share, passage.id)
+            for passage in expected
+            if passage.text and text and (share := _share_of(passage.text, text)) is not None
+        ]
+        share, nearest = max(shares, key=lambda found: found[0], default=(None, None))
+        return UnlabelledHit(
+            hit,
+            text or hit.snippet,
+            self._b.path(hit),
+            share,
+            nearest if share else None,
+            support_of(hit, self._b, {*words_of(query.query)}) if with_supports else None,
+            self._locked(hit, self._b) if self._lock else None,
+        )
+
+    def _locked(self, hit: Hit, passages: Passages) -> LockedChunk | None:
+        indexed = found_in_index(hit.chunk_id or "", self._stores.b.corpus, self._version)
+        locked = indexed.chunk if indexed else as_locked(hit)
+        if locked is None or locked.text:
+            return locked
+        return msgspec.structs.replace(locked, text=passages.text(hit))
+
+
+def _found_by(targets: Targets, *, is_exact: bool) -> str:
+    """What tells a hit of the golden file's and of the runs' chunkers."""
+    if not targets.has_chunk_targets:
+        return "document"
+    return "chunk" if is_exact and targets.matched_by != "anchor" else "anchor"
+
+
+def _distinct(hits: Iterable[Hit], found_by: str) -> Iterator[Hit]:
+    """The hits that have an id, each once; where documents are labelled, one hit of each."""
+    seen = set()
+    for hit in hits:
+        name = hit.doc_id if found_by == "document" else hit.chunk_id
+        if name and name not in seen:
+            seen.add(name)
+            yield hit
+
+
+def _share_of(expected: str, text: str) -> float | None:
+    """How much of the expected text another has; 0 also where they are alike and not the same."""
+    part, length = shared_part(expected, text), length_of(expected)
+    return None if part is None or not length else part * min(length_of(text), length) / length
