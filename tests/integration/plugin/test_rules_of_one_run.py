@@ -100,3 +100,16 @@ def test_the_first_bad_run_of_a_partial_loss_is_found(project: Project) -> None:
     assert lines[0] == "q1 (coverage): lost"
     assert lines[1].startswith("  last passed  M ")
     assert lines[2].startswith("  first lost   N ")
+
+
+@with_workers
+def test_an_alternative_is_as_good_and_named_where_it_is_missed(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    either = {"expected_chunk_ids": [["c1", "c2"]]}
+    one_query(project, result("c1"), result("c2"), **either)
+    project.pytest(*workers).assert_outcomes(passed=1)
+    one_query(project, result("c2"), result("x"), **either)
+    outcome = project.pytest(*workers)
+    outcome.assert_outcomes(failed=1)
+    outcome.stdout.fnmatch_lines(["*expected  c1 or c2"])

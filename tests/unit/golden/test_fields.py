@@ -94,6 +94,13 @@ def test_an_id_expected_twice_is_one_target() -> None:
     assert (found.expected_chunk_ids, found.expected_doc_ids, found.tags) == (("c1", "c2"), ("d",), ("t",))
 
 
+def test_an_expected_id_may_be_a_list_of_alternatives() -> None:
+    found = query(expected_chunk_ids=[["a", "a2"], "b", ["c"]], expected_doc_ids=["d", ["e", "f"]])
+    assert found.expected_chunk_ids == ("a", "a2", "b", "c")
+    assert found.alternatives == (("a", "a2"),)
+    assert (found.expected_doc_ids, found.doc_alternatives) == (("d", "e", "f"), (("e", "f"),))
+
+
 def test_a_heading_may_be_given_as_a_list() -> None:
     (support,) = query(gold_supports=[{"path": "a.md", "heading": ["A", "B"]}]).gold_supports
     assert support.heading == "A > B"
@@ -208,6 +215,20 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
         ("expected_chunk_ids", ["c1", 2], "must be text, not the number 2; put it in quotes (number 2 of"),
         ("expected_chunk_ids", [""], "must not be empty (number 1 of the list)"),
         ("expected_doc_ids", {}, "must be a list of texts, not a mapping"),
+        (
+            "expected_chunk_ids",
+            ["c1", []],
+            "must not be empty; a list in the list names alternatives (number 2",
+        ),
+        ("expected_chunk_ids", [["c1", 2]], "put it in quotes (number 2 of the list) (number 1 of the list)"),
+        ("expected_chunk_ids", [["c1", ["c2"]]], "must be text, not a list (number 2 of the list)"),
+        (
+            "expected_chunk_ids",
+            [["c1", "c2"], "c2"],
+            "names the alternative 'c2' twice; it can be of one target",
+        ),
+        ("expected_chunk_ids", [["c1", "c2"], ["c2", "c3"]], "names the alternative 'c2' twice"),
+        ("expected_doc_ids", [["d1", "d1"]], "names the alternative 'd1' twice"),
         ("expected_doc_ids", "d1", "must be a list of texts, not text"),
         ("answerable", "yes", "must be true or false, not text"),
         ("answerable", 1, "must be true or false, not the number 1"),

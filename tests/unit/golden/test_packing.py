@@ -13,8 +13,8 @@ from tests.builders import query
 
 EVERYTHING = query(
     "q2",
-    expected_chunk_ids=["c1", "c2"],
-    expected_doc_ids=["d1"],
+    expected_chunk_ids=[["c1", "c1b"], "c2"],
+    expected_doc_ids=["d1", ["d2", "d3"]],
     answerable=True,
     must_contain=["größer"],
     forbidden=["never"],
