@@ -281,6 +281,31 @@ def _span(value: Any) -> ExpectedSpan:
     return ExpectedSpan(doc_id=fields["doc_id"], span=span, chunk_id=fields.get("chunk_id"))
 
 
+@_accepts({"type": "object", "propertyNames": {"pattern": r"^[^={}]*[^={}\s][^={}]*$"}})
+def _metadata(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        _reject(f"must map names to values, not be {describe_type(value)}")
+    for name in value:
+        if re.search("[={}]", _text(name)):
+            _reject(f"has the name '{brief(name, 40)}', in which a gate could not tell =, {{ and }}")
+    return {sys.intern(name): _plain(member) for name, member in value.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value of the user's own, as JSON could hold it; dates and numbers of any length become text."""
+    if isinstance(value, list):
+        return [_plain(member) for member in value]
+    if isinstance(value, dict):
+        return {str(_plain(name)): _plain(member) for name, member in value.items()}
+    if (
+        value is None
+        or isinstance(value, (bool, float))
+        or (type(value) is int and abs(value) <= GOLDEN_NUMBER)
+    ):
+        return value
+    return sys.intern(str(value).encode("utf-8", "replace").decode())
+
+
 @_accepts({"enum": ["all", "any"]})
 def _require(value: Any) -> str:
     if value not in ("all", "any"):
@@ -353,6 +378,7 @@ FIELDS: dict[str, Check] = {
     "forbidden_doc_ids": _distinct_texts,
     "must_rank_at_most": _cutoff,
     "require": _require,
+    "metadata": _metadata,
     "reviewed": _flag,
 }
 

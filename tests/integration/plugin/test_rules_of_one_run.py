@@ -113,3 +113,10 @@ def test_an_alternative_is_as_good_and_named_where_it_is_missed(
     outcome = project.pytest(*workers)
     outcome.assert_outcomes(failed=1)
     outcome.stdout.fnmatch_lines(["*expected  c1 or c2"])
+
+
+@with_workers
+def test_a_gate_may_be_on_a_slice_of_ones_own(project: Project, workers: tuple[str, ...]) -> None:
+    one_query(project, result("c1"), result("c1"), metadata={"team": "search"})
+    project.pytest(*workers, "--kebab-gate=hit@1{metadata.team=search} >= 0.5").assert_outcomes(passed=2)
+    assert project.report()["aggregate_b"]["slices"]["metadata.team=search"]["hit@1"] == 1.0

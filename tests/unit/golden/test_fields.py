@@ -48,6 +48,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   forbidden_doc_ids: [d8, d9]
   must_rank_at_most: 3
   require: all
+  metadata: {team: search, since: 2031-01-31, owners: [a, b]}
   reviewed: false
 """,
         encoding="utf-8",
@@ -80,6 +81,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             forbidden_doc_ids=("d8", "d9"),
             must_rank_at_most=3,
             require="all",
+            metadata={"team": "search", "since": "2031-01-31", "owners": ["a", "b"]},
             reviewed=False,
         ),
     )
@@ -312,6 +314,9 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
         ("must_rank_at_most", 0, "must be a whole number from 1 on"),
         ("must_rank_at_most", "3", "must be a whole number from 1 on"),
         ("require", "both", "must be all or any, not 'both'"),
+        ("metadata", ["team"], "must map names to values, not be a list"),
+        ("metadata", {7: "x"}, "must be text, not the number 7; put it in quotes"),
+        ("metadata", {"a=b": "x"}, "has the name 'a=b', in which a gate could not tell =, { and }"),
         ("require", True, "must be all or any, not true"),
         ("require", ["all"], "must be all or any, not a list"),
     ],

@@ -36,6 +36,7 @@ EVERYTHING = query(
     forbidden_doc_ids=["d9"],
     must_rank_at_most=3,
     require="all",
+    metadata={"team": "search", "tier": 2, "beta": True, "owners": ["a", {"since": None}]},
     reviewed=False,
 )
 QUERIES = (query("q3", expected_doc_ids=[]), EVERYTHING, query("q1"))

@@ -86,6 +86,7 @@ GOOD: dict[str, list[Any]] = {
     "forbidden_doc_ids": [["d8", "d9"]],
     "must_rank_at_most": [1, 3, None],
     "require": ["all", "any", None],
+    "metadata": [{}, {"team": "search", "n": 1, "x": None, "more": {"a": [1, {}]}}, None],
 }
 BAD: dict[str, list[Any]] = {
     "id": ["", " ", 1, None, ["a"]],
@@ -140,6 +141,7 @@ BAD: dict[str, list[Any]] = {
     "forbidden_doc_ids": [{}, [1]],
     "must_rank_at_most": [0, "3", 1.5, True],
     "require": ["both", "", True, ["all"]],
+    "metadata": ["team", ["team"], {"": 1}, {"a=b": 1}, {"{": 1}],
 }
 MORE: dict[str, Json] = {
     "required_support_groups": {"gold_supports": [{"path": "p"}]},
