@@ -306,6 +306,15 @@ def test_a_sheet_is_never_written_over(project: Project, tmp_path: Path) -> None
     assert sheet.read_bytes() == before
 
 
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_reports_have_the_command_that_reviews_each_query_that_failed(project: Project, form: str) -> None:
+    set_up(project, GOLDEN.replace("id: q2", "id: a $query"), a={**A, "a $query": A["q2"]}, b=B)
+    shown = call("report", "A", "B", "--format", form).stdout.replace("\\u0027", "'")
+    assert "kebab-eval review A B --query q1" in shown
+    assert "kebab-eval review A B --query 'a $query'" in shown
+    assert "--query q3" not in shown
+
+
 # -- on a terminal -----------------------------------------------------------------------------------
 
 
