@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -240,6 +241,9 @@ class GoldenQuery(Value, frozen=True):
     forbidden_doc_ids: tuple[str, ...] = ()
     must_rank_at_most: int | None = None
     require: str | None = None  # all | any
+    alternatives: tuple[tuple[str, ...], ...] = ()  # of the expected chunks: those that are one target
+    doc_alternatives: tuple[tuple[str, ...], ...] = ()  # of the expected documents
+    metadata: dict[str, Any] = {}  # each text, number and flag of it is a slice
     reviewed: bool = True  # False: what it expects was proposed, and nobody has looked at it yet
 
     @property
@@ -283,6 +287,15 @@ def is_labelled(query: GoldenQuery, hit: Hit) -> bool:
         or hit.chunk_id in query.forbidden_chunk_ids
         or hit.doc_id in query.forbidden_doc_ids
     )
+
+
+def members_of(ids: Sequence[str], alternatives: Iterable[tuple[str, ...]]) -> tuple[tuple[int, ...], ...]:
+    """For each target, the places of its ids: one, or those of all alternatives."""
+    target_of = {name: group for group in alternatives for name in group}
+    members: dict[object, list[int]] = {}
+    for place, name in enumerate(ids):
+        members.setdefault(target_of.get(name, name), []).append(place)
+    return tuple(map(tuple, members.values()))
 
 
 class MatchMode(enum.Enum):

@@ -91,11 +91,12 @@ class _Parser:
         if self._take(r"\{") is None:
             return None
         start = self._skip_space()
-        key = self._expect(r"[A-Za-z_]+", f"a slice: {', '.join(SLICES)}")
+        wanted = f"a slice: {', '.join(SLICES)}, metadata.NAME"
+        key = self._expect(r"metadata\.[^{}=]+|[A-Za-z_]+", wanted).strip()
         key = "tags" if key == "tag" else key
-        if key not in SLICES:
+        if key not in SLICES and not key.startswith("metadata."):
             self._at = start
-            self._fail(f"a slice: {', '.join(SLICES)}")
+            self._fail(wanted)
         self._expect("=", "'=' and a value")
         value = self._expect(r"[^{}]+", "a value").strip()
         self._expect(r"\}", "'}'")

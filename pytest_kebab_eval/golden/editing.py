@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -84,8 +84,7 @@ def renamed(entry: dict[str, Any], new: NewIds) -> dict[str, Any]:
     """An entry with its chunk ids replaced."""
     changed = dict(entry)
     if entry.get("expected_chunk_ids"):
-        renamed_ids = (name for old in entry["expected_chunk_ids"] for name in new.get(old, (old,)))
-        changed["expected_chunk_ids"] = list(dict.fromkeys(renamed_ids))
+        changed["expected_chunk_ids"] = _renamed_targets(entry["expected_chunk_ids"], new)
     if entry.get("relevance"):
         changed["relevance"] = {
             name: entry["relevance"][owner] for name, owner in _owners(entry["relevance"], new).items()
@@ -98,6 +97,24 @@ def renamed(entry: dict[str, Any], new: NewIds) -> dict[str, Any]:
     if entry.get("expected_texts"):
         changed["expected_texts"] = {_first(key, new): text for key, text in entry["expected_texts"].items()}
     return changed
+
+
+def _renamed_targets(targets: list[str | list[str]], new: NewIds) -> list[str | list[str]]:
+    """Expected ids with those of new chunks, each once; those of an alternative are alternatives."""
+    seen, renamed_targets = set[str](), list[str | list[str]]()
+    for target in targets:
+        olds = target if isinstance(target, list) else [target]
+        names = [name for name in dict.fromkeys(_names(olds, new)) if name not in seen]
+        seen.update(names)
+        if isinstance(target, list):
+            renamed_targets += [names] if names else []
+        else:
+            renamed_targets += names
+    return renamed_targets
+
+
+def _names(olds: Iterable[str], new: NewIds) -> Iterator[str]:
+    return (name for old in olds for name in new.get(old, (old,)))
 
 
 def _owners(gains: Mapping[str, float], new: NewIds) -> dict[str, str]:
@@ -115,6 +132,11 @@ def _first(old: str, new: NewIds) -> str:
 
 
 # -- edits of the text -----------------------------------------------------------------------------
+
+
+def _names_in(target: Node) -> tuple[Node, ...]:
+    """The ids of a target: one, or alternatives."""
+    return target.items if target.kind == "list" else (target,)
 
 
 class _EntryEditor:
@@ -138,20 +160,35 @@ class _EntryEditor:
         if not given <= written or entry.is_shared or any(is_shared(entry.field(name)) for name in given):
             raise Refused("has an anchor, an alias or a tag where its chunk ids are; spell them out")
         keys = (key for name in ("relevance", "expected_texts") for key, _ in entry.field(name).pairs)
-        scalars = (*entry.field("expected_chunk_ids").items, *keys, *_span_ids(entry))
+        targets = entry.field("expected_chunk_ids").items
+        scalars = (*(name for target in targets for name in _names_in(target)), *keys, *_span_ids(entry))
         if any("\n" in self._text[node.start : node.end] for node in scalars):
             raise Refused("has a chunk id that is written over several lines; write it on one")
 
     # Each of a list's ids becomes what is new of it, or goes if all of that is there before.
 
     def _list_edits(self, entry: Node) -> Iterator[Edit]:
-        found, seen, members = entry.field("expected_chunk_ids"), set[str](), []
+        found, seen = entry.field("expected_chunk_ids"), set[str]()
+        members: list[_Member] = []
         for item in found.items:
-            names = [name for name in self._new.get(item.value, (item.value,)) if name not in seen]
-            seen.update(names)
-            same = names == [item.value]
-            members.append((item, None if same else [self._written(name, item) for name in names]))
-        return self._member_edits(found, members)
+            inside = [self._member(node, seen) for node in _names_in(item)]
+            if item.kind != "list":
+                members += inside
+                continue
+            is_empty = all(written == [] for _, written in inside)
+            members.append((item, [] if is_empty else None))
+            if not is_empty and any(written is not None for _, written in inside):
+                if not item.in_flow:
+                    raise Refused("has alternatives that are not in brackets; write them as [a, b]")
+                yield from self._member_edits(item, inside)
+        yield from self._member_edits(found, members)
+
+    def _member(self, item: Node, seen: set[str]) -> _Member:
+        """An id, and what is written in its place."""
+        names = [name for name in self._new.get(item.value, (item.value,)) if name not in seen]
+        seen.update(names)
+        same = names == [item.value]
+        return item, None if same else [self._written(name, item) for name in names]
 
     def _gain_edits(self, entry: Node, value: Mapping[str, Any]) -> Iterator[Edit]:
         found, owners = entry.field("relevance"), _owners(value.get("relevance") or {}, self._new)

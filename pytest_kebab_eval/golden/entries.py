@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pytest_kebab_eval.golden.fields import FIELDS, FieldError, describe_type, unknown_name
+from pytest_kebab_eval.golden.fields import FIELDS, FieldError, TargetIds, describe_type, unknown_name
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, gains_of
 from pytest_kebab_eval.text import brief, printable
@@ -58,6 +58,10 @@ def _query(given: dict[Any, Any], line: int) -> GoldenQuery | None:
         }
     except FieldError:
         return None
+    if type(chunks := fields.get("expected_chunk_ids")) is TargetIds:
+        fields["expected_chunk_ids"], fields["alternatives"] = chunks
+    if type(docs := fields.get("expected_doc_ids")) is TargetIds:
+        fields["expected_doc_ids"], fields["doc_alternatives"] = docs
     return GoldenQuery(line=line, **fields)
 
 
@@ -139,7 +143,7 @@ def _broken_by_itself(query: GoldenQuery) -> Iterable[str]:
 
 def _check_group(query: GoldenQuery, first: GoldenQuery, problems: list[Problem]) -> None:
     """Queries of one group must share their expected documents."""
-    if as_set(first.expected_doc_ids) != as_set(query.expected_doc_ids):
+    if documents_of(first) != documents_of(query):
         text = (
             f"query '{printable(query.id)}' is in the group '{printable(str(query.group))}' but does not"
             f" share the expected_doc_ids of '{printable(first.id)}' (line {first.line})"
@@ -147,6 +151,11 @@ def _check_group(query: GoldenQuery, first: GoldenQuery, problems: list[Problem]
         problems.append(Problem(query.line, text))
 
 
-def as_set(doc_ids: tuple[str, ...] | None) -> frozenset[str] | None:
-    """The documents that a query expects; None if it says nothing of them."""
-    return None if doc_ids is None else frozenset(doc_ids)
+Documents = frozenset[str | frozenset[str]]
+
+
+def documents_of(query: GoldenQuery) -> Documents | None:
+    """The documents that a query expects, and which are alternatives; None if it says nothing of them."""
+    if query.expected_doc_ids is None:
+        return None
+    return frozenset([*query.expected_doc_ids, *map(frozenset, query.doc_alternatives)])

@@ -8,7 +8,7 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from pytest_kebab_eval.limits import GOLDEN_NUMBER
 from pytest_kebab_eval.model import ACCEPTABLE_CHECKS, ExpectedSpan, Span, Support, Xfail
@@ -137,6 +137,40 @@ def _distinct_texts(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_texts(value)))
 
 
+class TargetIds(NamedTuple):
+    """Expected ids, some of which are alternatives: any of a group is that one target."""
+
+    ids: tuple[str, ...]
+    alternatives: tuple[tuple[str, ...], ...]
+
+
+@_accepts({"type": "array", "items": schema_of(_text), "minItems": 1})
+def _alternatives(value: Any) -> tuple[str, ...]:
+    return _texts(value) or _reject("must not be empty; a list in the list names alternatives")
+
+
+@_accepts({"anyOf": [schema_of(_text), schema_of(_alternatives)]})
+def _target(value: Any) -> tuple[str, ...]:
+    return _alternatives(value) if isinstance(value, list) else (_text(value),)
+
+
+_targets = _list_of(_target, "texts")
+
+
+@_accepts(schema_of(_targets))
+def _target_ids(value: Any) -> tuple[str, ...] | TargetIds:
+    if type(value) is not list or list not in map(type, value):
+        return _distinct_texts(value)
+    targets = _targets(value)
+    ids = [name for target in targets for name in target]
+    groups = tuple(target for target in targets if len(target) > 1)
+    named = [name for group in groups for name in group]
+    twice = next((name for name in named if ids.count(name) > 1), None)
+    if twice is not None:
+        _reject(f"names the alternative '{brief(twice, 40)}' twice; it can be of one target only")
+    return TargetIds(tuple(dict.fromkeys(ids)), groups)
+
+
 @_accepts(schema_of(_text))
 def _label(value: Any) -> str:
     """A text that many queries share; it is kept in memory once."""
@@ -149,10 +183,10 @@ def _labels(value: Any) -> tuple[str, ...]:
     return tuple(map(sys.intern, _distinct_texts(value)))
 
 
-@_accepts(schema_of(_texts))
-def _doc_ids(value: Any) -> tuple[str, ...]:
+@_accepts(schema_of(_targets))
+def _doc_ids(value: Any) -> tuple[str, ...] | TargetIds:
     if value is not None:
-        return _distinct_texts(value)
+        return _target_ids(value)
     _reject("has no value; write [] for 'should refuse', or leave the key out for 'not judged'")
 
 
@@ -247,6 +281,31 @@ def _span(value: Any) -> ExpectedSpan:
     return ExpectedSpan(doc_id=fields["doc_id"], span=span, chunk_id=fields.get("chunk_id"))
 
 
+@_accepts({"type": "object", "propertyNames": {"pattern": r"^[^={}]*[^={}\s][^={}]*$"}})
+def _metadata(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        _reject(f"must map names to values, not be {describe_type(value)}")
+    for name in value:
+        if re.search("[={}]", _text(name)):
+            _reject(f"has the name '{brief(name, 40)}', in which a gate could not tell =, {{ and }}")
+    return {sys.intern(name): _plain(member) for name, member in value.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value of the user's own, as JSON could hold it; dates and numbers of any length become text."""
+    if isinstance(value, list):
+        return [_plain(member) for member in value]
+    if isinstance(value, dict):
+        return {str(_plain(name)): _plain(member) for name, member in value.items()}
+    if (
+        value is None
+        or isinstance(value, (bool, float))
+        or (type(value) is int and abs(value) <= GOLDEN_NUMBER)
+    ):
+        return value
+    return sys.intern(str(value).encode("utf-8", "replace").decode())
+
+
 @_accepts({"enum": ["all", "any"]})
 def _require(value: Any) -> str:
     if value not in ("all", "any"):
@@ -296,7 +355,7 @@ def _xfail(value: Any) -> Xfail:
 FIELDS: dict[str, Check] = {
     "id": _text,
     "query": _text,
-    "expected_chunk_ids": _distinct_texts,
+    "expected_chunk_ids": _target_ids,
     "expected_doc_ids": _doc_ids,
     "answerable": _flag,
     "must_contain": _texts,
@@ -319,6 +378,7 @@ FIELDS: dict[str, Check] = {
     "forbidden_doc_ids": _distinct_texts,
     "must_rank_at_most": _cutoff,
     "require": _require,
+    "metadata": _metadata,
     "reviewed": _flag,
 }
 

@@ -22,9 +22,12 @@ _LINK_TARGET = re.compile(r"\]\([^()]{0,300}(?:\)|\Z)")  # of Markdown
 _FENCE = re.compile(r"(?:```+|~~~+)\w*(?:\s+\w+=\"[^\"]*\")*")  # of code, with its language
 _ROLE = re.compile(r":[a-zA-Z][\w.+:-]*:(?=`)")  # of reStructuredText
 _ROLE_TARGET = re.compile(r"\s<[^<>`]*>(?=`)")
+# Tags that stand in a sentence, and comments. Others have attributes, which a chunker may cut in two.
 _TAG = re.compile(
-    r"<(?:!--.*?-->|/?[a-zA-Z][a-zA-Z0-9]*(?:\s[^<>]*)?/?>)", re.DOTALL
-)  # of HTML, with what it has
+    r"<!--.*?-->|</?(?:a|b|br|code|div|em|i|kbd|li|ol|p|s|span|strong|sub|sup|td|th|tr|tt|u|ul)\s?/?>",
+    re.DOTALL | re.IGNORECASE,
+)
+_IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
 # Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 _RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -69,7 +72,7 @@ def _without_markup(text: str) -> str:
     if ">`" in text:
         text = _ROLE_TARGET.sub("", text)
     if "<" in text and ">" in text:
-        text = _TAG.sub("", text)
+        text = _IMAGE.sub(" ", _TAG.sub("", text))
     return text
 
 

@@ -21,8 +21,9 @@ SHINGLE = 24  # letters
 _SHINGLE_SYLLABLES = 12  # the same in Korean
 _SHINGLE_UNSPACED = 8  # and in scripts whose words have one or two characters
 SHORT = 40  # letters below which a text is only found whole; fewer in those scripts
-_MOST_SUBSTITUTED = 0.05  # of what should be the same in two chunks of one passage
+_MOST_SUBSTITUTED = 0.03  # of what should be the same in two chunks of one passage
 _INSERTED = 200  # letters that only one text has, such as the address of a link
+_TELLING = 6  # letters; fewer are in a longer text by chance
 _OTHER = 1 << 40  # letters substituted: more than any share of a text
 _NUMBER = re.compile(r"\d+")
 _FIRST_LOOKS = 10
@@ -184,7 +185,7 @@ def _between(ours: str, theirs: str) -> Alignment:
     A number that is not the same makes another passage of it, however little that is.
     """
     shorter, longer = sorted((ours, theirs), key=len)
-    if shorter in longer:
+    if (not shorter or len(shorter) >= _TELLING) and shorter in longer:
         return Alignment(len(shorter), 0)
     shared = _shared_start(ours[::-1], theirs[::-1])
     numbers = [_NUMBER.findall(text[: len(text) - shared]) for text in (ours, theirs)]

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from pytest_kebab_eval.matching.letters import words_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Cited, Hit, Support, Value
@@ -95,6 +97,31 @@ class ByChunk(Value, frozen=True):
     def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:  # noqa: ARG002
         """Whether a target is cited; by its id, so the hits need not be asked."""
         return cited.chunk_id in self.ids
+
+
+class AnyOf(Value, frozen=True):
+    """Targets of which any alternative will do, each of them known by another strategy."""
+
+    strategy: Strategy
+    members: tuple[tuple[int, ...], ...]  # for each target, its alternatives
+
+    def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
+        ranking = self.strategy.judge(hits, passages)
+        return msgspec.structs.replace(ranking, found=first_of_each(ranking.found, self.members))
+
+    def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
+        return self.strategy.first(hits, passages)
+
+    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
+        return self.strategy.is_cited(cited, hits, passages)
+
+
+def first_of_each(ranks: Sequence[int | None], members: Sequence[Sequence[int]]) -> tuple[int | None, ...]:
+    """For each target, the best rank of its alternatives."""
+    return tuple(
+        min((rank for place in places if (rank := ranks[place]) is not None), default=None)
+        for places in members
+    )
 
 
 class HitByHit(ABC):

@@ -8,7 +8,15 @@ import msgspec
 
 from pytest_kebab_eval.matching.located import ByChunkOrLocation, ByLocation, ByText, ExpectedLocation
 from pytest_kebab_eval.matching.locations import Location, Locations, Passages
-from pytest_kebab_eval.matching.strategies import ByAnchor, ByChunk, ByDocument, Coarser, Ranking, Strategy
+from pytest_kebab_eval.matching.strategies import (
+    AnyOf,
+    ByAnchor,
+    ByChunk,
+    ByDocument,
+    Coarser,
+    Ranking,
+    Strategy,
+)
 from pytest_kebab_eval.model import (
     ExpectedSpan,
     ForbiddenHit,
@@ -18,6 +26,7 @@ from pytest_kebab_eval.model import (
     Support,
     Value,
     gains_of,
+    members_of,
 )
 from pytest_kebab_eval.spans import describe, extent
 from pytest_kebab_eval.store import Corpus
@@ -104,6 +113,7 @@ class Matcher:
             and not query.relevance
             and not query.forbidden_chunk_ids
             and not query.forbidden_doc_ids
+            and not query.alternatives
         )
 
     def targets(self, query: GoldenQuery) -> Targets:
@@ -113,17 +123,22 @@ class Matcher:
             return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), query.expected_doc_ids or ())
         known = self._known.get(query.id)
         if known is None:
-            known = self._targets(query)
-            wrong = frozenset(query.relevance).difference(gains_of(query))
-            if wrong:
-                known = msgspec.structs.replace(known, wrong_ids=wrong)
-            if query.forbidden_chunk_ids or query.forbidden_doc_ids:
-                forbidden = Forbidden(
-                    frozenset(query.forbidden_chunk_ids), frozenset(query.forbidden_doc_ids)
-                )
-                known = msgspec.structs.replace(known, forbidden=forbidden)
-            self._known[query.id] = known
+            known = self._known[query.id] = self._with_labels(query)
         return known
+
+    def _with_labels(self, query: GoldenQuery) -> Targets:
+        """The targets of a query, alternatives as one, and what else the golden file says of hits."""
+        targets = self._targets(query)
+        alternatives = query.alternatives if targets.has_chunk_targets else query.doc_alternatives
+        if alternatives and targets.matched_by != "anchor":
+            targets = _joined(targets, alternatives)
+        wrong = frozenset(query.relevance).difference(gains_of(query))
+        if wrong:
+            targets = msgspec.structs.replace(targets, wrong_ids=wrong)
+        if query.forbidden_chunk_ids or query.forbidden_doc_ids:
+            forbidden = Forbidden(frozenset(query.forbidden_chunk_ids), frozenset(query.forbidden_doc_ids))
+            targets = msgspec.structs.replace(targets, forbidden=forbidden)
+        return targets
 
     def _targets(self, query: GoldenQuery) -> Targets:
         chunks = gains_of(query)
@@ -171,6 +186,17 @@ class Matcher:
         text = self._locations.text_of(query, chunk_id)
         own_id = "" if self._locations.is_left(chunk_id) else chunk_id  # which may be another's by now
         return ExpectedLocation(frozenset(doc_ids), location, own_id, text)
+
+
+def _joined(targets: Targets, alternatives: Sequence[tuple[str, ...]]) -> Targets:
+    """The targets with alternatives as one, which has the name of the first of them and the largest gain."""
+    members = members_of(targets.ids, alternatives)
+    return msgspec.structs.replace(
+        targets,
+        ids=tuple(targets.ids[places[0]] for places in members),
+        gains=tuple(max(targets.gains[place] for place in places) for places in members),
+        strategy=AnyOf(targets.strategy, members),
+    )
 
 
 def _matched_by(targets: Sequence[ExpectedLocation]) -> str | None:

@@ -22,7 +22,7 @@ class TargetFacts(Value, frozen=True):
     matched_by: str
     has_chunk_targets: bool
     groups: tuple[tuple[int, ...], ...] = ()  # the supports that are enough together
-    across_chunkers: bool = False  # chunks of another chunker may be several hits, or one hit several of them
+    counts_once: bool = False  # a target may be several hits: it has alternatives, or another chunker cut it
     rank_limit: int | None = None  # that the first correct hit must keep
     require: str | None = None  # all | any: whether every target that A found must be found
 

@@ -48,11 +48,11 @@ def recall_all(judged: Judged, k: int) -> bool:
 @metric(
     "precision@{k}_chunk",
     with_targets,
-    "correct hits in the top k / k; across chunkers: targets found in the top k / k, at most 1",
+    "correct hits in the top k / k; across chunkers or with alternatives: targets in the top k / k",
 )
 def precision(judged: Judged, k: int) -> float:
     ranking = judged.facts.ranking
-    if judged.facts.targets.across_chunkers:  # else a chunker that cuts finer would have more of them
+    if judged.facts.targets.counts_once:  # else a chunker that cuts finer would have more of them
         return min(1.0, sum(rank is not None and rank <= k for rank in ranking.found) / k)
     return sum(rank <= k for rank in ranking.correct) / k
 

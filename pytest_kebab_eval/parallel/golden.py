@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import Fingerprint, GoldenSet, canonical, load_golden_set, lock_path
-from pytest_kebab_eval.golden.entries import as_set, check_entries
+from pytest_kebab_eval.golden.entries import Documents, check_entries, documents_of
 from pytest_kebab_eval.golden.lock import read_lock
 from pytest_kebab_eval.golden.packing import PackedQueries, is_unusual, pack
 from pytest_kebab_eval.golden.parsing import BYTE_ORDER_MARK, ParseError, read_file
@@ -39,7 +39,7 @@ class QueriesPart(NamedTuple):
     fields: list[bytes]
     content: bytes | None  # as `canonical` has it, joined by commas; None if the ids are not in order
     unusual: list[str]  # the ids of those in a group or with an xfail
-    groups: Mapping[str, frozenset[str] | None]  # the expected documents of each group
+    groups: Mapping[str, Documents | None]  # the expected documents of each group
     slices: list[tuple[str, ...]]  # the distinct ones
     which: list[int]  # for each query, the place of its slices
     needs_met: frozenset[str]
@@ -117,7 +117,7 @@ def read_part(part: FilePart) -> QueriesPart | None:
         [pack(query) for query in queries],
         b",".join(map(canonical, queries)) if ids == sorted(ids) else None,
         [query.id for query in queries if is_unusual(query)],
-        {query.group: as_set(query.expected_doc_ids) for query in queries if query.group is not None},
+        {query.group: documents_of(query) for query in queries if query.group is not None},
         [*places],
         which,
         needs_met(queries, all_metrics()),
@@ -128,7 +128,7 @@ def join_parts(path: Path, parts: Iterable[QueriesPart | None]) -> LoadedGolden 
     """The golden set of all parts; None if anything is wrong with one, or with all of them together."""
     queries, fingerprint, count, last = PackedQueries(), Fingerprint(), 0, ""
     is_in_order = True
-    groups: dict[str, frozenset[str] | None] = {}
+    groups: dict[str, Documents | None] = {}
     slices: dict[str, tuple[str, ...]] = {}
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     met: frozenset[str] = frozenset()

@@ -99,7 +99,8 @@ def _expected(query: GoldenQuery, evidence: QueryEvidence) -> str:
     if query.claims:
         claims = ", ".join(repr(brief(claim, 40)) for claim in query.claims[:3])
         rules.append(f"an answer with any of {claims}")
-    found = [printable(target) for target in evidence.expected]
+    groups = {group[0]: " or ".join(group) for group in (*query.alternatives, *query.doc_alternatives)}
+    found = [printable(groups.get(target, target)) for target in evidence.expected]
     if query.must_rank_at_most and found:
         found[-1] += f" (at rank {query.must_rank_at_most} or better)"
     unwanted = (*query.forbidden_chunk_ids, *query.forbidden_doc_ids)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from pytest_kebab_eval.matching.citations import CitationCheck, check_citations, each_resolves
 from pytest_kebab_eval.matching.locations import Passages
+from pytest_kebab_eval.matching.strategies import first_of_each
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
-from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, MatchMode, QueryResult, is_labelled
+from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, MatchMode, QueryResult, is_labelled, members_of
 
 SHORTEST_CLAIM = 5  # a shorter one means nothing
 
@@ -38,13 +39,13 @@ class QueryJudge:
                 targets.matched_by,
                 targets.has_chunk_targets,
                 query.required_support_groups,
-                self._across_chunkers,
+                self._across_chunkers or query.alternatives != (),
                 query.must_rank_at_most,
                 query.require,
             ),
             ranking,
             query.k or self._cutoff,
-            *(_document_ranks(doc_ids, hits) if doc_ids else _NO_DOCUMENTS),
+            *(_document_ranks(doc_ids, hits, query.doc_alternatives) if doc_ids else _NO_DOCUMENTS),
             hits[-1].rank if hits else 0,
             errored,
             bool(result.timed_out),
@@ -95,7 +96,9 @@ _Ranks = tuple[int | None, ...]
 _NO_DOCUMENTS: tuple[_Ranks, _Ranks] = ((), ())
 
 
-def _document_ranks(doc_ids: Sequence[str], hits: Sequence[Hit]) -> tuple[_Ranks, _Ranks]:
+def _document_ranks(
+    doc_ids: Sequence[str], hits: Sequence[Hit], alternatives: Sequence[tuple[str, ...]]
+) -> tuple[_Ranks, _Ranks]:
     """For each document, the rank of its first hit, and its position among the distinct documents."""
     ids = [hit.doc_id for hit in hits]
     ranks: list[int | None] = []
@@ -108,6 +111,9 @@ def _document_ranks(doc_ids: Sequence[str], hits: Sequence[Hit]) -> tuple[_Ranks
         else:
             ranks.append(None)
             positions.append(None)
+    if alternatives:
+        members = members_of(doc_ids, alternatives)
+        return first_of_each(ranks, members), first_of_each(positions, members)
     return tuple(ranks), tuple(positions)
 
 

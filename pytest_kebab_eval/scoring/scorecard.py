@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping, V
 from functools import cached_property
 from itertools import chain, repeat
 from math import isnan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -273,13 +273,23 @@ def slices_of(query: GoldenQuery) -> tuple[str, ...]:
         found.append(f"answerable={str(query.can_be_answered).lower()}")
     if not query.reviewed:
         found.append("reviewed=false")
-    return tuple(found)
+    return (*found, *_metadata_slices(query.metadata))
+
+
+def _metadata_slices(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """`metadata.team=search`, for each value that is a text, a number or a flag."""
+    return tuple(
+        f"metadata.{name}={str(value).lower() if isinstance(value, bool) else value}"
+        for name, value in metadata.items()
+        if isinstance(value, (str, int, float)) and str(value).strip()
+    )
 
 
 def slice_labels(query: GoldenQuery) -> tuple[object, ...]:
     """What its slices depend on: those of queries with the same labels are the same."""
     one_valued = (query.lang, query.difficulty, query.category)
-    return (*one_valued, query.tags, query.can_be_answered, query.reviewed)
+    own = _metadata_slices(query.metadata) if query.metadata else ()
+    return (*one_valued, query.tags, query.can_be_answered, query.reviewed, own)
 
 
 def slices_by_query(queries: Iterable[GoldenQuery]) -> dict[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Protocol
 
 import msgspec
@@ -191,7 +192,8 @@ class _Scoring:
         judged = Judged(query, result, facts)
         if result.scope:
             targets = self._judge.targets(query)
-            paths = targets.paths or self._passages.paths_of(targets.doc_ids, targets.ids)
+            expected = (*targets.ids, *chain.from_iterable(query.alternatives))
+            paths = targets.paths or self._passages.paths_of(targets.doc_ids, expected)
             judged = msgspec.structs.replace(judged, target_paths=paths)
         self.columns.add(row, judged)
         if row == len(self.scores):

@@ -254,7 +254,9 @@ class _Anchors:
         return self._found[query.id, name]
 
     def _look_for(self, query: GoldenQuery, name: str) -> _Found:
-        only = msgspec.structs.replace(_probe(query), id=f"{query.id}\0{name}", expected_chunk_ids=(name,))
+        only = msgspec.structs.replace(
+            _probe(query), id=f"{query.id}\0{name}", expected_chunk_ids=(name,), alternatives=()
+        )
         targets = self._matcher.targets(only)
         near = self._chunks.near(query, self._matcher.expected_location(only, name), self._least_overlap)
         passages = self._chunks.passages

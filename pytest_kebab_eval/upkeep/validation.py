@@ -22,6 +22,7 @@ class FindingKind(enum.Enum):
 
     NOTHING_THERE = "golden files that nothing can be measured with"
     NOT_JUDGED = "queries that expect nothing"
+    FORBIDDEN = "expected chunks in documents that are forbidden"
     OTHER_CHUNKER = "expected chunks of another chunker than most"
     ONLY_IN_LOCK = "expected chunks that only the lock file still knows"
     NO_CHUNK = "expected chunks that the database does not have"
@@ -180,10 +181,12 @@ def _found_id(query: GoldenQuery, database: Database) -> str | None:
 
 
 def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: str | None) -> Iterator[Said]:
-    if query.can_be_answered is None and not query.forbidden:
+    is_ruled = query.forbidden or query.forbidden_chunk_ids or query.forbidden_doc_ids
+    if query.can_be_answered is None and not is_ruled:
         yield FindingKind.NOT_JUDGED, "expects nothing, so nothing of it is judged"
     if corpus.has_chunks:
         yield from _chunk_findings(query, corpus, lock, version)
+        yield from _forbidden_documents(query, corpus)
     for what, name in _expected_ids(query) if corpus.has_documents else ():
         if what == "document" and corpus.path_of(name) is None:
             said = f"expects the document '{brief(name)}', which the database does not have"
@@ -207,6 +210,15 @@ def _chunk_findings(
             yield FindingKind.ONLY_IN_LOCK, f"{name}, which only the lock file still knows"
         else:
             yield FindingKind.NO_CHUNK, f"{name}, which the database does not have"
+
+
+def _forbidden_documents(query: GoldenQuery, corpus: Corpus) -> Iterator[Said]:
+    """Expected chunks that cannot be found without a forbidden document."""
+    for chunk_id in gains_of(query) if query.forbidden_doc_ids else ():
+        docs = {chunk.doc_id or "" for chunk in corpus.chunks_of_any_version(chunk_id)}
+        if docs and docs <= {*query.forbidden_doc_ids}:
+            said = f"expects the chunk '{brief(chunk_id)}', and forbids its document '{brief(min(docs))}'"
+            yield FindingKind.FORBIDDEN, said
 
 
 def _versions_of(chunk_id: str, corpus: Corpus) -> list[str | None]:

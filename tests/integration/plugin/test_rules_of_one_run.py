@@ -100,3 +100,23 @@ def test_the_first_bad_run_of_a_partial_loss_is_found(project: Project) -> None:
     assert lines[0] == "q1 (coverage): lost"
     assert lines[1].startswith("  last passed  M ")
     assert lines[2].startswith("  first lost   N ")
+
+
+@with_workers
+def test_an_alternative_is_as_good_and_named_where_it_is_missed(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    either = {"expected_chunk_ids": [["c1", "c2"]]}
+    one_query(project, result("c1"), result("c2"), **either)
+    project.pytest(*workers).assert_outcomes(passed=1)
+    one_query(project, result("c2"), result("x"), **either)
+    outcome = project.pytest(*workers)
+    outcome.assert_outcomes(failed=1)
+    outcome.stdout.fnmatch_lines(["*expected  c1 or c2"])
+
+
+@with_workers
+def test_a_gate_may_be_on_a_slice_of_ones_own(project: Project, workers: tuple[str, ...]) -> None:
+    one_query(project, result("c1"), result("c1"), metadata={"team": "search"})
+    project.pytest(*workers, "--kebab-gate=hit@1{metadata.team=search} >= 0.5").assert_outcomes(passed=2)
+    assert project.report()["aggregate_b"]["slices"]["metadata.team=search"]["hit@1"] == 1.0

@@ -275,3 +275,11 @@ def test_rules_that_no_run_could_keep_are_refused(tmp_path: Path, fields: Json, 
 
 def test_what_has_a_gain_of_zero_may_be_forbidden() -> None:
     assert query(relevance={"c1": 1, "c2": 0}, forbidden_chunk_ids=["c2"]).forbidden_chunk_ids == ("c2",)
+
+
+def test_paraphrases_share_their_alternatives_too(tmp_path: Path) -> None:
+    first, second = entry("q1", group="g", expected_doc_ids=[["a", "b"]]), entry("q2", group="g")
+    assert "does not share the expected_doc_ids" in refusal_of(
+        tmp_path, first, second | {"expected_doc_ids": ["a", "b"]}
+    )
+    assert query(group="g", expected_doc_ids=[["a", "b"]]).doc_alternatives == (("a", "b"),)

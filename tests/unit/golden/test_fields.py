@@ -48,6 +48,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   forbidden_doc_ids: [d8, d9]
   must_rank_at_most: 3
   require: all
+  metadata: {team: search, since: 2031-01-31, owners: [a, b]}
   reviewed: false
 """,
         encoding="utf-8",
@@ -80,6 +81,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             forbidden_doc_ids=("d8", "d9"),
             must_rank_at_most=3,
             require="all",
+            metadata={"team": "search", "since": "2031-01-31", "owners": ["a", "b"]},
             reviewed=False,
         ),
     )
@@ -92,6 +94,13 @@ def test_a_field_without_a_value_counts_as_left_out() -> None:
 def test_an_id_expected_twice_is_one_target() -> None:
     found = query(expected_chunk_ids=["c1", "c2", "c1"], expected_doc_ids=["d", "d"], tags=["t", "t"])
     assert (found.expected_chunk_ids, found.expected_doc_ids, found.tags) == (("c1", "c2"), ("d",), ("t",))
+
+
+def test_an_expected_id_may_be_a_list_of_alternatives() -> None:
+    found = query(expected_chunk_ids=[["a", "a2"], "b", ["c"]], expected_doc_ids=["d", ["e", "f"]])
+    assert found.expected_chunk_ids == ("a", "a2", "b", "c")
+    assert found.alternatives == (("a", "a2"),)
+    assert (found.expected_doc_ids, found.doc_alternatives) == (("d", "e", "f"), (("e", "f"),))
 
 
 def test_a_heading_may_be_given_as_a_list() -> None:
@@ -208,6 +217,20 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
         ("expected_chunk_ids", ["c1", 2], "must be text, not the number 2; put it in quotes (number 2 of"),
         ("expected_chunk_ids", [""], "must not be empty (number 1 of the list)"),
         ("expected_doc_ids", {}, "must be a list of texts, not a mapping"),
+        (
+            "expected_chunk_ids",
+            ["c1", []],
+            "must not be empty; a list in the list names alternatives (number 2",
+        ),
+        ("expected_chunk_ids", [["c1", 2]], "put it in quotes (number 2 of the list) (number 1 of the list)"),
+        ("expected_chunk_ids", [["c1", ["c2"]]], "must be text, not a list (number 2 of the list)"),
+        (
+            "expected_chunk_ids",
+            [["c1", "c2"], "c2"],
+            "names the alternative 'c2' twice; it can be of one target",
+        ),
+        ("expected_chunk_ids", [["c1", "c2"], ["c2", "c3"]], "names the alternative 'c2' twice"),
+        ("expected_doc_ids", [["d1", "d1"]], "names the alternative 'd1' twice"),
         ("expected_doc_ids", "d1", "must be a list of texts, not text"),
         ("answerable", "yes", "must be true or false, not text"),
         ("answerable", 1, "must be true or false, not the number 1"),
@@ -291,6 +314,9 @@ LINE = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
         ("must_rank_at_most", 0, "must be a whole number from 1 on"),
         ("must_rank_at_most", "3", "must be a whole number from 1 on"),
         ("require", "both", "must be all or any, not 'both'"),
+        ("metadata", ["team"], "must map names to values, not be a list"),
+        ("metadata", {7: "x"}, "must be text, not the number 7; put it in quotes"),
+        ("metadata", {"a=b": "x"}, "has the name 'a=b', in which a gate could not tell =, { and }"),
         ("require", True, "must be all or any, not true"),
         ("require", ["all"], "must be all or any, not a list"),
     ],

@@ -13,8 +13,8 @@ from tests.builders import query
 
 EVERYTHING = query(
     "q2",
-    expected_chunk_ids=["c1", "c2"],
-    expected_doc_ids=["d1"],
+    expected_chunk_ids=[["c1", "c1b"], "c2"],
+    expected_doc_ids=["d1", ["d2", "d3"]],
     answerable=True,
     must_contain=["größer"],
     forbidden=["never"],
@@ -36,6 +36,7 @@ EVERYTHING = query(
     forbidden_doc_ids=["d9"],
     must_rank_at_most=3,
     require="all",
+    metadata={"team": "search", "tier": 2, "beta": True, "owners": ["a", {"since": None}]},
     reviewed=False,
 )
 QUERIES = (query("q3", expected_doc_ids=[]), EVERYTHING, query("q1"))

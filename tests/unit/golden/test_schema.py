@@ -39,13 +39,14 @@ def test_it_is_a_schema_that_json_can_hold() -> None:
 
 def test_every_field_is_in_it_and_says_what_it_takes() -> None:
     properties = golden_schema()["$defs"]["query"]["properties"]
-    assert properties.keys() == FIELDS.keys() == {*GoldenQuery.__struct_fields__} - {"line"}
+    derived = {"line", "alternatives", "doc_alternatives"}  # these are part of the expected ids
+    assert properties.keys() == FIELDS.keys() == {*GoldenQuery.__struct_fields__} - derived
     assert [name for name, check in FIELDS.items() if not schema_of(check)] == []
 
 
 GOOD: dict[str, list[Any]] = {
-    "expected_chunk_ids": [[], ["c"], ["c", "c"], None],
-    "expected_doc_ids": [[], ["d"]],
+    "expected_chunk_ids": [[], ["c"], ["c", "c"], None, [["c", "c2"], "d"], [["c"]]],
+    "expected_doc_ids": [[], ["d"], [["d", "d2"]]],
     "answerable": [True, False, None],
     "must_contain": [["a"], []],
     "forbidden": [["a"]],
@@ -85,12 +86,13 @@ GOOD: dict[str, list[Any]] = {
     "forbidden_doc_ids": [["d8", "d9"]],
     "must_rank_at_most": [1, 3, None],
     "require": ["all", "any", None],
+    "metadata": [{}, {"team": "search", "n": 1, "x": None, "more": {"a": [1, {}]}}, None],
 }
 BAD: dict[str, list[Any]] = {
     "id": ["", " ", 1, None, ["a"]],
     "query": ["", 1.5, None, True, {}],
-    "expected_chunk_ids": ["c", ["c", 1], [""], {"c": 1}, [None]],
-    "expected_doc_ids": [None, "d", [1]],
+    "expected_chunk_ids": ["c", ["c", 1], [""], {"c": 1}, [None], [[]], [["c", 1]], [[["c"]]], [["c", ""]]],
+    "expected_doc_ids": [None, "d", [1], [[]], [["d", None]]],
     "answerable": ["yes", 1, 0],
     "must_contain": ["a", [" "]],
     "forbidden": [{}],
@@ -139,6 +141,7 @@ BAD: dict[str, list[Any]] = {
     "forbidden_doc_ids": [{}, [1]],
     "must_rank_at_most": [0, "3", 1.5, True],
     "require": ["both", "", True, ["all"]],
+    "metadata": ["team", ["team"], {"": 1}, {"a=b": 1}, {"{": 1}],
 }
 MORE: dict[str, Json] = {
     "required_support_groups": {"gold_supports": [{"path": "p"}]},
@@ -182,7 +185,7 @@ VALUES = st.recursive(
 # What a schema cannot say: that numbers are in order, and that fields fit together.
 NOT_IN_A_SCHEMA = (
     *("without a valid extent", "says 'should refuse'", "which is not among", "names support"),
-    "but nothing to find",
+    *("but nothing to find", "names the alternative"),
 )
 
 

@@ -307,3 +307,18 @@ def test_an_old_lock_of_another_chunker_is_not_mixed_in_silently(tmp_path: Path)
     old = Lock("v0", {"c7": LockedChunk("d7")})
     made = locked(tmp_path, "c1", "c2", "c7", old=old)  # two chunks of v1, one of v0
     assert (made.lock.chunker_version, made.other_versions) == ("v1", ("v0",))
+
+
+def test_an_expected_chunk_of_a_forbidden_document_is_named(tmp_path: Path) -> None:
+    entry: Json = {"id": "q1", "expected_chunk_ids": ["c1", "c2"], "forbidden_doc_ids": ["d2"]}
+    assert findings(tmp_path, entry) == [("q1", "expects the chunk 'c2', and forbids its document 'd2'")]
+
+
+def test_a_query_that_forbids_something_is_judged(tmp_path: Path) -> None:
+    assert findings(tmp_path, {"id": "q1", "forbidden_doc_ids": ["d2"]}) == []
+
+
+def test_each_alternative_is_looked_for(tmp_path: Path) -> None:
+    entry: Json = {"id": "q1", "expected_chunk_ids": [["c1", "c9"]]}
+    said = "expects the chunk 'c9', which the database does not have"
+    assert findings(tmp_path, entry) == [("q1", said)]
