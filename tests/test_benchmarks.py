@@ -250,6 +250,15 @@ def test_labels_of_one_run_favour_it_and_reviewed_ones_of_both_do_not(tmp_path: 
     assert worse["`--run A --run B`, reviewed"] == ("0.0%", "100.0%")
 
 
+def test_after_a_review_as_many_queries_fail_as_if_everything_was_labelled(tmp_path: Path) -> None:
+    lines = run_script("labels.py", "--sessions", "1", cwd=tmp_path).splitlines()
+    before, reviewed, every, everything = ([*map(str.strip, line.split("|"))][2:5] for line in lines[2:])
+    assert reviewed[1] == every[1] == everything[1]
+    assert float(reviewed[1]) < float(before[1])
+    assert 0 < int(reviewed[0]) < int(every[0])
+    assert before[2] == "100.0%"
+
+
 def test_equal_runs_are_seldom_called_better_on_a_simulated_leaderboard(tmp_path: Path) -> None:
     script = "from leaderboard import *\nprint(*shares(30, 'mrr', 100)[:2], shares(100, 'mrr', 20, 0.5)[2])\n"
     alone, together, seen = (float(share) for share in run(script, cwd=tmp_path).split())

@@ -145,8 +145,8 @@ def _row(reviewed: QueryToReview, hit: UnlabelledHit) -> dict[str, Any]:
     row |= {"chunk_id": hit.id, "rank": hit.hit.rank}
     if hit.path:
         row["document"] = hit.path
-    if hit.shared is not None:
-        row["shares"] = f"{100 * hit.shared:.0f} %{f' of {hit.nearest}' if hit.nearest else ''}"
+    if hit.shared:
+        row["shares"] = f"{100 * hit.shared:.0f} % of {hit.nearest}"
     return {**row, "text": _shortened(hit.text), "verdict": None}
 
 

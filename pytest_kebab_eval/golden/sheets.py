@@ -59,7 +59,7 @@ def render_sheet(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     yield _HEADER
     for row in rows:
         dumped = yaml.dump([dict(row)], Dumper=_SheetDumper, sort_keys=False, allow_unicode=True, width=100)
-        yield f"\n{dumped}"
+        yield f"\n{dumped.rstrip()}\n"
 
 
 def read_sheet(path: Path) -> tuple[list[SheetRow], list[Problem]]:

@@ -15,9 +15,11 @@ from pytest_kebab_eval.reports.wording import (
     format_spread,
     headline,
     kind_counts,
+    lost_queries,
     movement,
     partial_losses,
     replicate_sentence,
+    review_command,
 )
 
 Context = dict[str, Any]
@@ -40,6 +42,9 @@ def report_context(report: CompareReport, queries: Iterable[GoldenQuery] = ()) -
             query for query in failed_checks(report) if query.kind is not ComparisonKind.REGRESSION
         ],
         "partial_losses": partial_losses(report),
+        "reviews": [
+            command for query in lost_queries(report) if (command := review_command(report, query.query_id))
+        ],
         "paired": report.deltas.paired if report.deltas else None,
         "kinds": kind_counts(report),
         "movement": movement(report),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 
 from pytest_kebab_eval.comparing.checks import CHECKS_OF_B, LOSS
@@ -63,6 +64,13 @@ def headline(report: CompareReport) -> str:
     if report.unreadable:
         sentences.append(f"{counted(len(report.unreadable), 'result')} cannot be read.")
     return " ".join(sentences)
+
+
+def review_command(report: CompareReport, query_id: str) -> str | None:
+    """What shows the hits of a query that nobody has labelled; None where there is no run A."""
+    if report.run_a is None:
+        return None
+    return shlex.join(["kebab-eval", "review", report.run_a, report.run_b, "--query", query_id])
 
 
 def partial_losses(report: CompareReport) -> list[QueryComparison]:

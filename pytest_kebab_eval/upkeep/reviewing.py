@@ -18,7 +18,6 @@ from pytest_kebab_eval.upkeep.locking import FoundChunk, has_hashes, with_text
 from pytest_kebab_eval.upkeep.unlabelled import ExpectedPassage, QueryToReview, UnlabelledHit
 
 VERDICTS = ("right", "same", "wrong")
-ALTERNATIVES = False
 _Fields = dict[str, Any]  # an entry of the golden file, as it is written
 
 
@@ -187,7 +186,7 @@ def with_alternative(known: Sequence[Any], of: str | None, new: str) -> list[Any
     """Expected ids with one more: an alternative of another, or, if that is not among them, on its own."""
     if new in _flat(known):
         return [*known]
-    if of is None or of not in _flat(known) or not ALTERNATIVES:
+    if of is None or of not in _flat(known):
         return [*known, new]
     return [
         [*item, new] if isinstance(item, list) and of in item else [of, new] if item == of else item

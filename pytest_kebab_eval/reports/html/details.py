@@ -82,10 +82,12 @@ class DetailBlocks:
             found = next(evidence, None) if self._room_in_full > 0 else None
             if found is not None and size < BLOCK_SIZE:
                 details = query_details(query, found[1], comparison, alone=self._index.alone)
-                encoded.append(msgspec.json.encode(details))
-                size += len(encoded[-1])
             else:
-                encoded.append(msgspec.json.encode(brief_details(query, comparison, self._briefs)))
+                details = brief_details(query, comparison, self._briefs)
+            if command := self._index.review(query.id):
+                details["review"] = short(command, TEXT_SHOWN)
+            encoded.append(msgspec.json.encode(details))
+            size += len(encoded[-1])
         return b"[%b]" % b",".join(encoded)
 
 

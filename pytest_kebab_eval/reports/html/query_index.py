@@ -15,7 +15,7 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
-from pytest_kebab_eval.reports.wording import CAUSES, lost_queries
+from pytest_kebab_eval.reports.wording import CAUSES, lost_queries, review_command
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.scoring.scorecard import slice_labels, slices_of
 
@@ -121,6 +121,7 @@ class QueryIndex:
         self.lost = {comparison.query_id for comparison in lost_queries(report)}
         self._unreadable = {(result.side, result.query_id) for result in report.unreadable}
         self._briefs = queries.briefs
+        self._report = report
         self.alone = report.run_a is None
         self.levels = _levels(report.per_query)
         self._level_of: dict[int | None, int] = {None: len(self.levels) - 1}
@@ -143,6 +144,10 @@ class QueryIndex:
         self.slice_sizes: Counter[str] = Counter()
         for names, count in self._slice_tally.items():
             self.slice_sizes.update(dict.fromkeys(names, count))
+
+    def review(self, query_id: str) -> str | None:
+        """The command that reviews a query that failed."""
+        return review_command(self._report, query_id) if query_id in self.lost else None
 
     def _kind(self, query: GoldenQuery, comparison: QueryComparison | None) -> str:
         if comparison is None or (self.alone and query.id not in self._briefs.b):

@@ -161,6 +161,7 @@
     if (query.note) fact("note", query.note);
     if (all.xfail) fact("xfail", all.xfail);
     if (all.line) fact("golden file", `line ${all.line}`);
+    if (all.review) fact("review", el("code", "", all.review));
     if (query.slices.length) fact("slices", el("span", "chips", ...query.slices.map((part) => el("span", "chip", data.slices[part]))));
     const sides = el("div", "sides");
     for (const letter of ["a", "b"]) {

@@ -156,10 +156,10 @@ def test_labels_are_written_where_they_belong_and_the_gate_is_green(project: Pro
     called = apply(project, LABELLED)
     assert called.code == 0, called.stderr
     assert golden_text(project) == GOLDEN.replace(
-        "[c1]   # the section", "[c1, n1]   # the section\n  relevance: {n0: 0}"
-    ).replace("    - c2\n", "    - c2\n    - n2\n").replace("[d2]", "[d2, d3]")
+        "[c1]   # the section", "[[c1, n1]]   # the section\n  relevance: {n0: 0}"
+    ).replace("    - c2\n", "    - [c2, n2]\n").replace("[d2]", "[[d2, d3]]")
     assert "-  expected_chunk_ids: [c1]   # the section" in called.lines
-    assert "+  expected_chunk_ids: [c1, n1]   # the section" in called.lines
+    assert "+  expected_chunk_ids: [[c1, n1]]   # the section" in called.lines
     assert called.stderr == "fixtures/golden_queries.yaml: 3 hits labelled (1 right, 1 same, 1 wrong)\n"
     assert call("compare", "A", "B").code == 0
 
@@ -219,7 +219,7 @@ def test_a_query_that_cannot_be_edited_is_named_and_the_others_are_done(project:
     assert called.code == 1
     assert "golden_queries.yaml:2: query 'q1' is left as it is: it has an anchor" in called.stderr
     assert "1 hit labelled (1 right)" in called.stderr
-    assert "    - n2\n" in golden_text(project)
+    assert "    - [c2, n2]\n" in golden_text(project)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".jsonl"])
@@ -233,7 +233,7 @@ def test_golden_files_in_json_are_edited_too(project: Project, suffix: str) -> N
     (project.path / "sheet.json").write_text(json.dumps(rows))
     called = call("review", "A", "B", "--apply", "sheet.json", "--golden", str(path))
     assert called.code == 0, called.stderr
-    assert path.read_text() == before.replace('["c1"]', '["c1", "n1"]', 1)
+    assert path.read_text() == before.replace('["c1"]', '[["c1", "n1"]]', 1)
 
 
 # -- without chunk ids that could be compared --------------------------------------------------------
@@ -271,7 +271,7 @@ def test_a_document_is_labelled_where_documents_are_expected_also_for_paraphrase
     a = result(text_hit("c2", DUMPS, doc="d2"))
     set_up(project, golden, {"q1": a, "q2": a}, {"q1": b, "q2": a})
     assert apply(project, {("q1", "n2"): "right"}).code == 0
-    assert golden_text(project) == golden.replace("[d2]", "[d2, d3]")
+    assert golden_text(project) == golden.replace("[d2]", "[[d2, d3]]")
     assert call("compare", "A", "B").code == 0
 
 
@@ -304,6 +304,15 @@ def test_a_sheet_is_never_written_over(project: Project, tmp_path: Path) -> None
     before = sheet.read_bytes()
     assert call("review", "A", "B", "--out", str(sheet)).code == 2
     assert sheet.read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_reports_have_the_command_that_reviews_each_query_that_failed(project: Project, form: str) -> None:
+    set_up(project, GOLDEN.replace("id: q2", "id: a $query"), a={**A, "a $query": A["q2"]}, b=B)
+    shown = call("report", "A", "B", "--format", form).stdout.replace("\\u0027", "'")
+    assert "kebab-eval review A B --query q1" in shown
+    assert "kebab-eval review A B --query 'a $query'" in shown
+    assert "--query q3" not in shown
 
 
 # -- on a terminal -----------------------------------------------------------------------------------
@@ -399,7 +408,7 @@ def test_what_was_decided_is_kept_when_a_person_stops(project: Project, key: str
     terminal = Terminal(project)
     terminal.press("s", key)
     assert terminal.end() == 0
-    assert golden_text(project) == GOLDEN.replace("[c1]   # the section", "[c1, n1]   # the section")
+    assert golden_text(project) == GOLDEN.replace("[c1]   # the section", "[[c1, n1]]   # the section")
 
 
 def test_keys_that_are_typed_ahead_are_all_taken(project: Project) -> None:
