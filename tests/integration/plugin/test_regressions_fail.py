@@ -209,7 +209,7 @@ def test_a_failure_shows_the_query_the_ranks_the_loss_and_the_hits_of_b(project:
             "  run B     not found",
             "  lost      guide#1",
             "  note      hit→miss*found at rank 11*embedding small→large*",
-            "  top hits of run B (* = expected)",
+            "  top hits of run B (* = expected); 5 of B's top 5 were never labelled",
             "      1  other#1 *",
         ]
     )

@@ -135,11 +135,11 @@ def test_a_run_that_found_hardly_any_is_asked_for_what_passages_are_told_by(tmp_
     entries = [C1 | {"id": f"q{number}"} for number in range(6)]
     wrong = (WITH_TEXT[0], of_d1(2, None, WRONG))
     a, b = ({entry["id"]: result(*hits) for entry in entries} for hits in (WITH_TEXT, wrong))
-    (warning,) = evaluate(settings_for(tmp_path, TEXT_ALONE, a, b, *entries)).report.warnings
-    assert warning == (
+    warnings = evaluate(settings_for(tmp_path, TEXT_ALONE, a, b, *entries)).report.warnings
+    assert (
         "run b found something expected for 0 of 6 queries, run a for 6; does it store the documents, and the"
         " texts or spans, of its hits? query 'q0' expects 'c1' and found 'n1'"
-    )
+    ) in warnings
 
 
 @pytest.mark.parametrize("hits", [WITH_BOTH, WITH_LINES, WITH_TEXT])
