@@ -159,6 +159,20 @@ def _with_new_chunker() -> None:
     _command("lock", "--db", "kebab.sqlite", "--run", "A")
 
 
+# -- review --------------------------------------------------------------------------------------
+
+
+def _with_sheet() -> None:
+    """A sheet that labels what B found, and a lock file."""
+    old = {f"q{n}": result(hit("c1", text="what is expected")) for n in range(QUERIES)}
+    new = {f"q{n}": result(hit("n1", text="what B found")) for n in range(QUERIES)}
+    make_database(Path("kebab.sqlite"), A=old, B=new)
+    _golden()
+    _command("lock", "--db", "kebab.sqlite", "--run", "A")
+    rows = [{"query_id": f"q{n}", "chunk_id": "n1", "verdict": "right"} for n in range(QUERIES)]
+    Path("sheet.json").write_text(json.dumps(rows))
+
+
 # -- propose -------------------------------------------------------------------------------------
 
 
@@ -222,6 +236,7 @@ SCENARIOS = (
     Scenario("export", _with_old_export, lambda: _command("export", "B", "run.jsonl"), (1, 2)),
     Scenario("lock", _with_old_lock, lambda: _command("lock", "--db", "kebab.sqlite"), (1, 2)),
     Scenario("reanchor", _with_new_chunker, lambda: _command("reanchor", "--to", "N"), (1, 2)),
+    Scenario("review", _with_sheet, lambda: _command("review", "A", "B", "--apply", "sheet.json"), (1, 2)),
     Scenario("propose", _with_log, _propose, (1, 2)),
     Scenario("site", _with_old_site, _site, (1, 2)),
     Scenario("demo", lambda: None, _demo, (1, 2), in_process=False, between=_build_demo),

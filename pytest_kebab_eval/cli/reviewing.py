@@ -99,6 +99,8 @@ def review(
 def _check_use(query_ids: Sequence[str], *, every: bool, out: Path | None, sheet: Path | None) -> None:
     if out and sheet:
         raise SettingsError("--out and --apply are both given; leave one of them out")
+    if sheet and (every or query_ids):
+        raise SettingsError("--apply labels what the sheet has; leave --all and --query out")
     if every and query_ids:
         raise SettingsError("--all and --query are both given; leave one of them out")
     if out is not None and exists(out):
@@ -209,12 +211,12 @@ def _decision(
 def _write(golden: GoldenSet, text: str, made: Review) -> None:
     """Write the golden file and its lock file, and show what changed."""
     name = shown_path(golden.path)
+    if made.lock:  # first: if the golden file is not written after it, the review can be done again
+        write_if_changed(lock_path(golden.path), render_lock(made.lock))
     if made.text != text:
         write_golden_text(golden, text, made.text)
         for line in _diff(text, made.text, name):
             print_line(line, _COLOURS.get(line[:1]))
-    if made.lock:
-        write_if_changed(lock_path(golden.path), render_lock(made.lock))
     for query in made.left:
         tell(f"{name}:{query.line}: query '{printable(query.query_id)}' is left as it is: it {query.reason}")
     counts = Counter(decision.verdict for decision in made.labelled)

@@ -126,6 +126,7 @@ def test_hits_beyond_the_cutoff_are_not_asked_about(project: Project) -> None:
     [
         ([], "this is no terminal to ask on; write a sheet with --out sheet.yaml"),
         (["--out", "s.yaml", "--apply", "s.yaml"], "--out and --apply are both given"),
+        (["--apply", "s.yaml", "--all"], "leave --all and --query out"),
         (["--out", "s.yaml", "--all", "--query", "q1"], "--all and --query are both given"),
         (["--out", "s.yaml", "--query", "q9", "--query", "q8"], "has no query 'q9', 'q8'"),
         (["--out", "kebab.sqlite"], "kebab.sqlite is there already"),
