@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.matching.letters import letters_of
@@ -116,8 +117,9 @@ class _Texts:
             yield from (number for number, other in enumerate(self._letters) if letters and letters in other)
         size = min(self._size, shingle_size(letters))
         if size not in self._pieces:
-            self._pieces[size] = self._index([_pieces(text, size) for text in self._letters], 2 * size)
-        yield from self._pieces[size].sharing(_pieces(letters, size), len(letters))
+            pieces = [_pieces(text, size) for text in self._letters]
+            self._pieces[size] = self._index(pieces, 2 * size, size)
+        yield from self._pieces[size].sharing(_pieces(letters, size), len(letters), letters)
 
     def _sharing_hashes(self, text: HashedText) -> Iterator[int]:
         size = text.size
@@ -126,16 +128,47 @@ class _Texts:
             self._hashes[size] = self._index(hashes, 3 * size)
         return self._hashes[size].sharing({*hash_codes(text.hashes)}, text.letters)
 
-    def _index(self, pieces: Sequence[set[str]], letters: int) -> _Pieces:
-        """Of pieces that stand for at most so many letters in a shared run."""
-        return _Pieces(pieces, [*map(len, self._letters)], self._least_part / letters)
+    def _index(self, pieces: Sequence[set[str]], letters: int, around: int = 0) -> _Pieces:
+        """Of pieces that stand for at most so many letters in a shared run, so many of them on each side."""
+        often = _Often(self._letters, around, self._least_part) if around else None
+        return _Pieces(pieces, [*map(len, self._letters)], self._least_part / letters, often)
+
+
+class _Often(NamedTuple):
+    """Whether pieces that very many chunks have, such as those of a footer, may be enough of a text."""
+
+    letters: Sequence[str]
+    around: int  # letters beside a piece that may be shared with it
+    least_part: float
+
+    def is_enough(self, text: str, pieces: Iterable[str]) -> bool:
+        """By the letters that these pieces, and those around them, have of the text."""
+        end = covered = 0
+        for start, stop in sorted(self._places(text, pieces)):
+            covered += max(0, stop - max(start, end))
+            end = max(end, stop)
+        return covered >= self.least_part * len(text)
+
+    def _places(self, text: str, pieces: Iterable[str]) -> Iterator[tuple[int, int]]:
+        for piece in pieces:
+            at = text.find(piece)
+            while at >= 0:
+                yield max(0, at - self.around), min(len(text), at + len(piece) + self.around)
+                at = text.find(piece, at + 1)
 
 
 class _Pieces:
     """Which chunks have pieces of a text; what very many have counts only where it may be enough."""
 
-    def __init__(self, pieces: Sequence[set[str]], lengths: Sequence[int], needed: float) -> None:
+    def __init__(
+        self,
+        pieces: Sequence[set[str]],
+        lengths: Sequence[int],
+        needed: float,
+        often: _Often | None = None,  # None: the texts are not known
+    ) -> None:
         self._lengths = lengths
+        self._by_letters = often
         self._needed = needed  # pieces for each letter of the shorter text
         self._having: defaultdict[str, list[int]] = defaultdict(list)
         for number, own in enumerate(pieces):
@@ -145,15 +178,15 @@ class _Pieces:
         self._common = {  # chunks
             number
             for number, own in enumerate(pieces)
-            if self._is_enough(len(own & self._often.keys()), lengths[number])
+            if self._may_be_enough(own & self._often.keys(), lengths[number], often and often.letters[number])
         }
         for piece, numbers in self._often.items():
             self._often[piece] = [number for number in numbers if number in self._common]
 
-    def sharing(self, pieces: set[str], length: int) -> Iterator[int]:
+    def sharing(self, pieces: set[str], length: int, text: str | None = None) -> Iterator[int]:
         """The chunks that may have enough of the pieces of a text of so many letters."""
-        often = len(pieces & self._often.keys())
-        uncounted = 0 if self._is_enough(often, length) else often
+        often = pieces & self._often.keys()
+        uncounted = 0 if self._may_be_enough(often, length, text) else len(often)
         found = [
             self._often[piece] if uncounted and piece in self._often else self._having[piece]
             for piece in pieces & self._having.keys()
@@ -162,6 +195,12 @@ class _Pieces:
             shorter = min(length, self._lengths[number])
             if self._is_enough(count if number in self._common else count + uncounted, shorter):
                 yield number
+
+    def _may_be_enough(self, often: set[str], length: int, text: str | None) -> bool:
+        """Whether what very many have may be enough of a text."""
+        if not self._is_enough(len(often), length):
+            return False
+        return self._by_letters is None or text is None or self._by_letters.is_enough(text, often)
 
     def _is_enough(self, count: int, length: int) -> bool:
         return count >= max(1, self._needed * length)

@@ -82,3 +82,14 @@ def test_no_chunk_is_left_out_that_overlaps_enough_and_few_others_are_asked_abou
 def test_a_chunk_that_is_told_by_its_document_alone_is_among_them() -> None:
     hits = [hit(1, text="A text without a place."), hit(2, text="Another one."), hit(3, lines=(1, 9))]
     assert asked_about(hits, target()) == {"n1", "n3"}  # one of each kind is enough
+
+
+def test_a_footer_that_all_chunks_have_does_not_make_all_of_them_candidates() -> None:
+    draw = random.Random(4)
+    bodies = [" ".join(draw.choices(WORDS, k=60)) for _ in range(200)]
+    hits = [hit(number, f"{body} {NOTICE}") for number, body in enumerate(bodies)]
+    candidates = Candidates(hits, Passages(), HALF)
+    for number, body in enumerate(bodies[:20]):
+        found = {hit.chunk_id for hit in candidates.of(target(f"{body} {NOTICE}"))}
+        assert f"n{number}" in found
+        assert len(found) < 20
