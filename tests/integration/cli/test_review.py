@@ -238,22 +238,20 @@ def at(chunk_id: str, text: str, start: int, rank: int = 1) -> Json:
 
 
 def test_where_the_chunkers_differ_snippets_are_written_and_no_foreign_id(project: Project) -> None:
+    vault = "Of the keys, those of the vault are rotated by hand in March."
     set_up(
         project,
         "- id: q1\n  query: How are keys rotated?\n  expected_chunk_ids: [c1]\n",
         {"q1": result(at("c1", KEYS, 1))},
-        {"q1": result(at("n1", "Of the keys, those of the vault are rotated by hand in March.", 90))},
+        {"q1": result(at("n1", vault, 90))},
         configs={"A": {"chunker_version": "v1"}, "B": {"chunker_version": "v2"}},
     )
     called = apply(project, {("q1", "n1"): "right"})
     assert called.code == 0, called.stderr
     (entry,) = yaml.safe_load(golden_text(project))
     assert entry["expected_chunk_ids"] == ["c1"]
-    assert [support["path"] for support in entry["gold_supports"]] == ["d1.md", "d1.md"]
-    assert (
-        entry["gold_supports"][1]["snippets"][0]
-        in "Of the keys, those of the vault are rotated by hand in March."
-    )
+    (support,) = entry["gold_supports"]  # any of its snippets is enough
+    assert support == {"path": "d1.md", "snippets": [KEYS[:120], vault]}
     assert call("compare", "A", "B").code == 0
 
 
