@@ -346,7 +346,7 @@ class QueryComparison(Value, frozen=True):
     @property
     def is_partial_loss(self) -> bool:
         """Whether B lost a target while another is still found."""
-        return "coverage" in self.checks
+        return "coverage" in self.checks and self.b_hit_rank is not None
 
     def fails_on(self, checks: frozenset[str]) -> bool:
         """Whether the query fails where these checks do, or by what the golden file requires."""

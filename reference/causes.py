@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .case import Entry
 from .checks import answerable, has_claim, keeps_rules
-from .matching import Matching, expected_chunks
+from .matching import Matching, expected_chunks, target_names
 from .results import Result
 
 Causes = frozenset[str]
@@ -58,7 +58,7 @@ def causes_by_first_hit(matching: Matching, entry: Entry, found: set[str], b: Re
     if first in found:
         causes = {"wrong_chunk"}
     else:
-        known = docs | set(entry.get("expected_doc_ids", []))
+        known = docs | set(target_names(entry, "expected_doc_ids"))
         causes = (
             {"gone", "wrong_chunk"}
             if first in known or len(found) > 1 or entry.get("gold_supports")

@@ -310,4 +310,5 @@ def has_snapshot_item(case: Case) -> bool:
 
 def slice_names(case: Case) -> set[str]:
     """The slices of the golden set."""
-    return {f"difficulty={entry['difficulty']}" for entry in case.golden if "difficulty" in entry}
+    teams = {f"metadata.team={entry['metadata']['team']}" for entry in case.golden if "metadata" in entry}
+    return teams | {f"difficulty={entry['difficulty']}" for entry in case.golden if "difficulty" in entry}

@@ -128,11 +128,12 @@ class Matching:
 
     def _chunk_target(self, entry: Entry, chunk_id: str) -> Target:
         gain = entry.get("relevance", {}).get(chunk_id, 1.0)
+        name = target_names(entry, "expected_chunk_ids").get(chunk_id, chunk_id)
         if self.mode == EXACT:
-            return Target(chunk_id, chunk_id, gain=gain)
+            return Target(name, chunk_id, gain=gain)
         docs, units = self._place(entry, chunk_id)
-        docs = docs or frozenset(entry.get("expected_doc_ids", []))
-        return Target(chunk_id, chunk_id, docs, units, self._expected_text(entry, chunk_id), gain=gain)
+        docs = docs or frozenset(target_names(entry, "expected_doc_ids"))
+        return Target(name, chunk_id, docs, units, self._expected_text(entry, chunk_id), gain=gain)
 
     def _expected_text(self, entry: Entry, chunk_id: str) -> str | None:
         """'the text is known (`expected_texts`, lock file, `chunks`, a stored hit)'."""
@@ -250,14 +251,20 @@ class Matching:
 
     def compared_targets(self, entry: Entry) -> list[Target]:
         """The targets, 'else, for the per-query comparison only, a hit in an expected document'."""
-        documents = entry.get("expected_doc_ids", [])
-        return self.targets(entry) or [Target(doc_id, docs=frozenset({doc_id})) for doc_id in documents]
+        documents = target_names(entry, "expected_doc_ids").items()
+        return self.targets(entry) or [Target(name, docs=frozenset({doc_id})) for doc_id, name in documents]
 
 
 def expected_chunks(entry: Entry) -> list[str]:
     """The expected chunks; 'a gain of 0 is not a target'."""
     graded = [chunk_id for chunk_id, gain in entry.get("relevance", {}).items() if gain > 0]
-    return list(dict.fromkeys([*entry.get("expected_chunk_ids", []), *graded]))
+    return list(dict.fromkeys([*target_names(entry, "expected_chunk_ids"), *graded]))
+
+
+def target_names(entry: Entry, field: str) -> dict[str, str]:
+    """By id, the name of its target: of 'alternatives, any of which is that one target', the first."""
+    targets = [one if isinstance(one, list) else [one] for one in entry.get(field, [])]
+    return {name: target[0] for target in targets for name in target}
 
 
 def span_targets(entry: Entry) -> list[Target]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from .case import Entry
 from .checks import OPEN, answerable, citations_resolve, keeps_rules
-from .matching import EXACT, Matching
+from .matching import EXACT, Matching, target_names
 from .results import Result
 from .verdicts import Value
 
@@ -28,12 +28,13 @@ class Ranking:
         self.own_k = entry.get("k") or matching.case.options.k or DEFAULT_K
         self.hits = () if result.errored else result.hits
         self.targets = matching.targets(entry)
-        self.across_chunkers = matching.is_fallback
+        self.count = len({target.name for target in self.targets})
+        self.each_once = matching.is_fallback or self.count < len(self.targets)
         self.found = {} if result.errored else matching.correct_ranks(entry, result)
         self.correct: list[int] = [
             hit["rank"] for hit in self.hits if any(matching.is_target(hit, one) for one in self.targets)
         ]
-        named = {*entry.get("expected_chunk_ids", []), *entry.get("relevance", {})}
+        named = {*target_names(entry, "expected_chunk_ids"), *entry.get("relevance", {})}
         own_ids = not matching.is_fallback  # the ids of another chunker name other chunks
         forbidden = {*entry.get("forbidden_chunk_ids", [])}, {*entry.get("forbidden_doc_ids", [])}
         self.judged = [
@@ -44,7 +45,8 @@ class Ranking:
             or hit["doc_id"] in forbidden[1]
         ]
         self.has_gaps = [hit["rank"] for hit in self.hits] != [*range(1, len(self.hits) + 1)]
-        self.expected_docs = entry.get("expected_doc_ids", [])
+        self.doc_names = target_names(entry, "expected_doc_ids")
+        self.expected_docs = sorted(set(self.doc_names.values()))
         self.docs = list(dict.fromkeys(hit["doc_id"] for hit in self.hits))
 
     def hit(self, k: int) -> float:
@@ -63,7 +65,7 @@ class Ranking:
 
     def recall(self, k: int) -> float:
         """'share of the targets in the top k'."""
-        return sum(rank <= k for rank in self.found.values()) / len(self.targets)
+        return sum(rank <= k for rank in self.found.values()) / self.count
 
     def recall_all(self, k: int) -> float:
         """'all targets in the top k (or one whole required group)'."""
@@ -73,14 +75,16 @@ class Ranking:
         return float(within >= set(names) or any(group <= within for group in groups))
 
     def precision(self, k: int) -> float:
-        """'correct hits in the top k / k'; across chunkers 'each target counts once'."""
-        if self.across_chunkers:
+        """'correct hits in the top k / k'; across chunkers, and of alternatives, each target counts once."""
+        if self.each_once:
             return min(1.0, sum(rank <= k for rank in self.found.values()) / k)
         return sum(rank <= k for rank in self.correct) / k
 
     def ndcg(self, k: int) -> float:
         """'linear gains, log2(i+1) discount, ideal cut at k; each target gains once'."""
-        gains = {target.name: target.gain for target in self.targets}
+        gains: dict[str, float] = {}
+        for target in self.targets:
+            gains[target.name] = max(target.gain, gains.get(target.name, 0.0))
         got = math.fsum(gains[name] / math.log2(rank + 1) for name, rank in self.found.items() if rank <= k)
         best = sorted(gains.values(), reverse=True)[:k]
         return got / math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(best, start=1))
@@ -88,18 +92,20 @@ class Ranking:
     def average_precision(self, k: float = math.inf) -> float:
         """The precision at each found target, over all targets."""
         ranks = sorted(rank for rank in self.found.values() if rank <= k)
-        return math.fsum(number / rank for number, rank in enumerate(ranks, start=1)) / len(self.targets)
+        return math.fsum(number / rank for number, rank in enumerate(ranks, start=1)) / self.count
 
     def doc_recall(self, k: int) -> float:
         """'share of `expected_doc_ids` among the documents of the top k chunks'."""
-        docs = {hit["doc_id"] for hit in self.hits if hit["rank"] <= k}
-        return len(docs & set(self.expected_docs)) / len(self.expected_docs)
+        found = {self.doc_names.get(hit["doc_id"]) for hit in self.hits if hit["rank"] <= k} - {None}
+        return len(found) / len(self.expected_docs)
 
     def doc_places(self, k: float) -> list[int]:
-        """The places of expected documents among the first k distinct ones."""
-        return [
-            place for place, doc in enumerate(self.docs, start=1) if doc in self.expected_docs and place <= k
-        ]
+        """The places of expected documents among the first k distinct ones; of alternatives, the first."""
+        places: dict[str, int] = {}
+        for place, doc in enumerate(self.docs, start=1):
+            if doc in self.doc_names and place <= k:
+                places.setdefault(self.doc_names[doc], place)
+        return [*places.values()]
 
     def doc_ndcg(self, k: int) -> float:
         """The same formula over distinct documents."""

@@ -145,7 +145,7 @@ class Judge:
         errored = [result.errored for result in results]
         outcomes = FAILED if any(errored) else SKIPPED
         if any(not result.readable for result in results):
-            return Verdict("new", None, rank, NOTHING, frozenset({"error"}), FAILED)
+            return Verdict("new", None, rank, NOTHING, frozenset({"error"} | RULES), FAILED)
         if any(errored) and not (all(errored) and "error" in self.fail_on):
             outcomes |= SKIPPED
         if is_past(sides.entry.get("xfail", {})):

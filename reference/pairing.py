@@ -185,4 +185,6 @@ def in_slice(entry: Entry, slice_name: str | None) -> bool:
     if slice_name is None:
         return True
     name, _, value = slice_name.partition("=")
+    if name.startswith("metadata."):
+        return bool(entry.get("metadata", {}).get(name.partition(".")[2]) == value)
     return entry.get(name) == value

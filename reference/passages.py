@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import html
 import re
+import sys
 from difflib import SequenceMatcher
 
 RUN = 24  # 'counted in runs of at least 24 letters'
 SHORT = 40  # 'a text of fewer than 40 letters must be in the other one as a whole'
-MOST_SUBSTITUTED = 1 / 20  # 'if that is more than a twentieth, the hit is not correct'
+MOST_SUBSTITUTED = 3 / 100  # 'if that is more than three hundredths, the hit is not correct'
+INSERTED = 200  # letters that one text may have beside the other
+TELLING = 6  # letters that are not there by chance
 LEAST_ALONE = 48  # 'both texts must have 48 letters then'
 FAIR_PART = 0.01  # 'a target must be at least a hundredth of a hit'
 
@@ -57,10 +60,20 @@ def differing(ours: str, theirs: str) -> tuple[int, int]:
     same = substituted = at = there = 0
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
     for block in [block for block in blocks if block.size >= RUN]:
-        same += block.size
-        substituted += min(block.a - at, block.b - there)
+        more, other = between(ours[at : block.a], theirs[there : block.b])
+        same, substituted = same + more + block.size, substituted + other
         at, there = block.a + block.size, block.b + block.size
-    return same, substituted + min(len(ours) - at, len(theirs) - there)
+    more, other = between(ours[at:], theirs[there : there + len(ours) - at + INSERTED])
+    return same + more, substituted + other
+
+
+def between(ours: str, theirs: str) -> tuple[int, int]:
+    """'What only one of them has … is another cut'; 'a number that differs is another passage'."""
+    shorter, longer = sorted((ours, theirs), key=len)
+    if (not shorter or len(shorter) >= TELLING) and shorter in longer:
+        return len(shorter), 0
+    numbers = [{*re.findall(r"\d+", text)} for text in (ours, theirs)]
+    return 0, sys.maxsize if all(numbers) and not numbers[0] & numbers[1] else len(shorter)
 
 
 def is_passage(target: str, hit: str, overlap: float, *, alone: bool) -> bool:

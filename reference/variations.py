@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .case import OLDER, Case, Entry, Options, Run, marked_partial
-from .matching import expected_chunks
+from .matching import expected_chunks, target_names
 from .random_gates import make_delta
 
 GAPS = ((0.0, 0.0), (0.3, 0.0), (0.0, 0.3), (0.25, 0.25), (0.7, 0.0), (0.6, 0.2))
@@ -35,6 +35,16 @@ class Variations:
             self._no_places()
         if self.chance(0.35):
             self._depths()
+        if self.chance(0.3):
+            self._alternatives()
+        if self.chance(0.3):
+            golden = [
+                {**entry, "metadata": {"team": self.rng.choice(["search", "sales"]), "of": ["us"]}}
+                if self.chance(0.6)
+                else entry
+                for entry in self.case.golden
+            ]
+            self.case = replace(self.case, golden=golden)
         if self.chance(0.35):
             self._rules()
         self._gaps()
@@ -48,10 +58,34 @@ class Variations:
             self._older(self.case.run_a)
         return self.case
 
+    def _alternatives(self) -> None:
+        """Expected ids of which two are one target; with one chunker, also a further id for one target."""
+        hits = self._stored_hits()
+        same = len({run.chunker_version for run in self.case.runs}) == 1 and not self.case.locked
+        others = sorted({hit["chunk_id"] for hit in hits}) if same else []
+        golden = [self._with_alternatives(entry, others) for entry in self.case.golden]
+        self.case = replace(self.case, golden=golden)
+
+    def _with_alternatives(self, entry: Entry, others: list[str]) -> Entry:
+        if "group" in entry:
+            return entry
+        changed = dict(entry)
+        for field in ("expected_chunk_ids", "expected_doc_ids"):
+            ids = list(entry.get(field, []))
+            more = [one for one in others if one not in expected_chunks(entry)]
+            if field == "expected_chunk_ids" and ids and more and self.chance(0.3):
+                changed[field] = [[ids[0], self.rng.choice(more)], *ids[1:]]
+            elif len(ids) > 1 and self.chance(0.5):
+                changed[field] = [ids[:2], *ids[2:]]
+        return changed
+
+    def _stored_hits(self) -> list[Entry]:
+        rows = [row for run in self.case.runs for text in run.rows.values() if (row := read_json(text))]
+        return [hit for row in rows for hit in row["hits_top_k"]]
+
     def _rules(self) -> None:
         """Queries with hits that are forbidden, and with a limit for their rank."""
-        rows = [row for run in self.case.runs for text in run.rows.values() if (row := read_json(text))]
-        hits = [hit for row in rows for hit in row["hits_top_k"]]
+        hits = self._stored_hits()
         docs, chunks = sorted({hit["doc_id"] for hit in hits}), sorted({hit["chunk_id"] for hit in hits})
         self.case = replace(
             self.case, golden=[self._with_rules(entry, docs, chunks) for entry in self.case.golden]
@@ -60,7 +94,7 @@ class Variations:
     def _with_rules(self, entry: Entry, docs: list[str], chunks: list[str]) -> Entry:
         rules: Entry = {}
         for name, expected, ids in (
-            ("forbidden_doc_ids", entry.get("expected_doc_ids", []), docs),
+            ("forbidden_doc_ids", target_names(entry, "expected_doc_ids"), docs),
             ("forbidden_chunk_ids", expected_chunks(entry), chunks),
         ):
             others = [one for one in ids if one not in expected]

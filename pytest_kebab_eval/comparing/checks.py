@@ -72,10 +72,10 @@ def _finds_all(score: QueryScore, k: int) -> bool | None:
 
 
 def _has_whole_group(score: QueryScore, k: int) -> bool | None:
-    """Whether the supports of a required group are all found; None where none is, or none is required."""
-    groups = score.facts.targets.groups_that_apply
-    found = targets_found(score, k) if groups else None
-    return None if found is None else any(all(found[support] for support in group) for group in groups)
+    """Whether the supports of a required group are all found; None where none is required."""
+    groups, ranks = score.facts.targets.groups_that_apply, score.facts.ranking.found
+    found = [rank is not None and rank <= k for rank in ranks]
+    return any(all(found[support] for support in group) for group in groups) if groups else None
 
 
 def _requires_all(score: QueryScore, all_of_all: bool) -> bool:
@@ -113,12 +113,14 @@ def _lost_targets(lost: LostCheck) -> str:
 
 
 def _lost_in_part(lost: LostCheck) -> str:
-    comparison = lost.comparison
-    if not comparison.lost:
-        return "B finds a target less often"
-    said = f"lost {first_of(comparison.lost, 2, 50)}, while another target is at rank {comparison.b_hit_rank}"
-    is_required = COVERAGE.name in (comparison.required or ()) and lost.b.facts.targets.groups_that_apply
-    return f"{said}; no required group is whole any more" if is_required else said
+    comparison, said = lost.comparison, []
+    if comparison.b_hit_rank is not None:
+        names = first_of(comparison.lost, 2, 50)
+        another = f"while another target is at rank {comparison.b_hit_rank}"
+        said.append(f"lost {names}, {another}" if names else "B finds a target less often")
+    if COVERAGE.name in (comparison.required or ()) and lost.b.facts.targets.groups_that_apply:
+        said.append("no required group is whole any more")
+    return "; ".join(said)
 
 
 def _lost_answer(lost: LostCheck) -> str:
@@ -155,15 +157,7 @@ def _errored(lost: LostCheck) -> str:
     return f"it errored{' in B' if lost.comparison.kind else ''}: {lost.error}"
 
 
-RETRIEVAL = Check(
-    "retrieval",
-    "found",
-    _is_found,
-    _lost_targets,
-    is_required=lambda score, all_of_all: bool(
-        score.facts.targets.groups_that_apply or _requires_all(score, all_of_all)
-    ),
-)
+RETRIEVAL = Check("retrieval", "found", _is_found, _lost_targets, is_required=_requires_all)
 CHECKS = (
     RETRIEVAL,
     Check("answer", "kept its rules", lambda score, k: score.facts.keeps_rules, _lost_answer),
@@ -189,7 +183,7 @@ CHECKS = (
         _has_whole_group,
         _lost_in_part,
         by_default=False,
-        is_required=lambda score, all_of_all: True,
+        is_required=lambda score, all_of_all: bool(score.facts.targets.groups_that_apply),
     ),
     Check("error", "without an error", lambda score, k: not score.facts.errored, _errored, needs_a=False),
 )
@@ -261,14 +255,17 @@ def checks_of(words: Iterable[str]) -> tuple[frozenset[str], int]:
     return frozenset(names | ({RETRIEVAL.name} if COVERAGE.name in names else set())), min(limits, default=0)
 
 
+def losable(score: QueryScore, k: int) -> list[Check]:
+    """What a query could lose: what it passes in a run, other than having no error."""
+    rows = (*CHECKS, *CHECKS_OF_B)
+    found = [check for check in rows if (check.needs_a or check.of_b) and check.passes(score, k)]
+    found += [COVERAGE] if count_found(score, k) > 1 else []
+    return [*found, LOSS] if RETRIEVAL in found else found
+
+
 def passed_checks(score: QueryScore, k: int) -> set[str]:
-    """What a query could lose: the checks that it passes in a run, other than having no error."""
-    passed = {
-        check.name
-        for check in (*CHECKS, *CHECKS_OF_B)
-        if (check.needs_a or check.of_b) and check.passes(score, k)
-    }
-    return passed | {COVERAGE.name} if count_found(score, k) > 1 else passed
+    """The names of the checks that a query passes in a run, other than having no error."""
+    return {check.name for check in losable(score, k) if check is not LOSS}
 
 
 def is_lost(check: str, a: QueryScore, b: QueryScore, k: int) -> bool | None:

@@ -92,7 +92,7 @@ class _Comparer:
                 why, lost, gained = self._found(query_id, a, b, cause)
             forbidden = self._forbidden(query_id) if FORBIDDEN in decision.lost else ()
             own_notes = [f"forbidden: {forbidden_words(forbidden)}"] if forbidden else []
-            if COVERAGE.name in checks and lost:
+            if COVERAGE.name in checks and lost and ranks[1] is not None:
                 own_notes.append(f"lost in part: {first_of(lost, 3, 50)}")
             yield QueryComparison(
                 query_id,

@@ -15,6 +15,7 @@ import random
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.model import Value
@@ -161,6 +162,7 @@ def _seen_in_four_of_five(changes: Counts, n: int, least: int, added: float = 0.
     return min(max(with_churn, _share_for(n, least) * size), size)
 
 
+@lru_cache(maxsize=256)
 def _share_for(n: int, least: int) -> float:
     """The share of n queries that must change so that at least so many do in four of five comparisons."""
     low, high = 0.0, 1.0

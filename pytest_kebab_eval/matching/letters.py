@@ -22,6 +22,11 @@ _LINK_TARGET = re.compile(r"\]\([^()]{0,300}(?:\)|\Z)")  # of Markdown
 _FENCE = re.compile(r"(?:```+|~~~+)\w*(?:\s+\w+=\"[^\"]*\")*")  # of code, with its language
 _ROLE = re.compile(r":[a-zA-Z][\w.+:-]*:(?=`)")  # of reStructuredText
 _ROLE_TARGET = re.compile(r"\s<[^<>`]*>(?=`)")
+# Tags that stand in a sentence, and comments. Others have attributes, which a chunker may cut in two.
+_TAG = re.compile(
+    r"<!--.*?-->|</?(?:a|b|br|code|div|em|i|kbd|li|ol|p|s|span|strong|sub|sup|td|th|tr|tt|u|ul)\s?/?>",
+    re.DOTALL | re.IGNORECASE,
+)
 _IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
 # Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 _RANGES = (
@@ -64,10 +69,10 @@ def _without_markup(text: str) -> str:
         text = _FENCE.sub(" ", text)
     if ":`" in text:
         text = _ROLE.sub("", text)
-    if "<img" in text:
-        text = _IMAGE.sub(" ", text)
     if ">`" in text:
         text = _ROLE_TARGET.sub("", text)
+    if "<" in text and ">" in text:
+        text = _IMAGE.sub(" ", _TAG.sub("", text))
     return text
 
 
@@ -75,8 +80,14 @@ def _unescaped(entity: re.Match[str]) -> str:
     return html.unescape(entity[0])
 
 
+_LEFT_OUT = {
+    0x307: None,
+    0x640: None,
+}  # the dot that a Turkish capital leaves, and what stretches Arabic words
+
+
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().replace("i\N{COMBINING DOT ABOVE}", "i")
+    return unicodedata.normalize("NFKC", text).casefold().translate(_LEFT_OUT)
 
 
 @cache

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.matching.letters import comparable_letters, letters_of
 from pytest_kebab_eval.matching.locations import Location, Passages, has_document
 from pytest_kebab_eval.matching.shingles import (
@@ -24,6 +25,7 @@ from pytest_kebab_eval.spans import Box, overlap, relative_length
 
 LEAST_ALONE = 2 * SHINGLE  # letters of a text that alone tells a passage; shorter ones are everywhere
 FAIR_PART = 0.01  # of a hit's length that a target has, or else the hit is not taken for it
+_LEAST_OF_SHORT = 8  # short hits are evidence where they have an eighth of a longer target's letters
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
 
 
@@ -155,6 +157,8 @@ class ByText(HitByHit):
             shorter = min(length_of(target.text), length_of(compared.text))
             if 0 < shorter < LEAST_ALONE:
                 return Shared(0.0)
+        if len(compared.text) > TEXT_COMPARED and length_of(target.text) < FAIR_PART * TEXT_COMPARED:
+            return Shared(0.0)  # too long to be compared, and for the target to be a fair part of it
         shared = compare_texts(target.text, compared.text)
         if not shared or not shared.part:
             return shared
@@ -210,11 +214,13 @@ class _FoundTexts:
         ]
 
     def only_short(self, target: str | HashedText | None) -> list[int]:
-        """The hits, if they are short and the target is not, although the query has longer ones."""
+        """The hits, if they are short and the target is not, and there are longer ones or they say little."""
         if target is None or not all(self._is_short(hit) for _, hit, _ in self._found) or is_short(target):
             return []
         has_longer = not all(self._is_short(hit) for hit, _ in self._judged)
-        return [at for at, _, _ in self._found] if has_longer else []
+        letters = sum(length_of(self._passages.text(hit) or "") for _, hit, _ in self._found)
+        is_little = _LEAST_OF_SHORT * letters < length_of(target)
+        return [at for at, _, _ in self._found] if has_longer or is_little else []
 
     def _is_short(self, hit: Hit) -> bool:
         text = self._passages.text(hit)

@@ -8,6 +8,7 @@ markup, is another cut; what differs at the same place is another passage, howev
 
 from __future__ import annotations
 
+import re
 from codecs import utf_32_be_decode, utf_32_le_decode, utf_32_le_encode
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -20,8 +21,11 @@ SHINGLE = 24  # letters
 _SHINGLE_SYLLABLES = 12  # the same in Korean
 _SHINGLE_UNSPACED = 8  # and in scripts whose words have one or two characters
 SHORT = 40  # letters below which a text is only found whole; fewer in those scripts
-_MOST_SUBSTITUTED = 0.05  # of what should be the same in two chunks of one passage
+_MOST_SUBSTITUTED = 0.03  # of what should be the same in two chunks of one passage
 _INSERTED = 200  # letters that only one text has, such as the address of a link
+_TELLING = 6  # letters; fewer are in a longer text by chance
+_OTHER = 1 << 40  # letters substituted: more than any share of a text
+_NUMBER = re.compile(r"\d+")
 _FIRST_LOOKS = 10
 _POSITIONS_TRIED = 4  # of a shingle that a text has several times
 
@@ -79,6 +83,9 @@ def compare_texts(expected: str | HashedText, text: str) -> Shared | None:
         # Cheap first: most texts do not have these letters in a row, whatever the words are.
         whole, part_of = (expected, text) if is_shorter else (text, expected)
         return Shared(float(shorter in longer and words_of(whole) in words_of(part_of)))
+    whole_at = longer.find(shorter)
+    if whole_at >= 0:
+        return Shared(1.0, *((0, len(shorter)) if is_shorter else (whole_at, whole_at + len(shorter))))
     if not _may_share(shorter, longer, size):
         return _NOTHING
     main = _longest_stretch(shorter, longer, size)
@@ -162,13 +169,28 @@ def _aligned_from(ours: str, theirs: str, size: int) -> Alignment:
             if position >= 0:
                 break
         else:
-            return Alignment(shared, substituted + min(len(ours) - at, len(theirs) - there))
-        before = _shared_start(ours[at:start][::-1], theirs[there:position][::-1])
+            rest = _between(ours[at:], theirs[there : there + len(ours) - at + _INSERTED])
+            return Alignment(shared + rest.shared, substituted + rest.substituted)
+        gap = _between(ours[at:start], theirs[there:position])
         after = size + _shared_start(ours[start + size :], theirs[position + size :])
-        substituted += min(start - at, position - there) - before
-        shared += before + after
+        substituted += gap.substituted
+        shared += gap.shared + after
         at, there = start + after, position + after
     return Alignment(shared, substituted)
+
+
+def _between(ours: str, theirs: str) -> Alignment:
+    """What stands between two places that are the same; what only one text has is no substitution.
+
+    A number that is not the same makes another passage of it, however little that is.
+    """
+    shorter, longer = sorted((ours, theirs), key=len)
+    if (not shorter or len(shorter) >= _TELLING) and shorter in longer:
+        return Alignment(len(shorter), 0)
+    shared = _shared_start(ours[::-1], theirs[::-1])
+    numbers = [_NUMBER.findall(text[: len(text) - shared]) for text in (ours, theirs)]
+    is_other = all(numbers) and not {*numbers[0]} & {*numbers[1]}
+    return Alignment(shared, _OTHER if is_other else len(shorter) - shared)
 
 
 def _may_share(shorter: str, longer: str, size: int) -> bool:

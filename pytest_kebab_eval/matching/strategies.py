@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from pytest_kebab_eval.matching.letters import words_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Cited, Hit, Support, Value
 
@@ -212,7 +213,10 @@ class Anchor:
         if text is None:
             return True
         folded = text.casefold()
-        return any(snippet in folded for snippet in self.snippets)
+        if any(snippet in folded for snippet in self.snippets):
+            return True
+        words = words_of(text)  # the same without markup
+        return any(len(found := words_of(snippet)) > 2 and found in words for snippet in self.snippets)
 
 
 class ByAnchor(HitByHit):

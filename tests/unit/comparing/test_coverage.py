@@ -137,6 +137,11 @@ def test_an_xfail_may_accept_a_partial_loss_until_it_is_none(tmp_path: Path) -> 
     assert "no longer needed" in outcome(judged(tmp_path / "found", entry, BOTH, BOTH))[1]
 
 
+def test_an_xfail_is_not_called_needless_where_nothing_of_it_could_have_failed(tmp_path: Path) -> None:
+    entry = TWO | {"xfail": {"reason": "known"}}
+    assert outcome(judged(tmp_path, entry, BOTH, ONE, "none"))[0] is Outcome.PASSED
+
+
 # -- required groups -------------------------------------------------------------------------------
 
 GROUPED: Json = {
@@ -161,6 +166,17 @@ def test_a_query_with_required_groups_fails_if_none_is_whole_any_more(
     tmp_path: Path, a: list[str], b: list[str], expected: Outcome
 ) -> None:
     assert outcome(judged(tmp_path, GROUPED, result(*a), result(*b), "none"))[0] is expected
+
+
+def test_the_loss_of_all_where_no_group_was_whole_is_a_regression_alone(tmp_path: Path) -> None:
+    evaluation = judged(tmp_path, GROUPED, result("d1#1"), result("x"), "none")
+    assert (outcome(evaluation)[0], comparison(evaluation).checks) == (Outcome.PASSED, ("retrieval",))
+
+
+def test_the_loss_of_a_whole_group_and_of_all_else_is_no_partial_loss(tmp_path: Path) -> None:
+    evaluation = judged(tmp_path, GROUPED, result("d3#1"), result("x"))
+    assert outcome(evaluation)[1] == "lost d3.md, at rank 1 in A; no required group is whole any more"
+    assert counted(evaluation, "partial_losses") == 0
 
 
 def test_a_group_that_is_no_longer_whole_is_said(tmp_path: Path) -> None:

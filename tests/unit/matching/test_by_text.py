@@ -308,6 +308,17 @@ def test_short_hits_count_where_the_chunker_makes_no_others(tmp_path: Path) -> N
     assert rank_in_b(tmp_path, expecting(), *hits) == 2
 
 
+@pytest.mark.parametrize("text", ["Keys", "## Keys", "A"])
+def test_a_short_hit_that_says_little_is_no_evidence_for_a_longer_target(tmp_path: Path, text: str) -> None:
+    assert rank_in_b(tmp_path, expecting(), saying(text, "n1", 1)) is None
+
+
+def test_a_chunk_too_long_to_be_compared_is_not_every_target_of_its_document(tmp_path: Path) -> None:
+    long = "\n".join(f"{n}: an unrelated line of the same document, on subject {n}." for n in range(3000))
+    assert len(long) > 100_000
+    assert rank_in_b(tmp_path, expecting(), saying(long, "n1", 1)) is None
+
+
 @pytest.mark.parametrize("doc_id", ["d1", None])
 def test_a_near_copy_is_a_regression(tmp_path: Path, doc_id: str | None) -> None:
     plan = "Signed invoices of customers are kept for {} in the {} plan, then deleted for good."

@@ -313,3 +313,45 @@ def test_a_phrase_within_another_sentence_is_no_match_by_hashes_either(expected:
     assert hashed is not None
     assert (shared_part(expected, other) or 0) < 0.5
     assert (shared_part(hashed, other) or 0) < 0.5
+
+
+# -- what markup and one number do ------------------------------------------------------------------
+
+RETENTION = "Set the retention of the audit log in the console, under Settings, to at most 400 days."
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        *("<b>audit log</b>", "<code>audit log</code>", '<a href="x.html">audit log</a>', "audit log<br/>"),
+        *(
+            "audit log[^1]",
+            "audit log [12]",
+            "[audit log][ref]",
+            "[audit log](url_(x))",
+            "audit <!-- x --> log",
+        ),
+    ],
+)
+def test_markup_in_a_short_passage_makes_no_difference(marked: str) -> None:
+    assert shared_part(RETENTION, RETENTION.replace("audit log", marked)) == 1.0
+
+
+def test_a_passage_that_stands_whole_in_a_list_of_near_copies_is_found() -> None:
+    lines = ["sent on Monday", "printed on the second", "checked on the third", "booked on the fourth"]
+    whole = "\n".join(
+        f"- Invoices of the previous month are {line}." for line in (*lines, "archived on the tenth")
+    )
+    assert shared_part("Invoices of the previous month are archived on the tenth.", whole) == 1.0
+
+
+@pytest.mark.parametrize("length", [0, 300, 3000])
+def test_one_number_makes_another_passage_however_long_the_rest_is(length: int) -> None:
+    rest = " ".join(
+        f"word{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10 % 10]}{n % 7 * 'x'}" for n in range(length // 8)
+    )
+    text = (
+        f"Backups of the service are made every night and kept for {{}} days, then they are deleted. {rest}"
+    )
+    assert shared_part(text.format(30), text.format(90)) == 0.0
+    assert shared_part(text.format(30), text.format(30) + " See also: exports.") == 1.0
