@@ -183,7 +183,7 @@ CHECKS = (
         _has_whole_group,
         _lost_in_part,
         by_default=False,
-        is_required=lambda score, all_of_all: True,
+        is_required=lambda score, all_of_all: bool(score.facts.targets.groups_that_apply),
     ),
     Check("error", "without an error", lambda score, k: not score.facts.errored, _errored, needs_a=False),
 )
@@ -255,14 +255,17 @@ def checks_of(words: Iterable[str]) -> tuple[frozenset[str], int]:
     return frozenset(names | ({RETRIEVAL.name} if COVERAGE.name in names else set())), min(limits, default=0)
 
 
+def losable(score: QueryScore, k: int) -> list[Check]:
+    """What a query could lose: what it passes in a run, other than having no error."""
+    rows = (*CHECKS, *CHECKS_OF_B)
+    found = [check for check in rows if (check.needs_a or check.of_b) and check.passes(score, k)]
+    found += [COVERAGE] if count_found(score, k) > 1 else []
+    return [*found, LOSS] if RETRIEVAL in found else found
+
+
 def passed_checks(score: QueryScore, k: int) -> set[str]:
-    """What a query could lose: the checks that it passes in a run, other than having no error."""
-    passed = {
-        check.name
-        for check in (*CHECKS, *CHECKS_OF_B)
-        if (check.needs_a or check.of_b) and check.passes(score, k)
-    }
-    return passed | {COVERAGE.name} if count_found(score, k) > 1 else passed
+    """The names of the checks that a query passes in a run, other than having no error."""
+    return {check.name for check in losable(score, k) if check is not LOSS}
 
 
 def is_lost(check: str, a: QueryScore, b: QueryScore, k: int) -> bool | None:

@@ -7,13 +7,11 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_kebab_eval.comparing.checks import (
-    ALL_CHECKS,
     FORBIDDEN,
     LOSS,
-    RETRIEVAL,
     SENTENCES,
     LostCheck,
-    passed_checks,
+    losable,
 )
 from pytest_kebab_eval.comparing.decide import Decision, Rules, lost_rates
 from pytest_kebab_eval.golden import GoldenSet
@@ -112,15 +110,15 @@ class QueryVerdicts:
 
     def _could_fail(self, query_id: str, xfail: Xfail) -> bool:
         """Whether B could have lost anything accepted; if not, an xfail may still be needed."""
-        decision, fail_on = self._decisions.get(query_id), self._rules.fail_on
+        decision, rules = self._decisions.get(query_id), self._rules
         score = self._a.score(query_id) if self._a else None
         if score is None or (decision and decision.may_be_noise):
             return False
-        passed = passed_checks(score, self._rules.compare_k)
-        if RETRIEVAL.name in passed:
-            passed.add(LOSS.name)
-        required = {check.name for check in ALL_CHECKS if check.is_required(score, self._rules.require_all)}
-        return not (fail_on | required).isdisjoint(passed.intersection(xfail.checks))
+        return any(
+            check.name in xfail.checks
+            and (check.name in rules.fail_on or check.is_required(score, rules.require_all))
+            for check in losable(score, rules.compare_k)
+        )
 
     def _with_rates(self, comparison: QueryComparison, verdict: Verdict) -> Verdict:
         """The verdict with how often the query passed, on each side, what it lost."""

@@ -173,13 +173,22 @@ def _add_support(entry: _Fields, decision: Decision, like: ExpectedPassage | Non
     if not all(supports):
         unknown = next(passage.id for passage in expected if not passage.support)
         raise Refused(f"expects '{unknown}', whose path or text is not known; see kebab-eval reanchor")
+    old = next((at for at, passage in enumerate(expected) if passage == like), None)
+    if old is not None and _can_share(supports[old], support):
+        shared = {**supports[old], "snippets": [*supports[old]["snippets"], *support["snippets"]]}
+        entry["gold_supports"] = [*supports[:old], shared, *supports[old + 1 :]]
+        return
     number = len(supports)
     entry["gold_supports"] = [*supports, support]
     groups = entry.get("required_support_groups")
-    if groups and like:
-        old = next(at for at, passage in enumerate(expected) if passage.id == like.id)
+    if groups and old is not None:
         others = [[number if at == old else at for at in group] for group in groups if old in group]
         entry["required_support_groups"] = [*groups, *others]
+
+
+def _can_share(support: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the snippets of two can be those of one, of which any is enough."""
+    return support["path"] == other["path"] and bool(support.get("snippets")) and not support.get("heading")
 
 
 def with_alternative(known: Sequence[Any], of: str | None, new: str) -> list[Any]:

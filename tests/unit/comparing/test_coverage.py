@@ -137,6 +137,11 @@ def test_an_xfail_may_accept_a_partial_loss_until_it_is_none(tmp_path: Path) -> 
     assert "no longer needed" in outcome(judged(tmp_path / "found", entry, BOTH, BOTH))[1]
 
 
+def test_an_xfail_is_not_called_needless_where_nothing_of_it_could_have_failed(tmp_path: Path) -> None:
+    entry = TWO | {"xfail": {"reason": "known"}}
+    assert outcome(judged(tmp_path, entry, BOTH, ONE, "none"))[0] is Outcome.PASSED
+
+
 # -- required groups -------------------------------------------------------------------------------
 
 GROUPED: Json = {

@@ -123,6 +123,18 @@ CHUNKS: Json = {"expected_chunk_ids": ["c1", "c2"], "query": "?"}
             {"gold_supports": [OLD, SUPPORT]},
         ),
         (
+            "same",
+            {"query": "?", "gold_supports": [{"path": "n.md", "snippets": ["one"]}]},
+            {"hit": unlabelled(support=SUPPORT), "found_by": "anchor"},
+            {"gold_supports": [{"path": "n.md", "snippets": ["one", "what it says"]}]},
+        ),
+        (
+            "same",
+            {"query": "?", "gold_supports": [{"path": "n.md", "heading": "One", "snippets": ["one"]}]},
+            {"hit": unlabelled(support=SUPPORT), "found_by": "anchor"},
+            {"gold_supports": [{"path": "n.md", "heading": "One", "snippets": ["one"]}, SUPPORT]},
+        ),
+        (
             "right",
             {"query": "?", "expected_chunk_ids": ["c1"]},
             {"hit": unlabelled(support=SUPPORT), "found_by": "anchor", "expected": (C1,)},
