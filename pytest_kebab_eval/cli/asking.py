@@ -29,7 +29,7 @@ def ask(found: Sequence[QueryToReview]) -> list[Decision]:
         while len(decided) < len(hits):
             reviewed, hit = hits[len(decided)]
             _show(reviewed, hit, f"{len(decided) + 1} of {len(hits)}")
-            key = _key(keys, reviewed, can_undo=bool(decided))
+            key = _key(keys, reviewed, hit, can_undo=bool(decided))
             if key == _QUIT:
                 break
             if key == _UNDO:
@@ -51,10 +51,12 @@ def _typed() -> Iterator[str]:
             yield key.lower()
 
 
-def _key(keys: Iterator[str], reviewed: QueryToReview, *, can_undo: bool) -> str:
-    """The next key that means something here."""
+def _key(keys: Iterator[str], reviewed: QueryToReview, hit: UnlabelledHit, *, can_undo: bool) -> str:
+    """The next key that means something here; a proposed label is right or wrong, and not the same as one."""
     targets = [str(number) for number, _ in enumerate(reviewed.expected[:9], 1)]
     known = {*_VERDICTS, _SKIP, _QUIT, *targets, *([_UNDO] if can_undo else [])}
+    if hit.is_proposed:
+        known -= {"s", *targets}
     return next(key for key in keys if key in known)
 
 
@@ -77,12 +79,12 @@ def _show(reviewed: QueryToReview, hit: UnlabelledHit, position: str) -> None:
         _show_text(passage.text, _EXPECTED_SHOWN)
     shares = f", has {100 * hit.shared:.0f} % of {hit.nearest}" if hit.shared and hit.nearest else ""
     where = f", {brief(hit.path, 80)}" if hit.path else ""
-    print_line(f"  B at rank {hit.hit.rank}: {brief(hit.id, 60)}{where}{shares}")
+    found = f"B at rank {hit.hit.rank}" if hit.is_in_b else "not in B"
+    print_line(f"  {'proposed, ' if hit.is_proposed else ''}{found}: {brief(hit.id, 60)}{where}{shares}")
     _show_text(hit.text, _TEXT_SHOWN)
-    same = (
-        "s same" if len(reviewed.expected) == 1 else f"s same (1-{min(9, len(reviewed.expected))}: as which)"
-    )
-    print_line(f"  r right   {same}   w wrong   n skip   u undo   q quit")
+    which = f" (1-{min(9, len(reviewed.expected))}: as which)" if len(reviewed.expected) > 1 else ""
+    same = "" if hit.is_proposed else f"   s same{which}"
+    print_line(f"  r right{same}   w wrong   n skip   u undo   q quit")
 
 
 def _show_text(text: str | None, length: int) -> None:

@@ -1,4 +1,4 @@
-"""`kebab-eval review`: a person labels what run B found and nobody has judged."""
+"""`kebab-eval review`: a person labels what run B found and nobody has judged, and what was proposed."""
 
 from __future__ import annotations
 
@@ -69,6 +69,10 @@ def review(
     becomes an alternative of the target that B lost, or a further target; one that is the same as an expected
     passage, an alternative of that; a wrong one gets the gain 0. The golden file is edited in place, its
     comments and layout stay, and the changes are shown as a diff; a lock file follows.
+
+    Queries that say 'reviewed: false' are gone through, too, also if they do not fail, and of these each
+    proposed label is asked about: a wrong one is taken out. When all of it has a verdict, the query says
+    'reviewed: true'.
     """
     _check_use(query_ids, every=every, out=out, sheet=sheet)
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
@@ -85,7 +89,7 @@ def review(
         by_id = {reviewed.query.id: reviewed for reviewed in found}
         decisions = _decisions(sheet, rows, problems, golden, by_id)
     elif not any(reviewed.hits for reviewed in found):
-        which = "these queries" if query_ids or every else "the queries that fail"
+        which = "these queries" if query_ids or every else "the queries that fail or nobody has reviewed"
         tell(f"nothing to review: of {which}, no top hit of B is without a label")
         return
     elif out:
@@ -124,11 +128,9 @@ def _selected(
         return [queries[query_id] for query_id in dict.fromkeys(query_ids)]
     if every:
         return [*golden.queries]
-    return [
-        queries[query_id]
-        for query_id, verdict in evaluation.verdicts.items()
-        if verdict.outcome is Outcome.FAILED
-    ]
+    failed = [name for name, verdict in evaluation.verdicts.items() if verdict.outcome is Outcome.FAILED]
+    proposed = [query.id for query in golden.unusual() if not query.reviewed]
+    return [queries[query_id] for query_id in dict.fromkeys([*failed, *proposed])]
 
 
 # -- sheets ------------------------------------------------------------------------------------------
@@ -144,7 +146,7 @@ def _write_sheet(path: Path, found: Sequence[QueryToReview]) -> None:
 def _row(reviewed: QueryToReview, hit: UnlabelledHit) -> dict[str, Any]:
     expected = {passage.id: _shortened(passage.text) for passage in reviewed.expected}
     row: dict[str, Any] = {"query_id": reviewed.query.id, "query": reviewed.query.query, "expected": expected}
-    row |= {"chunk_id": hit.id, "rank": hit.hit.rank}
+    row |= {"chunk_id": hit.id, "rank": hit.hit.rank if hit.is_in_b else None}
     if hit.path:
         row["document"] = hit.path
     if hit.shared:
@@ -200,6 +202,8 @@ def _decision(
         return None
     if hit is None:
         return f"{name} is no top hit of B for the query '{brief(row.query_id, 60)}'"
+    if hit.is_proposed and row.verdict == "same":
+        return f"{name} is a proposed label: it is right or wrong"
     if row.same_as is not None and row.same_as not in {passage.id for passage in reviewed.expected}:
         return f"'{brief(row.same_as, 60)}' is not expected by the query '{brief(row.query_id, 60)}'"
     return Decision(reviewed, hit, row.verdict, row.same_as)
@@ -223,7 +227,9 @@ def _write(golden: GoldenSet, text: str, made: Review) -> None:
     said = ", ".join(
         f"{counts[verdict]} {verdict}" for verdict in ("right", "same", "wrong") if counts[verdict]
     )
-    tell(f"{name}: {counted(len(made.labelled), 'hit')} labelled{f' ({said})' if said else ''}")
+    labelled = f"{counted(len(made.labelled), 'hit')} labelled{f' ({said})' if said else ''}"
+    through = f", {counted(len(made.gone_through), 'query')} reviewed" if made.gone_through else ""
+    tell(f"{name}: {labelled}{through}")
     if made.left:
         exit_with(REGRESSION)
 

@@ -31,8 +31,9 @@ _COMMENT = re.compile(r"[ \t]*(,?)[ \t]*#")
 def add_labels(text: str, suffix: str, wanted: Mapping[int, Mapping[str, Any]]) -> Edited:
     """Have the entries of these numbers, counted from 0, hold what is wanted; the ending says the format.
 
-    An entry may get new keys, lists more items, and an item may become a list that starts with it. The
-    outcome is read again: it holds what the old file held, with what is wanted and nothing else changed.
+    An entry may get new keys, lists more items or fewer (but not none), and an item may become a list
+    that starts with it; any other value may become another. The outcome is read again: it holds what the
+    old file held, with what is wanted and nothing else changed.
     """
     mark, text = (BYTE_ORDER_MARK, text[1:]) if text.startswith(BYTE_ORDER_MARK) else ("", text)
     edits: list[Edit] = []
@@ -72,7 +73,9 @@ class _Additions:
             return
         if is_shared(node):
             raise Refused("has an anchor, an alias or a tag where something is to be added; spell it out")
-        if node.kind == "list":
+        if node.kind == "list" and len(new) < len(old):
+            yield from self._without_items(node, old, new)
+        elif node.kind == "list":
             for item, was, becomes in zip(node.items, old, new, strict=False):
                 yield from self.edits(item, was, becomes)
             yield from self._new_items(node, new[len(old) :])
@@ -80,7 +83,8 @@ class _Additions:
             more = (written(name, node.style, is_json=self._is_json) for name in new[1:])
             yield Edit(node.start, node.end, f"[{', '.join([self._text[node.start : node.end], *more])}]")
         else:
-            space = " " if self._text[node.start - 1] == ":" else ""  # of a key without a value
+            is_empty = node.start == node.end  # a key without a value
+            space = " " if is_empty and self._text[node.start - 1] == ":" else ""
             yield Edit(node.start, node.end, f"{space}{self._in_flow(new)}")
 
     def _mapping_edits(self, node: Node, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[Edit]:
@@ -134,6 +138,28 @@ class _Additions:
             first, *rest = as_yaml(item).splitlines()
             lines += [f"{start}{first[2:]}", *(f"{indentation}{line[2:]}" for line in rest)]
         yield self._after_line_of(last, lines)
+
+    def _without_items(self, node: Node, old: Sequence[Any], new: Sequence[Any]) -> Iterator[Edit]:
+        """Take out the items that are not among the new ones, with the comments on their lines."""
+        kept = [item for item, value in zip(node.items, old, strict=True) if value in new]
+        for number, item in enumerate(node.items):
+            if item in kept:
+                continue
+            if not node.in_flow:
+                start = self._text.rfind("\n", 0, item.start)
+                if not re.fullmatch(r"\n[ \t]*-[ \t]+", self._text[start : item.start]):
+                    raise Refused(
+                        "has a list whose items do not have lines of their own; write it on one line"
+                    )
+                start -= self._text[start - 1] == "\r"
+                yield Edit(start, line_end(self._text, self._end(item)), "")
+            elif item.start < kept[-1].start:
+                yield Edit(item.start, node.items[number + 1].start, "")
+        if node.in_flow and kept[-1] is not node.items[-1]:
+            start, end = kept[-1].end, node.items[-1].end
+            if not self._is_json and "\n" in self._text[start:end] and "#" in self._text[start:end]:
+                raise Refused("has a comment beside what is to be taken out; write the list on one line")
+            yield Edit(start, end, "")
 
     def _members_in_flow(self, node: Node, members: Sequence[Node], added: Sequence[str]) -> Iterator[Edit]:
         """New members in brackets: on the line of the last, or on their own as the last is."""

@@ -1,4 +1,4 @@
-"""Queries of a comparison, with the top hits of B that nobody labelled, the likeliest to be right first."""
+"""Queries of a comparison, with what nobody has judged: proposed labels, and unlabelled top hits of B."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.shingles import length_of, shared_part
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, is_labelled
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, gains_of, is_labelled
 from pytest_kebab_eval.reading import OpenStores, open_stores
 from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.settings import Settings
@@ -32,7 +32,7 @@ class ExpectedPassage(NamedTuple):
 
 
 class UnlabelledHit(NamedTuple):
-    """A hit of B that the golden file says nothing of."""
+    """A hit of B that the golden file says nothing of, or a label that was proposed and never reviewed."""
 
     hit: Hit
     text: str | None
@@ -41,6 +41,8 @@ class UnlabelledHit(NamedTuple):
     nearest: str | None = None  # the target of that text
     support: dict[str, Any] | None = None
     locked: LockedChunk | None = None  # as a lock file has it
+    is_proposed: bool = False
+    is_in_b: bool = True  # False, of a proposed label alone: B did not return it
 
     @property
     def id(self) -> str:
@@ -49,14 +51,14 @@ class UnlabelledHit(NamedTuple):
 
 
 class QueryToReview(NamedTuple):
-    """A query, what it expects, and the hits of B to be labelled."""
+    """A query, what it expects, and what is to be judged: proposed labels first, then hits of B."""
 
     query: GoldenQuery
     expected: tuple[ExpectedPassage, ...]
     hits: tuple[UnlabelledHit, ...]
     lost: tuple[str, ...]  # targets that A found and B did not
     found_by: str  # what labels are written as: chunk | anchor | document
-    labelled: frozenset[str] = frozenset()  # other top hits of B
+    labelled: frozenset[str] = frozenset()  # chunks that are not asked about: they have a label
 
 
 def find_unlabelled(
@@ -97,7 +99,24 @@ class _Finder:
         labelled = {hit.chunk_id or hit.doc_id or "" for hit in top if hit not in open_hits}
         documents = {passage.doc_id for passage in expected if passage.doc_id}
         unlabelled.sort(key=lambda hit: (-(hit.shared or 0), hit.hit.doc_id not in documents, hit.hit.rank))
-        return QueryToReview(query, expected, tuple(unlabelled), lost, found_by, frozenset(labelled))
+        proposed = [*self._proposed(query, evidence)] if found_by == "chunk" and not query.reviewed else []
+        labelled |= {*query.expected_chunk_ids, *query.relevance}
+        labelled -= {label.id for label in proposed}
+        hits = (*proposed, *unlabelled)
+        return QueryToReview(query, expected, hits, lost, found_by, frozenset(labelled))
+
+    def _proposed(self, query: GoldenQuery, evidence: QueryEvidence) -> Iterator[UnlabelledHit]:
+        """The expected chunks of a query that nobody has reviewed, as B found them, else A."""
+        in_a, in_b = (
+            {hit.chunk_id: hit for hit in side.hits} if side else {} for side in (evidence.a, evidence.b)
+        )
+        for name in gains_of(query):
+            passages = self._a if name in in_a and name not in in_b else self._b
+            hit = in_b.get(name) or in_a.get(name) or Hit(rank=1, chunk_id=name)
+            text = passages.text(hit) or query.expected_texts.get(name) or self._locked_text(name)
+            yield UnlabelledHit(
+                hit, text or hit.snippet, passages.path(hit), is_proposed=True, is_in_b=name in in_b
+            )
 
     def _expected(
         self, query: GoldenQuery, evidence: QueryEvidence, targets: Targets, *, with_supports: bool

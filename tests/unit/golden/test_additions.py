@@ -31,6 +31,58 @@ def added(text: str, suffix: str = ".yaml", **fields: Any) -> str:
     return found.text
 
 
+REVIEWED = [
+    (".yaml", "# A\n- id: q\n  query: x\n  reviewed: false  # yet\n", "reviewed: false", "reviewed: true"),
+    (".yaml", "- {id: q, query: x, reviewed: false}\n", "reviewed: false", "reviewed: true"),
+    (".json", '[{"id": "q",\n  "query": "x", "reviewed": false}]', "false", "true"),
+    (".jsonl", '{"id": "q", "query": "x", "reviewed":false}\n', "false", "true"),
+]
+
+
+@pytest.mark.parametrize(("suffix", "text", "old", "new"), REVIEWED)
+def test_a_flag_is_set_where_it_stands(suffix: str, text: str, old: str, new: str) -> None:
+    assert added(text, suffix, reviewed=True) == text.replace(old, new)
+
+
+SHORTER = [
+    (".yaml", "  k: [a, b, c]  # why\n", "b", "  k: [a, c]  # why\n"),
+    (".yaml", "  k: [a, b, c]\n", "ab", "  k: [c]\n"),
+    (".yaml", "  k: [ a, b, c ]\n", "bc", "  k: [ a ]\n"),
+    (".yaml", "  k: [\n    a, # x\n    b, # y\n    c\n  ]\n", "b", "  k: [\n    a, # x\n    c\n  ]\n"),
+    (".yaml", "  k:\n  - a  # x\n  - b\n  # y\n  - c\n", "ac", "  k:\n  - b\n  # y\n"),
+    (".yaml", "  k:\r\n    - a\r\n    - b\r\n    - c", "bc", "  k:\r\n    - a"),
+    (".json", '  "k": ["a",\n "b", "c"]', "ac", '  "k": ["b"]'),
+    (".jsonl", '  "k": ["a","b","c"]', "c", '  "k": ["a","b"]'),
+]
+
+
+@pytest.mark.parametrize(("suffix", "before", "gone", "after"), SHORTER)
+def test_items_are_taken_out_with_their_comments_alone(
+    suffix: str, before: str, gone: str, after: str
+) -> None:
+    start, end = {
+        ".yaml": ("- id: q\n", ""),
+        ".json": ('[{"id": "q",', "}]"),
+        ".jsonl": ('{"id": "q",', "}"),
+    }[suffix]
+    left = [name for name in "abc" if name not in gone]
+    assert added(f"{start}{before}{end}", suffix, k=left) == f"{start}{after}{end}"
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ("  k: [\n    a, # x\n    b, c]\n", "has a comment beside"),
+        ("  k:\n  -\n    a\n  - b\n  - c\n", "has a list whose items"),
+    ],
+)
+def test_a_list_that_cannot_be_shortened_is_refused(before: str, reason: str) -> None:
+    left = ["a"] if "[" in before else ["b", "c"]
+    text = f"- id: q\n{before}"
+    found = add_labels(text, ".yaml", {0: {"id": "q", "k": left}})
+    assert (found.text, found.refused[0].startswith(reason)) == (text, True)
+
+
 def entry(fields: str) -> str:
     return f"# A comment.\n- id: q1\n  query: what?  # and why\n{fields}  tags: [a,   b]\n# The end.\n"
 

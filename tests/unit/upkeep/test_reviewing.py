@@ -193,6 +193,88 @@ def test_the_lock_gets_the_chunk_or_hashes_of_it() -> None:
     assert review("wrong", CHUNKS, hit=hit, lock=Lock("v1", {"c1": old})).lock is None
 
 
+PROPOSED: Json = {"query": "?", "expected_chunk_ids": ["c1", "c2"], "reviewed": False}
+
+
+def go_through(entry: Json, hits: tuple[UnlabelledHit, ...], *verdicts: str) -> Review:
+    """What becomes of a proposed query; a hit without a verdict is skipped."""
+    known = {"id": "q1", **entry}
+    reviewed = QueryToReview(golden(known).queries[0], (C1, C2), hits, ("c1",), "chunk")
+    decisions = [Decision(reviewed, *made) for made in zip(hits, verdicts, strict=False)]
+    return apply_decisions(golden(known), yaml.safe_dump([json.loads(json.dumps(known))]), decisions)
+
+
+def proposed(chunk_id: str, doc_id: str = "d1") -> UnlabelledHit:
+    found = stored_hit(chunk_id, doc_id=doc_id)
+    return UnlabelledHit(found, f"what {chunk_id} says", f"{doc_id}.md", is_proposed=True)
+
+
+LABELS = (proposed("c1"), proposed("c2", "d2"), unlabelled())
+PLACES = [{"path": f"d{n}.md", "snippets": [f"what c{n} says"]} for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("more", "verdicts", "changed"),
+    [
+        ({}, "right right wrong", {"relevance": {"n": 0}, "reviewed": True}),
+        ({}, "right right", {}),  # one was skipped
+        ({}, "wrong right", {"expected_chunk_ids": ["c2"], "relevance": {"c1": 0}}),
+        (
+            {"expected_doc_ids": ["d1", "d2"], "gold_supports": PLACES},
+            "wrong right wrong",
+            {
+                "expected_chunk_ids": ["c2"],
+                "expected_doc_ids": ["d2"],
+                "gold_supports": PLACES[1:],
+                "relevance": {"c1": 0, "n": 0},
+                "reviewed": True,
+            },
+        ),
+        (  # no alternative of what B lost and is wrong
+            {},
+            "wrong wrong right",
+            {"expected_chunk_ids": ["n"], "relevance": {"c1": 0, "c2": 0}, "reviewed": True},
+        ),
+        (  # whose gain of 0 is enough
+            {"expected_chunk_ids": [["c1", "c2"]]},
+            "wrong right wrong",
+            {"relevance": {"c1": 0, "n": 0}, "reviewed": True},
+        ),
+    ],
+)
+def test_proposed_labels_stay_or_go_and_a_query_that_was_gone_through_says_so(
+    more: Json, verdicts: str, changed: Json
+) -> None:
+    entry = PROPOSED | more
+    made = go_through(entry, LABELS, *verdicts.split())
+    assert made.left == ()
+    assert yaml.safe_load(made.text) == [{"id": "q1"} | entry | changed]
+    assert made.gone_through == (("q1",) if "reviewed" in changed else ())
+
+
+@pytest.mark.parametrize(
+    ("more", "verdicts", "reason"),
+    [
+        ({}, "wrong wrong wrong", "has no right label left"),
+        ({"gold_supports": PLACES[:1]}, "wrong right wrong", "would have no gold_supports left"),
+    ],
+)
+def test_a_query_that_would_be_left_without_what_it_expects_stays_as_it_is(
+    more: Json, verdicts: str, reason: str
+) -> None:
+    entry = PROPOSED | more
+    made = go_through(entry, LABELS, *verdicts.split())
+    assert (made.labelled, made.gone_through, yaml.safe_load(made.text)) == ((), (), [{"id": "q1"} | entry])
+    assert all(left.reason.startswith(reason) for left in made.left)
+
+
+def test_a_hit_cannot_be_the_same_as_a_label_that_is_wrong() -> None:
+    hits = (*LABELS[:2], unlabelled(nearest="c1"))
+    made = go_through(PROPOSED, hits, "wrong", "right", "same")
+    assert [left.reason for left in made.left] == ["has a hit that is the same as 'c1', which is wrong"]
+    assert made.gone_through == ()
+
+
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["right", "same", "wrong"])), max_size=4))
 def test_every_decision_is_a_label_and_nothing_else_changes(decided: list[tuple[str, str]]) -> None:
     verdicts = dict(decided)
