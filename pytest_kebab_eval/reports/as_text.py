@@ -87,7 +87,7 @@ def _explanation(
     yield f"  golden    {where}"
     if evidence.b and evidence.b.hits:
         marks = f"* = expected{', ! = forbidden' if comparison.forbidden else ''}"
-        yield f"  top hits of run B ({marks}){_unlabelled(query, evidence)}"
+        yield f"  top hits of run B ({marks}){_unlabelled(query, comparison, evidence)}"
         yield from _top_hits(comparison, evidence)
 
 
@@ -147,13 +147,13 @@ def _answer(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvid
         yield f"  cites     {', '.join(map(printable, paths)) or 'nothing'}"
 
 
-def _unlabelled(query: GoldenQuery, evidence: QueryEvidence) -> str:
-    """How many of B's top hits nobody labelled, where it is hits that are expected."""
+def _unlabelled(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvidence) -> str:
+    """How many of B's top hits nobody labelled, where it lost one that was."""
     top = evidence.b.hits[:HITS_SHOWN] if evidence.b else ()
     unknown = [hit for hit in top if hit.rank not in evidence.correct_b and not is_labelled(query, hit)]
-    if not unknown or not evidence.expected:
+    if not unknown or not comparison.lost:
         return ""
-    return f"; {len(unknown)} of B's top {len(top)} were never labelled"
+    return f"; {len(unknown)} of B's top {len(top)} {'was' if len(unknown) == 1 else 'were'} never labelled"
 
 
 def _top_hits(comparison: QueryComparison, evidence: QueryEvidence) -> Iterator[str]:
