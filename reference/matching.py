@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .case import Case, Chunk, Entry, Run
-from .passages import FAIR_PART, is_passage, is_short, letters_of
+from .passages import FAIR_PART, is_passage, is_short, is_whole_part, letters_of, words_of
 from .results import Result, result_of, results_of
 
 Units = frozenset[tuple[str, int]]
@@ -185,12 +185,16 @@ class Matching:
         return hit["doc_id"] in target.docs and self._overlaps(self.units(hit), target.units)
 
     def _has_text(self, hit: Entry, target: Target, text: str) -> bool:
-        """By its text; short hits do not count if they are all, 'although the query has longer hits'."""
+        """By its text; short hits alone do not count if there are longer ones, or if they say little."""
         if not self._shares(hit, target, text):
             return False
         is_weak = is_short(self.text_of(hit) or "") and not is_short(text)
         longer = [other for other in hit["beside"] if not is_short(self.text_of(other) or "")]
-        return not is_weak or not longer or any(self._shares(other, target, text) for other in longer)
+        if not is_weak or any(self._shares(other, target, text) for other in longer):
+            return True
+        sharing = [other for other in hit["beside"] if self._shares(other, target, text)]
+        letters = sum(len(letters_of(self.text_of(other) or "")) for other in sharing)
+        return not longer and letters >= len(letters_of(text)) / 8
 
     def _shares(self, hit: Entry, target: Target, text: str) -> bool:
         if target.docs and hit["doc_id"] not in target.docs:
@@ -238,7 +242,10 @@ class Matching:
         text, snippets = self.text_of(hit), support.get("snippets", [])
         if not snippets or not text or not by_text:
             return True
-        return any(snippet.lower() in text.lower() for snippet in snippets)
+        words = words_of(text)
+        return any(
+            snippet.lower() in text.lower() or is_whole_part(words_of(snippet), words) for snippet in snippets
+        )
 
     def correct_ranks(self, entry: Entry, result: Result) -> dict[str, int]:
         """By target, the rank of its first hit; 'a query that errored counts as a miss'."""
