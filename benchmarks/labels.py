@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from two_systems import QUERIES, Answers, draw_answers, ranked
+
 from pytest_kebab_eval import RunRecorder
 from pytest_kebab_eval.comparing.significance import WORSE
 from pytest_kebab_eval.comparing.verdicts import Outcome
@@ -25,15 +27,14 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import to_address
-from pytest_kebab_eval.upkeep.reviewing import Decision, apply_decisions
+from pytest_kebab_eval.upkeep.reviewing import Label, apply_decisions
 from pytest_kebab_eval.upkeep.unlabelled import find_unlabelled
 
-QUERIES, PASSAGES, KEPT = 100, 20, 5
+KEPT = 5
 CLEARER, LESS_CLEAR = 2.0, 1.4  # by how much an answer scores above the others, in deviations of the noise
 
 METRICS = ("hit@5", "mrr")
 
-Answers = Mapping[str, set[str]]  # the passages that are right, by query
 Rankings = Mapping[str, Sequence[str]]
 
 
@@ -73,24 +74,12 @@ def simulate(count: int, clearer_b: float) -> dict[str, list[Session]]:
     draw = random.Random(1)
     outcomes: dict[str, list[Session]] = {}
     for _ in range(count):
-        answers = {f"q{n}": {f"q{n}-{p}" for p in range(draw.randint(1, 4))} for n in range(QUERIES)}
-        a, b = ranked(answers, draw, CLEARER), ranked(answers, draw, clearer_b)
+        answers = draw_answers(draw, "q")
+        a, b = ranked(answers, draw, CLEARER, KEPT), ranked(answers, draw, clearer_b, KEPT)
         with tempfile.TemporaryDirectory() as directory:
             for name, session in compared(Path(directory), answers, a, b).items():
                 outcomes.setdefault(name, []).append(session)
     return outcomes
-
-
-def ranked(answers: Answers, draw: random.Random, clearer: float) -> dict[str, list[str]]:
-    """What a system returns for each query, the best first."""
-    found = {}
-    for name, right in answers.items():
-        scores = {
-            passage: draw.gauss(clearer if passage in right else 0.0, 1.0)
-            for passage in (f"{name}-{number}" for number in range(PASSAGES))
-        }
-        found[name] = sorted(scores, key=lambda passage: -scores[passage])[:KEPT]
-    return found
 
 
 def compared(directory: Path, answers: Answers, a: Rankings, b: Rankings) -> dict[str, Session]:
@@ -138,7 +127,7 @@ def review(settings: Settings, answers: Answers, *, every: bool) -> int:
     inputs = find_inputs(settings)
     queries = [query for query in inputs.golden.queries if every or query.id in failed]
     decisions = [
-        Decision(found, hit, "right" if hit.id in answers[found.query.id] else "wrong")
+        Label(found, hit, "right" if hit.id in answers[found.query.id] else "wrong")
         for found in find_unlabelled(settings, inputs, evaluate(settings, inputs), queries)
         for hit in found.hits
     ]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.history.bisecting import LikelySuspect, search_likely
 from pytest_kebab_eval.history.commit_odds import SURE
 from pytest_kebab_eval.history.drift import RankPairs, Ranks, falls, followed_metric
-from pytest_kebab_eval.history.sightings import BAD, Outcome, Sighting, State, Trace, Watched
+from pytest_kebab_eval.history.sightings import BAD, LossPoint, Sighting, State, Trace, Watched
 
 SEED = 20_260_301
 RATES = ((1.0, 0.0), (1.0, 0.1), (0.9, 0.2), (0.95, 0.3))
@@ -156,7 +156,7 @@ class Blamed(NamedTuple):
     right: float  # of those that name a run, those that name the right one
 
 
-def outcome_of(runs: list[bool]) -> Outcome:
+def outcome_of(runs: list[bool]) -> LossPoint:
     """What `blame` and the site say of a query that was found, or was not, in these runs."""
     trace = Trace()
     for number, found in enumerate(runs):

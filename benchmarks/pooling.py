@@ -14,28 +14,17 @@ import argparse
 import random
 from collections.abc import Mapping, Sequence
 
+from two_systems import QUERIES, Answers, draw_answers, ranked
+
 from pytest_kebab_eval.comparing.significance import IMPROVED, WORSE, paired_significance
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Hit, QueryResult
 from pytest_kebab_eval.upkeep.proposing import AskedRun, Question, propose
 
-QUERIES, PASSAGES, KEPT = 100, 20, 10
+KEPT = 10
 CLEARER, LESS_CLEAR = 3.0, 2.0  # by how much an answer scores above the others, in deviations of the noise
 
-Labels = Mapping[str, set[str]]  # the passages that count as right, by query
 Rankings = Mapping[str, Sequence[str]]
-
-
-def ranked(right: Labels, draw: random.Random, clearer: float = CLEARER) -> dict[str, list[str]]:
-    """What a system returns for each query, the best first."""
-    found = {}
-    for name, answers in right.items():
-        scores = {
-            passage: draw.gauss(clearer if passage in answers else 0.0, 1.0)
-            for passage in (f"{name}-{number}" for number in range(PASSAGES))
-        }
-        found[name] = sorted(scores, key=lambda passage: -scores[passage])[:KEPT]
-    return found
 
 
 def proposed(runs: Sequence[Rankings]) -> dict[str, set[str]]:
@@ -53,7 +42,7 @@ def proposed(runs: Sequence[Rankings]) -> dict[str, set[str]]:
     return {entry["id"]: {*entry["expected_chunk_ids"]} for entry in entries}
 
 
-def judged(labels: Labels, a: Rankings, b: Rankings) -> tuple[str, int]:
+def judged(labels: Answers, a: Rankings, b: Rankings) -> tuple[str, int]:
     """What the test of mrr says of B, and how many queries are found in A and not in B."""
     first = [
         tuple(next((rank for rank, hit in enumerate(run[name], 1) if hit in right), 0) for run in (a, b))
@@ -70,10 +59,8 @@ def sessions(count: int, clearer_b: float = CLEARER) -> dict[str, list[tuple[str
     draw = random.Random(1)
     outcomes: dict[str, list[tuple[str, int]]] = {}
     for _ in range(count):
-        right = {
-            f"question {n}": {f"question {n}-{p}" for p in range(draw.randint(1, 4))} for n in range(QUERIES)
-        }
-        a, b = ranked(right, draw), ranked(right, draw, clearer_b)
+        right = draw_answers(draw, "question ")
+        a, b = ranked(right, draw, CLEARER, KEPT), ranked(right, draw, clearer_b, KEPT)
         of_a, of_both = proposed([a]), proposed([a, b])
         for name, labels in {
             "all that answer": right,

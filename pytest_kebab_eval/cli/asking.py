@@ -10,7 +10,7 @@ import click
 
 from pytest_kebab_eval.cli.output import print_line, tell
 from pytest_kebab_eval.text import brief
-from pytest_kebab_eval.upkeep.reviewing import Decision
+from pytest_kebab_eval.upkeep.reviewing import Label
 from pytest_kebab_eval.upkeep.unlabelled import QueryToReview, UnlabelledHit
 
 _VERDICTS = {"r": "right", "s": "same", "w": "wrong"}
@@ -20,10 +20,10 @@ _EXPECTED_SHOWN, _TEXT_SHOWN = 400, 800  # characters
 _WIDEST = 100
 
 
-def ask(found: Sequence[QueryToReview]) -> list[Decision]:
+def ask(found: Sequence[QueryToReview]) -> list[Label]:
     """What a person says of the hits; what was decided is kept when they stop half-way."""
     hits = [(reviewed, hit) for reviewed in found for hit in reviewed.hits]
-    decided: list[Decision | None] = []  # None: skipped
+    decided: list[Label | None] = []  # None: skipped
     keys = _typed()
     try:
         while len(decided) < len(hits):
@@ -60,14 +60,14 @@ def _key(keys: Iterator[str], reviewed: QueryToReview, hit: UnlabelledHit, *, ca
     return next(key for key in keys if key in known)
 
 
-def _decision(reviewed: QueryToReview, hit: UnlabelledHit, key: str) -> Decision | None:
+def _decision(reviewed: QueryToReview, hit: UnlabelledHit, key: str) -> Label | None:
     if key == _SKIP:
         print_line("  skipped")
         return None
     same_as = reviewed.expected[int(key) - 1].id if key.isdigit() else None
     verdict = "same" if same_as else _VERDICTS[key]
     print_line(f"  {verdict}{f' as {same_as}' if same_as else ''}", "red" if verdict == "wrong" else "green")
-    return Decision(reviewed, hit, verdict, same_as)
+    return Label(reviewed, hit, verdict, same_as)
 
 
 def _show(reviewed: QueryToReview, hit: UnlabelledHit, position: str) -> None:

@@ -28,7 +28,7 @@ from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import resolve
 from pytest_kebab_eval.text import brief, printable, shown_path
-from pytest_kebab_eval.upkeep.reviewing import Decision, Review, apply_decisions
+from pytest_kebab_eval.upkeep.reviewing import Label, Review, apply_decisions
 from pytest_kebab_eval.upkeep.unlabelled import QueryToReview, UnlabelledHit, find_unlabelled
 
 _TEXT_IN_SHEET = 2000  # characters
@@ -168,7 +168,7 @@ def _decisions(
     problems: list[Problem],
     golden: GoldenSet,
     found: Mapping[str, QueryToReview],
-) -> list[Decision]:
+) -> list[Label]:
     """What a sheet says; one error that lists all that cannot be done."""
     decisions, queries = [], golden.by_id()
     for row in rows:
@@ -189,7 +189,7 @@ def _decisions(
 
 def _decision(
     row: SheetRow, queries: Mapping[str, GoldenQuery], reviewed: QueryToReview | None
-) -> Decision | str | None:
+) -> Label | str | None:
     """What a row says; None if the golden file says it already, and words for what is wrong."""
     query = queries.get(row.query_id)
     name = f"'{brief(row.chunk_id, 60)}'"
@@ -206,7 +206,7 @@ def _decision(
         return f"{name} is a proposed label: it is right or wrong"
     if row.same_as is not None and row.same_as not in {passage.id for passage in reviewed.expected}:
         return f"'{brief(row.same_as, 60)}' is not expected by the query '{brief(row.query_id, 60)}'"
-    return Decision(reviewed, hit, row.verdict, row.same_as)
+    return Label(reviewed, hit, row.verdict, row.same_as)
 
 
 # -- writing -----------------------------------------------------------------------------------------

@@ -6,16 +6,16 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.broken_runs import FEW_QUERIES, broken_runs
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.queries import has_chunk_targets, matched_by
 from pytest_kebab_eval.comparing.replicates import Side, Sides
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import Hit, MatchMode, QueryResult
-from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
+from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import brief, first_of, printable, shown_path
 
-FEW_QUERIES = 5  # fewer than this may all be missed by chance
 _HARDLY_ANY = 0.1
 _NAMES_SHOWN = 5
 _LOOKED_AT = 100  # queries whose results are read again to find an example
@@ -65,7 +65,7 @@ def find_problems(
     """All that is wrong with the comparison as a whole."""
     scored = [ScoredSide(side, decisions) for side in sides.present]
     problems = list(_runs_without_golden(golden, scored)) or list(_errored_baseline(golden, scored))
-    problems += _broken_replicates(golden, sides)
+    problems += broken_runs(golden, sides)
     warnings = [*_partial_alone(golden, sides), *_removed(sides), *_repeated_chunks(sides)]
     if not problems and sides.a:
         (warnings if accepted.few_compared else problems).extend(_few_compared(decisions, scored[0].name))
@@ -186,60 +186,6 @@ def _few_compared(decisions: Iterable[Decision], name_a: str) -> Iterator[str]:
             f" {name_a} has no result for the others, or an error; record the baseline again with this golden"
             " file, or name another"
         )
-
-
-LEAST_BROKEN = 10  # queries: of fewer, half may flip by chance
-
-
-def _broken_replicates(golden: GoldenSet, sides: Sides) -> Iterator[str]:
-    """A recording that failed throughout is not noise: it would make every loss look like luck."""
-    for side in sides.present:
-        cards = side.cards
-        for card in cards if len(cards) > 1 else ():
-            scores = [score for score in card.scores_of(golden.by_id()) if score is not None]
-            what = _broken(scores) or _breaks_half(
-                golden, card, [other for other in cards if other is not card]
-            )
-            if what:
-                yield (
-                    f"in run {printable(card.run.run_id)}, one of {printable(side.card.run.run_id)},"
-                    f" {what}; record it again, or leave it out"
-                )
-
-
-def _broken(scores: Sequence[QueryScore]) -> str:
-    """What is wrong with a run in which nothing worked; empty if something did."""
-    facts = [score.facts for score in scores]
-    expecting = [score for score in scores if score.facts.targets.gains]
-    if all(known.errored for known in facts):
-        return f"every query errored ({len(facts)})" if facts else ""
-    if not any(known.depth for known in facts):
-        is_fine = not expecting and any(known.answered is not None for known in facts)
-        return "" if is_fine else f"no query has a hit ({len(facts)})"
-    is_missed = len(expecting) >= FEW_QUERIES and all(score.first is None for score in expecting)
-    return f"no query found what it expects ({len(expecting)})" if is_missed else ""
-
-
-def _breaks_half(golden: GoldenSet, card: Scorecard, others: Sequence[Scorecard]) -> str:
-    """What a run alone did to at least half of its queries, that all others of its side did not."""
-    compared = [
-        (score, known)
-        for score, *rest in zip(*(run.scores_of(golden.by_id()) for run in (card, *others)), strict=True)
-        if score is not None and (known := [other for other in rest if other is not None])
-    ]
-    broken = {
-        "errored": sum(
-            score.facts.errored and not any(other.facts.errored for other in known)
-            for score, known in compared
-        ),
-        "found nothing that they expect": sum(
-            score.first is None and all(other.first for other in known) for score, known in compared
-        ),
-    }
-    for what, count in broken.items():
-        if count >= LEAST_BROKEN and 2 * count >= len(compared):
-            return f"{count} of {len(compared)} queries {what}, and in no other run of its side"
-    return ""
 
 
 def _by_document_alone(

@@ -56,7 +56,7 @@ class Significance(Value, frozen=True):
     verdict: str
 
 
-class Finding(NamedTuple):
+class Tested(NamedTuple):
     """What one test says, before anything is rounded."""
 
     p: float
@@ -127,7 +127,7 @@ def _rounded(value: float) -> float:
     return round(value, 4) + 0.0  # −0.0 becomes 0.0
 
 
-def _agreeing(found: Finding, shown: float, most: float) -> tuple[float, float]:
+def _agreeing(found: Tested, shown: float, most: float) -> tuple[float, float]:
     """The interval, without 0 if a change is shown and with it if none is; no wider than values can be."""
     low, high = max(found.low, -most), min(found.high, most)
     if shown > 0:
@@ -137,15 +137,15 @@ def _agreeing(found: Finding, shown: float, most: float) -> tuple[float, float]:
     return min(low, 0.0), max(high, 0.0)
 
 
-def _over_queries(changes: Counts, n: int, max_value: float | None, *, yes_no: bool) -> Finding:
+def _over_queries(changes: Counts, n: int, max_value: float | None, *, yes_no: bool) -> Tested:
     if yes_no:
         up, down = changes[1.0], changes[-1.0]
-        return Finding(
+        return Tested(
             _mid_p(up, down), *_bonett_price(up, down, n), _seen_in_four_of_five(changes, n, _LEAST_YES_NO)
         )
     most = max_value or max(map(abs, changes), default=0.0)
     smallest = _seen_in_four_of_five(changes, n, LEAST_GRADED, 2 * most * most) if changes else None
-    return Finding(_sign_flip_p(changes), *_t_interval(changes, n, most), smallest)
+    return Tested(_sign_flip_p(changes), *_t_interval(changes, n, most), smallest)
 
 
 def _seen_in_four_of_five(changes: Counts, n: int, least: int, added: float = 0.0) -> float:
@@ -176,10 +176,10 @@ def _share_for(n: int, least: int) -> float:
 # -- runs ----------------------------------------------------------------------------------------
 
 
-def _wider(found: Finding, other: Finding) -> Finding:
+def _wider(found: Tested, other: Tested) -> Tested:
     """What both tests allow to say."""
     smallest = [value for value in (found.smallest, other.smallest) if value is not None]
-    return Finding(
+    return Tested(
         max(found.p, other.p),
         min(found.low, other.low),
         max(found.high, other.high),
@@ -187,7 +187,7 @@ def _wider(found: Finding, other: Finding) -> Finding:
     )
 
 
-def _over_runs(a: Sequence[float], b: Sequence[float]) -> Finding:
+def _over_runs(a: Sequence[float], b: Sequence[float]) -> Tested:
     """Welch's test of the runs' values; where a side is one run, with the spread of the other's."""
     change = math.fsum(b) / len(b) - math.fsum(a) / len(a)
     parts = [(_variance(values) / len(values), len(values) - 1) for values in (a, b) if len(values) > 1]
@@ -195,12 +195,12 @@ def _over_runs(a: Sequence[float], b: Sequence[float]) -> Finding:
     if len(parts) == 1:
         error *= 1 + max(len(a), len(b))
     if not error:  # runs of one side never differ
-        return Finding(0.0 if change else 1.0, change, change, None)
+        return Tested(0.0 if change else 1.0, change, change, None)
     square = math.fsum(part for part, _ in parts) ** 2
     freedom = max(1, math.floor(square / math.fsum(part * part / free for part, free in parts)))
     error = math.sqrt(error)
     half = t_quantile(freedom) * error
-    return Finding(student_p(change / error, freedom), change - half, change + half, half + _Z_80 * error)
+    return Tested(student_p(change / error, freedom), change - half, change + half, half + _Z_80 * error)
 
 
 def _variance(values: Sequence[float]) -> float:

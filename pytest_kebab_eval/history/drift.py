@@ -21,7 +21,7 @@ from pytest_kebab_eval.metrics.ranking import MRR_DEPTH
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 
-_LIMIT = 3.55  # spreads that a fall of many queries must exceed; of few, less: see `Changes.limit`
+_LIMIT = 3.55  # spreads that a fall of many queries must exceed; of few, less: see `StepChanges.limit`
 _FEW = 13
 _REFERENCE = 0.1  # spreads of a step that do not count as a fall
 
@@ -80,7 +80,7 @@ def _reciprocal(rank: int) -> float | None:
 # -- changes between two runs ------------------------------------------------------------------------
 
 
-class Changes(NamedTuple):
+class StepChanges(NamedTuple):
     """The changes for the worse of a metric, over the queries that two runs have."""
 
     total: float
@@ -121,10 +121,10 @@ class RankPairs:
             self._known[a, b] = Counter(pairs)
         return self._known[a, b]
 
-    def changes(self, metric: Followed, a: int, b: int) -> Changes:
+    def changes(self, metric: Followed, a: int, b: int) -> StepChanges:
         sign = 1 if metric.lower_is_better else -1
         found = self._differences(metric, a, b)
-        return Changes(
+        return StepChanges(
             sign * math.fsum(difference * count for difference, count in found),
             math.fsum(difference * difference * count for difference, count in found),
             sum(count for _, count in found),
@@ -156,7 +156,7 @@ class Fall(NamedTuple):
     """How far a metric is down in a run, since where it began to fall."""
 
     start: int  # the run before the first that was worse
-    changes: Changes
+    changes: StepChanges
 
     @property
     def is_drift(self) -> bool:
@@ -171,7 +171,7 @@ def falls(pairs: RankPairs, metric: Followed) -> Iterator[Fall]:
         level += step.mean - (_REFERENCE * step.spread if step.n else 0.0)
         if level <= 0:
             level, start = 0.0, run
-        yield Fall(start, pairs.changes(metric, start, run) if start < run else Changes(0.0, 0.0, 0))
+        yield Fall(start, pairs.changes(metric, start, run) if start < run else StepChanges(0.0, 0.0, 0))
 
 
 class Drift(Value, frozen=True):

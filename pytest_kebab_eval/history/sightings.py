@@ -1,4 +1,4 @@
-"""What each run says of a check (`Sighting`), and its last good and first bad run (`Trace`, `Outcome`)."""
+"""What each run says of a check (`Sighting`), and its last good and first bad run (`Trace`, `LossPoint`)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Sighting(Value, frozen=True):
     reason: str | None = None  # of an error, or why the result cannot be read
 
 
-class Outcome(NamedTuple):
+class LossPoint(NamedTuple):
     """Where a check was passed last, and lost first after that, as likely as it can be told."""
 
     last_good: Sighting | None  # before the first bad one; None: never passed
@@ -110,9 +110,9 @@ class Trace:
             self.unknown = [sighting for sighting in self.unknown if sighting.run < first.run]
             self.times_lost += 1
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> LossPoint:
         """What became of the check; a lucky hit after it was lost does not move the first bad run."""
-        by_last_loss = Outcome(self.last_good, self.first_bad, self.unknown)
+        by_last_loss = LossPoint(self.last_good, self.first_bad, self.unknown)
         if self.last_good is None or (self.first_bad and self.first_bad.state not in self._bad):
             return by_last_loss
         telling = [seen for seen in self._all if seen.state is State.FOUND or seen.state in self._bad]
@@ -126,10 +126,10 @@ class Trace:
         if not change.is_clear or is_found_again:
             is_flaky = not change.is_clear and not passed[-1]
             bad = None if is_flaky else self.first_bad
-            return Outcome(self.last_good, bad, self.unknown, change, candidates, is_flaky)
+            return LossPoint(self.last_good, bad, self.unknown, change, candidates, is_flaky)
         good, bad = telling[change.at - 1], telling[change.at]
         unknown = [seen for seen in self._all if good.run < seen.run < bad.run]
-        return Outcome(good, bad, unknown, change, candidates)
+        return LossPoint(good, bad, unknown, change, candidates)
 
 
 # -- what a run says ---------------------------------------------------------------------------------

@@ -96,8 +96,8 @@ class _Texts:
         self._letters = letters
         self._least_part = least_part
         self._size = min(map(shingle_size, letters), default=SHINGLE)
-        self._pieces: dict[int, _Pieces] = {}  # by the letters of a shingle
-        self._hashes: dict[int, _Pieces] = {}
+        self._pieces: dict[int, _PieceIndex] = {}  # by the letters of a shingle
+        self._hashes: dict[int, _PieceIndex] = {}
         self._short: defaultdict[str, list[int]] = defaultdict(list)
         for number, text in enumerate(letters):
             if 0 < len(text) < SHINGLE:
@@ -128,10 +128,10 @@ class _Texts:
             self._hashes[size] = self._index(hashes, 3 * size)
         return self._hashes[size].sharing({*hash_codes(text.hashes)}, text.letters)
 
-    def _index(self, pieces: Sequence[set[str]], letters: int, around: int = 0) -> _Pieces:
+    def _index(self, pieces: Sequence[set[str]], letters: int, around: int = 0) -> _PieceIndex:
         """Of pieces that stand for at most so many letters in a shared run, so many of them on each side."""
         often = _Often(self._letters, around, self._least_part) if around else None
-        return _Pieces(pieces, [*map(len, self._letters)], self._least_part / letters, often)
+        return _PieceIndex(pieces, [*map(len, self._letters)], self._least_part / letters, often)
 
 
 class _Often(NamedTuple):
@@ -157,7 +157,7 @@ class _Often(NamedTuple):
                 at = text.find(piece, at + 1)
 
 
-class _Pieces:
+class _PieceIndex:
     """Which chunks have pieces of a text; what very many have counts only where it may be enough."""
 
     def __init__(

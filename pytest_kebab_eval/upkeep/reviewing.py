@@ -13,6 +13,8 @@ from pytest_kebab_eval.golden.additions import add_labels
 from pytest_kebab_eval.golden.editing import Refused
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Problem, entries_of
+from pytest_kebab_eval.matching.strategies import Anchor
+from pytest_kebab_eval.model import Support
 from pytest_kebab_eval.text import shown_path
 from pytest_kebab_eval.upkeep.locking import FoundChunk, has_hashes, with_text
 from pytest_kebab_eval.upkeep.unlabelled import ExpectedPassage, QueryToReview, UnlabelledHit
@@ -21,7 +23,7 @@ VERDICTS = ("right", "same", "wrong")
 _Fields = dict[str, Any]  # an entry of the golden file, as it is written
 
 
-class Decision(NamedTuple):
+class Label(NamedTuple):
     """What a person said of a hit."""
 
     reviewed: QueryToReview
@@ -42,15 +44,13 @@ class Review(NamedTuple):
     """The golden file with labels, what was labelled, and what could not be."""
 
     text: str
-    labelled: tuple[Decision, ...]
+    labelled: tuple[Label, ...]
     left: tuple[NotLabelled, ...]
     gone_through: tuple[str, ...]  # queries whose proposed labels all have a verdict now
     lock: Lock | None  # None: there is none, or it stays as it is
 
 
-def apply_decisions(
-    golden: GoldenSet, text: str, decisions: Sequence[Decision], require: str = "any"
-) -> Review:
+def apply_decisions(golden: GoldenSet, text: str, decisions: Sequence[Label], require: str = "any") -> Review:
     """The labels of all decisions, written into the text of the golden file.
 
     `require` holds for queries that do not say whether any of their targets is enough, or all must be found.
@@ -101,12 +101,12 @@ def _edit(
     return again, {**refused, **others}
 
 
-def _not_labelled(decision: Decision, reason: str) -> NotLabelled:
+def _not_labelled(decision: Label, reason: str) -> NotLabelled:
     query = decision.reviewed.query
     return NotLabelled(query.id, query.line, reason)
 
 
-def _is_of(decision: Decision, query_ids: Iterable[str]) -> bool:
+def _is_of(decision: Label, query_ids: Iterable[str]) -> bool:
     return decision.reviewed.query.id in query_ids
 
 
@@ -137,7 +137,7 @@ class _Labels:
         self.shortened: dict[str, _Fields] = {}  # and then without what is wrong
         self.gone_through: list[str] = []
 
-    def add(self, decision: Decision) -> None:
+    def add(self, decision: Label) -> None:
         """Write what was decided; `Refused` if there is no way to."""
         reviewed, hit = decision.reviewed, decision.hit
         entry = self._entry(reviewed.query.id)
@@ -163,7 +163,7 @@ class _Labels:
         """An entry to be changed; of its values, none is changed but by another in its place."""
         return self.changed.setdefault(query_id, dict(self._entries[query_id]))
 
-    def _like(self, decision: Decision) -> ExpectedPassage | None:
+    def _like(self, decision: Label) -> ExpectedPassage | None:
         """The target that a hit is an alternative of; None if it is a target of its own."""
         reviewed, hit = decision.reviewed, decision.hit
         gains = self._entry(reviewed.query.id).get("relevance") or {}
@@ -179,10 +179,10 @@ class _Labels:
             likely = [hit.nearest if hit.nearest in reviewed.lost else None, *reviewed.lost]
         return next((known[name] for name in likely if name in known), None)
 
-    def finish(self, decisions: Iterable[Decision]) -> dict[str, str]:
+    def finish(self, decisions: Iterable[Label]) -> dict[str, str]:
         """Say what was gone through, take out what is wrong; the queries that cannot be, with the reason."""
         refused = {}
-        of_query: dict[str, list[Decision]] = {}
+        of_query: dict[str, list[Label]] = {}
         for made in decisions:
             if not made.reviewed.query.reviewed and made.reviewed.found_by == "chunk":
                 of_query.setdefault(made.reviewed.query.id, []).append(made)
@@ -199,7 +199,7 @@ class _Labels:
                     refused[query_id] = str(error)
         return refused
 
-    def _add_document(self, decision: Decision, like: ExpectedPassage | None) -> None:
+    def _add_document(self, decision: Label, like: ExpectedPassage | None) -> None:
         """Have the document expected, too, by all queries of a group, which share their documents."""
         query, doc_id = decision.reviewed.query, decision.hit.hit.doc_id or ""
         for query_id in self._groups.get(query.group, []) if query.group else [query.id]:
@@ -210,7 +210,7 @@ class _Labels:
 
 
 def _without(
-    entry: _Fields, wrong: Sequence[UnlabelledHit], reviewed: QueryToReview, decisions: Iterable[Decision]
+    entry: _Fields, wrong: Sequence[UnlabelledHit], reviewed: QueryToReview, decisions: Iterable[Label]
 ) -> _Fields:
     """An entry without proposed labels that are wrong, and without documents and snippets of theirs alone."""
     names = {hit.id for hit in wrong}
@@ -245,9 +245,9 @@ def _without_names(known: Sequence[Any], gone: Container[str | None]) -> list[An
 
 def _has_support(hit: UnlabelledHit, support: Mapping[str, Any]) -> bool:
     """Whether a support is a place in this passage."""
-    text = (hit.text or "").casefold()
-    snippets = support.get("snippets") or ()
-    return support["path"] == hit.path and any(snippet.casefold() in text for snippet in snippets)
+    if hit.text is None or support["path"] != hit.path:
+        return False
+    return Anchor(msgspec.convert(support, Support)).is_in(hit.text)
 
 
 def _add_chunk(entry: _Fields, chunk_id: str, like: str | None) -> None:
@@ -258,7 +258,7 @@ def _add_chunk(entry: _Fields, chunk_id: str, like: str | None) -> None:
         entry["expected_chunk_ids"] = with_alternative(known, like, chunk_id)
 
 
-def _add_support(entry: _Fields, decision: Decision, like: ExpectedPassage | None) -> None:
+def _add_support(entry: _Fields, decision: Label, like: ExpectedPassage | None) -> None:
     """A snippet of the hit: ids are of one chunker, and the runs or the golden file may be of another."""
     expected, support = decision.reviewed.expected, decision.hit.support
     if support is None:
@@ -304,7 +304,7 @@ def _flat(known: Sequence[Any]) -> list[str]:
 # -- the lock ----------------------------------------------------------------------------------------
 
 
-def _lock_with(lock: Lock | None, decisions: Iterable[Decision]) -> Lock | None:
+def _lock_with(lock: Lock | None, decisions: Iterable[Label]) -> Lock | None:
     """The lock file with the chunks that are expected now; None if that changes nothing."""
     if lock is None:
         return None

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.history.sightings import Outcome, Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import LossPoint, Sighting, State, Trace
 from pytest_kebab_eval.reports.first_bad import FlakyQuery, doubt_words
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, RunRecord
 
@@ -75,7 +75,7 @@ class Suite:
     # -- open regressions ------------------------------------------------------------------------
 
     @cached_property
-    def _outcomes(self) -> list[tuple[str, str, Outcome]]:
+    def _outcomes(self) -> list[tuple[str, str, LossPoint]]:
         """What became of each query and check, as `blame` says it."""
         return [
             (query_id, check, trace.outcome())

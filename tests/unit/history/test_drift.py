@@ -14,9 +14,9 @@ from pytest_kebab_eval.history import HistoryPoint, drifts_of, history
 from pytest_kebab_eval.history.drift import (
     ERRORED,
     NOT_FOUND,
-    Changes,
     Drift,
     RankPairs,
+    StepChanges,
     find_drifts,
     followed_metric,
     ranks_of,
@@ -156,7 +156,7 @@ def test_changes_are_those_of_the_queries_one_by_one(ranks: list[tuple[int, int]
 
 
 def test_no_change_has_no_limit_that_it_exceeds() -> None:
-    assert Changes(0.0, 0.0, 0).mean <= Changes(0.0, 0.0, 0).limit
+    assert StepChanges(0.0, 0.0, 0).mean <= StepChanges(0.0, 0.0, 0).limit
 
 
 def test_coins_seldom_drift() -> None:

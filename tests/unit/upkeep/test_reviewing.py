@@ -15,7 +15,7 @@ from pytest_kebab_eval.golden import Lock
 from pytest_kebab_eval.golden.lock import LockedChunk
 from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import Hit
-from pytest_kebab_eval.upkeep.reviewing import Decision, Review, apply_decisions
+from pytest_kebab_eval.upkeep.reviewing import Label, Review, apply_decisions
 from pytest_kebab_eval.upkeep.unlabelled import ExpectedPassage, QueryToReview, UnlabelledHit
 from tests.builders import Json, golden, stored_hit
 
@@ -38,7 +38,7 @@ def review(
     given_set = type(set_of_them)(set_of_them.path, set_of_them.queries, lock)
     about = {"expected": (C1, C2), "hits": (), "lost": ("c1",), "found_by": "chunk", **more}
     reviewed = QueryToReview(set_of_them.queries[0], **about)
-    decision = Decision(reviewed, hit or unlabelled(), verdict, same_as)
+    decision = Label(reviewed, hit or unlabelled(), verdict, same_as)
     text = yaml.safe_dump(json.loads(json.dumps(known)))  # without aliases
     return apply_decisions(given_set, text, [decision], require)
 
@@ -200,7 +200,7 @@ def go_through(entry: Json, hits: tuple[UnlabelledHit, ...], *verdicts: str) -> 
     """What becomes of a proposed query; a hit without a verdict is skipped."""
     known = {"id": "q1", **entry}
     reviewed = QueryToReview(golden(known).queries[0], (C1, C2), hits, ("c1",), "chunk")
-    decisions = [Decision(reviewed, *made) for made in zip(hits, verdicts, strict=False)]
+    decisions = [Label(reviewed, *made) for made in zip(hits, verdicts, strict=False)]
     return apply_decisions(golden(known), yaml.safe_dump([json.loads(json.dumps(known))]), decisions)
 
 
@@ -280,7 +280,7 @@ def test_every_decision_is_a_label_and_nothing_else_changes(decided: list[tuple[
     verdicts = dict(decided)
     known = [{"id": "q1", **CHUNKS}, {"id": "q2", "query": "??", "tags": ["x"]}]
     reviewed = QueryToReview(golden(*known).queries[0], (C1, C2), (), ("c2",), "chunk")
-    decisions = [Decision(reviewed, unlabelled(name), verdict) for name, verdict in verdicts.items()]
+    decisions = [Label(reviewed, unlabelled(name), verdict) for name, verdict in verdicts.items()]
     made = apply_decisions(golden(*known), yaml.safe_dump(known), decisions)
     first, second = yaml.safe_load(made.text)
     right = [name for name, verdict in verdicts.items() if verdict != "wrong"]
