@@ -25,7 +25,7 @@ from pytest_kebab_eval.upkeep.unlabelled import find_unlabelled
 _PART = re.compile(rb"^=== ([a-z]+)\n", re.MULTILINE)
 _GOLDEN = ("yaml", "json", "jsonl")
 _TEXTS = {
-    "c1": "Keys are rotated every quarter: create the new key beside the old one, deploy both, revoke the old.",
+    "c1": "Keys are rotated every quarter: create the new key beside the old one, deploy both, revoke one.",
     "c2": "A key that leaked is revoked at once, by whoever sees it first.",
     "c3": "The VPN needs a badge; the porter has more of them.",
     "c 4": "Chapter 4. Keys are rotated every quarter: create the new key beside the old one, deploy both.",

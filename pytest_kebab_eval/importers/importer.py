@@ -72,7 +72,7 @@ class Importer(NamedTuple):
 def metadata_fields(given: Any) -> Json:
     """The golden fields in what a tool knows of a query beside it: rules by their own names, and `metadata`.
 
-    Lists and mappings are left out, since they are no slices; a name is changed where a gate could not have it.
+    Lists and mappings are left out: they are no slices. A name is changed where a gate could not have it.
     """
     known = given if isinstance(given, Mapping) else {}
     rules = {name: known[name] for name in _RULES if known.get(name) is not None}

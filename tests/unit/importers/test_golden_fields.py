@@ -1,4 +1,4 @@
-"""Which golden fields an import fills: rules for what is found, alternatives, metadata, what is judged wrong."""
+"""Which golden fields an import fills: rules for what is found, alternatives, metadata, wrong documents."""
 
 from __future__ import annotations
 
