@@ -10,7 +10,7 @@ import pytest
 from tests.builders import result
 from tests.integration.conftest import Project
 from tests.integration.plugin.test_items_taken_out import dropping
-from tests.integration.plugin.test_regressions_fail import one_query
+from tests.integration.plugin.conftest import one_query
 
 NODE_ID = "fixtures/golden_queries.yaml::kebab[[]session]"
 
