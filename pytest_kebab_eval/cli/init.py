@@ -37,7 +37,7 @@ _NEXT_WITHOUT_TEST = """\
     "directory", metavar="[DIRECTORY]", default="kebab-demo", type=click.Path(file_okay=False, path_type=Path)
 )
 def demo(directory: Path) -> None:
-    """Build the bundled example in a directory and catch its regressions.
+    """Build the bundled example and catch its regressions.
 
     Nothing is replaced: if a file is there that it would write, it stops and writes none.
     """
@@ -74,7 +74,7 @@ class StarterFile(NamedTuple):
 )
 @click.option("--yes", is_flag=True, help="Write without asking.")
 def init(directory: Path, ci: str | None, yes: bool) -> None:
-    """Write a golden file, a recording test and a CI workflow that work at once.
+    """Write a golden file, a recording test and a CI workflow.
 
     It asks before each file. Nothing is replaced: a file that is there stays as it is, and is named.
     """
