@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def next_command() -> str:
-    return re.findall(r"^next: (.+)$", call().stdout, re.MULTILINE)[0]
+    return next(line for line in call().lines if line.startswith("next: ")).removeprefix("next: ")
 
 
 def test_each_command_that_it_names_leads_on_to_the_next(here: Path) -> None:
@@ -68,7 +69,8 @@ def test_what_is_broken_is_named_and_the_command_that_says_more(here: Path) -> N
 
 def test_a_hostile_run_id_is_quoted_and_sends_nothing_to_the_terminal(here: Path) -> None:
     write_golden(here / GOLDEN, [{"id": "q1", "query": "?"}])
-    make_database(here / "kebab.sqlite", **{"a; rm -rf x": ONE, "b\x1b[31m": ONE})
+    hostile: dict[str, Any] = {"a; rm -rf x": ONE, "b\x1b[31m": ONE}
+    make_database(here / "kebab.sqlite", **hostile)
     assert "\x1b" not in call().stdout
     assert "--kebab-run-a 'a; rm -rf x' " in next_command()
 
