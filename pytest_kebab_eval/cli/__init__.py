@@ -153,7 +153,7 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
     "Store": (
         ("tag", "moving", "Name a run, such as baseline; without arguments, list tags."),
         ("aggregate", "runs", "Compute the aggregates of runs again, and store them."),
-        ("prune", "moving", "Remove all but the newest runs of each suite."),
+        ("prune", "moving", "Remove all but the newest runs of each suite and branch."),
         ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
     ),
 }
