@@ -9,8 +9,8 @@ import pytest
 
 from tests.builders import result
 from tests.integration.conftest import Project
-from tests.integration.plugin.test_items_taken_out import dropping
 from tests.integration.plugin.conftest import one_query
+from tests.integration.plugin.test_items_taken_out import dropping
 
 NODE_ID = "fixtures/golden_queries.yaml::kebab[[]session]"
 
