@@ -135,6 +135,8 @@ class OpenStores:
         """Queries with their stored results, judged again."""
         judge = QueryJudge(self.matcher, self._settings.k)
         passages_a, passages_b = map(self.passages, "ab")
+        queries = tuple(queries)
+        self.matcher.will_judge(queries)
         for query in queries:
             stored_a, stored_b = (self.stored(letter, shown, query.id) for letter in "ab")
             a, b = _readable(stored_a), _readable(stored_b)
@@ -194,7 +196,9 @@ def find_matcher(
 ) -> Matcher:
     """A matcher in that mode; where the expected chunks are, which only the fallback asks, the runs know."""
     locations = Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
-    return Matcher(mode, locations, span_overlap)
+    matcher = Matcher(mode, locations, span_overlap)
+    matcher.will_judge(golden.queries)
+    return matcher
 
 
 def score_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:
