@@ -76,8 +76,8 @@ class Opened:
             details.locator(".body").wait_for()
 
     def listed(self) -> list[str]:
-        """The ids of the queries in the list."""
-        return self.page.locator("#rows code.name").all_inner_texts()
+        """The ids of the queries in the list, also of those that are out of sight."""
+        return self.page.locator("#rows code.name").all_text_contents()
 
 
 @pytest.fixture(scope="session")

@@ -164,4 +164,4 @@ def test_a_forbidden_hit_is_marked(tmp_path: Path) -> None:
 def test_a_run_that_is_judged_alone_shows_what_failed(tmp_path: Path) -> None:
     entry = FINDS_C1 | {"forbidden_chunk_ids": ["c2"]}
     page = rendered(tmp_path, [entry], a=None, b={"q1": result("c1", "c2")})
-    assert (page.rows[0]["kind"], page.rows[0]["checks"]) == ("failed", ["forbidden"])
+    assert (page.rows[0]["lost"], page.rows[0]["checks"]) == (1, ["forbidden"])
