@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, run_is_tagged, run_is_there
+from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, Room, run_is_tagged, run_is_there
 from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.postgres.connections import (
@@ -58,6 +58,11 @@ _SET_TAG = (
     f"INSERT INTO {TAGS_TABLE} (name, run_id) VALUES (%s, %s)"
     " ON CONFLICT (name) DO UPDATE SET run_id = excluded.run_id"
 )
+_SIZES = """
+SELECT pg_catalog.format('%%I.%%I', n.nspname, c.relname), pg_catalog.pg_total_relation_size(c.oid)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = ANY(%s::pg_catalog.regclass[]) ORDER BY c.relname
+"""
 
 
 class PostgresStore(Backend):
@@ -202,6 +207,29 @@ class PostgresStore(Backend):
                 raise run_is_tagged(self._name, run_id, name)
             _delete(connection, run_ids)
 
+    def give_back_room(self) -> Room:
+        """Have PostgreSQL vacuum the tables, which stops nobody: it fills the room with the next runs.
+
+        Without this it does so by itself, later. Files that shrink take VACUUM FULL, which stops everybody.
+        """
+        said: list[str] = []
+        try:
+            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
+                check_tables(connection, self._address)
+                before = _sizes(connection)
+                connection.execute("COMMIT")
+                connection.add_notice_handler(
+                    lambda notice: said.append(printable(notice.message_primary or ""))
+                )
+                connection.execute(f"VACUUM {', '.join(before)}")
+                after = _sizes(connection)
+        except POSTGRES_ERRORS as error:
+            raise StoreError(
+                f"the room of removed runs was not given back in {self._name}: {reason_or_lock(error)}"
+            ) from None
+        note = "; ".join(said) or "what is free there is filled with new runs"
+        return Room(sum(before.values()), sum(after.values()), note)
+
     def tag(self, name: str, run_id: str | None) -> None:
         check_text(name, "the tag")
         with self._changing() as connection:
@@ -255,6 +283,11 @@ def _insert(connection: Connection, run: RawRun) -> None:
 def _delete(connection: Connection, run_ids: Sequence[str]) -> None:
     for table in reversed(EVAL_TABLES):
         connection.execute(f"DELETE FROM {table} WHERE run_id = ANY(%s)", (list(run_ids),))
+
+
+def _sizes(connection: Connection) -> dict[str, int]:
+    """How many bytes the tables of runs take, by their qualified names."""
+    return {text_of(name): size for name, size in connection.execute(_SIZES, (list(EVAL_TABLES),))}
 
 
 def _write_chunks(connection: Connection, index: NewIndex) -> None:
