@@ -107,9 +107,9 @@ def _main_sentence(report: CompareReport) -> str:
 def _failures(report: CompareReport, failed: list[QueryComparison], queries: str) -> str:
     """On how many queries B lost something, and on how many others it breaks a rule of B alone."""
     rules = {check.name for check in CHECKS_OF_B}
-    broken = [query for query in failed if query.checks and rules.issuperset(failing_checks(report, query))]
+    broken = [query for query in failed if query.checks and rules.issuperset(_failing(report, query))]
     lost = len(failed) - len(broken)
-    names = ", ".join(sorted({check for query in broken for check in failing_checks(report, query)}))
+    names = ", ".join(sorted({check for query in broken for check in _failing(report, query)}))
     if not broken:
         return f"B lost something on {lost} of {queries}"
     if not lost:
@@ -117,7 +117,7 @@ def _failures(report: CompareReport, failed: list[QueryComparison], queries: str
     return f"B lost something on {lost} of {queries}, and breaks a rule ({names}) on {len(broken)} more"
 
 
-def failing_checks(report: CompareReport, query: QueryComparison) -> list[str]:
+def _failing(report: CompareReport, query: QueryComparison) -> list[str]:
     """The checks that a query fails on."""
     counted = {*(report.comparison.checks if report.comparison else query.checks), *(query.required or ())}
     return [check for check in query.checks if check in counted]

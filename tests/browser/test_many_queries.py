@@ -64,6 +64,25 @@ def test_a_query_without_texts_shows_ids_ranks_and_how_to_see_more(many: Path, o
     assert "pytest -vv" in body.inner_text()
 
 
+def test_the_last_of_10000_queries_is_linked_to(many: Path, open_file: Open) -> None:
+    page = open_file(many, fragment="#query-q-09999").page
+    page.locator("#rows .body").wait_for()
+    assert page.locator(".q[open] .name").all_inner_texts() == ["q-09999"]
+    box = page.locator(".q[open] summary").bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 900
+
+
+def test_the_browsers_search_finds_a_thousand_rows_and_the_page_says_how_to_find_the_others(
+    many: Path, open_file: Open
+) -> None:
+    page = open_file(many).page
+    said = "10,000 queries, the worst first; the browser's search finds those that are shown, the field Text finds all"
+    page.get_by_text(said, exact=True).wait_for()
+    last = page.locator("#rows .name").nth(999).text_content()
+    assert page.evaluate("name => window.find(name)", last)
+
+
 def test_the_first_queries_are_there_where_the_browser_cannot_unpack(many: Path, open_file: Open) -> None:
     opened = open_file(many, before="delete window.DecompressionStream")
     page = opened.page

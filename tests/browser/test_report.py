@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -20,6 +21,8 @@ from tests.browser.conftest import Open, write_page
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u2028\u202eleft"
+
+UNQUOTED = "!'()*-._~"  # what the browser leaves as it is
 
 QUERIES: list[Json] = [
     {"id": "gone", "query": "rotate the keys", "expected_chunk_ids": ["k#3"], "tags": ["security"]},
@@ -127,14 +130,10 @@ def test_a_query_failed_or_passed_and_its_ranks_are_no_second_verdict(report: Pa
 def test_a_failed_query_says_why_before_it_is_opened(report: Path, open_file: Open) -> None:
     page = open_file(report).page
     assert page.locator("#failed-rows .why").all_text_contents() == [
-        "it is not in what run B stored",
+        "the right document, but another part of it",
         "the answer breaks a rule of the golden file",
     ]
-    assert page.locator("#failed-rows .chip.bad").all_text_contents() == [
-        "✗ retrieval",
-        "✗ answer",
-        "✗ citation",
-    ]
+    assert page.locator("#failed-rows .chip.bad").all_text_contents() == ["✗ retrieval", "✗ answer"]
 
 
 def test_a_hit_shows_its_score(tmp_path: Path, open_file: Open) -> None:
@@ -267,9 +266,7 @@ def test_queries_are_found_by_what_became_of_their_rank(
 @pytest.mark.parametrize(
     ("outcome", "listed"), [("failed", ["gone", "answered"]), ("passed", ["slipped", "better", "same"])]
 )
-def test_queries_are_found_by_outcome(
-    report: Path, open_file: Open, outcome: str, listed: list[str]
-) -> None:
+def test_queries_are_found_by_outcome(report: Path, open_file: Open, outcome: str, listed: list[str]) -> None:
     opened = open_file(report)
     opened.page.locator(f"input[name=outcome][value={outcome}]").check()
     assert opened.listed() == listed
@@ -373,6 +370,70 @@ def test_an_answer_shows_the_rule_it_breaks_and_the_citation_that_leads_nowhere(
         "✗ says, though forbidden, 90 days",
         "✗ cites [1] nowhere.md · line 1–2 which leads nowhere",
     ]
+
+
+def test_what_an_answer_has_and_the_other_lacks_is_marked(tmp_path: Path, open_file: Open) -> None:
+    entry = {"id": "q", "query": "logs?", "must_contain": ["30 days"]}
+    said = (
+        "Kept for 30 days, then it is deleted [1]. Ask Ops.",
+        "Kept for 90 days, then deleted. Ask Ops now!",
+    )
+    a, b = ({"q": result("l", answer=answer(text))} for text in said)
+    page = open_file(write_report(tmp_path, [entry], a, b)).page
+    page.locator("#rows summary").click()
+    page.locator(".answers").wait_for()
+    assert page.locator(".answers del").all_inner_texts() == ["30", "it is", "[1]", "."]
+    assert page.locator(".answers .answer ins").all_inner_texts() == ["90", "now!"]
+    assert page.locator(".answers .answer").all_inner_texts() == [*said]  # nothing is added or left out
+
+
+def test_answers_with_little_in_common_are_not_marked_word_by_word(tmp_path: Path, open_file: Open) -> None:
+    entry = {"id": "q", "query": "logs?", "must_contain": ["30 days"]}
+    a, b = (
+        {"q": result("l", answer=answer(text))}
+        for text in ("They are kept for 30 days.", "I have no information on this topic.")
+    )
+    page = open_file(write_report(tmp_path, [entry], a, b)).page
+    page.locator("#rows summary").click()
+    page.locator(".answers").wait_for()
+    assert page.locator(".answers :is(ins, del)").count() == 0
+
+
+ODD = 'a/b #1 100% "q" ü?&=<i> %20'
+
+
+@pytest.mark.parametrize("fragment", ["#query-", "#"])
+def test_a_query_is_linked_to_whatever_is_in_its_id(tmp_path: Path, open_file: Open, fragment: str) -> None:
+    ids = [ODD, *(f"q{n}" for n in range(30))]
+    found = {query_id: result("c") for query_id in ids}
+    queries = [{"id": query_id, "query": "?", "expected_chunk_ids": ["c"]} for query_id in ids]
+    path = write_report(tmp_path, queries, found, found)
+    opened = open_file(path, fragment=f"{fragment}{quote(ODD, safe='')}")
+    page = opened.page
+    page.locator(".body").wait_for()
+    assert page.locator(".q[open] .name").all_inner_texts() == [ODD]
+    assert page.evaluate("document.activeElement.querySelector('.name').textContent") == ODD
+    box = page.locator(".q[open] summary").bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 900
+    # The link that the query itself shows is the same.
+    assert page.locator(".q[open] .facts a").get_attribute("href") == f"#query-{quote(ODD, safe=UNQUOTED)}"
+    assert opened.complaints == []
+
+
+def test_a_link_to_a_query_that_is_filtered_away_shows_it_all_the_same(report: Path, open_file: Open) -> None:
+    opened = open_file(report)
+    opened.page.locator("input[name=outcome][value=failed]").check()
+    opened.page.evaluate("location.hash = '#query-better'")
+    opened.page.locator(".q[open] .body").wait_for()
+    assert opened.page.locator(".q[open] .name").all_inner_texts() == ["better"]
+    assert len(opened.listed()) == 5
+
+
+def test_a_link_to_nothing_opens_nothing(report: Path, open_file: Open) -> None:
+    opened = open_file(report, fragment="#query-%")
+    assert opened.page.locator(".q[open]").count() == 0
+    assert opened.complaints == []
 
 
 def test_a_query_of_a_run_alone_has_one_side(alone: Path, open_file: Open) -> None:

@@ -15,7 +15,7 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
-from pytest_kebab_eval.reports.wording import CAUSES, failing_checks, lost_queries, review_command
+from pytest_kebab_eval.reports.wording import CAUSES, _failing, lost_queries, review_command
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.scoring.scorecard import slice_labels, slices_of
 
@@ -204,7 +204,7 @@ class QueryIndex:
         has_targets = rank_b is not None or bool(self._briefs.expected(query))
         self.kind_counts[kind] += 1
         self.outcome_counts[outcome] += 1
-        failing = failing_checks(self._report, comparison) if comparison else []
+        failing = _failing(self._report, comparison) if comparison else []
         cause = comparison.cause if comparison else None
         if cause:
             self.cause_counts[cause] += 1

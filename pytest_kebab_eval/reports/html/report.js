@@ -63,7 +63,7 @@
     };
     const [a, b] = all.brief.map(side);
     const sides = data.alone ? { b } : { a, b };
-    return { ...all, ...sides, hits: [...numbers.keys()].map((name) => [name, "", "", "", 0]), left_out: true };
+    return { ...all, ...sides, hits: [...numbers.keys()].map((name) => [name, "", "", ""]), left_out: true };
   }
 
   // -- filtering
@@ -204,12 +204,12 @@
   // -- passages
 
   // Heading and document first, then the text; the id is for those who look it up.
-  function passage([chunk, path, heading, text, length], marks, notes) {
+  function passage([chunk, path, heading, text], marks, notes) {
     const name = heading || path || chunk;
     const head = el("div", "head", el("b", "", name), heading && path && el("span", "where", path), ...marks);
     const id = name === chunk ? null : el("code", "", chunk);
     const small = [id, ...notes].filter(Boolean).flatMap((note, at) => (at ? [" · ", note] : [note]));
-    return el("div", "passage", head, text && el("div", "snippet", text, cutNote(length)),
+    return el("div", "passage", head, text && el("div", "snippet", text),
       small.length ? el("div", "small muted", ...small) : null);
   }
 
@@ -232,7 +232,7 @@
     const known = new Map((all.hits ?? []).map((hit) => [hit[0], hit]));
     const items = all.expected.map((id) => {
       const mark = lost.has(id) ? el("span", "no-ok", "✗ lost") : gained.has(id) ? el("span", "ok", "✓ gained") : null;
-      return el("li", lost.has(id) ? "gone" : "", passage(known.get(id) ?? [id, "", "", "", 0], [mark], []));
+      return el("li", lost.has(id) ? "gone" : "", passage(known.get(id) ?? [id, "", "", ""], [mark], []));
     });
     if (all.expected_more) items.push(el("li", "muted", `and ${number(all.expected_more)} more`));
     return el("section", "expected", el("h3", "", "Expected"), el("ul", "", ...items));
@@ -328,6 +328,7 @@
       }
     }
     const [onlyA, onlyB] = [[], []];
+    if (common[0][0] < Math.min(left.length, right.length) / 3) return [onlyA, onlyB]; // another answer altogether
     const add = (ranges, word) => {
       const last = ranges.at(-1);
       const text = ranges === onlyA ? a : b;

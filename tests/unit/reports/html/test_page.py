@@ -6,11 +6,14 @@ import base64
 import hashlib
 import json
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from pytest_kebab_eval.history import HistoryPoint
+from pytest_kebab_eval.reports.html.runs import duration_words
+from pytest_kebab_eval.store.repository import Repository
 from tests.builders import Json, answer, hit, line, result
 from tests.unit.reports.conftest import FINDS_C1, Page, regression, rendered
 
@@ -114,6 +117,29 @@ def test_a_changed_setting_is_shown_with_both_values(tmp_path: Path) -> None:
     assert re.search(
         r"rrf_k</span> <code>60</code> <.*?</span> <code>\[40\]</code>", page.section("configuration")
     )
+
+
+def test_the_runs_are_shown_with_their_commits_their_dates_and_how_long_they_took(tmp_path: Path) -> None:
+    hashes = {"a": "0123456789abcdef", "b": "not a hash <b>"}
+    for run, commit in hashes.items():
+        regression(tmp_path)  # which makes the database
+        with sqlite3.connect(tmp_path / "runs.sqlite") as connection:
+            connection.execute("UPDATE eval_runs SET commit_hash = ? WHERE run_id = ?", (commit, run))
+        connection.close()
+    header = regression(tmp_path, repository=Repository("https://example.org/acme")).text.split("<section")[0]
+    a, b = re.findall(r'<li class="run">(.*)</li>', header)
+    assert '<a href="https://example.org/acme/commit/0123456789abcdef"><code>0123456789ab</code></a>' in a
+    assert re.findall(r'class="fact">([^<]*)</span>', a) == ["2026-01-01 00:00", "1 query took 10 ms"]
+    assert "<a " not in b
+    assert "commit <code>not a hash &lt;</code>" in b
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [(0.4, "0 ms"), (999.4, "999 ms"), (1234.0, "1.2 s"), (99_949.0, "99.9 s"), (125_400.0, "2 min 5 s")],
+)
+def test_a_duration_is_in_the_unit_that_fits(milliseconds: float, words: str) -> None:
+    assert duration_words(milliseconds) == words
 
 
 def test_what_a_hook_adds_is_shown_at_the_end_as_plain_text(tmp_path: Path) -> None:
