@@ -29,8 +29,10 @@ PASSAGES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "keys": (
         "security/keys.md",
         ("Secrets", "Rotating keys"),
-        "Create the new key, deploy it beside the old one, and revoke the old key after a day. Never revoke"
-        " first: running jobs would lose access at once.",
+        (
+            "Create the new key, deploy it beside the old one, and revoke the old key after a day. Never"
+            " revoke first: running jobs would lose access at once."
+        ),
     ),
     "passwords": (
         "security/passwords.md",
@@ -40,8 +42,10 @@ PASSAGES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "backup": (
         "operations/backups.md",
         ("Backups", "Restoring"),
-        "To restore a backup, stop the service, run `restore --latest`, and start it again. Restoring takes"
-        " about ten minutes for each 100 GB.",
+        (
+            "To restore a backup, stop the service, run `restore --latest`, and start it again. Restoring"
+            " takes about ten minutes for each 100 GB."
+        ),
     ),
     "schedule": (
         "operations/backups.md",
@@ -51,8 +55,10 @@ PASSAGES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "vpn": (
         "it/vpn.md",
         ("Remote work", "VPN"),
-        "Install the VPN client from the portal and log in with your hardware key. The first login asks for a"
-        " code that your lead has.",
+        (
+            "Install the VPN client from the portal and log in with your hardware key. The first login"
+            " asks for a code that your lead has."
+        ),
     ),
     "leave": (
         "people/leave.md",
@@ -263,9 +269,9 @@ def record_run(
         run_id=run_id,
         config=settings,
         chunks=chunks,
-        commit_hash=hashlib.sha1(run_id.encode()).hexdigest(),
+        commit_hash=hashlib.sha256(run_id.encode()).hexdigest()[:40],
         branch="main",
-        progress=False,  # noqa: S324
+        progress=False,
     ) as run:
         for number, query in enumerate(QUERIES):
             result = (BROKEN if query["id"] in broken else {}).get(query["id"]) or good(query["id"])

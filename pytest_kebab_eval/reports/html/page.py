@@ -42,12 +42,13 @@ def render_report_html(
     queries: PageQueries,
     history: Sequence[HistoryPoint] = (),
     context: Context | None = None,
-    runs: ComparedRuns = ComparedRuns(),
+    runs: ComparedRuns | None = None,
 ) -> Iterator[str]:
     """The report as HTML, in parts; the queries' details are never in memory as a whole.
 
     The history is oldest first. `context` is what `report_context` gave, perhaps changed by a user's hook.
     """
+    runs = runs or ComparedRuns()
     index = QueryIndex(report, queries)
     details = DetailBlocks(index, queries)
     rows = metric_rows(report)
@@ -98,7 +99,7 @@ def page_environment() -> jinja2.Environment:
 def _environment() -> jinja2.Environment:
     environment = page_environment()
     environment.filters["setting"] = short_setting
-    script = _file("report.js")
+    script = _file("differences.js") + _file("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals.update(css=_file("report.css"), script=script, script_hash=f"sha256-{digest}")
     return environment
