@@ -131,7 +131,7 @@ _TABLE = (  # a command, its file, and what it does
     ("lock", "golden", "Write the lock file: where the expected chunks are, by the chunker that made them."),
     ("noise", "noise", "Tell from several runs of one configuration how much is noise."),
     ("propose", "proposing", "Turn a log of questions into golden queries, for a person to review."),
-    ("prune", "moving", "Remove all but the newest runs of each suite, or of one; a tagged run stays."),
+    ("prune", "moving", "Remove all but the newest runs of each suite and branch; a tagged run stays."),
     (
         "reanchor",
         "golden",
@@ -163,6 +163,6 @@ def main() -> None:
     else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings; 2 for wrong use;
     130 or 141 where it was stopped, or its output closed.
     """
-    if Path(*sys.argv[:1]).stem == "kebab-eval":
+    if Path(*sys.argv[:1]).stem in {"kebab-eval", "pytest-kebab-eval"}:
         # No collection at the end, in which objects of another program might still write something.
         atexit.register(gc.freeze)

@@ -183,11 +183,11 @@ def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> Non
 @options("db", "suite")
 @json_option
 def prune(keep: int, branches: tuple[str, ...], dry_run: bool, as_json: bool, **given: Any) -> None:
-    """Remove all but the newest runs of each suite and branch, or of one suite; a tagged run stays.
+    """Remove all but the newest runs of each suite and branch; a tagged run stays.
 
-    All that is listed is removed, or, if something goes wrong, nothing. The room that it took is given back.
-    Chunks are left alone. Partial runs are not counted, and go with those of their time; a run whose
-    created_at cannot be read stays.
+    With --suite, of that one alone. All that is listed is removed, or, if something goes wrong, nothing. The
+    room that it took is given back. Chunks are left alone. Partial runs are not counted, and go with those of
+    their time; a run whose created_at cannot be read stays.
     """
     sources = sources_from(**given)
     db = database_of(sources)
