@@ -81,7 +81,7 @@ def _pages(given: argparse.Namespace) -> list[Any]:
     if match := ARTIFACTS.fullmatch(given.url):
         listed = [artifact for artifact in _read("artifacts.json") if artifact["name"] == match[1]]
         newest_first = listed[::-1]
-        pages = [{"artifacts": newest_first[at : at + PAGE]} for at in range(0, len(listed), PAGE)]
+        pages: list[Any] = [{"artifacts": newest_first[at : at + PAGE]} for at in range(0, len(listed), PAGE)]
         return (pages if given.paginate else pages[:1]) or [{"artifacts": []}]
     if not COMMENTS.fullmatch(given.url):
         sys.exit(f"gh: HTTP 404: {given.url}")
