@@ -53,6 +53,12 @@ class PostgresDatabase(Database):
             return self._connection.execute(query)
         return self._stream("kebab_corpus", query + _STREAMED[table], (), FETCHED_ROWS)
 
+    def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        ((column, values),) = among.items()
+        named = ", ".join(f"{name}::text" for name in columns)
+        query = f"SELECT {named} FROM {table} WHERE {column} = ANY(%s) ORDER BY tableoid, ctid"
+        return self._stream("kebab_among", query, ([*filter(can_hold, values)],), FETCHED_ROWS)
+
     def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
         return self._connection.execute(sql)
 
@@ -86,7 +92,7 @@ class PostgresDatabase(Database):
             raise DatabaseError(f"cannot read the database {self.name}: {what}")
         return max(1, min(FETCHED_ROWS, FETCHED_BYTES // (longest or 1)))
 
-    def _stream(self, name: str, query: str, values: Sequence[str], size: int) -> Iterator[Any]:
+    def _stream(self, name: str, query: str, values: Sequence[object], size: int) -> Iterator[Any]:
         """All rows, a few of them at a time."""
         with self._connection.cursor(name, binary=True) as rows:
             rows.itersize = size

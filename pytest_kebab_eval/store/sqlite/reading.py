@@ -46,6 +46,11 @@ class SqliteDatabase(Database):
         query = f"SELECT {', '.join(columns)} FROM {table} {by} {where}"
         return self._connection.execute(query, tuple(equal.values()))
 
+    def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        ((column, values),) = among.items()
+        where = f"WHERE {column} IN ({', '.join('?' * len(values))})"
+        return self._connection.execute(f"SELECT {', '.join(columns)} FROM {table} {where}", values)
+
     def query(self, sql: str) -> Iterator[tuple[Any, ...]]:
         return self._connection.execute(sql)
 
