@@ -10,6 +10,7 @@ from fuzzing import CORPUS
 from fuzzing.targets.databases import database_bytes, database_values
 from fuzzing.targets.files import exported, gates, golden_file, lock, results, snapshot
 from fuzzing.targets.imports import importing
+from fuzzing.targets.sheets import review_sheet
 from pytest_kebab_eval.importers import InstalledImporters
 
 Execute = Callable[[bytes], None]
@@ -38,6 +39,7 @@ TARGETS = {
         Target("golden-json", golden_file("golden.json")),
         Target("golden-jsonl", golden_file("golden.jsonl")),
         Target("export", exported),
+        Target("review-sheet", review_sheet),
         Target("lock", lock),
         Target("snapshot", snapshot),
         Target("gates", gates),

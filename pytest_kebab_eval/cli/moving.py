@@ -10,12 +10,13 @@ import click
 from pytest_kebab_eval.cli import Subcommand
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_warnings
-from pytest_kebab_eval.errors import InputError, NoDatabase, SettingsError
+from pytest_kebab_eval.errors import InputError, NoDatabase, SettingsError, StoreError
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import (
     Address,
     Made,
+    Room,
     backend_of,
     check_suite,
     find_run,
@@ -42,7 +43,7 @@ from pytest_kebab_eval.text import printable, shown_path
 def copy(
     runs: tuple[str, ...], source: str | None, target: str, latest: int | None, as_json: bool, **given: Any
 ) -> None:
-    """Copy runs from one database to another, all of them or none.
+    """Copy runs from one database to another, all or none.
 
     They arrive byte for byte, with their stored aggregates; chunks and tags are not copied. A run that is
     there already, the same, is left as it is.
@@ -83,7 +84,7 @@ def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str |
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @options("db", "suite")
 def export(run: str, file: Path, **given: Any) -> None:
-    """Write a run to a text file, which can be committed, compared and imported.
+    """Write a run to a text file, to commit, compare or import.
 
     FILE ends in .jsonl, .jsonl.gz or .parquet. The first line has the run's row, each other line a result as
     it is stored, by query id. Import kebab brings it back byte for byte, and --db takes the file as it is. A
@@ -112,9 +113,10 @@ def export(run: str, file: Path, **given: Any) -> None:
 def tag(
     run: str | None, name: str | None, delete: str | None, force: bool, as_json: bool, **given: Any
 ) -> None:
-    """Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.
+    """Name a run, such as baseline; without arguments, list tags.
 
-    Wherever a run is named, tag:NAME stands for it. A tagged run is never pruned.
+    You move the name on purpose. Wherever a run is named, tag:NAME stands for it. A tagged run is never
+    pruned.
     """
     sources = sources_from(**given)
     db = database_of(sources)
@@ -165,32 +167,62 @@ def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> Non
 
 @click.command()
 @click.option(
-    "--keep", metavar="N", type=click.IntRange(1), required=True, help="How many runs of each suite stay."
+    "--keep",
+    metavar="N",
+    type=click.IntRange(1),
+    required=True,
+    help="How many runs of each suite and branch stay.",
+)
+@click.option(
+    "--branch",
+    "branches",
+    metavar="NAME",
+    multiple=True,
+    help="Count the runs of this branch for themselves, and those of all others together; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @options("db", "suite")
 @json_option
-def prune(keep: int, dry_run: bool, as_json: bool, **given: Any) -> None:
-    """Remove all but the newest runs of each suite, or of one; a tagged run stays.
+def prune(keep: int, branches: tuple[str, ...], dry_run: bool, as_json: bool, **given: Any) -> None:
+    """Remove all but the newest runs of each suite and branch.
 
-    All that is listed is removed, or, if something goes wrong, nothing. Chunks are left alone. Partial runs
-    are not counted, and go with those of their time; a run whose created_at cannot be read stays.
+    Of all suites, or of one; a tagged run stays. All that is listed is removed, or, if something goes wrong,
+    nothing. The room that it took is given back. Chunks are left alone. Partial runs are not counted, and go
+    with those of their time; a run whose created_at cannot be read stays.
     """
     sources = sources_from(**given)
     db = database_of(sources)
-    found = find_prunable(db, keep, sources.read("suite"))
+    found = find_prunable(db, keep, sources.read("suite"), branches)
     tell_warnings(found.warnings)
     if found.to_remove and not dry_run:
         backend_of(db).remove_runs([run.run_id for run in found.to_remove])
+    room = None if dry_run else _give_back_room(db)
     if as_json:
         removed, tagged = ([run.run_id for run in runs] for runs in (found.to_remove, found.tagged))
-        print_json({"removed": removed, "tagged": tagged, "dry_run": dry_run})
+        sizes = {"before": room.before, "after": room.after} if room else None
+        print_json({"removed": removed, "tagged": tagged, "dry_run": dry_run, "bytes": sizes})
         return
     for run in found.to_remove:
         print_line(f"{printable(run.run_id)}  {printable(run.created_at)}  {printable(run.suite)}")
     kept = f"; kept, being tagged: {len(found.tagged)}" if found.tagged else ""
     what = "would be removed" if dry_run else "removed"
     tell(f"{counted(len(found.to_remove), 'run')} {what} from {shown_address(db)}{kept}")
+    if room and found.to_remove:
+        less, note = _megabytes(room.before - room.after), f"; {room.note}" if room.note else ""
+        tell(f"it takes {_megabytes(room.after)} now, {less} less than before{note}")
+
+
+def _give_back_room(db: Address) -> Room | None:
+    """What was removed is gone all the same where this fails, so that is a warning."""
+    try:
+        return backend_of(db).give_back_room()
+    except StoreError as error:
+        tell_warnings([f"{error}; the next runs fill it, and the next kebab-eval prune tries again"])
+        return None
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:,.1f} MB"
 
 
 # -- store ---------------------------------------------------------------------------------------

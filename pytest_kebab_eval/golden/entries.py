@@ -100,7 +100,7 @@ def _contradictions(query: GoldenQuery) -> Iterable[tuple[Any, str]]:
 
 
 def _found_contradictions(query: GoldenQuery) -> Iterable[str]:
-    targets = query.expected_chunk_ids or query.relevance or query.gold_supports or query.expected_spans
+    targets = gains_of(query) or query.gold_supports or query.expected_spans
     expects_something = targets or query.claims or query.expected_answer
     if query.answerable is None and query.expected_doc_ids == () and expects_something:
         yield (

@@ -8,11 +8,19 @@ passages are expected by their texts, those that were retrieved are known by the
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain, count
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.importers.importer import Imported, Json, golden_entry, joined_files, result_json
-from pytest_kebab_eval.importers.passages import Passage, distinct, text_id
+from pytest_kebab_eval.importers.importer import (
+    Imported,
+    Json,
+    golden_entry,
+    joined_files,
+    result_json,
+    with_few_slices,
+)
+from pytest_kebab_eval.importers.passages import Passage, distinct, target_ids, text_id
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
 from pytest_kebab_eval.text import printable
@@ -61,7 +69,8 @@ def imported_cases(
     """The run of all cases; what is expected is that of the dataset, or of the cases if there is none."""
     golden: dict[str, Json] = {}
     if dataset is None:
-        return Imported(_results(results, _with_ids(results, cases, {}), set(), golden), golden.values, {})
+        read = _results(results, _with_ids(results, cases, {}), set(), golden)
+        return Imported(read, partial(with_few_slices, golden.values()), {})
     known: dict[str, str] = {}
     by_text: set[str] = set()
     for name, case in _with_ids(dataset, expected, {}):
@@ -115,7 +124,7 @@ def _golden(source: Source, name: str, case: Case) -> Json:
     fields: Json = {
         "id": name,
         "query": case.question.strip() or name,
-        "expected_chunk_ids": [passage.id for passage in case.expected],
+        "expected_chunk_ids": target_ids(case.expected),
         "expected_answer": references[0] if references else None,
         "claims": references,
     }

@@ -10,12 +10,24 @@ from functools import partial
 from typing import Any
 
 from pytest_kebab_eval.importers.cases import Case, import_tables
-from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
-from pytest_kebab_eval.importers.passages import Passage, first, measured, milliseconds, passages, text_of
+from pytest_kebab_eval.importers.importer import Importer, ImportOption, Json, metadata_fields, optional
+from pytest_kebab_eval.importers.passages import (
+    Passage,
+    first,
+    measured,
+    milliseconds,
+    opened,
+    passages,
+    text_of,
+)
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow
 
 _NAMES = ("testRunData", "testCases", "test_cases", "test_results", "goldens")
+_METADATA = (
+    *("custom_column_key_values", "customColumnKeyValues"),
+    *("additional_metadata", "additionalMetadata", "metadata"),
+)
 _WITH_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
 
 
@@ -35,11 +47,18 @@ def _case(source: Source, row: TableRow) -> Case:
         answer=text_of(first(values, ("actual_output", "actualOutput"))),
         expected=_passages(values.get("context")),
         references=(reference,) if reference else (),
+        rules=metadata_fields(_metadata(values)),
         more=measured(
             elapsed_ms=milliseconds(first(values, ("completion_time", "completionTime"))),
             cost_usd=first(values, ("token_cost", "tokenCost")),
         ),
     )
+
+
+def _metadata(values: Json) -> Json:
+    """What a dataset, and what a test run knows beside a case; columns of its own count, too."""
+    found = (opened(values.get(name)) for name in _METADATA)
+    return {name: value for given in found if isinstance(given, dict) for name, value in given.items()}
 
 
 def _passages(given: Any) -> tuple[Passage, ...]:

@@ -13,6 +13,7 @@ from pytest_kebab_eval.importers.importer import (
     Json,
     golden_entry,
     joined_files,
+    metadata_fields,
     result_json,
 )
 from pytest_kebab_eval.importers.sources import Source, UniqueIds, parsed_json
@@ -20,6 +21,7 @@ from pytest_kebab_eval.importers.tables import Member, read_members
 from pytest_kebab_eval.store.hits import id_hit
 from pytest_kebab_eval.text import brief, printable
 
+_OWN_FIELDS = ("k", "tags")  # of the metadata
 _QUESTION_KEYS = ("question", "query", "input", "text", "prompt")
 
 
@@ -68,8 +70,8 @@ def _sample(source: Source, member: Member) -> Json:
             "id": member.key,
             "query": _question(value.get("input")) or member.key,
             **_expected(source, member.line, value.get("expected_output")),
-            "k": metadata.get("k"),
-            "tags": metadata.get("tags"),
+            **metadata_fields({name: value for name, value in metadata.items() if name not in _OWN_FIELDS}),
+            **{name: metadata.get(name) for name in _OWN_FIELDS},
         },
     )
 
@@ -94,10 +96,17 @@ def _expected(source: Source, line: int, expected: Any) -> Json:
     if expected is None:
         return {}
     if isinstance(expected, list):
-        return {"expected_chunk_ids": [_id(source, line, name, "expected_output") for name in expected]}
+        return {"expected_chunk_ids": [_target(source, line, name) for name in expected]}
     if isinstance(expected, dict):
         return {"relevance": {str(key): gain for key, gain in expected.items()}}
     raise source.error(line, "'expected_output' must be a list of ids, a mapping of ids to gains, or text")
+
+
+def _target(source: Source, line: int, given: Any) -> Any:
+    """The id of a target, or those of its alternatives."""
+    if isinstance(given, list):
+        return [_id(source, line, name, "expected_output") for name in given]
+    return _id(source, line, given, "expected_output")
 
 
 # -- the outputs ---------------------------------------------------------------------------------

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden.entries import check_entries
+from pytest_kebab_eval.golden.fields import FIELDS
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.store.results import result_fields
 from pytest_kebab_eval.text import brief
 
 Json = dict[str, Any]
+
+MAX_SLICES = 20  # that a name in the metadata of imported queries may make
+_RULES = ("forbidden_chunk_ids", "forbidden_doc_ids", "must_rank_at_most", "require")
 
 
 class ImportOption(NamedTuple):
@@ -63,6 +69,38 @@ class Importer(NamedTuple):
         return len(self.options) > 1
 
 
+def metadata_fields(given: Any) -> Json:
+    """The golden fields in what a tool knows of a query beside it: rules by their own names, and `metadata`.
+
+    Lists and mappings are left out: they are no slices. A name is changed where a gate could not have it.
+    """
+    known = given if isinstance(given, Mapping) else {}
+    rules = {name: known[name] for name in _RULES if known.get(name) is not None}
+    own = {
+        re.sub("[={}]", "_", name): value
+        for name, value in known.items()
+        if name not in _RULES
+        and isinstance(name, str)
+        and name.isprintable()
+        and name.strip()
+        and (isfinite(value) if isinstance(value, (int, float)) else isinstance(value, str) and value.strip())
+    }
+    return {**rules, "metadata": FIELDS["metadata"](own)}
+
+
+def with_few_slices(entries: Collection[Json]) -> Iterator[Json]:
+    """The entries; metadata with very many values is kept in lists, which make no slices."""
+    values: dict[str, set[Any]] = {}
+    for entry in entries:
+        for name, value in entry.get("metadata", {}).items():
+            values.setdefault(name, set()).add(value)
+    many = {name for name, found in values.items() if len(found) > MAX_SLICES}
+    for entry in entries:
+        own = entry.get("metadata", {})
+        kept = {name: [value] if name in many else value for name, value in own.items()}
+        yield {**entry, "metadata": kept} if kept else entry
+
+
 def golden_entry(source: Source, line: int, fields: Json) -> Json:
     """A golden entry, without fields that are None or empty; an error if it is not a valid one."""
     entry = {
@@ -92,7 +130,8 @@ def joined_files(
     """The results of one file, and the golden entries of another, by id."""
     found = Ids(results, noun)
     join = Join(found, Ids(expected, noun, golden))
-    return Imported(found.adding(read), golden.values, {} if config is None else config, join)
+    entries = partial(with_few_slices, golden.values())
+    return Imported(found.adding(read), entries, {} if config is None else config, join)
 
 
 # -- two files that belong together by the ids in them -----------------------------------------------

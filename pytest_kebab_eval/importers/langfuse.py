@@ -11,7 +11,14 @@ from itertools import chain
 from typing import Any
 
 from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json, optional
+from pytest_kebab_eval.importers.importer import (
+    Imported,
+    Importer,
+    ImportOption,
+    Json,
+    metadata_fields,
+    optional,
+)
 from pytest_kebab_eval.importers.passages import (
     EXPECTED_PASSAGES,
     Passage,
@@ -115,6 +122,7 @@ def _items(source: Source) -> Iterator[Case]:
             id=text_of(row.values.get("id")),
             expected=passages_in(expected, EXPECTED_PASSAGES),
             references=references_in(expected),
+            rules=metadata_fields(opened(row.values.get("metadata"))),
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from pytest_kebab_eval.importers.cases import Case, import_tables
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, optional
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, metadata_fields, optional
 from pytest_kebab_eval.importers.passages import (
     EXPECTED_PASSAGES,
     answer_in,
@@ -64,6 +64,7 @@ def _example(source: Source, row: TableRow) -> Case:
         id=text_of(first(row.values, ("id", *_EXAMPLE_ID))),
         expected=passages_in(outputs, EXPECTED_PASSAGES),
         references=references_in(outputs),
+        rules=metadata_fields(grouped(row.values, "metadata")),
     )
 
 

@@ -10,7 +10,7 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -50,6 +50,7 @@ class Passage(NamedTuple):
     id: str
     text: str | None = None
     doc_id: str | None = None
+    group: int | None = None  # those of one list within a list: where they are expected, alternatives
 
     @property
     def is_known_by_text(self) -> bool:
@@ -73,13 +74,33 @@ def text_id(text: str, prefix: str) -> str:
 
 def passages(given: Any, ids: Any = None) -> tuple[Passage, ...]:
     """The passages of a list, a text or an object, each once; `ids` are theirs, if they are kept apart."""
-    found = [_passage(item) for item in as_list(given)]
-    names = [str(name) for name in as_list(ids) if name is not None and str(name).strip()]
+    found = [(_passage(item), group) for item, group in _members(as_list(given))]
+    names = [(str(name), group) for name, group in _members(as_list(ids)) if str(name or "").strip()]
     if names and not found:
-        found = [Passage(name) for name in names]
+        found = [(Passage(name), group) for name, group in names]
     elif len(names) == len(found):
-        found = [item._replace(id=name) if item else None for item, name in zip(found, names, strict=True)]
-    return distinct(filter(None, found))
+        found = [
+            (item and item._replace(id=name), group)
+            for (item, _), (name, group) in zip(found, names, strict=True)
+        ]
+    return distinct(item._replace(group=group) for item, group in found if item)
+
+
+def _members(given: list[Any]) -> Iterator[tuple[Any, int | None]]:
+    """The members of a list, and those of lists within it, each with the number of its list."""
+    for number, item in enumerate(given):
+        if isinstance(item, (list, tuple)):
+            yield from ((member, number) for member in item)
+        else:
+            yield item, None
+
+
+def target_ids(expected: Iterable[Passage]) -> list[str | list[str]]:
+    """The ids of expected passages; alternatives are a list."""
+    targets: dict[str | int, list[str]] = {}
+    for passage in expected:
+        targets.setdefault(passage.id if passage.group is None else passage.group, []).append(passage.id)
+    return [names if len(names) > 1 else names[0] for names in targets.values()]
 
 
 def distinct(given: Iterable[Passage]) -> tuple[Passage, ...]:

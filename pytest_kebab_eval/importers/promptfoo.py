@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json, metadata_fields
 from pytest_kebab_eval.importers.passages import (
     QUESTION,
     Passage,
@@ -98,7 +98,7 @@ def _number(row: TableRow, field: str) -> int:
 
 def _case(row: TableRow, question: str, variables: Json, name: str) -> Case:
     values, test, response = row.values, _test(row.values), _mapping(row.values.get("response"))
-    output = opened(response.get("output"))
+    output, metadata = opened(response.get("output")), _mapping(test.get("metadata"))
     failed = response.get("error") or (values.get("error") if values.get("failureReason") == _ERROR else None)
     return Case(
         line=row.line,
@@ -106,8 +106,8 @@ def _case(row: TableRow, question: str, variables: Json, name: str) -> Case:
         id=name,
         retrieved=_retrieved(output, response, values, variables),
         answer=answer_in(output) if answer_in(output) is not None else text_of(output),
-        expected=passages_in({**_mapping(test.get("metadata")), **variables}, _EXPECTED),
-        rules=_rules(_assertions(test), variables),
+        expected=passages_in({**metadata, **variables}, _EXPECTED),
+        rules={**metadata_fields(metadata), **_rules(_assertions(test), variables)},
         more={
             "error": text_of(failed) or None,
             **measured(elapsed_ms=values.get("latencyMs"), cost_usd=values.get("cost")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pytest_kebab_eval.importers.cases import Case, import_tables
-from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
+from pytest_kebab_eval.importers.importer import Importer, ImportOption, metadata_fields, optional
 from pytest_kebab_eval.importers.passages import as_list, first, passages, text_of
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow
@@ -14,6 +14,7 @@ _QUESTION = ("user_input", "question")
 _CONTEXTS = ("retrieved_contexts", "contexts")
 _ANSWER = ("response", "answer")
 _REFERENCE = ("reference", "ground_truth", "ground_truths")
+_METADATA = ("synthesizer_name", "persona_name", "query_style", "query_length", "evolution_type")
 _EXPECTED = ("reference_contexts",)
 
 
@@ -44,6 +45,7 @@ def _expected(source: Source, row: TableRow, contexts: tuple[str, ...] = (*_EXPE
         question=question,
         expected=passages(first(values, contexts), values.get("reference_context_ids")),
         references=tuple(str(text) for text in as_list(first(values, _REFERENCE)) if text is not None),
+        rules=metadata_fields({name: values.get(name) for name in _METADATA}),
     )
 
 

@@ -35,7 +35,7 @@ TREC_RUN = SpacedColumns(("topic", "Q0", "docno", "rank", "score", "tag"), docno
 TEXTS_SHOWN = 10  # hits of a query that get their text, where a corpus has it
 
 Passages = Callable[[set[str]], Mapping[str, str]]  # the texts of the documents that it is asked for
-_Judged = tuple[int, dict[str, float]]  # of a topic: its first line, and the relevant documents
+_Judged = tuple[int, dict[str, float]]  # of a topic: its first line, and its documents with their grades
 
 
 def read_any_run(source: Source) -> ByTopic:
@@ -58,7 +58,7 @@ def import_rankings(
     judged: dict[str, _Judged] = {}
     for topic, rows in read_qrels(qrels):
         first = min((int(line) for _, _, line in rows), default=1)
-        judged[topic] = first, {docno.decode(): value for value, docno, _ in rows if value > 0}
+        judged[topic] = first, {docno.decode(): value for value, docno, _ in rows}
     found, expected = Ids(run, "topic"), Ids(qrels, "topic", judged)
     texts, without_text = read_texts(sources[topics], expected) if topics in sources else ({}, None)
     config: Json = {}
@@ -73,8 +73,8 @@ def import_rankings(
         if isinstance(rows_by_topic, TopicRows) and rows_by_topic.tags:
             tags = list(rows_by_topic.tags)
             config["config"] = {"tag": tags[0] if len(tags) == 1 else tags}
-        for topic, (_, relevant) in judged.items():
-            if relevant and topic not in found:
+        for topic, (_, grades) in judged.items():
+            if topic not in found and any(grade > 0 for grade in grades.values()):
                 yield topic, _result(topic, texts.get(topic, topic), [], {})
 
     return Imported(
@@ -113,15 +113,19 @@ def _result(topic: str, text: str, rows: list[Row], passages: Mapping[str, str])
 
 
 def _golden(qrels: Source, topic: str, judged: _Judged, texts: Mapping[str, str]) -> Json:
-    """The golden entry of a topic; without relevant documents it expects nothing, so it is not judged."""
-    line, relevant = judged
-    gains = {docno: int(gain) if gain.is_integer() else gain for docno, gain in relevant.items()}
+    """The golden entry of a topic; without relevant documents it expects nothing.
+
+    A grade of 0 or less says that the document was judged, and is wrong.
+    """
+    line, grades = judged
+    gains = {docno: int(gain) if gain.is_integer() else gain for docno, gain in grades.items() if gain > 0}
+    wrong = dict.fromkeys((docno for docno in grades if docno not in gains), 0)
     fields: Json = {
         "id": topic,
         "query": texts.get(topic, topic),
         "expected_doc_ids": list(gains),
         "expected_chunk_ids": list(gains),
-        "relevance": gains if any(gain != 1 for gain in gains.values()) else None,
+        "relevance": {**(gains if any(gain != 1 for gain in gains.values()) else {}), **wrong},
     }
     return golden_entry(qrels, line, fields)
 

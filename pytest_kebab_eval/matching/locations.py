@@ -75,6 +75,14 @@ class Passages:
             return hit.heading_path or ()
         return self._corpus.heading_path(hit.chunk_id, self._version)
 
+    def with_all_known(self, hit: Hit) -> Hit:
+        """The hit with the path, headings and text that the corpus knows, where it has none of its own."""
+        if self._corpus is None:
+            return hit
+        return msgspec.structs.replace(
+            hit, doc_path=self.path(hit), heading_path=tuple(self.heading_path(hit)), text=self.text(hit)
+        )
+
     def resolves(self, citation: Span) -> bool | None:
         """Whether the corpus has what is cited; None if there is no corpus to ask."""
         if self._corpus is None or not self._corpus.has_documents:

@@ -100,6 +100,10 @@ class Matcher:
         """Where the chunks of these queries are, as `Locations.only` has it."""
         return self._locations.only(queries)
 
+    @property
+    def locations(self) -> Locations:
+        return self._locations
+
     def target_ids(self, query: GoldenQuery) -> tuple[str, ...]:
         """The ids of a query's targets."""
         return query.expected_chunk_ids if self._is_usual(query) else self.targets(query).ids

@@ -19,6 +19,7 @@ from pytest_kebab_eval.metrics.facts import (
     unanswerable,
 )
 from pytest_kebab_eval.metrics.registry import metric
+from pytest_kebab_eval.model import gains_of
 
 TOLERATED_DISAGREEMENT = 1
 
@@ -69,11 +70,7 @@ def answered_well(judged: Judged) -> bool:
     shipped_to_golden,
     "it cites a target, and only retrieved chunks",
     needs=lambda query: bool(
-        query.expected_chunk_ids
-        or query.relevance
-        or query.gold_supports
-        or query.expected_spans
-        or query.expected_doc_ids
+        gains_of(query) or query.gold_supports or query.expected_spans or query.expected_doc_ids
     ),
 )
 def citation_hit(judged: Judged) -> bool:

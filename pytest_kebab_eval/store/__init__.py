@@ -20,7 +20,7 @@ from pytest_kebab_eval.store.address import (
     shown_address,
     to_address,
 )
-from pytest_kebab_eval.store.backend import Made, backend_of, open_database, write_aggregates
+from pytest_kebab_eval.store.backend import Made, Room, backend_of, open_database, write_aggregates
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, is_latest, partial_words
@@ -39,6 +39,7 @@ __all__ = [
     "IndexCoverage",
     "Made",
     "Recording",
+    "Room",
     "RunRecorder",
     "absolute",
     "address_for_a_command",

@@ -29,6 +29,14 @@ class Made(Enum):
     NOT_NEEDED = "not needed"
 
 
+class Room(NamedTuple):
+    """How many bytes a store took before and after removed runs were cleared away."""
+
+    before: int
+    after: int
+    note: str = ""
+
+
 class NewIndex(NamedTuple):
     """The chunks that are stored with a run."""
 
@@ -79,6 +87,10 @@ class Backend(ABC):
     @abstractmethod
     def remove_runs(self, run_ids: Sequence[str]) -> None:
         """Remove runs, all of them or none; an `InputError` if a tag names one of them."""
+
+    @abstractmethod
+    def give_back_room(self) -> Room:
+        """Give the room that removed runs took back, as far as others who use the store can go on."""
 
     @abstractmethod
     def remove_run(self, run_id: str, *, with_file: bool) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
 
 _CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
+_VALUES = ("text", "heading_path_json", "source_spans_json")  # that are read when they are asked for
 _VersionedExtents = tuple["str | None", tuple[Box, ...]]  # of a chunk
 _T = TypeVar("_T")
 _span_lists = msgspec.json.Decoder(tuple[Span, ...])
@@ -57,6 +58,8 @@ class Corpus:
         self._chunks: dict[str, tuple[Chunk, ...]] = {}
         self._extents_of: dict[str, list[_VersionedExtents]] = {}
         self._has_rows_in: dict[str, bool] = {}
+        self._last_rows: tuple[str | None, Sequence[tuple[Any, ...]]] = (None, ())  # of a chunk id
+        self._paths: dict[str, str | None] = {}
 
     @cached_property
     def _chunk_columns(self) -> set[str]:
@@ -127,10 +130,11 @@ class Corpus:
         chunk = self.chunk(chunk_id, version)
         if chunk is None:
             return None
-        rows = self._database.select(
-            "chunks", self._column("chunker_version"), self._column(column), chunk_id=chunk_id
-        )
-        return next((value for found, value in rows if _text(found) == chunk.chunker_version), None)
+        if self._last_rows[0] != chunk_id:
+            columns = map(self._column, ("chunker_version", *_VALUES))
+            self._last_rows = chunk_id, [*self._database.select("chunks", *columns, chunk_id=chunk_id)]
+        rows = (row for row in self._last_rows[1] if _text(row[0]) == chunk.chunker_version)
+        return next(rows, (None,) * (len(_VALUES) + 1))[_VALUES.index(column) + 1]
 
     def _column(self, name: str) -> str:
         """What to select for a column of chunks that may not be there."""
@@ -164,8 +168,10 @@ class Corpus:
     def path_of(self, doc_id: str) -> str | None:
         if not self.has_paths:
             return None
-        row = self._database.first("documents", "workspace_path", doc_id=doc_id)
-        return _text(row[0]) if row else None
+        if doc_id not in self._paths:
+            row = self._database.first("documents", "workspace_path", doc_id=doc_id)
+            self._paths[doc_id] = _text(row[0]) if row else None
+        return self._paths[doc_id]
 
     def coverage(self, version: str | None) -> IndexCoverage | None:
         """The size of a chunker's index; None if there is no document, or only what other chunkers made.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -99,20 +99,27 @@ class Prunable(NamedTuple):
     warnings: list[str]
 
 
-def find_prunable(db: Address, keep: int, suite: str | None = None) -> Prunable:
-    """All but the newest runs of each suite, or of one; of a run without a time nobody knows its age."""
+def find_prunable(
+    db: Address, keep: int, suite: str | None = None, branches: Collection[str] = ()
+) -> Prunable:
+    """All but the newest runs of each suite and branch; where branches are named, all others count as one.
+
+    Of a run without a time nobody knows its age.
+    """
     with open_database(db) as database:
         check_suite(database, suite)
         named = set(database.tags().values())
         runs = in_order(run for run in database.runs() if suite in (None, run.suite))
         warn_of_times(database, runs)
         warnings = list(database.warnings)
-    seen: Counter[str] = Counter()
+    seen: Counter[tuple[str, str | None]] = Counter()
     old = []
     for run in runs:
         if moment_of(run.created_at) is not None:
-            seen[run.suite] += not run.recorded.is_partial
-            if seen[run.suite] > keep - run.recorded.is_partial:
+            branch = run.recorded.branch
+            line = (run.suite, branch if not branches or branch in branches else None)
+            seen[line] += not run.recorded.is_partial
+            if seen[line] > keep - run.recorded.is_partial:
                 old.append(run)
     removable, tagged = ([run for run in old if (run.run_id in named) is kept] for kept in (False, True))
     return Prunable(removable, tagged, warnings)

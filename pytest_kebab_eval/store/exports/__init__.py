@@ -52,7 +52,7 @@ class ExportedRun(Backend):
         )
 
     make_tables = check_text = check_recordable = write_runs = _refuse
-    remove_runs = remove_run = tag = _refuse
+    remove_runs = remove_run = give_back_room = tag = _refuse
 
 
 def export_file(path: Path) -> LinesFile | ParquetFile:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, run_is_tagged, run_is_there
+from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, Room, run_is_tagged, run_is_there
 from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.plain import first_row, text_of
 from pytest_kebab_eval.store.postgres.connections import (
@@ -194,6 +194,28 @@ class PostgresStore(Backend):
                 raise run_is_tagged(self._name, run_id, name)
             _delete(connection, run_ids)
 
+    def give_back_room(self) -> Room:
+        """Have PostgreSQL vacuum the tables, which stops nobody: it fills the room with the next runs.
+
+        Without this it does so by itself, later. Files that shrink take VACUUM FULL, which stops everybody.
+        """
+        said: list[str] = []
+        try:
+            with transaction(self._address, WRITE_TIMEOUT_S) as connection:
+                before = _size(connection)
+                connection.execute("COMMIT")
+                connection.raw.add_notice_handler(
+                    lambda notice: said.append(printable(notice.message_primary or ""))
+                )
+                connection.execute("VACUUM {schema}.eval_runs, {schema}.eval_query_results")
+                after = _size(connection)
+        except POSTGRES_ERRORS as error:
+            raise StoreError(
+                f"the room of removed runs was not given back in {self._name}: {reason_or_lock(error)}"
+            ) from None
+        note = "; ".join(said) or "what is free there is filled with new runs"
+        return Room(before, after, note)
+
     def tag(self, name: str, run_id: str | None) -> None:
         check_text(name, "the tag")
         with self._changing({TAGS_TABLE: ROWS}) as connection:
@@ -251,6 +273,13 @@ def _insert(connection: SchemaConnection, run: RawRun) -> None:
 def _delete(connection: SchemaConnection, run_ids: Sequence[str]) -> None:
     for table in reversed(EVAL_TABLES):
         connection.execute(f"DELETE FROM {{schema}}.{table} WHERE run_id = ANY(%s)", (list(run_ids),))
+
+
+def _size(connection: SchemaConnection) -> int:
+    """How many bytes the tables of runs take; names in full, because this also runs after a transaction."""
+    size = "SELECT pg_catalog.pg_total_relation_size(%s::pg_catalog.regclass)"
+    found = [first_row(connection.execute(size, (connection.name(table),))) for table in EVAL_TABLES]
+    return sum(row[0] for row in found if row)
 
 
 def _write_chunks(connection: SchemaConnection, index: NewIndex) -> None:

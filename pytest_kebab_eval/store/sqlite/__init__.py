@@ -12,7 +12,7 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase, Stor
 from pytest_kebab_eval.files import creating, remove_leftovers
 from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
 from pytest_kebab_eval.store.address import missing_directory
-from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, run_is_tagged, run_is_there
+from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, Room, run_is_tagged, run_is_there
 from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.schema import (
@@ -26,11 +26,13 @@ from pytest_kebab_eval.store.schema import (
 )
 from pytest_kebab_eval.store.sqlite.connections import (
     SQLITE_ERRORS,
+    VACUUM_FUNCTIONS,
     connect,
     database_uri,
     is_locked,
     load_schema,
     reason,
+    size_of,
 )
 from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase, connect_to_read, database_errors
 from pytest_kebab_eval.store.sqlite.tables import (
@@ -201,6 +203,24 @@ class SqliteStore(Backend):
                     raise run_is_tagged(self._name, run_id, name)
             for run_id in run_ids:
                 _delete(connection, run_id)
+
+    def give_back_room(self) -> Room:
+        """Have SQLite write the file anew, in place and under its own locks.
+
+        With a new file in the place of this one, a recorder that has the old one open could not record.
+        """
+        before = size_of(self._path)
+        with (
+            self._store_errors("the room of removed runs was not given back"),
+            closing(
+                connect(self._path, "mode=rw", WRITE_TIMEOUT_S, functions=VACUUM_FUNCTIONS)
+            ) as connection,
+        ):
+            (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+            if free_pages:
+                connection.execute("VACUUM")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return Room(before, size_of(self._path))
 
     def tag(self, name: str, run_id: str | None) -> None:
         with self._changing() as connection:

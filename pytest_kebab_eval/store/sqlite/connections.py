@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from pytest_kebab_eval.limits import (
@@ -20,22 +21,37 @@ from pytest_kebab_eval.limits import (
 from pytest_kebab_eval.text import printable
 
 _OWN_FUNCTIONS = frozenset({"count", "like", "max", "min", "total"})  # that the SQL of this package calls
+VACUUM_FUNCTIONS = _OWN_FUNCTIONS | {
+    "coalesce",
+    "quote",
+    "json_valid",
+}  # SQLite's own SQL, and kebab's checks
 
 
-def connect(path: Path, mode: str, timeout: float, free_steps: int = FREE_SQL_STEPS) -> sqlite3.Connection:
+def connect(
+    path: Path,
+    mode: str,
+    timeout: float,
+    free_steps: int = FREE_SQL_STEPS,
+    functions: AbstractSet[str] = _OWN_FUNCTIONS,
+) -> sqlite3.Connection:
     """Open a database file; the mode is one of SQLite's URI parameters, such as `mode=ro`."""
     connection = sqlite3.connect(database_uri(path, mode), uri=True, timeout=timeout, isolation_level=None)
     try:
-        _restrict(connection)
-        files = (path, path.with_name(f"{path.name}-wal"))  # the log may hold most of it
-        size = sum(file.stat().st_size for file in files if file.exists())
-        checks = iter(range((free_steps + size * SQL_STEPS_PER_BYTE) // SQL_STEPS_PER_CHECK))
+        _restrict(connection, functions)
+        checks = iter(range((free_steps + size_of(path) * SQL_STEPS_PER_BYTE) // SQL_STEPS_PER_CHECK))
         connection.set_progress_handler(lambda: next(checks, None) is None, SQL_STEPS_PER_CHECK)
         load_schema(connection, "SELECT 1 FROM sqlite_master LIMIT 1")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def size_of(path: Path) -> int:
+    """How many bytes a database takes; its log may hold most of it."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def load_schema(connection: sqlite3.Connection, statement: str, parameters: tuple[str, ...] = ()) -> None:
@@ -88,8 +104,11 @@ def reason(error: Exception) -> str:
     return text
 
 
-def _restrict(connection: sqlite3.Connection) -> None:
-    """Let the schema do nothing. Python 3.10 has no limits, and only 3.12 has the defensive mode."""
+def _restrict(connection: sqlite3.Connection, functions: AbstractSet[str]) -> None:
+    """Let the schema call nothing but these functions.
+
+    Python 3.10 has no limits, and only 3.12 has the defensive mode.
+    """
     if sys.version_info >= (3, 11):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, STORED_VALUE_BYTES)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_PATTERN)
@@ -106,13 +125,13 @@ def _restrict(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA foreign_keys = OFF")  # a foreign key may delete rows of other tables
     connection.execute("PRAGMA cell_size_check = ON")
-    connection.set_authorizer(_authorize)
 
+    def authorize(action: int, _: str | None, second: str | None, __: str | None, inside: str | None) -> int:
+        """Asked once for each statement that is compiled; `inside` is the name of a view or trigger."""
+        if inside is not None or action == sqlite3.SQLITE_RECURSIVE:
+            return sqlite3.SQLITE_DENY
+        if action == sqlite3.SQLITE_FUNCTION and second not in functions:
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
 
-def _authorize(action: int, first: str | None, second: str | None, _: str | None, inside: str | None) -> int:
-    """Asked once for each statement, when SQLite compiles it; `inside` is the name of a view or trigger."""
-    if inside is not None or action == sqlite3.SQLITE_RECURSIVE:
-        return sqlite3.SQLITE_DENY
-    if action == sqlite3.SQLITE_FUNCTION and second not in _OWN_FUNCTIONS:
-        return sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK
+    connection.set_authorizer(authorize)

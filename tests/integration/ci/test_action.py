@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pytest_kebab_eval.cli.policies import BY_NAME
 from pytest_kebab_eval.store import open_database
 from tests.integration.ci.github import ROOT, Evaluator, Event, GitHub, Outcome, by_hand, pull_request, push
 
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.skipif(
 STARTER = ROOT / "examples" / "starter"
 WORKFLOW: dict[str, Any] = yaml.safe_load((STARTER / "github.yml").read_text("utf-8"))
 INPUTS: dict[str, str] = WORKFLOW["jobs"]["gate"]["steps"][-1]["with"]
+REPLICATES = BY_NAME["replicates"]
 MARKER = "<!-- kebab-eval: kebab -->"
 DROPS_THE_BEST_HIT = ("[:5]", "[1:5]")
 
@@ -111,6 +113,20 @@ def test_a_push_to_main_is_recorded_and_published_and_not_gated(empty: GitHub) -
 def test_the_next_push_to_main_adds_its_run(github: GitHub) -> None:
     assert run(github, push()).failed_step is None
     assert run_ids(github.artifact("kebab-baseline") / "kebab.sqlite") == ["run-1-1", "run-2-1"]
+
+
+@pytest.mark.parametrize("is_worse", [False, True])
+def test_with_replicates_three_runs_a_side_are_recorded_and_judged(empty: GitHub, is_worse: bool) -> None:
+    inputs: dict[str, str] = yaml.safe_load(REPLICATES.as_action())
+    for number, event in enumerate((push(), pull_request()), 1):
+        values = {"github.run_id": number, "github.run_attempt": 1}
+        given = {name: Evaluator(values.__getitem__, {}).fill(value) for name, value in inputs.items()}
+        if is_worse and number == 2:
+            make_worse(empty)
+        outcome = empty.run(event, environment=None, **given)
+        assert outcome.failed_step == ("Gate" if is_worse and number == 2 else None), outcome.printed
+    assert "latest@main" not in outcome.printed  # which is where a run would be missing
+    assert ("found in 3 of 3 runs of A, 0 of 3 of B" in outcome.printed) == is_worse
 
 
 # -- pull requests ---------------------------------------------------------------------------------

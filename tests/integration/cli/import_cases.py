@@ -98,6 +98,30 @@ IR_DATASETS = Case(
     ["t1"],
 )
 
+
+def documents(query_id: str, *doc_ids: str) -> dict[str, Any]:
+    return {"query_id": query_id, "results": [{"doc_id": doc_id} for doc_id in doc_ids]}
+
+
+CONTRACT = {"id": "t1", "query": "one?", "relevant_doc_ids": ["d1"], "must_rank_at_most": 2}
+RAG_CONTRACT = Case(
+    "rag-contract",
+    {
+        "golden": jsonl(CONTRACT, {"id": "t2", "query": "two?", "relevant_doc_ids": ["d2", "d3"]}),
+        "run": jsonl(documents("t1", "d1"), documents("t2", "d2", "d3")),
+    },
+    ["t1", "t2"],
+    (
+        ({"golden": jsonl(CONTRACT, {"id": "t2"})}, "golden:2: query 't2' has no relevant_doc_ids"),
+        (
+            {"run": jsonl(documents("t1", "d1"), {"query_id": "t2", "results": [{}]})},
+            "run:2: this is not a row of a run: ",
+        ),
+    ),
+    {"run": jsonl(documents("t1", "d8", "d9", "d1"), documents("t2", "d2"))},  # a rank, and one of two
+    ["t1", "t2"],
+)
+
 # -- questions with passages and answers ---------------------------------------------------------
 
 PYTHON, PERL = text_id("Who made Python?", "q"), text_id("Who made Perl?", "q")
@@ -364,7 +388,7 @@ KEBAB = Case(
 )
 
 CASES = [
-    *(KEBAB, TREC, RANX, BEIR, IR_DATASETS),
+    *(KEBAB, TREC, RANX, BEIR, IR_DATASETS, RAG_CONTRACT),
     *(RAGAS, DEEPEVAL, PROMPTFOO, LANGSMITH, LANGFUSE),
     *(WFGY, EVAL_HARNESS, HELLOWORLD),
 ]

@@ -114,6 +114,22 @@ def test_old_runs_go_and_a_dry_run_only_says_so(db: Path) -> None:
     assert dry.stderr == "1 run would be removed from kebab.sqlite; kept, being tagged: 1\n"
     assert len(json.loads(call("runs", "--json").stdout)) == 3
     done = call("prune", "--keep", "1", "--json")
-    assert json.loads(done.stdout) == {"removed": ["r2"], "tagged": ["r1"], "dry_run": False}
+    size = db.stat().st_size
+    expected = {"removed": ["r2"], "tagged": ["r1"], "dry_run": False}
+    assert json.loads(done.stdout) == {**expected, "bytes": {"before": size, "after": size}}
     assert [row["run_id"] for row in json.loads(call("runs", "--json").stdout)] == ["r3", "r1"]
     assert call("prune", "--keep", "5").stderr == "0 runs removed from kebab.sqlite\n"
+
+
+def test_prune_says_how_much_room_it_gave_back_or_why_not(db: Path) -> None:
+    execute(db, "UPDATE eval_query_results SET result_json = ? WHERE run_id IN ('r1', 'r2')", "x" * 600_000)
+    said = call("prune", "--keep", "2", "--branch", "main").stderr
+    assert said.startswith("1 run removed from kebab.sqlite\nit takes 0.6 MB now, 0.6 MB less than before\n")
+    execute(db, "CREATE INDEX slow ON eval_runs (hex(suite))")
+    failed = call("prune", "--keep", "1")
+    assert failed.exit_code == 0
+    assert (
+        "warning: the room of removed runs was not given back in kebab.sqlite: a view, trigger or"
+        in failed.stderr
+    )
+    assert failed.stderr.endswith("1 run removed from kebab.sqlite\n")

@@ -194,8 +194,9 @@ def test_to_refuse_and_yet_to_expect_something_is_a_contradiction(tmp_path: Path
     assert message.startswith("golden.yaml:1: query 'q1' says 'should refuse' (expected_doc_ids: [])")
 
 
-def test_forbidden_words_do_not_contradict_a_refusal() -> None:
-    assert query(expected_doc_ids=[], forbidden=["42"]).can_be_answered is False
+@pytest.mark.parametrize("fields", [{"forbidden": ["42"]}, {"relevance": {"c": 0}}])
+def test_forbidden_words_and_wrong_chunks_do_not_contradict_a_refusal(fields: Json) -> None:
+    assert query(expected_doc_ids=[], **fields).can_be_answered is False
 
 
 # -- what a field refuses ------------------------------------------------------------------------

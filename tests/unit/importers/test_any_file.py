@@ -34,6 +34,10 @@ GOOD: dict[str, dict[str, str]] = {
         "corpus.jsonl": '{"_id": "d", "text": "that"}\n',
     },
     "ir-datasets": {"run.tsv": "q\td\t1.5\n", "qrels.jsonl": QREL, "queries.tsv": "q\twhat?\n"},
+    "rag-contract": {
+        "golden.jsonl": '{"id": "q", "query": "what?", "relevant_doc_ids": ["d"]}\n',
+        "run.jsonl": '{"query_id": "q", "results": [{"doc_id": "d"}]}\n',
+    },
     "ragas": {
         "results.csv": "user_input,response\nq?,that\n",
         "testset.jsonl": '{"user_input": "q?", "reference": "that"}\n',

@@ -278,6 +278,7 @@ def test_every_format_is_registered_with_the_options_of_its_files() -> None:
         "ranx": ["run", "qrels", "topics"],
         "beir": ["run", "data", "qrels", "queries", "corpus"],
         "ir-datasets": ["run", "qrels", "queries"],
+        "rag-contract": ["golden", "run"],
         "ragas": ["results", "testset"],
         "deepeval": ["results", "dataset"],
         "promptfoo": ["results"],

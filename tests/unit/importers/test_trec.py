@@ -98,7 +98,7 @@ def test_relevant_documents_are_expected_and_the_topic_is_the_query(tmp_path: Pa
 def test_graded_judgments_are_gains(tmp_path: Path) -> None:
     qrels = "t1 0 d1 3\nt1 0 d2 0\nt1 0 d3 1\nt1 0 d4 -2\n"
     (query,) = imported(tmp_path, run_file("t1 d1 1"), qrels).queries().queries
-    assert query.relevance == {"d1": 3, "d3": 1}
+    assert query.relevance == {"d1": 3, "d3": 1, "d2": 0, "d4": 0}  # the last two: judged, and wrong
     assert query.expected_doc_ids == ("d1", "d3")
     assert query.expected_chunk_ids == ("d1", "d3")
 

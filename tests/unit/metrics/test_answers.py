@@ -179,6 +179,12 @@ def test_a_refused_answer_to_an_answerable_query_is_not_attributed_and_is_not_sh
     assert with_n(aggregate, "over_refusal_rate") == (1.0, 1)
 
 
+def test_a_golden_file_that_only_says_what_is_wrong_gives_citations_nothing_to_hit(tmp_path: Path) -> None:
+    """Citations are judged where anything is expected; a gain of 0 is no target."""
+    aggregate = scored(tmp_path, {"q1": {"relevance": {"c1": 0}}}, {"q1": result("c1", answer=answer())})
+    assert aggregate.value("citation_hit_rate") is None
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 

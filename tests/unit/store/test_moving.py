@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_kebab_eval import InputError
-from pytest_kebab_eval.errors import DatabaseError, NoSuchRun
+from pytest_kebab_eval.errors import DatabaseError, NoSuchRun, StoreError
 from pytest_kebab_eval.store import backend_of, find_run, open_database
 from pytest_kebab_eval.store.moving import (
     copy_runs,
@@ -17,7 +19,7 @@ from pytest_kebab_eval.store.moving import (
     tags_by_run,
 )
 from tests.builders import result
-from tests.stores import SqliteStore, Store
+from tests.stores import PostgresStore, SqliteStore, Store
 
 ODD = '{"config": {"temperature": 0.10, "note": "é — \\u00e9"},   "chunker_version": "v1"}'
 
@@ -232,3 +234,91 @@ def test_a_tagged_run_is_never_removed(store: Store) -> None:
     with pytest.raises(InputError, match=r"run 'r1' of .* is tagged 'baseline'; nothing was removed"):
         backend_of(store.address).remove_runs(["r2", "r1"])
     assert ids(store) == ["r1", "r2", "r3"]
+
+
+def on_branches(**branches: str | None) -> dict[str, Any]:
+    """Configurations of runs by their ids, each of a branch."""
+    return {run_id: {"pytest_kebab_eval": {"branch": branch}} for run_id, branch in branches.items()}
+
+
+def test_runs_of_pull_requests_do_not_push_out_those_of_main(store: Store) -> None:
+    store.make(
+        configs=on_branches(m1="main", m2="main", p1="a", p2="b", p3="b"), m1={}, m2={}, p1={}, p2={}, p3={}
+    )
+    assert [run.run_id for run in find_prunable(store.address, keep=1).to_remove] == ["p2", "m1"]
+
+
+def test_where_a_branch_is_named_all_others_count_together(store: Store) -> None:
+    store.make(configs=on_branches(m1="main", m2="main", p1="a", p2="b"), m1={}, m2={}, p1={}, p2={}, p3={})
+    prunable = find_prunable(store.address, keep=1, branches=["main"])
+    assert [run.run_id for run in prunable.to_remove] == ["p2", "p1", "m1"]
+
+
+# -- room ----------------------------------------------------------------------------------------
+
+LONG = {f"q{number}": result("c1", text="x" * 3_000) for number in range(200)}
+
+
+@pytest.mark.parametrize("journal", ["DELETE", "WAL"])
+def test_the_room_of_removed_runs_is_given_back(tmp_path: Path, journal: str) -> None:
+    store = SqliteStore(tmp_path / "kebab.sqlite")
+    store.make(r1=LONG, r2={"q": result("c1")})
+    store.execute("CREATE TABLE theirs (x TEXT CHECK (json_valid(x)))")
+    store.execute("INSERT INTO theirs VALUES ('{}')")
+    store.execute(f"PRAGMA journal_mode = {journal}")
+    backend_of(store.address).remove_runs(["r1"])
+    room = backend_of(store.address).give_back_room()
+    assert room.before > 600_000
+    assert room.after == store.path.stat().st_size < 100_000
+    assert store.rows("PRAGMA journal_mode") == [(journal.lower(),)]
+    assert (ids(store), store.rows("SELECT x FROM theirs")) == (["r2"], [("{}",)])
+
+
+def test_postgresql_fills_the_room_of_removed_runs_with_the_next(postgres: PostgresStore) -> None:
+    postgres.make(r1=LONG, r2={})
+    backend_of(postgres.address).remove_runs(["r1"])
+    room = backend_of(postgres.address).give_back_room()
+    assert room.after <= room.before
+    assert room.note == "what is free there is filled with new runs"
+    dead = "SELECT n_dead_tup FROM pg_stat_all_tables WHERE relname = 'eval_query_results'"
+    assert postgres.rows(dead) == [(0,)]
+
+
+def test_a_recorder_that_waits_meanwhile_loses_nothing(tmp_path: Path) -> None:
+    """It has the file open: a new file in its place would not have its run."""
+    store = SqliteStore(tmp_path / "kebab.sqlite")
+    store.make(r1=LONG, r2={})
+    backend_of(store.address).remove_runs(["r1"])
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as waiting:
+        waiting.execute("SELECT count(*) FROM eval_runs").fetchone()
+        backend_of(store.address).give_back_room()
+        waiting.execute("INSERT INTO eval_runs VALUES ('r3', 's', '{}', '{}', NULL, '2026-02-01T00:00:00Z')")
+    assert ids(store) == ["r2", "r3"]
+
+
+@pytest.mark.parametrize("holds", ["reads", "writes"])
+def test_a_file_that_others_hold_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds: str
+) -> None:
+    monkeypatch.setattr("pytest_kebab_eval.store.sqlite.WRITE_TIMEOUT_S", 0.1)
+    store = SqliteStore(tmp_path / "kebab.sqlite")
+    store.make(r1=LONG, r2={})
+    backend_of(store.address).remove_runs(["r1"])
+    before = store.path.read_bytes()
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE" if holds == "writes" else "BEGIN")
+        other.execute("SELECT count(*) FROM eval_runs").fetchone()
+        with pytest.raises(StoreError, match=r"was not given back in .*: it is locked by another program"):
+            backend_of(store.address).give_back_room()
+    assert store.path.read_bytes() == before
+
+
+def test_nothing_in_a_schema_runs_while_room_is_given_back(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "kebab.sqlite")
+    store.make(r1=LONG, r2={})
+    store.execute("CREATE TABLE theirs (x)")
+    store.execute("CREATE INDEX slow ON theirs (printf('%.*c', 1000000, x))")
+    backend_of(store.address).remove_runs(["r1"])
+    with pytest.raises(StoreError, match="function in its schema would run, which is refused"):
+        backend_of(store.address).give_back_room()
+    assert ids(store) == ["r2"]
