@@ -68,6 +68,10 @@ class Database(ABC):
     def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
         """Columns of the rows of a table in which others have these values."""
 
+    @abstractmethod
+    def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+        """Columns of the rows in which another has one of at most 500 values, in the table's order."""
+
     def first(self, table: str, *columns: str, **equal: str) -> tuple[Any, ...] | None:
         """The first row that `select` gives; None if there is none."""
         return first_row(self.select(table, *columns, **equal))

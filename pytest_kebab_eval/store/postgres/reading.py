@@ -56,6 +56,12 @@ class PostgresDatabase(Database):
         rows = self._connection.execute(f"SELECT 1 FROM {{schema}}.{table} LIMIT 1")
         return first_row(rows) is not None
 
+    def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        ((column, values),) = among.items()
+        named = ", ".join(f"{name}::text" for name in columns)
+        query = f"SELECT {named} FROM {{schema}}.{table} WHERE {column} = ANY(%s) ORDER BY tableoid, ctid"
+        return self._stream("kebab_among", query, ([*filter(can_hold, values)],), FETCHED_ROWS)
+
     def is_indexed(self, table: str, column: str) -> bool:
         rows = self._connection.execute(
             "SELECT 1 FROM pg_index AS i JOIN pg_attribute AS a"
@@ -88,7 +94,7 @@ class PostgresDatabase(Database):
             raise DatabaseError(f"cannot read the database {self.name}: {what}")
         return max(1, min(FETCHED_ROWS, FETCHED_BYTES // (longest or 1)))
 
-    def _stream(self, name: str, query: str, values: Sequence[str], size: int) -> Iterator[Any]:
+    def _stream(self, name: str, query: str, values: Sequence[object], size: int) -> Iterator[Any]:
         """All rows, a few of them at a time."""
         with self._connection.raw.cursor(name, binary=True) as rows:
             rows.itersize = size

@@ -49,6 +49,11 @@ class SqliteDatabase(Database):
     def has_rows(self, table: str) -> bool:
         return self._connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
 
+    def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        ((column, values),) = among.items()
+        where = f"WHERE {column} IN ({', '.join('?' * len(values))})"
+        return self._connection.execute(f"SELECT {', '.join(columns)} FROM {table} {where}", values)
+
     def check_indexes(self, table: str) -> None:
         check_table(self._connection, table)
 
