@@ -147,7 +147,7 @@ def _what_becomes(runs: Sequence[Run]) -> str:
 def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
     """What B lost, of these queries if any are named."""
     watched_queries(inputs.golden, queries)  # checks that they are there
-    lost = losses_between(inputs, compare_and_warn(settings, inputs))
+    lost = losses_between(inputs, compare_and_warn(settings, inputs).report)
     for query_id in queries:
         if not any(watch.query_id == query_id for watch in lost):
             raise InputError(

@@ -82,7 +82,7 @@ def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
 
 def _blame_regressions(settings: Settings) -> list[Blame]:
     inputs = read_inputs(settings)
-    watched = losses_between(inputs, compare_and_warn(settings, inputs))
+    watched = losses_between(inputs, compare_and_warn(settings, inputs).report)
     if not watched:
         tell("B lost nothing that A had")
         return []

@@ -17,7 +17,7 @@ from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.html.markup import short, short_setting
-from pytest_kebab_eval.reports.wording import headline, lost_queries, verdict_effect
+from pytest_kebab_eval.reports.wording import failed_queries, headline, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.store import Database, whole_runs
@@ -182,7 +182,7 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
             if query.kind is ComparisonKind.REGRESSION
         },
         checks={query.query_id: lost for query in report.per_query if (lost := _followed(query.checks))},
-        failed=tuple(query.query_id for query in lost_queries(report)),
+        failed=tuple(query.query_id for query in failed_queries(report)),
         unreadable=tuple(result.query_id for result in report.unreadable if result.side == "b"),
         absent=tuple(query.query_id for query in report.per_query if query.cause == "absent"),
         problems=report.problems,

@@ -23,7 +23,7 @@ def test_a_forbidden_hit_is_named_and_marked(project: Project, workers: tuple[st
             "*top hits of run B (?? = expected, ! = forbidden)*".replace("??", "[*]"),
             "*[*]   1  c1 *",
             "*!   2  s#1 *",
-            "*B breaks a rule (forbidden) on 1 of 1 query.",
+            "*1 of 1 query failed (forbidden 1).",
         ]
     )
     (query,) = project.report()["per_query"]
@@ -75,8 +75,10 @@ def test_a_partial_loss_is_told_and_fails_where_the_golden_file_requires_all(
     outcome = project.pytest(*workers)
     outcome.assert_outcomes(passed=1)
     assert outcome.ret == pytest.ExitCode.OK
-    assert "B lost a target on 1 of 1 query, while another is still found." in outcome.stdout.str()
-    assert "lost nothing" not in outcome.stdout.str()
+    assert (
+        "0 of 1 query failed; 1 with a partial loss (a target lost, another still found)."
+        in outcome.stdout.str()
+    )
     assert project.report()["comparison"]["values"]["partial_losses"] == 1
     one_query(project, result("c1", "c2"), result("c1"), **TWO, require="all")
     outcome = project.pytest(*workers)
@@ -112,7 +114,7 @@ def test_an_alternative_is_as_good_and_named_where_it_is_missed(
     one_query(project, result("c2"), result("x"), **either)
     outcome = project.pytest(*workers)
     outcome.assert_outcomes(failed=1)
-    outcome.stdout.fnmatch_lines(["*expected  c1 or c2"])
+    outcome.stdout.fnmatch_lines(["*expected  c1* or c2*"])
 
 
 @with_workers
