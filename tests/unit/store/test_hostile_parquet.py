@@ -58,8 +58,8 @@ def read(path: Path) -> int:
         assert READING.max_memory() < 6 * MOST
 
 
-SAME = {"use_dictionary": ["result_json"]}
-BOMBS = {
+SAME: dict[str, Any] = {"use_dictionary": ["result_json"]}
+BOMBS: dict[str, tuple[int, dict[str, Any]]] = {
     "a dictionary with one long value": (400, SAME),
     "the same in pages of the second kind": (400, {**SAME, "data_page_version": "2.0"}),
     "the same in many groups": (400, {**SAME, "row_group_size": 50}),
@@ -137,7 +137,8 @@ def test_more_groups_than_anybody_writes_are_refused(tmp_path: Path, monkeypatch
 
 def test_long_results_that_are_all_different_are_read_with_a_dictionary_and_without(tmp_path: Path) -> None:
     texts = [f'{{"query_id": "q{number:06}", "x": "{number * "x"}"}}' for number in range(500)]
-    for options in ({}, SAME, {"data_page_version": "2.0"}):
+    every: list[dict[str, Any]] = [{}, SAME, {"data_page_version": "2.0"}]
+    for options in every:
         assert read(write(tmp_path, pa.array(texts), **options)) == 500
 
 
