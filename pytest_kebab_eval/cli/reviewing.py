@@ -221,7 +221,7 @@ def _write(golden: GoldenSet, text: str, made: Review) -> None:
         write_golden_text(golden, text, made.text)
         for line in _diff(text, made.text, name):
             print_line(line, _COLOURS.get(line[:1]))
-    for query in made.left:
+    for query in dict.fromkeys(made.left):
         tell(f"{name}:{query.line}: query '{printable(query.query_id)}' is left as it is: it {query.reason}")
     counts = Counter(decision.verdict for decision in made.labelled)
     said = ", ".join(

@@ -195,6 +195,21 @@ def test_an_error_lists_all_that_is_wrong_with_a_sheet_by_line(project: Project)
     ]
 
 
+def test_a_hit_with_two_verdicts_is_refused_and_a_verdict_is_read_in_any_case(project: Project) -> None:
+    set_up(project)
+    sheet = project.path / "sheet.yaml"
+    row = "- {{query_id: q1, chunk_id: n1, verdict: {}}}\n".format
+    sheet.write_text(row("right") + row("wrong"))
+    called = call("review", "A", "B", "--apply", "sheet.yaml")
+    assert (called.code, golden_text(project)) == (2, GOLDEN)
+    assert called.stderr == (
+        "kebab-eval: sheet.yaml:2: 'n1' of the query 'q1' has another verdict at line 1; leave one of them\n"
+    )
+    sheet.write_text(row("Same as c1") + row("same as c1"))
+    assert call("review", "A", "B", "--apply", "sheet.yaml").code == 0
+    assert "[[c1, n1]]" in golden_text(project)
+
+
 def test_the_lock_file_gets_the_new_chunks_and_keeps_the_old(project: Project) -> None:
     set_up(project)
     assert call("lock", "--run", "A").code == 0
