@@ -297,13 +297,14 @@ def test_where_the_chunkers_differ_snippets_are_written_and_no_foreign_id(projec
         project,
         "- id: q1\n  query: How are keys rotated?\n  expected_chunk_ids: [c1]\n",
         {"q1": result(at("c1", KEYS, 1))},
-        {"q1": result(at("n1", vault, 90))},
+        {"q1": result(at("n1", vault, 90), at("c1", "Which is another c1.", 200, rank=2))},
         configs={"A": {"chunker_version": "v1"}, "B": {"chunker_version": "v2"}},
     )
-    called = apply(project, {("q1", "n1"): "right"})
-    assert called.code == 0, called.stderr
+    called = apply(project, {("q1", "n1"): "right", ("q1", "c1"): "wrong"})
+    assert called.code == 1
+    assert "query 'q1' gets no label for a hit: it has a wrong hit of another chunker" in called.stderr
     (entry,) = yaml.safe_load(golden_text(project))
-    assert entry["expected_chunk_ids"] == ["c1"]
+    assert (entry["expected_chunk_ids"], "relevance" in entry) == (["c1"], False)
     (support,) = entry["gold_supports"]  # any of its snippets is enough
     assert support == {"path": "d1.md", "snippets": [KEYS[:120], vault]}
     assert call("compare", "A", "B").code == 0
