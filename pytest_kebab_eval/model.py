@@ -260,10 +260,9 @@ class GoldenQuery(Value, frozen=True):
         """Whether the entry names something to find or to say."""
         return bool(
             self.expected_doc_ids
-            or self.expected_chunk_ids
+            or (gains_of(self) if self.relevance else self.expected_chunk_ids)
             or self.must_contain
             or self.claims
-            or any(gain > 0 for gain in self.relevance.values())
             or self.gold_supports
             or self.expected_spans
             or self.expected_answer
