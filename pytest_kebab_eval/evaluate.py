@@ -9,7 +9,7 @@ from pytest_kebab_eval.comparing.checks import checks_of
 from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
 from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.depth import depth_warnings
-from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import Compared, NoRun, judge_gates, warnings_of
 from pytest_kebab_eval.comparing.labels import label_warnings
 from pytest_kebab_eval.comparing.lengths import length_warnings
@@ -133,8 +133,8 @@ def failure_evidence(settings: Settings, inputs: Inputs, evaluation: Evaluation)
         return {}
     compared = {comparison.query_id: comparison for comparison in report.per_query}
     shown = report.replicates.shown if report.replicates else {}
-    found = read_evidence(settings, inputs, failed, evaluation.matcher, shown)
-    return {query.id: evidence.for_message(compared.get(query.id)) for query, evidence in found}
+    found = read_evidence(settings, inputs, failed, evaluation.matcher, shown, HITS_SHOWN)
+    return {query.id: evidence.for_message(query, compared.get(query.id)) for query, evidence in found}
 
 
 def store(settings: Settings, evaluation: Evaluation) -> None:

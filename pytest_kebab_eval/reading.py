@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.movement import Movement, measure_movement
+from pytest_kebab_eval.comparing.passages import JudgedResult, TargetPassages
 from pytest_kebab_eval.comparing.replicates import ShownRuns, Side, Sides, shown_runs
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
@@ -22,6 +23,8 @@ from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Observer, Scorer, score_together
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, IndexCoverage, open_database
+
+HITS_KNOWN = 10  # of a result: as many as are shown anywhere
 
 Cards = tuple[Scorecard, ...]
 Scored = tuple[
@@ -131,24 +134,43 @@ class OpenStores:
         database, run = runs[shown.get(query_id, (0, 0))["ab".index(letter)]]
         return database.result(run.run_id, query_id)
 
-    def evidence(self, queries: Iterable[GoldenQuery], shown: ShownRuns) -> Iterator[QueryEvidence]:
-        """Queries with their stored results, judged again."""
+    def evidence(
+        self, queries: Iterable[GoldenQuery], shown: ShownRuns, most_hits: int = HITS_KNOWN
+    ) -> Iterator[QueryEvidence]:
+        """Queries with their stored results, judged again; the first hits have what the index knows."""
         judge = QueryJudge(self.matcher, self._settings.k)
         passages_a, passages_b = map(self.passages, "ab")
+        queries = tuple(queries)
+        self.matcher.will_judge(queries)
+        targets = TargetPassages(self._expected_locations())
+        is_exact = self.matcher.mode is MatchMode.EXACT
         for query in queries:
             stored_a, stored_b = (self.stored(letter, shown, query.id) for letter in "ab")
             a, b = _readable(stored_a), _readable(stored_b)
+            judged_a = JudgedResult(a, judge.ranking(query, a, passages_a), passages_a)
+            judged_b = JudgedResult(b, judge.ranking(query, b, passages_b), passages_b)
+            wanted = judge.targets(query)
+            # B's passages are those of A only if one chunker made both.
+            sides = (judged_a, judged_b) if is_exact else (judged_a,)
             yield QueryEvidence(
-                a=a,
-                b=b,
-                correct_a=judge.correct_ranks(query, a, passages_a),
-                correct_b=judge.correct_ranks(query, b, passages_b),
-                expected=judge.targets(query).ids,
+                a=judged_a.with_all_known(most_hits),
+                b=judged_b.with_all_known(most_hits),
+                correct_a=judged_a.ranking.correct,
+                correct_b=judged_b.ranking.correct,
+                expected=wanted.ids,
                 readable_a=not isinstance(stored_a, Unreadable),
                 readable_b=not isinstance(stored_b, Unreadable),
                 cited_a=judge.citations_resolve(a, passages_a),
                 cited_b=judge.citations_resolve(b, passages_b),
+                passages=tuple(targets.find(query, wanted, sides)),
             )
+
+    def _expected_locations(self) -> Locations:
+        """Where the expected chunks are; in exact mode their ids are those of the runs' own chunker."""
+        if self.matcher.mode is not MatchMode.EXACT:
+            return self.matcher.locations
+        corpora = [database.corpus for database in dict.fromkeys((self.a, self.b))]
+        return Locations(self._inputs.golden.lock, corpora, version=self._inputs.run_b.chunker_version)
 
 
 def _readable(result: QueryResult | Unreadable | None) -> QueryResult | None:
@@ -161,13 +183,14 @@ def read_evidence(
     queries: Sequence[GoldenQuery],
     matcher: Matcher | None = None,
     shown: ShownRuns | None = None,
+    most_hits: int = HITS_KNOWN,
 ) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
     """Golden queries with their stored results, one at a time.
 
     Without the matcher of the evaluation, where chunks are is found out again.
     """
     with open_stores(settings, inputs, matcher) as stores:
-        yield from zip(queries, stores.evidence(queries, shown or {}), strict=True)
+        yield from zip(queries, stores.evidence(queries, shown or {}, most_hits), strict=True)
 
 
 class StoredResults(NamedTuple):
@@ -194,7 +217,9 @@ def find_matcher(
 ) -> Matcher:
     """A matcher in that mode; where the expected chunks are, which only the fallback asks, the runs know."""
     locations = Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
-    return Matcher(mode, locations, span_overlap)
+    matcher = Matcher(mode, locations, span_overlap)
+    matcher.will_judge(golden.queries)
+    return matcher
 
 
 def score_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:

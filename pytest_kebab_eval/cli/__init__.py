@@ -1,6 +1,6 @@
 """The command `kebab-eval`: the same logic as the plugin, for scripts and for people.
 
-To add a command: one function in a file of this package, and one line in `_TABLE`.
+To add a command: one function in a file of this package, and one line in its group of `_TABLE`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,18 @@ class Subcommand(click.Command):
 
 
 class CommandGroup(click.Group):
-    """Turns errors into one message and an exit code."""
+    """Lists commands by what one wants to do; turns errors into one message and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        """In the order of the table."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write each group under its heading, all summaries in one column."""
+        width = max(map(len, self.commands))
+        for heading, rows in _TABLE.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), summary) for name, _, summary in rows])
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
         with safe_messages():
@@ -107,62 +118,70 @@ def _drop_output() -> None:
 
 # -- the commands --------------------------------------------------------------------------------
 
-_TABLE = (  # a command, its file, and what it does
-    ("aggregate", "runs", "Compute the aggregates of runs anew and store them; says which metrics changed."),
-    (
-        "bisect",
-        "bisecting",
-        "Find the commit that lost what run B lost, between the commits of run A and run B.",
+_TABLE = {  # by what one wants to do: a command, its file, and what it does
+    "Most used": (
+        ("init", "init", "Write a golden file, a recording test and a CI workflow."),
+        ("runs", "runs", "List the stored runs, the newest first."),
+        ("compare", "comparing", "Compare run B, the candidate, with run A, the baseline."),
+        ("review", "reviewing", "Label the hits of B that nobody has judged, where queries fail."),
     ),
-    ("blame", "blame", "Say in which run a query was last found, and in which it was first lost."),
-    ("churn", "churn", "Rank queries by how much their results moved from run A to run B, labelled or not."),
-    ("compare", "comparing", "Compare run B, the candidate, with run A, the baseline."),
-    ("copy", "moving", "Copy runs from one database to another, all of them or none."),
-    ("demo", "init", "Build the bundled example in a directory and catch its regressions."),
-    ("export", "moving", "Write a run to a text file, which can be committed, compared and imported."),
-    ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
-    ("import", "importing", "Bring a run from another system, all of it or, if a line is bad, nothing."),
-    ("init", "init", "Write a golden file, a recording test and a CI workflow that work at once."),
-    (
-        "leaderboard",
-        "leaderboard",
-        "Compare many runs with run A, the baseline, and sort them, the best first.",
+    "Start": (("demo", "init", "Build the bundled example and catch its regressions."),),
+    "Judge": (
+        ("report", "comparing", "Print the report of B against A."),
+        ("leaderboard", "leaderboard", "Compare many runs with one baseline, the best first."),
+        ("churn", "churn", "Rank queries by how much their results moved from A to B."),
+        ("noise", "noise", "Tell from several runs of one configuration what is noise."),
     ),
-    ("lock", "golden", "Write the lock file: where the expected chunks are, by the chunker that made them."),
-    ("noise", "noise", "Tell from several runs of one configuration how much is noise."),
-    ("propose", "proposing", "Turn a log of questions into golden queries, for a person to review."),
-    ("prune", "moving", "Remove all but the newest runs of each suite, or of one; a tagged run stays."),
-    (
-        "reanchor",
-        "golden",
-        "Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.",
+    "Record and import": (
+        ("import", "importing", "Bring in a run from another system."),
+        ("export", "moving", "Write a run to a text file, to commit, compare or import."),
+        ("copy", "moving", "Copy runs from one database to another, all or none."),
     ),
-    ("report", "comparing", "Print the report of B against A; exits with 0 whatever it says."),
-    ("review", "reviewing", "Label the top hits of B that nobody has judged, of the queries that fail."),
-    ("runs", "runs", "List the stored runs, the newest first."),
-    ("schema", "golden", "Print the JSON schema of a golden file, by which editors complete and check it."),
-    ("site", "runs", "Write a static site of all runs to a directory, for any file server."),
-    ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
-    (
-        "tag",
-        "moving",
-        "Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.",
+    "Golden file": (
+        ("validate", "golden", "Check the golden file against the database."),
+        ("propose", "proposing", "Turn a log of questions into golden queries to review."),
+        ("lock", "golden", "Write the lock file: where the expected chunks are."),
+        ("reanchor", "golden", "Replace chunk ids by those of a newer chunker."),
+        ("schema", "golden", "Print the JSON schema of a golden file, for editors."),
     ),
-    ("validate", "golden", "Check the golden file against the database; exits with 1 if something is off."),
+    "History": (
+        ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
+        ("blame", "blame", "Say in which run a query was first lost."),
+        ("bisect", "bisecting", "Find the commit that lost what run B lost."),
+        ("site", "runs", "Write a static site of all runs."),
+    ),
+    "Store": (
+        ("tag", "moving", "Name a run, such as baseline; without arguments, list tags."),
+        ("aggregate", "runs", "Compute the aggregates of runs again, and store them."),
+        ("prune", "moving", "Remove all but the newest runs of each suite and branch."),
+        ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
+    ),
+}
+COMMANDS = [Deferred(*row) for rows in _TABLE.values() for row in rows]
+
+
+@click.group(
+    cls=CommandGroup,
+    commands=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
 )
-COMMANDS = [Deferred(*row) for row in _TABLE]
-
-
-@click.group(cls=CommandGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pytest-kebab-eval")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.
 
     Runs are named by an id, a unique prefix of one, latest, latest~1, latest@BRANCH, commit:HASH, or
-    tag:NAME; several of one side with commas, or as commit:HASH*. Data goes to standard output, everything
+    tag:NAME; several of one side with commas, or as commit:HASH*. Without a command, it says what this
+    directory has, what is missing, and what to type next. Data goes to standard output, everything
     else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings; 2 for wrong use;
     130 or 141 where it was stopped, or its output closed.
     """
-    if Path(*sys.argv[:1]).stem == "kebab-eval":
+    if Path(*sys.argv[:1]).stem in {"kebab-eval", "pytest-kebab-eval"}:
         # No collection at the end, in which objects of another program might still write something.
         atexit.register(gc.freeze)
+    if context.invoked_subcommand is None:
+        from pytest_kebab_eval.cli.guide import show_way
+
+        show_way()
+        context.exit(WRONG_USE)  # as git and ruff do: a script that lost its command must not pass

@@ -77,13 +77,14 @@ def bisect(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Find the commit that lost what run B lost, between the commits of run A and run B.
+    """Find the commit that lost what run B lost.
 
-    Goes on where blame ends: where no run is stored for the commit in the middle, that is checked out into a
-    temporary git worktree, and a shell runs COMMAND there, until one commit is left. COMMAND must record a
-    run of B's suite with that commit; KEBAB_EVAL_DB and KEBAB_EVAL_GOLDEN name the database and the golden
-    file. It exits with 125 to skip a commit; any other failure stops the search. With --repeat, one run of a
-    commit does not decide: the most likely commits are recorded again, until one is 95 % sure.
+    Looks between the commits of run A and run B, and goes on where blame ends: where no run is stored for the
+    commit in the middle, that is checked out into a temporary git worktree, and a shell runs COMMAND there,
+    until one commit is left. COMMAND must record a run of B's suite with that commit; KEBAB_EVAL_DB and
+    KEBAB_EVAL_GOLDEN name the database and the golden file. It exits with 125 to skip a commit; any other
+    failure stops the search. With --repeat, one run of a commit does not decide: the most likely commits are
+    recorded again, until one is 95 % sure.
     """
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
     inputs = read_inputs(settings)

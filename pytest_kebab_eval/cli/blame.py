@@ -42,11 +42,11 @@ _RUNS_SHOWN = 5
 def blame(
     queries: tuple[str, ...], regressions: tuple[str, str] | None, every: bool, as_json: bool, **given: Any
 ) -> None:
-    """Say in which run a query was last found, and in which it was first lost.
+    """Say in which run a query was first lost.
 
-    Walks the stored runs of the suite (that of the newest run, if none is named) in order of time; with
-    --regressions, those from run A to run B. Shows the ranks, the commits, and what changed between the two
-    configurations. Exits with 0 whatever it finds; nothing is stored.
+    And in which it was last found. Walks the stored runs of the suite (that of the newest run, if none is
+    named) in order of time; with --regressions, those from run A to run B. Shows the ranks, the commits, and
+    what changed between the two configurations. Exits with 0 whatever it finds; nothing is stored.
     """
     ways = {"QUERY": queries, "--all": every, "--regressions": regressions}
     given_ways = [way for way, value in ways.items() if value]

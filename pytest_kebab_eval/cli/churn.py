@@ -30,11 +30,11 @@ from pytest_kebab_eval.text import brief, printable
 @options("db", "db_a", "db_b", "golden", "suite", "compare_k", "span_overlap")
 @json_option
 def churn(a: str, b: str, top: int, as_json: bool, **given: Any) -> None:
-    """Rank queries by how much their results moved from run A to run B, labelled or not.
+    """Rank queries by how much their results moved from A to B.
 
-    All queries that both runs have are compared by rank-biased overlap (rbo, 1 if the rankings are the same),
-    also those that the golden file does not have. Without a golden file, what became of a query is left out.
-    Exits with 0 whatever it finds.
+    Labelled or not: all queries that both runs have are compared by rank-biased overlap (rbo, 1 if the
+    rankings are the same), also those that the golden file does not have. Without a golden file, what became
+    of a query is left out. Exits with 0 whatever it finds.
     """
     sources = sources_from(run_a=a, run_b=b, **given)
     settings = resolve(sources)

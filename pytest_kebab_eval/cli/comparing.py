@@ -106,9 +106,10 @@ def _explanations(settings: Settings, inputs: Inputs, evaluation: Evaluation) ->
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
 )
 def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
-    """Print the report of B against A; exits with 0 whatever it says.
+    """Print the report of B against A.
 
-    It exits with 1 where the database could not be read again, and a part of the report is missing.
+    Exits with 0 whatever it says, and with 1 where the database could not be read again, and a part of the
+    report is missing.
     """
     from pytest_kebab_eval.reports.context import report_context
     from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render

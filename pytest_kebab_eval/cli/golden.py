@@ -41,7 +41,10 @@ _IDS_SHOWN = 6
 @click.option("--golden-only", is_flag=True, help="Check the file alone: no database is needed.")
 @json_option
 def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
-    """Check the golden file against the database; exits with 1 if something is off."""
+    """Check the golden file against the database.
+
+    Exits with 1 if something is off.
+    """
     sources = sources_from(**given)
     golden = read_golden(sources)
     findings: list[validation.Finding] = []
@@ -69,10 +72,11 @@ def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
 @click.option("--force", is_flag=True, help="Replace a lock file of another chunker.")
 @click.option("--no-texts", is_flag=True, help="Store hashes of the chunks' texts, not the texts.")
 def lock(run: str | None, force: bool, no_texts: bool, **given: Any) -> None:
-    """Write the lock file: where the expected chunks are, by the chunker that made them.
+    """Write the lock file: where the expected chunks are.
 
-    It has their texts, too. With it the runs of other chunkers can still be judged when the index no longer
-    has these chunks. Commit it beside the golden file, and lock again when the golden file changes.
+    It has their chunker version and their texts, too. With it the runs of other chunkers can still be judged
+    when the index no longer has these chunks. Commit it beside the golden file, and lock again when the
+    golden file changes.
     """
     sources = sources_from(**given)
     golden = read_golden(sources)
@@ -129,12 +133,12 @@ def _check_lock(made: Locking, golden: GoldenSet, run: str | None, *, force: boo
 @click.option("--no-texts", is_flag=True, help="Have hashes of the chunks' texts in the lock file.")
 @json_option
 def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) -> None:
-    """Replace the golden file's chunk ids by those of a newer chunker, and write the lock file.
+    """Replace chunk ids by those of a newer chunker.
 
     An expected chunk becomes the chunks of the run that the gate would take for it: by document and span, or
-    else by text. Only ids change in the golden file; its comments, order and quotes stay. The texts of the
-    chunks that go (-) and come (+) are shown where they are known. A query that cannot be decided is listed
-    and left as it is; then the exit code is 1.
+    else by text. The lock file is written anew. Only ids change in the golden file; its comments, order and
+    quotes stay. The texts of the chunks that go (-) and come (+) are shown where they are known. A query that
+    cannot be decided is listed and left as it is; then the exit code is 1.
     """
     sources = sources_from(**given)
     golden = read_golden(sources)
@@ -228,7 +232,7 @@ def write_if_changed(path: Path, text: str) -> None:
 
 @click.command()
 def schema() -> None:
-    """Print the JSON schema of a golden file, by which editors complete and check it.
+    """Print the JSON schema of a golden file, for editors.
 
     It is made of what the parser checks each field by. What a schema cannot say, such as that ids are unique,
     'validate --golden-only' does.

@@ -45,9 +45,10 @@ class _Importers(click.Group):
 
 @click.group("import", cls=_Importers)
 def import_() -> None:
-    """Bring a run from another system, all of it or, if a line is bad, nothing.
+    """Bring in a run from another system.
 
-    Files may be plain, gzip-compressed (.gz) or '-' for standard input.
+    All of it or, if a line is bad, nothing. Files may be plain, gzip-compressed (.gz) or '-' for standard
+    input.
     """
 
 

@@ -8,23 +8,25 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from textwrap import indent
 from typing import NamedTuple
 
 import click
 
 from pytest_kebab_eval.cli.output import exit_with, print_line, tell
+from pytest_kebab_eval.cli.policies import BY_NAME, DEFAULT, POLICIES, Policy
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.files import creating, exists
+from pytest_kebab_eval.files import append, creating, exists
 from pytest_kebab_eval.text import safe_lines, shown_path
 
 _GITLAB_CI = ".gitlab-ci.yml"
 _GITLAB_JOBS = ".gitlab/retrieval-gate.yml"  # where the project has a workflow already
 _GITLAB_JOB = "kebab-gate:"
+_GITIGNORE, _IGNORED = ".gitignore", ("kebab.sqlite", "runs/")
 _NEXT = """\
   pytest --kebab-record first                               (records a run in kebab.sqlite)
   pytest --kebab-run-b first --kebab-gate "hit@3 >= 0.9"    (judges it)
-then put your retriever into tests/test_retrieval.py, your questions into fixtures/golden_queries.yaml,
-and kebab.sqlite and runs/ into .gitignore"""
+then put your retriever into tests/test_retrieval.py, and your questions into fixtures/golden_queries.yaml"""
 
 _TEST = "tests/test_retrieval.py"
 _NEXT_WITHOUT_TEST = """\
@@ -37,7 +39,7 @@ _NEXT_WITHOUT_TEST = """\
     "directory", metavar="[DIRECTORY]", default="kebab-demo", type=click.Path(file_okay=False, path_type=Path)
 )
 def demo(directory: Path) -> None:
-    """Build the bundled example in a directory and catch its regressions.
+    """Build the bundled example and catch its regressions.
 
     Nothing is replaced: if a file is there that it would write, it stops and writes none.
     """
@@ -56,11 +58,24 @@ def _bundled(name: str) -> Path:
 
 
 class StarterFile(NamedTuple):
-    """A file to write, and the bundled one that it is a copy of."""
+    """A file to write, and the bundled one that it is a copy of; `.gitignore` is added to."""
 
     target: str
     source: str
     purpose: str
+
+    @property
+    def verbs(self) -> tuple[str, str]:
+        return ("add to", "added to") if self.target == _GITIGNORE else ("write", "wrote")
+
+    @property
+    def has_policy(self) -> bool:
+        return self.source in ("github.yml", "gitlab.yml")
+
+    def is_there(self, directory: Path) -> bool:
+        """Whether there is nothing to write."""
+        path = directory / self.target
+        return os.path.lexists(path) and not (self.target == _GITIGNORE and _not_ignored(path))
 
 
 @click.command()
@@ -72,33 +87,62 @@ class StarterFile(NamedTuple):
     type=click.Choice(("github", "gitlab", "none")),
     help=f"Whose workflow to write (default: gitlab if there is a {_GITLAB_CI} and no .github, else github).",
 )
+@click.option(
+    "--policy",
+    type=click.Choice(list(BY_NAME)),
+    help=f"When the workflow fails a build, see docs/policies.md (default: ask, else {DEFAULT.name}).",
+)
 @click.option("--yes", is_flag=True, help="Write without asking.")
-def init(directory: Path, ci: str | None, yes: bool) -> None:
-    """Write a golden file, a recording test and a CI workflow that work at once.
+def init(directory: Path, ci: str | None, policy: str | None, yes: bool) -> None:
+    """Write a golden file, a recording test and a CI workflow.
 
-    It asks before each file. Nothing is replaced: a file that is there stays as it is, and is named.
+    They work at once. It asks before each file, and which policy the workflow is to have. Nothing is
+    replaced: a file that is there stays as it is, and is named. What is not for git, kebab.sqlite and runs/,
+    is added to .gitignore.
     """
     is_gitlab = os.path.lexists(directory / _GITLAB_CI) and not os.path.lexists(directory / ".github")
-    files = list(_starter_files(directory, ci or ("gitlab" if is_gitlab else "github")))
-    missing = [file for file in files if not os.path.lexists(directory / file.target)]
+    ci = ci or ("gitlab" if is_gitlab else "github")
+    if policy and ci == "gitlab" and BY_NAME[policy].replicates > 1:
+        raise InputError(f"there are no jobs for GitLab with {policy}; docs/policies.md has the commands")
+    files = list(_starter_files(directory, ci))
+    missing = [file for file in files if not file.is_there(directory)]
     if missing and not yes and not sys.stdin.isatty():
         names = ", ".join(file.target for file in missing)
         raise InputError(f"there is no terminal to ask at; say --yes to write {names}")
     for file in files:
         path = directory / file.target
-        question = f"write {shown_path(path)} ({file.purpose})?"
         if file not in missing:
             _leave_alone(path)
-        elif yes or click.confirm(safe_lines(question), default=True, err=True):
-            _write(path, file)
+        elif yes or _agrees(f"{file.verbs[0]} {shown_path(path)} ({file.purpose})?"):
+            is_asked = file.has_policy and not policy and not yes
+            policy = _ask_policy(ci) if is_asked else policy
+            _write(path, file, BY_NAME[policy or DEFAULT.name])
     if missing:
         _tell_if_not_read(directory, files)
         where = shown_path(directory)
         tell("next:" if where == "." else f"next, in {where}:")
         tell(_NEXT if exists(directory / _TEST) else _NEXT_WITHOUT_TEST)
+        if policy and policy != DEFAULT.name:
+            tell(f"the same policy outside CI, for pytest's ini file:\n{BY_NAME[policy].as_ini()}")
+
+
+def _agrees(question: str) -> bool:
+    return click.confirm(safe_lines(question), default=True, err=True)
+
+
+def _ask_policy(ci: str) -> str:
+    """Which policy the workflow is to have; Enter for the default."""
+    known = [policy for policy in POLICIES if policy.replicates == 1 or ci == "github"]
+    tell("when should a build fail? (docs/policies.md)")
+    for policy in known:
+        tell(f"  {policy.name:<13} {policy.summary}")
+    names = click.Choice([policy.name for policy in known])
+    chosen: str = click.prompt("policy", type=names, default=DEFAULT.name, show_choices=False, err=True)
+    return chosen
 
 
 def _starter_files(directory: Path, ci: str) -> Iterator[StarterFile]:
+    yield StarterFile(_GITIGNORE, "", f"leaves {' and '.join(_IGNORED)} out of git")
     yield StarterFile("fixtures/golden_queries.yaml", "golden_queries.yaml", "what must be found")
     yield StarterFile(_TEST, "test_retrieval.py", "records what a toy retriever finds")
     if ci == "github":
@@ -117,18 +161,46 @@ def _is_free_or_ours(path: Path) -> bool:
     return not path.is_symlink()
 
 
-def _write(path: Path, file: StarterFile) -> None:
+def _not_ignored(path: Path) -> list[str]:
+    """What a `.gitignore` does not have; nothing, if it is a link or the like, which is left alone."""
+    if path.is_symlink() or not path.is_file():
+        return []
+    lines = {line.strip().strip("/") for line in path.read_text("utf-8", errors="replace").splitlines()}
+    return [name for name in _IGNORED if name.strip("/") not in lines]
+
+
+def _write(path: Path, file: StarterFile, policy: Policy) -> None:
     """Write a copy, unless something took the name meanwhile."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with creating(path) as new:
-            new.write_bytes((_bundled("starter") / file.source).read_bytes())
+        if file.target == _GITIGNORE:
+            _ignore(path)
+        else:
+            with creating(path) as new:
+                new.write_bytes(_content(file, policy))
     except OSError as error:
         if isinstance(error, FileExistsError) and os.path.lexists(path):
             _leave_alone(path)
             return
         raise StoreError(f"cannot write {shown_path(path)}: {error.strerror or error}") from None
-    print_line(f"wrote {shown_path(path)}: {file.purpose}")
+    print_line(f"{file.verbs[1]} {shown_path(path)}: {file.purpose}")
+
+
+def _ignore(path: Path) -> None:
+    """Add the lines that are missing at the end, and keep what is there."""
+    old = path.read_bytes() if path.exists() else b""
+    names = _not_ignored(path) if old else _IGNORED
+    append(path, "".join(["\n" if old and not old.endswith(b"\n") else "", *(f"{name}\n" for name in names)]))
+
+
+def _content(file: StarterFile, policy: Policy) -> bytes:
+    """A bundled file; a workflow with the policy in the place of the default one."""
+    text = (_bundled("starter") / file.source).read_text("utf-8")
+    if file.source == "github.yml":
+        old, new = (indent(each.as_action(), " " * 10) for each in (DEFAULT, policy))
+    else:
+        old, new = (indent("\n".join(each.as_arguments()), " " * 6) for each in (DEFAULT, policy))
+    return (text.replace(old, new) if file.has_policy else text).encode()
 
 
 def _leave_alone(path: Path) -> None:

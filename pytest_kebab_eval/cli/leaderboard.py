@@ -46,7 +46,7 @@ _COLOURS = {IMPROVED: "green", WORSE: "red"}
 def leaderboard(
     a: str, names: tuple[str, ...], last: int | None, sort: str | None, as_json: bool, **given: Any
 ) -> None:
-    """Compare many runs with run A, the baseline, and sort them, the best first.
+    """Compare many runs with one baseline, the best first.
 
     Each run is compared as by 'compare': its metrics, the change over the queries that both have, with a 95 %
     interval, and how many queries it won and failed. What is called improved or worse is so by the metric of

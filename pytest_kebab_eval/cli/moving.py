@@ -43,7 +43,7 @@ from pytest_kebab_eval.text import printable, shown_path
 def copy(
     runs: tuple[str, ...], source: str | None, target: str, latest: int | None, as_json: bool, **given: Any
 ) -> None:
-    """Copy runs from one database to another, all of them or none.
+    """Copy runs from one database to another, all or none.
 
     They arrive byte for byte, with their stored aggregates; chunks and tags are not copied. A run that is
     there already, the same, is left as it is.
@@ -84,7 +84,7 @@ def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str |
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @options("db", "suite")
 def export(run: str, file: Path, **given: Any) -> None:
-    """Write a run to a text file, which can be committed, compared and imported.
+    """Write a run to a text file, to commit, compare or import.
 
     FILE ends in .jsonl, .jsonl.gz or .parquet. The first line has the run's row, each other line a result as
     it is stored, by query id. Import kebab brings it back byte for byte, and --db takes the file as it is. A
@@ -113,9 +113,10 @@ def export(run: str, file: Path, **given: Any) -> None:
 def tag(
     run: str | None, name: str | None, delete: str | None, force: bool, as_json: bool, **given: Any
 ) -> None:
-    """Give a run a name that you move on purpose, such as baseline; without arguments, list the tags.
+    """Name a run, such as baseline; without arguments, list tags.
 
-    Wherever a run is named, tag:NAME stands for it. A tagged run is never pruned.
+    You move the name on purpose. Wherever a run is named, tag:NAME stands for it. A tagged run is never
+    pruned.
     """
     sources = sources_from(**given)
     db = database_of(sources)
@@ -183,11 +184,11 @@ def _tell_tag(name: str, run_id: str | None, said: str, *, as_json: bool) -> Non
 @options("db", "suite")
 @json_option
 def prune(keep: int, branches: tuple[str, ...], dry_run: bool, as_json: bool, **given: Any) -> None:
-    """Remove all but the newest runs of each suite and branch, or of one suite; a tagged run stays.
+    """Remove all but the newest runs of each suite and branch.
 
-    All that is listed is removed, or, if something goes wrong, nothing. The room that it took is given back.
-    Chunks are left alone. Partial runs are not counted, and go with those of their time; a run whose
-    created_at cannot be read stays.
+    Of all suites, or of one; a tagged run stays. All that is listed is removed, or, if something goes wrong,
+    nothing. The room that it took is given back. Chunks are left alone. Partial runs are not counted, and go
+    with those of their time; a run whose created_at cannot be read stays.
     """
     sources = sources_from(**given)
     db = database_of(sources)

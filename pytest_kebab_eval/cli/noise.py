@@ -49,7 +49,7 @@ def _share(_: click.Context, __: click.Parameter, value: str) -> float:
 )
 @json_option
 def noise(names: tuple[str, ...], drop: float, as_json: bool, **given: Any) -> None:
-    """Tell from several runs of one configuration how much is noise.
+    """Tell from several runs of one configuration what is noise.
 
     Runs are named as anywhere, one by one, with commas between them, or as commit:HASH*. For each check: how
     often two runs disagree on a query, and how many runs a side would find 80 % of the queries that a drop of

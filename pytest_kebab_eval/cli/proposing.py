@@ -62,7 +62,7 @@ def propose(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Turn a log of questions into golden queries, for a person to review.
+    """Turn a log of questions into golden queries to review.
 
     The targets are what the runs returned first for each question, which is found by its text, else by the id
     in the log. What one run found favours it: name every run that will be compared. Where the text of a hit

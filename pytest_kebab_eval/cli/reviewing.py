@@ -62,7 +62,7 @@ def review(
     sheet: Path | None,
     **given: Any,
 ) -> None:
-    """Label the top hits of B that nobody has judged, of the queries that fail.
+    """Label the hits of B that nobody has judged, where queries fail.
 
     Such hits count as wrong, so that B may be better than it looks. Of each query, what is expected is shown,
     and each unlabelled hit with the share of the expected text that it has, the likeliest first. A right hit

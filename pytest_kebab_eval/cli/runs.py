@@ -212,9 +212,10 @@ def _print_drifts(drifts: Mapping[str, Sequence[Drift]]) -> None:
 @options("db", "golden", "suite")
 @json_option
 def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) -> None:
-    """Compute the aggregates of runs anew and store them; says which metrics changed.
+    """Compute the aggregates of runs again, and store them.
 
-    For when formulas or the golden file have changed: every run is scored again from its stored results.
+    Says which metrics changed. For when formulas or the golden file have changed: every run is scored again
+    from its stored results.
     """
     if bool(names) == every:
         raise InputError("name the runs to aggregate, or say --all")
@@ -286,12 +287,12 @@ def _short(value: float | None) -> str:
     help="Add a page with the last 30 runs of its suite against run A.",
 )
 def site(directory: Path, baseline: str | None, **given: Any) -> None:
-    """Write a static site of all runs to a directory, for any file server.
+    """Write a static site of all runs.
 
-    It has every run of each suite, the trends of all metrics, the report of each run against the one before
-    it, the queries that changed most often, and the first bad run of each regression that is still open.
-    Called again, it writes only what is new. A directory with other files in it is refused. Exits with 1 if
-    something had to be left out.
+    Any file server can show it. It has every run of each suite, the trends of all metrics, the report of each
+    run against the one before it, the queries that changed most often, and the first bad run of each
+    regression that is still open. Called again, it writes only what is new. A directory with other files in
+    it is refused. Exits with 1 if something had to be left out.
     """
     from pytest_kebab_eval.reports.site.building import SiteBuilder
 

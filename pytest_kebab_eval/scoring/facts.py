@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pytest_kebab_eval.matching.citations import CitationCheck, check_citations, each_resolves
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.matching.strategies import first_of_each
+from pytest_kebab_eval.matching.strategies import Ranking, first_of_each
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, MatchMode, QueryResult, is_labelled, members_of
@@ -61,12 +61,10 @@ class QueryJudge:
             else (),
         )
 
-    def correct_ranks(
-        self, query: GoldenQuery, result: QueryResult | None, passages: Passages
-    ) -> tuple[int, ...]:
-        if result is None or result.error is not None:
-            return ()
-        return self.targets(query).judge(distinct_hits(result.hits), passages).correct
+    def ranking(self, query: GoldenQuery, result: QueryResult | None, passages: Passages) -> Ranking:
+        """Which hits of a result are correct; none of one that is not there, or that errored."""
+        hits = distinct_hits(result.hits) if result and result.error is None else ()
+        return self.targets(query).judge(hits, passages)
 
     def citations_resolve(self, result: QueryResult | None, passages: Passages) -> tuple[bool, ...]:
         """For each citation of a result's answer, whether it leads to a chunk."""

@@ -12,7 +12,7 @@ import pytest
 from tests.forked import python
 from tests.integration.conftest import LEAN, call, script
 
-GOLDEN, TEST = "fixtures/golden_queries.yaml", "tests/test_retrieval.py"
+GOLDEN, TEST, IGNORED = "fixtures/golden_queries.yaml", "tests/test_retrieval.py", ".gitignore"
 GITHUB, GITLAB, GITLAB_JOBS = (
     ".github/workflows/retrieval-gate.yml",
     ".gitlab-ci.yml",
@@ -90,7 +90,7 @@ def test_the_workflow_is_that_of_the_service_that_the_project_uses(
         (here / name).parent.mkdir(exist_ok=True)
         (here / name).write_text("theirs", encoding="utf-8")
     assert call("init", "--yes", *args).code == 0
-    assert written(here) == sorted([GOLDEN, TEST, *existing, *workflow])
+    assert written(here) == sorted([IGNORED, GOLDEN, TEST, *existing, *workflow])
 
 
 def test_jobs_beside_an_existing_gitlab_file_say_how_they_are_included(here: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_second_call_changes_nothing_and_says_so(here: Path) -> None:
     called = call("init", "--ci", "gitlab")  # there is nothing to ask, so it needs no --yes
     assert (called.code, called.stdout) == (0, "")
     assert called.stderr.splitlines() == [
-        f"{name} is there already; left alone" for name in (GOLDEN, TEST, GITLAB)
+        f"{name} is there already; left alone" for name in (IGNORED, GOLDEN, TEST, GITLAB)
     ]
     assert {name: (here / name).read_bytes() for name in written(here)} == before
 
@@ -122,7 +122,26 @@ def test_a_file_that_is_there_stays_and_the_others_are_written(here: Path, name:
     assert called.code == 0
     assert f"{name} is there already; left alone\n" in called.stderr
     assert (here / name).read_text("utf-8") == "precious"
-    assert written(here) == sorted([GOLDEN, TEST, GITHUB])
+    assert written(here) == sorted([IGNORED, GOLDEN, TEST, GITHUB])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, "kebab.sqlite\nruns/\n"),
+        ("*.pyc", "*.pyc\nkebab.sqlite\nruns/\n"),
+        ("/runs\n*.pyc\n", "/runs\n*.pyc\nkebab.sqlite\n"),
+        ("runs/\nkebab.sqlite\n", "runs/\nkebab.sqlite\n"),
+    ],
+)
+def test_what_is_not_for_git_is_added_to_its_ignored_files_once(
+    here: Path, before: str | None, after: str
+) -> None:
+    if before is not None:
+        (here / IGNORED).write_text(before, encoding="utf-8")
+    for _ in range(2):
+        assert call("init", "--yes").code == 0
+        assert (here / IGNORED).read_text("utf-8") == after
 
 
 def test_a_link_that_leads_nowhere_is_not_written_through(here: Path) -> None:
@@ -143,7 +162,7 @@ def test_a_file_where_a_directory_should_be_is_an_error(here: Path) -> None:
 def test_without_a_terminal_it_needs_yes(here: Path) -> None:
     called = call("init")
     assert (called.code, called.stdout) == (2, "")
-    names = f"{GOLDEN}, {TEST}, {GITHUB}"
+    names = f"{IGNORED}, {GOLDEN}, {TEST}, {GITHUB}"
     assert called.stderr == f"kebab-eval: there is no terminal to ask at; say --yes to write {names}\n"
     assert written(here) == []
 
@@ -151,15 +170,21 @@ def test_without_a_terminal_it_needs_yes(here: Path) -> None:
 def test_a_directory_may_be_named_and_is_in_the_advice(here: Path) -> None:
     called = call("init", "mine", "--yes")
     assert "next, in mine:\n" in called.stderr
-    assert written(here / "mine") == sorted([GOLDEN, TEST, GITHUB])
+    assert written(here / "mine") == sorted([IGNORED, GOLDEN, TEST, GITHUB])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
 @pytest.mark.parametrize(
     ("answers", "expected"),
-    [("y\nn\ny\n", [GOLDEN, GITHUB]), ("\n\n\n", [GOLDEN, TEST, GITHUB]), ("n\nn\nn\n", [])],
+    [
+        ("y\ny\nn\ny\nshare\n", [IGNORED, GOLDEN, GITHUB]),
+        ("\n\n\n\n\n", [IGNORED, GOLDEN, TEST, GITHUB]),
+        ("n\nn\nn\nn\n", []),
+    ],
 )
-def test_at_a_terminal_it_asks_before_each_file(here: Path, answers: str, expected: list[str]) -> None:
+def test_at_a_terminal_it_asks_before_each_file_and_for_the_policy(
+    here: Path, answers: str, expected: list[str]
+) -> None:
     import pty
 
     ours, theirs = pty.openpty()
@@ -172,6 +197,11 @@ def test_at_a_terminal_it_asks_before_each_file(here: Path, answers: str, expect
     assert done.returncode == 0, done.stderr
     assert f"write {TEST} (records what a toy retriever finds)? [Y/n]: " in done.stderr
     assert written(here) == sorted(expected)
+    assert ("policy [every-loss]: " in done.stderr) == (GITHUB in expected)
+    assert ("kebab_fail_on = none" in done.stderr) == ("share" in answers)  # for the ini file
+    assert (GITHUB in expected and "failed <= 3%" in (here / GITHUB).read_text("utf-8")) == (
+        "share" in answers
+    )
     assert ("pytest --kebab-record first" in done.stderr) == (TEST in expected)
     assert ("record a run with a test of your own" in done.stderr) == (TEST not in expected)
 

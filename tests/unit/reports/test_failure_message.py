@@ -24,7 +24,7 @@ def message(directory: Path, b: Json) -> str:
     evaluation = evaluate(settings, inputs)
     ((query, evidence),) = read_evidence(settings, inputs, inputs.golden.queries)
     comparison = evaluation.report.per_query[0]
-    shown = evidence.for_message(comparison)
+    shown = evidence.for_message(query, comparison)
     return explain(query, evaluation.verdicts[query.id], comparison, shown, "golden.yaml:1")
 
 

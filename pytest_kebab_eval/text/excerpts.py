@@ -1,0 +1,72 @@
+"""A long text shortened around what matters in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytest_kebab_eval.text import printable
+
+MAX_SEARCHED = 20_000  # characters of a text; what comes after them is not looked at
+_RUN = 20  # characters in a row that two texts share not by chance; half as many more are always found
+_FAR = 200  # characters: no more is shown anywhere
+
+
+def excerpt(text: str, around: Iterable[str], width: int) -> str:
+    """The text on one line, cut to a width: around the first of these that it has, else its beginning."""
+    line = _one_line(text)
+    if len(line) <= width:
+        return line
+    found = next(filter(None, (_find(line, wanted) for wanted in around)), (0, 0))
+    return _window(line, *found, width)
+
+
+def contains(text: str, wanted: str) -> bool:
+    """Whether a text contains another, case and spacing aside."""
+    return _find(_one_line(text), wanted) is not None
+
+
+def shared_text(text: str, other: str) -> str:
+    """A long run of characters of a text that another has, too, the first that is seen; empty if none is."""
+    line = _one_line(text)
+    ours, theirs = line.lower(), _one_line(other).lower()
+    if len(ours) != len(line):  # a few letters have a lower case of two
+        return ""
+    for start in range(0, len(line) - _RUN + 1, _RUN // 2):
+        there = theirs.find(ours[start : start + _RUN])
+        if there >= 0:
+            # Those before the start are looked at from it backwards.
+            before = _alike(ours[:start][: -_FAR - 1 : -1], theirs[:there][: -_FAR - 1 : -1])
+            after = _alike(ours[start : start + _FAR], theirs[there : there + _FAR])
+            return line[start - before : start + after]
+    return ""
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), min(len(one), len(other)))
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text[:MAX_SEARCHED].split()))
+
+
+def _find(line: str, wanted: str) -> tuple[int, int] | None:
+    """Where the text is in the line."""
+    folded, lowered = _one_line(wanted).lower(), line.lower()
+    start = lowered.find(folded) if folded and len(lowered) == len(line) else -1
+    return None if start < 0 else (start, start + len(folded))
+
+
+def _window(line: str, start: int, end: int, width: int) -> str:
+    """As much of the line as the width takes, with what is found in its middle, from word to word."""
+    room = width - 2  # for the dots
+    left = max(0, min(start - max(0, room - (end - start)) // 2, len(line) - room))
+    if left:
+        space = line.find(" ", left - 1, start)
+        left = space + 1 if space >= 0 else left
+    right = min(len(line), left + (room if left else width - 1))
+    if right < len(line):
+        space = line.rfind(" ", max(left, end), right + 1)
+        right = space if space > left + width // 2 else right
+    return f"{'…' if left else ''}{line[left:right].strip()}{'…' if right < len(line) else ''}"
