@@ -15,16 +15,14 @@ from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, run_arguments, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.history.bisecting import (
-    Bisection,
-    LikelySuspect,
+from pytest_kebab_eval.history.bisecting import Bisection, LikelySuspect, Suspect, search_likely
+from pytest_kebab_eval.history.blame import losses_between, watched_queries
+from pytest_kebab_eval.history.commits import (
     Repository,
-    Suspect,
+    clean_up_when_terminated,
     run_in_shell,
-    search_likely,
     without_git_locations,
 )
-from pytest_kebab_eval.history.blame import losses_between, watched_queries
 from pytest_kebab_eval.history.sightings import Sighting, Watched
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import Run
@@ -209,7 +207,7 @@ class _Recorder:
             environment.pop(name, None)
         command = self._command.replace("{commit}", commit)
         command = command if number is None else command.replace("{n}", str(number))
-        with self._repository.checked_out(commit) as directory:
+        with clean_up_when_terminated(), self._repository.checked_out(commit) as directory:
             code = run_in_shell(command, directory, environment)
         if code not in (0, SKIP):
             raise StoreError(
