@@ -31,7 +31,7 @@ def board_of(settings: Settings, *names: str) -> Board:
 # -- the numbers are those of `compare` --------------------------------------------------------------
 
 
-@examples(max_examples=examples.default.max_examples // 4)  # each takes the time of ten of other tests
+@examples(max_examples=examples().max_examples // 4)  # each takes the time of ten of other tests
 @given(
     seed=st.integers(0, 100_000),
     a=st.sampled_from(["a", "a,a2"]),
