@@ -27,7 +27,7 @@ from pytest_kebab_eval.history.sightings import Sighting, Watched
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
-from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.reports.wording import counted, headline
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.store import address_for_a_command, shown_address
 from pytest_kebab_eval.store.recorder import RECORDED_BY
@@ -98,8 +98,6 @@ def bisect(
                 f"run {letter}, {printable(run.run_id)}, was recorded with uncommitted changes at its commit"
             )
     watched = _watched(settings, inputs, queries)
-    if not watched:
-        tell("B lost nothing that A had")
     search = Bisection(settings, inputs, line)
     recorder = _Recorder(search, repository, watched, command, numbered=repeat > 1)
     before = {run.run_id for run in search.runs()}
@@ -145,9 +143,12 @@ def _what_becomes(runs: Sequence[Run]) -> str:
 
 
 def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
-    """What B lost, of these queries if any are named."""
+    """What B lost, of these queries if any are named; where nothing fails, it is said how B did."""
     watched_queries(inputs.golden, queries)  # checks that they are there
-    lost = losses_between(inputs, compare_and_warn(settings, inputs).report)
+    report = compare_and_warn(settings, inputs).report
+    lost = losses_between(inputs, report)
+    if not lost:
+        tell(headline(report))
     for query_id in queries:
         if not any(watch.query_id == query_id for watch in lost):
             raise InputError(

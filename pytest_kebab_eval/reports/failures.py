@@ -14,7 +14,15 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, KnownPassage, QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryComparison, QueryResult, is_labelled
+from pytest_kebab_eval.model import (
+    Answer,
+    ComparisonKind,
+    GoldenQuery,
+    Hit,
+    QueryComparison,
+    QueryResult,
+    is_labelled,
+)
 from pytest_kebab_eval.reports.wording import CAUSES, failed_queries
 
 _TARGETS_SHOWN = 3
@@ -154,13 +162,15 @@ class FailedQuery(NamedTuple):
             yield Fact("cites", _listed(shown) or ["nothing"])
 
     def unlabelled(self) -> str:
-        """How many of B's top hits nobody labelled, where it lost one that was."""
+        """How many of B's top hits nobody labelled, where it lost one that was, or ranks none high enough."""
         evidence = self.evidence
         top = evidence.b.hits[:HITS_SHOWN] if evidence.b else ()
         unknown = [
             hit for hit in top if hit.rank not in evidence.correct_b and not is_labelled(self.query, hit)
         ]
-        if not unknown or not self.comparison.lost:
+        comparison = self.comparison
+        fell = comparison.kind is ComparisonKind.LOSS or {"miss", "rank_limit"} & {*comparison.checks}
+        if not unknown or not (comparison.lost or fell):
             return ""
         return f"{len(unknown)} of B's top {len(top)} {'was' if len(unknown) == 1 else 'were'} never labelled"
 
