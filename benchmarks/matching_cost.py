@@ -4,7 +4,8 @@
 
 The CPU time of judging a comparison by text over that by spans, all ways run in turn in one process; the hits
 are the same, only that one database has no citations. With hashes alone, no hit has the id of an expected
-chunk; otherwise run A has its text, which is compared instead.
+chunk; otherwise run A has its text, which is compared instead. With the index, the table `chunks` has the
+chunks of both chunkers, with spans or without, and is asked about copies of what was found.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from passages import CHUNKERS, Chunk, Writer, chunks_of, overlap
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store.schema import SCHEMA
+from pytest_kebab_eval.store.schema import CORPUS_SCHEMA, SCHEMA
 
 HITS = 10
-WAYS = ("span", "text", "hashes", "hashes alone")
+WAYS = ("span", "text", "hashes", "hashes alone", "span with the index", "text with the index")
 OF_THE_DOCUMENT = 3  # of the hits of a query: so many are of the right document
 
 Cut = dict[str, dict[str, list[Chunk]]]  # by chunker and document
@@ -65,7 +66,7 @@ class Case(NamedTuple):
     directory: Path
     cut: Cut
     queries: int
-    way: str  # span | text | hashes | hashes alone: no hit is an expected chunk itself
+    way: str  # one of WAYS; hashes alone: no hit is an expected chunk itself
 
     def settings(self) -> Settings:
         database, golden = self.directory / "kebab.sqlite", self.directory / "golden.jsonl"
@@ -87,18 +88,40 @@ class Case(NamedTuple):
                 connection.execute(statement)
             self._write_run(connection, "a", "lines", places)
             self._write_run(connection, "b", "characters", places)
+            if "index" in self.way:
+                self._write_index(connection)
+
+    def _write_index(self, connection: sqlite3.Connection) -> None:
+        for statement in CORPUS_SCHEMA:
+            connection.execute(statement)
+        rows = (
+            (f"{doc}#{at}", doc, chunk.text, json.dumps(self._spans(chunk)), name)
+            for name in ("lines", "characters")
+            for doc, found in self.cut[name].items()
+            for at, chunk in enumerate(found)
+        )
+        connection.executemany(
+            "INSERT INTO documents VALUES (?, ?)", [(doc, f"{doc}.md") for doc in self.cut["lines"]]
+        )
+        connection.executemany("INSERT INTO chunks VALUES (?, ?, ?, '[]', ?, 10, ?)", rows)
+
+    def _spans(self, chunk: Chunk) -> list[dict[str, Any]]:
+        return [{"kind": "byte", "start": chunk.start, "end": chunk.end}] if self._has_spans else []
+
+    @property
+    def _has_spans(self) -> bool:
+        return self.way.startswith("span")
 
     def _places(self) -> Iterator[tuple[str, int]]:
         everything = [(doc, at) for doc, found in self.cut["lines"].items() for at in range(len(found))]
         return (everything[number * 7 % len(everything)] for number in range(self.queries))
 
     def _locked(self, chunk: Chunk) -> dict[str, Any]:
-        spans = [{"kind": "byte", "start": chunk.start, "end": chunk.end}] if self.way == "span" else []
         hashed = hashed_text(chunk.text) if self.way.startswith("hashes") else None
-        said: dict[str, Any] = {"text": chunk.text} if self.way == "text" else {}
+        said: dict[str, Any] = {"text": chunk.text} if self.way.startswith("text") else {}
         if hashed:
             said = {"shingles": msgspec.to_builtins(hashed)}
-        return {"doc_id": chunk.doc_id, "spans": spans, **said}
+        return {"doc_id": chunk.doc_id, "spans": self._spans(chunk), **said}
 
     def _write_run(
         self, connection: sqlite3.Connection, run_id: str, chunker: str, places: list[tuple[str, int]]
@@ -124,7 +147,7 @@ class Case(NamedTuple):
             found.append((other, (number + len(found)) % len(self.cut[chunker][other])))
         mark = "+" if self.way == "hashes alone" else "#"
         hits = [
-            hit_of(rank, f"{name}{mark}{index}", self.cut[chunker][name][index], with_span=self.way == "span")
+            hit_of(rank, f"{name}{mark}{index}", self.cut[chunker][name][index], with_span=self._has_spans)
             for rank, (name, index) in enumerate(found, 1)
         ]
         return json.dumps({"query_id": f"q{number}", "query": "?", "hits_top_k": hits, "elapsed_ms": 1})
@@ -137,7 +160,7 @@ def cpu_seconds(settings: Settings, way: str) -> float:
     report = evaluate(settings).report
     taken = time.process_time() - started
     assert report.deltas is not None
-    counted = "span" if way == "span" else "text"
+    counted = "span" if way.startswith("span") else "text"
     assert report.deltas.matched_by[counted] == sum(report.deltas.matched_by.values()), (
         report.deltas.matched_by
     )
@@ -158,7 +181,7 @@ def cost(cut: Cut, queries: int, repeats: int) -> Iterator[str]:
                 times[way].append(cpu_seconds(case.settings(), way))
     medians = {way: statistics.median(found) for way, found in times.items()}
     for way, taken in medians.items():
-        ratio = taken / medians["span"]
+        ratio = taken / medians["span with the index" if "index" in way else "span"]
         yield f"| {way} | {1e6 * taken / queries / 2:.0f} µs | {ratio:.2f} |"
 
 

@@ -5,7 +5,7 @@ python benchmarks/peers.py --queries 1000 --only ranx --only "kebab-eval compare
 
 Two runs with ten hits a query and one right passage each, of which B lost one in thirty, are written in the
 form that each tool reads, and it does as much of the comparison as it can. Its environment is made once,
-below build/peers; what cannot be installed is said so. Times are CPU seconds, the best of `--repeats`, in turn.
+below build/peers; what cannot be installed is said so. CPU seconds, the best of `--repeats`.
 """
 
 from __future__ import annotations

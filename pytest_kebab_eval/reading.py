@@ -140,6 +140,8 @@ class OpenStores:
         """Queries with their stored results, judged again; the first hits have what the index knows."""
         judge = QueryJudge(self.matcher, self._settings.k)
         passages_a, passages_b = map(self.passages, "ab")
+        queries = tuple(queries)
+        self.matcher.will_judge(queries)
         targets = TargetPassages(self._expected_locations())
         is_exact = self.matcher.mode is MatchMode.EXACT
         for query in queries:
@@ -215,7 +217,9 @@ def find_matcher(
 ) -> Matcher:
     """A matcher in that mode; where the expected chunks are, which only the fallback asks, the runs know."""
     locations = Locations() if mode is MatchMode.EXACT else find_locations(golden, runs)
-    return Matcher(mode, locations, span_overlap)
+    matcher = Matcher(mode, locations, span_overlap)
+    matcher.will_judge(golden.queries)
+    return matcher
 
 
 def score_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:

@@ -254,9 +254,9 @@ def _ambiguous(sides: Sequence[ScoredSide]) -> Iterator[str]:
     if found:
         queries = f"{len(found)} quer{'y has' if len(found) == 1 else 'ies have'}"
         yield (
-            f"{queries} an ambiguous target: hits of several places have its text, and each of them counts as"
-            f" found (first: '{brief(min(found), 40)}'); store the spans of hits, or give the query"
-            " gold_supports with snippets"
+            f"{queries} an ambiguous target: several places of its document have its text, and a hit of any"
+            f" counts as found (first: '{brief(min(found), 40)}'); store the spans of hits, or give the query"
+            " gold_supports with a heading"
         )
 
 

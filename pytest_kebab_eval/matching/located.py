@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from itertools import combinations
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
 
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
-from pytest_kebab_eval.matching.letters import comparable_letters, letters_of
+from pytest_kebab_eval.matching.copies import FoundTexts
+from pytest_kebab_eval.matching.letters import comparable_letters
 from pytest_kebab_eval.matching.locations import Location, Passages, has_document
-from pytest_kebab_eval.matching.shingles import (
-    SHINGLE,
-    Shared,
-    compare_texts,
-    is_short,
-    length_of,
-    shared_part,
-)
+from pytest_kebab_eval.matching.shingles import SHINGLE, Shared, compare_texts, length_of
 from pytest_kebab_eval.matching.strategies import HitByHit, JudgedHits, Match, as_hit
 from pytest_kebab_eval.model import Cited, Hit
 from pytest_kebab_eval.spans import Box, overlap, relative_length
 
 LEAST_ALONE = 2 * SHINGLE  # letters of a text that alone tells a passage; shorter ones are everywhere
 FAIR_PART = 0.01  # of a hit's length that a target has, or else the hit is not taken for it
-_LEAST_OF_SHORT = 8  # short hits are evidence where they have an eighth of a longer target's letters
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
 
 
@@ -97,6 +89,16 @@ def _is_fair_part(target: ExpectedLocation, extents: Sequence[Box]) -> bool:
     return length is None or length >= FAIR_PART
 
 
+class Surroundings(Protocol):
+    """What the index knows besides the chunks that are asked about."""
+
+    def documents(self) -> Collection[str]:
+        """The documents of all targets, which are read together."""
+
+    def around(self, target: ExpectedLocation) -> str | HashedText | None:
+        """The text of a target and, if that is known, of the chunks beside it."""
+
+
 class ByText(HitByHit):
     """A hit is correct if it shares enough of an expected chunk's text, where a span is not known.
 
@@ -104,8 +106,11 @@ class ByText(HitByHit):
     document. If no document is known, text alone decides, at a higher share.
     """
 
-    def __init__(self, targets: Sequence[ExpectedLocation], least_overlap: float) -> None:
+    def __init__(
+        self, targets: Sequence[ExpectedLocation], least_overlap: float, index: Surroundings
+    ) -> None:
         self._targets = targets
+        self._index = index
         self.count = len(targets)
         self._by_location = ByLocation(targets, least_overlap)
         self._least_part = least_overlap - _ROUNDING
@@ -142,8 +147,12 @@ class ByText(HitByHit):
             return self._match_location(number, target, compared)
         coarser = "text" if target.location.extents and not alone else None
         is_correct = shared.part >= (self._least_alone if alone else self._least_part)
-        place = (shared.start, shared.stop)
-        return Match(number, False, True, coarser, is_correct, place) if is_correct or coarser else None
+        if not is_correct and not coarser:
+            return None
+        return Match(number, False, True, coarser, is_correct, shared.stretch)
+
+    def _match_hit(self, number: int, target: ExpectedLocation, passages: Passages, hit: Hit) -> Match | None:
+        return self._match(number, target, _Compared(hit, passages))
 
     def _match_location(self, number: int, target: ExpectedLocation, compared: _Compared) -> Match | None:
         by_document = self._by_location.match(compared.hit, target, compared.extents)
@@ -170,18 +179,19 @@ class ByText(HitByHit):
 
     def review(self, judged: JudgedHits, passages: Passages) -> tuple[JudgedHits, bool]:
         """Without short hits that are the only evidence, and copies of a passage that stand elsewhere."""
-        by_text = Counter(
+        by_text = {
             match.target for _, matches in judged for match in matches if match.by_text and match.is_correct
-        )
+        }
         wrong: set[tuple[int, int]] = set()
         is_ambiguous = False
-        for number, count in by_text.items():
-            found = _FoundTexts(judged, number, passages)
-            wrong.update((at, number) for at in found.only_short(self._targets[number].text))
-            if count > 1:
-                copies, is_unclear = found.copies()
-                wrong.update((at, number) for at in copies)
-                is_ambiguous = is_ambiguous or is_unclear
+        for number in by_text:
+            target = self._targets[number]
+            found = FoundTexts(judged, number, passages)
+            wrong.update((at, number) for at in found.only_short(target.text))
+            found.add_indexed(partial(self._match_hit, number, target, passages), self._index.documents)
+            copies, is_unclear = found.copies(partial(self._index.around, target))
+            wrong.update((at, number) for at in copies)
+            is_ambiguous = is_ambiguous or is_unclear
         if not wrong:
             return judged, is_ambiguous
         return [
@@ -194,64 +204,6 @@ class ByText(HitByHit):
             )
             for at, (hit, matches) in enumerate(judged)
         ], is_ambiguous
-
-
-def _length(match: Match) -> int:
-    return match.place[1] - match.place[0]
-
-
-class _FoundTexts:
-    """The hits that are a target by their text, held against each other."""
-
-    def __init__(self, judged: JudgedHits, number: int, passages: Passages) -> None:
-        self._judged = judged
-        self._passages = passages
-        self._found = [
-            (at, hit, match)
-            for at, (hit, matches) in enumerate(judged)
-            for match in matches
-            if match.target == number and match.by_text and match.is_correct
-        ]
-
-    def only_short(self, target: str | HashedText | None) -> list[int]:
-        """The hits, if they are short and the target is not, and there are longer ones or they say little."""
-        if target is None or not all(self._is_short(hit) for _, hit, _ in self._found) or is_short(target):
-            return []
-        has_longer = not all(self._is_short(hit) for hit, _ in self._judged)
-        letters = sum(length_of(self._passages.text(hit) or "") for _, hit, _ in self._found)
-        is_little = _LEAST_OF_SHORT * letters < length_of(target)
-        return [at for at, _, _ in self._found] if has_longer or is_little else []
-
-    def _is_short(self, hit: Hit) -> bool:
-        text = self._passages.text(hit)
-        return text is None or is_short(text)
-
-    def copies(self) -> tuple[set[int], bool]:
-        """The hits of other places, which share less of the target; and whether some share as much.
-
-        Two hits that have the same part of it and differ around that are of two places.
-        """
-        copies: set[int] = set()
-        is_unclear = False
-        for (one, hit, match), (other, next_hit, next_match) in combinations(self._found, 2):
-            if hit.chunk_id == next_hit.chunk_id or not self._are_apart(hit, match, next_hit, next_match):
-                continue
-            less, more = sorted(((_length(match), one), (_length(next_match), other)))
-            if more[0] - less[0] >= SHINGLE:
-                copies.add(less[1])
-            else:
-                is_unclear = True
-        return copies, is_unclear
-
-    def _are_apart(self, hit: Hit, match: Match, other: Hit, other_match: Match) -> bool:
-        (start, stop), (other_start, other_stop) = match.place, other_match.place
-        both = min(stop, other_stop) - max(start, other_start)
-        if 2 * both < min(stop - start, other_stop - other_start):
-            return False
-        text, other_text = self._passages.text(hit) or "", self._passages.text(other) or ""
-        letters, other_letters = letters_of(text), letters_of(other_text)
-        shared = shared_part(text, other_text) or 0.0
-        return letters == other_letters or shared * min(len(letters), len(other_letters)) < both
 
 
 class _Compared:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import msgspec
 
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.matching.indexed import IndexedDocument
 from pytest_kebab_eval.matching.letters import comparable_letters
 from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
@@ -31,6 +32,7 @@ class Passages:
     def __init__(self, corpus: Corpus | None = None, version: str | None = None) -> None:
         self._corpus = corpus if corpus and (corpus.has_chunks or corpus.has_paths) else None
         self._version = version
+        self._documents: dict[str, IndexedDocument] = {}
 
     def _chunk(self, chunk_id: str | None) -> Chunk | None:
         """The chunk that the run's chunker has under that id."""
@@ -64,6 +66,20 @@ class Passages:
         if hit.doc_path or self._corpus is None:
             return hit.doc_path or None
         return self._corpus.path_of(self._document(hit) or "")
+
+    def document(self, hit: Hit, others: Callable[[], Collection[str]] = tuple) -> IndexedDocument | None:
+        """The hit's document as the index has it; None if the index no longer has the hit.
+
+        Others that will be asked about are read with the first one.
+        """
+        doc_id = self._document(hit) if self._corpus and self._corpus.has_chunks else None
+        if self._corpus is None or doc_id is None:
+            return None
+        if doc_id not in self._documents:
+            texts = self._corpus.texts_in(doc_id, self._version, others)
+            self._documents[doc_id] = IndexedDocument(doc_id, texts)
+        found = self._documents[doc_id]
+        return found if found.has(hit.chunk_id, self.text(hit) or "") else None
 
     def _document(self, hit: Hit) -> str | None:
         chunk = None if has_document(hit) else self._chunk(hit.chunk_id)
@@ -177,6 +193,15 @@ class Locations(NamedTuple):
                 return text
         stored = self.stored.get(chunk_id)
         return (stored.text if stored else None) or None
+
+    def around(self, chunk_id: str, doc_id: str, text: str) -> str | None:
+        """The chunk's text with that of the chunks beside it; None if the index no longer has it."""
+        if self.is_left(chunk_id):
+            return None
+        expected = Hit(rank=1, chunk_id=chunk_id, doc_id=doc_id, text=text)
+        found = (Passages(corpus, self.version).document(expected) for corpus in self.corpora)
+        document = next(filter(None, found), None)
+        return document.around(chunk_id) if document else None
 
     def is_left(self, chunk_id: str) -> bool:
         """Whether a re-anchoring left the chunk: in the index and in hits its id may be another's by now."""

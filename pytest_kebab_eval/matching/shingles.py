@@ -42,14 +42,13 @@ class Stretch(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """How much of the shorter text both share, and where the expected one has the longest stretch of it.
+    """How much of the shorter text both share, and where they have the longest stretch of it.
 
     The part is 0 to 1, and 0 if they are different passages that are alike.
     """
 
     part: float
-    start: int = 0
-    stop: int = 0
+    stretch: Stretch = Stretch(0, 0, 0)  # in the expected text
 
 
 _NOTHING = Shared(0.0)
@@ -82,18 +81,24 @@ def compare_texts(expected: str | HashedText, text: str) -> Shared | None:
     if _is_short(len(shorter), size):
         # Cheap first: most texts do not have these letters in a row, whatever the words are.
         whole, part_of = (expected, text) if is_shorter else (text, expected)
-        return Shared(float(shorter in longer and words_of(whole) in words_of(part_of)))
+        if shorter not in longer or words_of(whole) not in words_of(part_of):
+            return _NOTHING
     whole_at = longer.find(shorter)
     if whole_at >= 0:
-        return Shared(1.0, *((0, len(shorter)) if is_shorter else (whole_at, whole_at + len(shorter))))
+        return Shared(1.0, _in_expected(Stretch(0, len(shorter), whole_at), is_shorter=is_shorter))
     if not _may_share(shorter, longer, size):
         return _NOTHING
     main = _longest_stretch(shorter, longer, size)
     alignment = _aligned_at(main, shorter, longer, size)
     if not alignment.is_same_passage:
         return _NOTHING
-    offset = 0 if is_shorter else main.offset
-    return Shared(alignment.shared / len(shorter), main.start + offset, main.stop + offset)
+    return Shared(alignment.shared / len(shorter), _in_expected(main, is_shorter=is_shorter))
+
+
+def _in_expected(stretch: Stretch, *, is_shorter: bool) -> Stretch:
+    """A stretch of the shorter text as it is in the expected one."""
+    start, stop, offset = stretch
+    return stretch if is_shorter else Stretch(start + offset, stop + offset, -offset)
 
 
 def is_short(text: str | HashedText) -> bool:
@@ -248,7 +253,7 @@ def _compare_hashes(expected: HashedText, letters: str) -> Shared:
     main = max(stretches, key=lambda stretch: stretch.stop - stretch.start)
     alignment = _hashed_alignment(stretches, main, expected, len(letters))
     part = min(1.0, alignment.shared / length) if alignment.is_same_passage else 0.0
-    return Shared(0.0 if part < 1 and _is_short(length, expected.size) else part, main.start, main.stop)
+    return Shared(0.0 if part < 1 and _is_short(length, expected.size) else part, main)
 
 
 def _hashed_alignment(

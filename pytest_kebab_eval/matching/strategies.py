@@ -29,7 +29,7 @@ class Match(NamedTuple):
     by_text: bool = False
     coarser: str | None = None  # text | document: the hit lacks what a finer way would have compared
     is_correct: bool = True  # false: no match; only its text or document could be compared
-    place: tuple[int, int] = (0, 0)  # by text: where the target has what is shared
+    place: tuple[int, int, int] = (0, 0, 0)  # by text: a `Stretch` that the target and the hit share
 
 
 Coarser = tuple[tuple[int, str], ...]
@@ -47,7 +47,7 @@ class Ranking(Value, frozen=True):
     by_document: bool = False  # a hit counted only for being in the right document
     by_text: bool = False  # a hit counted for its text
     coarser: Coarser = ()  # what hits of the right documents lack, although the golden file has it
-    is_ambiguous: bool = False  # hits of several places have the text of a target
+    is_ambiguous: bool = False  # several places of the document have the text of a target
 
     @property
     def first(self) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.matching.located import ByChunkOrLocation, ByLocation, ByText, ExpectedLocation
 from pytest_kebab_eval.matching.locations import Location, Locations, Passages
 from pytest_kebab_eval.matching.strategies import (
@@ -85,12 +86,35 @@ class Matcher:
         self._least_overlap = least_overlap
         self._known: dict[str, Targets] = {}  # of queries whose targets take some finding
         self.coarser: dict[str, Coarser] = {}
+        self._queries: Iterable[GoldenQuery] = ()
+        self._documents: frozenset[str] | None = None
 
     def coarsen(self, coarser: Mapping[str, Coarser]) -> None:
         """From now on, match these targets of queries by text, or by document."""
         for query_id, ways in coarser.items():
             self.coarser[query_id] = (*self.coarser.get(query_id, ()), *ways)
             self._known.pop(query_id, None)
+        self._documents = None
+
+    def will_judge(self, queries: Iterable[GoldenQuery]) -> None:
+        """Have what the index says of the documents of these queries read together."""
+        self._queries, self._documents = queries, None
+
+    def documents(self) -> frozenset[str]:
+        """The documents of the queries that are judged by their text."""
+        if self._documents is None:
+            targets = (self.targets(query) for query in self._queries)
+            by_text = (found.doc_ids for found in targets if found.matched_by == "text")
+            self._documents = frozenset[str]().union(*by_text)
+        return self._documents
+
+    def around(self, target: ExpectedLocation) -> str | HashedText | None:
+        """The text of a target, and of the chunks beside it where the index still has them."""
+        text, chunk_id = target.text, target.chunk_id
+        if not isinstance(text, str) or not chunk_id:
+            return text
+        found = (self._locations.around(chunk_id, doc_id, text) for doc_id in target.doc_ids)
+        return next(filter(None, found), text)
 
     def look_in(self, corpora: Sequence[Corpus]) -> None:
         """From now on, look chunks up there: the databases that it was made with may be closed."""
@@ -173,7 +197,7 @@ class Matcher:
             located[number] = located[number].without(way)
         has_texts = any(target.text is not None for target in located)
         by_location = ByLocation(located, self._least_overlap)
-        by_text = ByText(located, self._least_overlap) if has_texts else by_location
+        by_text = ByText(located, self._least_overlap, self) if has_texts else by_location
         doc_ids = {*(query.expected_doc_ids or ())}.union(*(target.doc_ids for target in located))
         return Targets(
             ids=(*chunks, *(f"{expected.doc_id} {describe(expected.span)}" for expected in own_spans)),

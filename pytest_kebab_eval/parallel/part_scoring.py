@@ -174,6 +174,7 @@ def _scorer(task: PartTask, databases: Sequence[Database]) -> Scorer:
     queries.add_packed(task.golden_ids, task.fields)
     corpora = [database.corpus for database in dict.fromkeys(databases)]
     matcher = Matcher(job.mode, task.locations._replace(corpora=corpora), job.span_overlap)
+    matcher.will_judge(queries)
     metrics = map(Metric.parse, job.metrics)
     slices: dict[str, tuple[str, ...]] = dict.fromkeys(task.golden_ids, ())  # known where it is joined
     survey = Survey(slices, job.needs_met, "")

@@ -16,6 +16,7 @@ import pytest
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.plugin.command_line import only_looks
+from pytest_kebab_eval.plugin.direct_reports import make_reports
 from pytest_kebab_eval.plugin.items import file_nodeid, is_query_name
 from pytest_kebab_eval.plugin.selection import ItemsLeftOut
 from pytest_kebab_eval.plugin.snapshot import has_syrupy
@@ -23,7 +24,7 @@ from pytest_kebab_eval.plugin.xdist import has_workers, send_payload
 from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.text import brief, first_of
+from pytest_kebab_eval.text import brief, first_of, printable
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.session import KebabSession
@@ -92,12 +93,27 @@ class Controller:
         if evaluation is not None and not self.was_stopped and exitstatus not in _BROKEN:
             report = evaluation.report
             self.published = self._publish(report)
-            hidden = self._reported.errors(self.left_out, stopped_early=self.stopped_early)
+            hidden = [*self._reported.errors(self.left_out, stopped_early=self.stopped_early)]
             self.published.errors.extend(hidden)
-            if self.published.errors or report.unreadable or report.problems:
+            reasons = (*report.problems, *describe_unreadable(report), *self.published.errors)
+            if reasons:
                 self._fail()
+            if reasons and (report.problems or hidden or not session.testsfailed):
+                self._log_failure(session, reasons)
         if self.was_stopped:  # perhaps by pytest.exit(…, returncode=0)
             self._fail()
+
+    def _log_failure(self, session: pytest.Session, reasons: Sequence[str]) -> None:
+        """Report what fails the session beside its queries and gates as an item, for JUnit XML and others.
+
+        `--lf` and `--sw` are not told: there would be nothing to run again.
+        """
+        item = self._kebab.make_golden_file(session).make_session_item(reasons)
+        plugins = self._config.pluginmanager
+        rerun = [plugins.get_plugin(name) for name in ("lfplugin", "stepwiseplugin")]
+        log = plugins.subset_hook_caller("pytest_runtest_logreport", remove_plugins=filter(None, rerun))
+        for report in make_reports(item, item.failure_text()):
+            log(report=report)
 
     def add_error(self, error: str) -> None:
         """An error that came up while the summary was printed; it fails the session, too."""
@@ -123,6 +139,14 @@ class Controller:
         if error:
             published.errors.append(error)
         return published
+
+
+def describe_unreadable(report: CompareReport) -> Iterator[str]:
+    """A sentence for each stored result that cannot be read."""
+    for result in report.unreadable:
+        run_id = result.run_id or (report.run_a if result.side == "a" else report.run_b)
+        run = f"run {result.side.upper()} ({printable(run_id or '')})"
+        yield f"unreadable: query {printable(result.query_id)} in {run}: {result.reason}"
 
 
 # -- what was reported of items that fail ----------------------------------------------------------

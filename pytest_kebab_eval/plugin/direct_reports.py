@@ -20,6 +20,7 @@ import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.plugin.command_line import will_run_items
+from pytest_kebab_eval.plugin.failures import FailureText
 from pytest_kebab_eval.plugin.items import KebabItem, QueryItem, file_nodeid
 
 _HOOKS_AROUND_ITEMS = (
@@ -215,7 +216,9 @@ class DirectReports:
         hook, where = self._hook, {"nodeid": item.nodeid, "location": item.location}
         if starts_are_seen:
             hook.pytest_runtest_logstart(**where)
-        for report in _reports(item, phases, failed=outcome is Outcome.FAILED):
+        item.set_query_properties()
+        failure = item.failure_text() if outcome is Outcome.FAILED else None
+        for report in make_reports(item, failure, phases):
             hook.pytest_runtest_logreport(report=report)
         if starts_are_seen:
             hook.pytest_runtest_logfinish(**where)
@@ -271,20 +274,20 @@ def _has_conftest(config: pytest.Config) -> bool:
     return any(name.rpartition(".")[2] == "conftest" for name in names)
 
 
-def _reports(item: QueryItem, phases: Sequence[Phase], *, failed: bool) -> Iterator[pytest.TestReport]:
+def make_reports(
+    item: KebabItem, failure: FailureText | None, phases: Sequence[Phase] = _PHASES
+) -> Iterator[pytest.TestReport]:
     """The reports of an item, as pytest makes them; with all keywords where others see them."""
     now = time.time()
     keywords: Any = (item.name,) if phases is _CALL else item.keywords
     for when in phases:
-        if when == "call":
-            item.set_query_properties()
-        failure: Any = item.failure_text() if failed and when == "call" else None
+        fails = failure is not None and when == "call"
         yield pytest.TestReport(
             item.id if _HAS_ID else item.nodeid,
             item.location,
             dict.fromkeys(keywords, 1),
-            "failed" if failure else "passed",
-            failure,
+            "failed" if fails else "passed",
+            failure if fails else None,
             when,
             start=now,
             stop=now,

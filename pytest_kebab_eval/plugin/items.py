@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # -- names ---------------------------------------------------------------------------------------
 
-_QUERY, _GATE, _SNAPSHOT = "query", "gate", "snapshot[compare-report]"
+_QUERY, _GATE, _SNAPSHOT, _SESSION = "query", "gate", "snapshot[compare-report]", "kebab[session]"
 
 
 def query_name(query: GoldenQuery) -> str:
@@ -88,6 +88,11 @@ class GoldenFile(pytest.File):
             yield self._item(GateItem, gate_name(gate), number=number)
         if kebab.source.has_baseline() and is_snapshot_compared(kebab.config, kebab.settings):
             yield self._item(SnapshotItem, _SNAPSHOT)
+
+    def make_session_item(self, reasons: Sequence[str]) -> SessionItem:
+        """The item for what fails the session beside its queries and gates; it is never collected."""
+        item = self._item(SessionItem, _SESSION, text="\n".join(reasons))
+        return cast("SessionItem", item)
 
     def _item(self, kind: type[KebabItem], name: str, **more: Any) -> KebabItem:
         # The node id is given: pytest would take the brackets for a part of the name, and
@@ -214,6 +219,20 @@ class GateItem(KebabItem):
             pytest.skip(safe_lines(result.reason))
         if not result.passed:
             raise Failure(result.reason)
+
+
+class SessionItem(KebabItem):
+    """What fails the session beside its queries and gates, in one place where every reporter sees it."""
+
+    def __init__(self, *, text: str, **more: Any) -> None:
+        super().__init__(**more)
+        self._text = text
+
+    def runtest(self) -> None:
+        raise Failure(self._text)
+
+    def failure_text(self) -> FailureText:
+        return self.show_failure(self._text)
 
 
 # -- Allure --------------------------------------------------------------------------------------

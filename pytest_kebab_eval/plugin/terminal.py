@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.plugin.controller import describe_unreadable
 from pytest_kebab_eval.plugin.items import gate_name, query_name
 from pytest_kebab_eval.plugin.snapshot import snapshot_lines
 from pytest_kebab_eval.reports.as_text import Line, annotate, query_lines, summary
@@ -67,10 +68,7 @@ class TerminalSummary:
                 yield from query_lines(comparison)
         lines = list(summary(report))
         yield from lines if verbosity >= IN_FULL else lines[-1:]
-        for result in report.unreadable:
-            run_id = result.run_id or (report.run_a if result.side == "a" else report.run_b)
-            run = f"run {result.side.upper()} ({printable(run_id or '')})"
-            yield Line(f"unreadable: query {printable(result.query_id)} in {run}: {result.reason}", -1)
+        yield from (Line(sentence, -1) for sentence in describe_unreadable(report))
         yield from map(Line, self._controller.published.done)
         if counts := self._controller.left_out.counts():
             yield Line(f"deselected: {counts}, not run as tests; the figures above count all queries")

@@ -21,7 +21,7 @@ from pytest_kebab_eval.store.address import (
     to_address,
 )
 from pytest_kebab_eval.store.backend import Made, Room, backend_of, open_database, write_aggregates
-from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
+from pytest_kebab_eval.store.corpus import Chunk, ChunkText, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, is_latest, partial_words
 from pytest_kebab_eval.store.run_times import in_order, is_newer, moment_of, whole_runs
@@ -33,6 +33,7 @@ __all__ = [
     "ALL_IDS",
     "Address",
     "Chunk",
+    "ChunkText",
     "Corpus",
     "Database",
     "IdRange",

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from pytest_kebab_eval.limits import STORED_NUMBER
+from pytest_kebab_eval.limits import INDEXED_TEXTS, STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extent, extents, touches
-from pytest_kebab_eval.store.plain import first_row, text_of
+from pytest_kebab_eval.store.plain import text_of
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
 
 _CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
+_DOCUMENTS_AT_A_TIME = 500  # whose chunks one statement reads
 _VALUES = ("text", "heading_path_json", "source_spans_json")  # that are read when they are asked for
 _VersionedExtents = tuple["str | None", tuple[Box, ...]]  # of a chunk
 _T = TypeVar("_T")
@@ -32,6 +33,13 @@ class Chunk(NamedTuple):
     doc_id: str | None
     extents: tuple[Box, ...]
     chunker_version: str | None = None
+
+
+class ChunkText(NamedTuple):
+    """What a chunk says."""
+
+    chunk_id: str
+    text: str
 
 
 class IndexCoverage(Value, frozen=True):
@@ -58,6 +66,9 @@ class Corpus:
         self._chunks: dict[str, tuple[Chunk, ...]] = {}
         self._extents_of: dict[str, list[_VersionedExtents]] = {}
         self._has_rows_in: dict[str, bool] = {}
+        self._texts: dict[str, dict[str | None, list[ChunkText]]] = {}  # by document and chunker
+        self._texts_read = 0  # characters
+        self._announced: Collection[str] = ()
         self._last_rows: tuple[str | None, Sequence[tuple[Any, ...]]] = (None, ())  # of a chunk id
         self._paths: dict[str, str | None] = {}
 
@@ -92,8 +103,7 @@ class Corpus:
         """Whether a table that is there has rows; an error if an index has lost some."""
         if table not in self._has_rows_in:
             self._database.check_indexes(table)
-            found = self._database.query(f"SELECT 1 FROM {table} LIMIT 1")
-            self._has_rows_in[table] = first_row(found) is not None
+            self._has_rows_in[table] = self._database.has_rows(table)
         return self._has_rows_in[table]
 
     def chunk(self, chunk_id: str, version: str | None) -> Chunk | None:
@@ -147,6 +157,37 @@ class Corpus:
     def text(self, chunk_id: str, version: str | None) -> str | None:
         """What the chunk says; None if that is not stored, for which recorders have an empty text."""
         return _text(self._value("text", chunk_id, version)) or None
+
+    def texts_in(
+        self, doc_id: str, version: str | None, others: Callable[[], Collection[str]]
+    ) -> Sequence[ChunkText]:
+        """What the chunks of a document say, by that chunker, in the order of the table.
+
+        Other documents that will be asked about are read with the first one, in few statements.
+        """
+        if not self.has_chunks or "text" not in self._chunk_columns:
+            return ()
+        if doc_id not in self._texts:
+            announced, self._announced = self._announced, others()
+            more = self._announced if self._announced is not announced else ()
+            self._read_texts([name for name in {doc_id, *more} if name not in self._texts])
+        by_version = self._texts[doc_id]
+        return by_version.get(version) or by_version.get(None) or ()
+
+    def _read_texts(self, doc_ids: Sequence[str]) -> None:
+        """Read what chunks say, as far as there is room; of a document that does not fit, nothing is kept."""
+        columns = ("doc_id", "chunk_id", self._column("chunker_version"), "text")
+        self._texts.update((doc_id, {}) for doc_id in doc_ids)
+        for first in range(0, len(doc_ids), _DOCUMENTS_AT_A_TIME):
+            together = doc_ids[first : first + _DOCUMENTS_AT_A_TIME]
+            found = self._database.select_among("chunks", *columns, doc_id=together)
+            for doc_id, chunk_id, version, text in found:
+                said = ChunkText(_text(chunk_id) or "", _text(text) or "")
+                self._texts_read += len(said.text)
+                if self._texts_read > INDEXED_TEXTS:
+                    self._texts.update((unread, {}) for unread in together)
+                    return
+                self._texts[_text(doc_id) or ""].setdefault(_text(version), []).append(said)
 
     def heading_path(self, chunk_id: str, version: str | None) -> tuple[str, ...]:
         """The headings above the chunk, outermost first; none if that is not stored."""

@@ -68,13 +68,17 @@ class Database(ABC):
     def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
         """Columns of the rows of a table in which others have these values."""
 
+    @abstractmethod
+    def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+        """Columns of the rows in which another has one of at most 500 values, in the table's order."""
+
     def first(self, table: str, *columns: str, **equal: str) -> tuple[Any, ...] | None:
         """The first row that `select` gives; None if there is none."""
         return first_row(self.select(table, *columns, **equal))
 
     @abstractmethod
-    def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
-        """The rows of a statement that SQLite and PostgreSQL both know."""
+    def has_rows(self, table: str) -> bool:
+        """Whether a table that is there has any row."""
 
     def check_indexes(self, table: str) -> None:  # noqa: B027  not every kind of store may lose rows
         """An error if an index of the table has lost rows."""

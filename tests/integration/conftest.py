@@ -30,13 +30,25 @@ with contextlib.suppress(ImportError):
 RunResult = pytest.RunResult  # within `Project`, `pytest` is the method
 
 GOLDEN = "fixtures/golden_queries.yaml"
-# Of no use to an inner pytest, and a third of what a process of it costs.
-LEAN = ("-p", "no:hypothesispytest", "-p", "no:html", "-p", "no:metadata")
+# Plugins of no use to an inner pytest, unless a test gives the option: half of what a session of it costs.
+# pytest-rerunfailures moreover leaves a thread in this process, which keeps all that the session had.
+_UNLESS = {
+    "hypothesispytest": "no option",
+    "html": "--html",
+    "metadata": "--html",
+    "rerunfailures": "--reruns",
+    "cov": "--cov",
+    "timeout": "--timeout",
+}
+LEAN = tuple(arg for name in _UNLESS for arg in ("-p", f"no:{name}"))
 
 
-def _lean(args: tuple[str, ...]) -> tuple[str, ...]:
-    """`LEAN`, but for a test that says itself which plugins there are."""
-    return LEAN[:2] if any(arg.startswith(("no:", "--html")) for arg in args) else LEAN
+def lean(args: tuple[str, ...]) -> tuple[str, ...]:
+    """`LEAN`, but for the plugins that these arguments need; all are there if a test says `-p no:` itself."""
+    if any(arg.startswith("no:") for arg in args):
+        return LEAN[:2]
+    left_out = (name for name, option in _UNLESS.items() if not any(arg.startswith(option) for arg in args))
+    return tuple(arg for name in left_out for arg in ("-p", f"no:{name}"))
 
 
 def unless_given(args: tuple[str, ...], *options: str) -> tuple[str, ...]:
@@ -70,17 +82,17 @@ class Project:
     def pytest(self, *args: str, a: str = "A", b: str = "B") -> RunResult:
         """Call pytest in this process, naming both runs."""
         return self.pytester.runpytest_inprocess(
-            *_lean(args), *unless_given(args, f"--kebab-run-a={a}", f"--kebab-run-b={b}"), *args
+            *lean(args), *unless_given(args, f"--kebab-run-a={a}", f"--kebab-run-b={b}"), *args
         )
 
     def pytest_without_runs(self, *args: str) -> RunResult:
         """Call pytest in this process, naming no run."""
-        return self.pytester.runpytest_inprocess(*_lean(args), *args)
+        return self.pytester.runpytest_inprocess(*lean(args), *args)
 
     def pytest_subprocess(self, *args: str, a: str = "A", b: str = "B") -> RunResult:
         """Call pytest in a process of its own, naming both runs."""
         return self.pytester.runpytest_subprocess(
-            *_lean(args), *unless_given(args, f"--kebab-run-a={a}", f"--kebab-run-b={b}"), *args
+            *lean(args), *unless_given(args, f"--kebab-run-a={a}", f"--kebab-run-b={b}"), *args
         )
 
     def reports(self) -> list[str]:

@@ -83,7 +83,7 @@ def test_an_unreadable_result_is_none(project: Project) -> None:
             assert kebab_result_a is None
         """
     )
-    project.pytest("-k", "test_q").assert_outcomes(passed=2, deselected=2)
+    project.pytest("-k", "test_q").assert_outcomes(passed=2, failed=1, deselected=2)
 
 
 def test_the_fixtures_work_when_the_queries_are_deselected(project: Project) -> None:

@@ -88,7 +88,7 @@ def test_with_hashes_alone_a_query_whose_passage_was_lost_fails_too(project: Pro
 
 # -- warnings --------------------------------------------------------------------------------------
 
-AMBIGUOUS = "*1 query has an ambiguous target: hits of several places have its text*(first: 'twice')*"
+AMBIGUOUS = "*1 query has an ambiguous target: several places of its document have its text*(first: 'twice')*"
 LENGTHS = "*the hits of run B have * characters on average, those of run A *"
 
 

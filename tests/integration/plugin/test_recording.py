@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders import dump, make_database, result
-from tests.integration.conftest import LEAN, Project
+from tests.integration.conftest import LEAN, Project, lean
 
 RECORDS_FOUR = """
     import pytest
@@ -25,7 +25,7 @@ RECORDS_FOUR = """
 
 def record(pytester: pytest.Pytester, *args: str, run_id: str = "new") -> pytest.RunResult:
     """Call pytest where there is no golden file, recording into `kebab.sqlite`."""
-    return pytester.runpytest_inprocess(*LEAN, f"--kebab-record={run_id}", *args)
+    return pytester.runpytest_inprocess(*lean(args), f"--kebab-record={run_id}", *args)
 
 
 def rows(pytester: pytest.Pytester, sql: str, at: str = "kebab.sqlite") -> list[Any]:

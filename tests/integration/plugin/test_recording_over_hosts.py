@@ -129,7 +129,7 @@ def test_two_hosts_record_one_run_though_a_worker_is_killed(
         hosts = start_hosts(stack, tmp_path_factory.mktemp("hosts"))
         to_hosts = [f"--tx={address}//chdir=work" for address in hosts]
         outcome = pytester.runpytest_subprocess(
-            *(*LEAN, "-p", "no:rerunfailures"),  # whose workers look for its controller on their own host
+            *LEAN,  # without rerunfailures, whose workers look for its controller on their own host
             "--kebab-record=new",
             "-d",
             *to_hosts,
@@ -161,7 +161,7 @@ def test_search(kebab_query, kebab_recorder):
         address = stack.enter_context(host(tmp_path_factory.mktemp("hosts") / "one", "one", "127.0.0.1"))
         monkeypatch.setenv("KEBAB_EVAL_RUN_A", "A")
         outcome = project.pytester.runpytest_subprocess(
-            *(*LEAN, "-p", "no:rerunfailures", "--kebab-record=new", "-d", f"--tx={address}//chdir=work"),
+            *(*LEAN, "--kebab-record=new", "-d", f"--tx={address}//chdir=work"),
             *("--rsyncdir=search", str(project.path / "search")),
             timeout=600,
         )

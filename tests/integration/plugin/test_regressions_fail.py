@@ -65,7 +65,7 @@ def test_a_golden_file_of_other_runs_fails_the_session(project: Project) -> None
 def test_a_query_that_errored_in_both_runs_is_skipped_with_the_reason(project: Project) -> None:
     one_query(project, result(error="boom"), result(error="time is up"))
     outcome = project.pytest("-rs")
-    outcome.assert_outcomes(skipped=1)
+    outcome.assert_outcomes(skipped=1, failed=1)
     outcome.stdout.fnmatch_lines(["SKIPPED*errored in both runs*time is up"])
 
 
@@ -87,7 +87,7 @@ def test_a_query_that_only_a_has_fails_whatever_fail_on_says(project: Project, f
 def test_a_query_that_only_b_has_is_skipped(project: Project) -> None:
     one_query(project, None, result("c1"))
     outcome = project.pytest()
-    outcome.assert_outcomes(skipped=1)
+    outcome.assert_outcomes(skipped=1, failed=1)
     assert outcome.ret == 1  # nothing was compared
 
 
@@ -274,7 +274,7 @@ def test_an_unreadable_result_fails_the_session_even_where_its_item_is_deselecte
         A={"q-001": result("c1"), "q-002": result("c2")}, B={"q-001": result("c1"), "q-002": "{not json"}
     )
     outcome = project.pytest("-k", "q-001")
-    outcome.assert_outcomes(passed=1, deselected=1)
+    outcome.assert_outcomes(passed=1, failed=1, deselected=1)
     outcome.stdout.fnmatch_lines(["unreadable: query q-002 in run B*"])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 

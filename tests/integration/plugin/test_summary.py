@@ -96,7 +96,7 @@ def test_a_database_that_is_locked_for_writing_costs_the_aggregates_not_the_repo
     with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         outcome = project.pytest(b="A2")
-    outcome.assert_outcomes(passed=2)
+    outcome.assert_outcomes(passed=2, failed=1)
     outcome.stdout.fnmatch_lines(["ERROR: *aggregates were not stored in kebab.sqlite*"])
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert (project.path / "runs/A2/report.md").is_file()

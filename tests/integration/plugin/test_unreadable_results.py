@@ -72,7 +72,7 @@ def test_with_both_runs_broken_neither_is_stored(project: Project) -> None:
     project.make_database(A={"q-001": "{"}, B={"q-002": "{"})
     before = project.database.read_bytes()
     outcome = project.pytest()
-    outcome.assert_outcomes(failed=2)
+    outcome.assert_outcomes(failed=3)
     assert "aggregates: of" not in printed(outcome)
     assert project.database.read_bytes() == before
 
@@ -84,7 +84,7 @@ def test_a_broken_result_of_a_query_that_is_not_in_the_golden_file_fails_the_ses
     project.make_database(A=good, B={**good, "stray": "{"})
     outcome = project.pytest()
     text = printed(outcome)
-    outcome.assert_outcomes(passed=2)
+    outcome.assert_outcomes(passed=2, failed=1)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert "unreadable: query stray in run B (B)" in text
     assert aggregate_of(project.database, "A")["total_queries"] == 2

@@ -10,7 +10,8 @@ from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.matching.located import ByText, ExpectedLocation
 from pytest_kebab_eval.matching.locations import Location, Passages
 from pytest_kebab_eval.matching.shingles import hashed_text
-from pytest_kebab_eval.model import Hit, Span
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import Hit, MatchMode, Span
 from pytest_kebab_eval.spans import Box
 from pytest_kebab_eval.upkeep.candidates import Candidates
 
@@ -39,7 +40,7 @@ def target(text: str | HashedText | None = None, lines: tuple[int, int] | None =
 
 
 def matched(hits: list[Hit], wanted: ExpectedLocation) -> set[str | None]:
-    rules = ByText([wanted], HALF)
+    rules = ByText([wanted], HALF, Matcher(MatchMode.FALLBACK))
     return {hit.chunk_id for hit in hits if rules.judge([hit], Passages()).correct}
 
 
