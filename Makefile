@@ -13,12 +13,12 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Where it is set, every process that a test starts compiles all modules anew, which takes twice the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick lowest newest lint types templates coverage check reference bench matching fuzz faults resume crowd docs site sdist compat tools clean
+.PHONY: help demo test quick lowest newest lint types templates coverage check reference bench matching fuzz faults resume crowd docs site sdist release compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
 
-$(VENV)/.package: pyproject.toml
+$(VENV)/.package: pyproject.toml pytest_kebab_eval/__init__.py
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade 'pip>=25.1'
 	$(PIP) install --editable .
@@ -134,6 +134,12 @@ sdist: $(RELEASE_VENV)/.installed ## build the sdist and the wheel into dist, un
 	unpacked=$$(mktemp -d) && trap 'rm -rf "$$unpacked"' EXIT && \
 	tar -xzf dist/*.tar.gz -C "$$unpacked" --strip-components 1 && \
 	$(MAKE) -C "$$unpacked" test VENV=.venv
+
+release: $(RELEASE_VENV)/.installed ## all that can be checked before a version is published: tag, changelog, sdist, install, demo
+	$(RELEASE_VENV)/bin/python .ci/release.py check
+	$(MAKE) sdist
+	$(RELEASE_VENV)/bin/python .ci/release.py try
+	@echo 'dist is ready; push the tag, and the workflow Release publishes it'
 
 PLUGINS ?=
 TOOLS_VENV := build/tools-venv

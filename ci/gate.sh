@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Judges the recorded run against the baseline; its exit code is pytest's. The plugin itself adds report.md to the
-# summary of the step.
+# summary of the step. The project's addopts are for its tests: a threshold of coverage would fail every gate.
 set -euo pipefail
+unset PYTEST_ADDOPTS
 
 reports=$KEBAB_DIRECTORY/reports
 rm -rf "$reports"
@@ -12,11 +13,18 @@ run_a=${KEBAB_RUN_A:-latest@$KEBAB_BASELINE_BRANCH}
 db_a=$KEBAB_DIRECTORY/baseline/$(basename "$KEBAB_EVAL_DB")
 if [[ $KEBAB_PUBLISH == true && -z $KEBAB_RUN_A && -f $db_a ]]; then
   # On the baseline branch that is the run before, and meant to be: a tag, in the copy that was fetched, says so.
-  python -c 'from pytest_kebab_eval.cli import main; main()' tag "$run_a" the-run-before --db "$db_a"
+  python -m pytest_kebab_eval tag "$run_a" the-run-before --db "$db_a"
   run_a=tag:the-run-before
 fi
 
+for file in pytest.ini .pytest.ini pytest.toml .pytest.toml pyproject.toml tox.ini setup.cfg; do
+  if [[ -f $file ]] && grep -q -e '--kebab-' "$file"; then
+    echo "::warning::$file has options --kebab-…; in addopts the gate leaves them out, so give them as kebab_…"
+  fi
+done
+
 arguments=(
+  -o addopts=
   "$KEBAB_EVAL_GOLDEN" "--kebab-golden=$KEBAB_EVAL_GOLDEN"
   "--kebab-run-a=$run_a" "--kebab-db-a=$db_a"
   "--kebab-run-b=${KEBAB_RUN_B:-$KEBAB_RUN}" "--kebab-db-b=$KEBAB_EVAL_DB"

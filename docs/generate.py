@@ -115,7 +115,7 @@ def _number(value: float) -> str:
 
 def policy_blocks(policy: Policy) -> str:
     """A policy as a block for pytest's ini file and one for the GitHub action."""
-    (uses,) = re.findall(r"uses: pytest-kebab-eval/\S+", STARTER.read_text(encoding="utf-8"))
+    uses, _ = re.findall(r"uses: pytest-kebab-eval/\S+", STARTER.read_text(encoding="utf-8"))
     action = f"steps:\n  - {uses}\n    with:\n{indent(policy.as_action(), ' ' * 6)}"
     return f"```ini\n# pytest.ini\n{policy.as_ini()}```\n\n```yaml\n{action}```"
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.store import Recording, RunRecorder
     from pytest_kebab_eval.store.corpus import IndexCoverage
 
-__version__ = "0.1.0"  # as in pyproject.toml
+__version__ = "0.2.0.dev0"  # between releases, the next one with .dev0
 
 _HOMES = {  # the names of each module
     "comparing.config_changes": "ConfigChange",

@@ -43,6 +43,7 @@ ORDER = (
     "api",
     "cli",
     "plugin",
+    "__main__",
 )
 ONLY_IN = {
     "pytest": {"plugin"},
@@ -117,7 +118,9 @@ def run_python(code: str) -> str:
 
 def test_the_house_has_few_doors() -> None:
     doors = {
-        path.name for path in HOME.iterdir() if path.name not in {"__init__.py", "py.typed", "__pycache__"}
+        path.name
+        for path in HOME.iterdir()
+        if path.name not in {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
     }
     assert len(doors) <= MOST_DOORS
 

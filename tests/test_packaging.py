@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pytest_kebab_eval import __version__
 from tests.test_architecture import HOME, imports
 
 if sys.version_info >= (3, 11):
@@ -131,14 +133,57 @@ def test_a_workflow_calls_targets_that_exist(name: str) -> None:
     assert called <= set(phony.split())
 
 
-def test_the_action_and_the_hook_are_named_in_this_version() -> None:
+def test_the_actions_and_the_hook_are_named_in_the_version_that_this_is_or_will_be() -> None:
+    released = __version__.partition(".dev")[0]
     starter = (ROOT / "examples" / "starter" / "github.yml").read_text("utf-8")
-    assert f"uses: pytest-kebab-eval/pytest-kebab-eval@v{PROJECT['version']}\n" in starter
-    assert f"    rev: v{PROJECT['version']}\n" in (ROOT / "docs" / "ci.md").read_text("utf-8")
+    for action in ("", "/comment"):
+        assert f"uses: pytest-kebab-eval/pytest-kebab-eval{action}@v{released}\n" in starter
+    assert f"    rev: v{released}\n" in (ROOT / "docs" / "ci.md").read_text("utf-8")
 
 
-def test_the_version_is_in_the_changelog() -> None:
-    assert f"\n## [{PROJECT['version']}] - " in (ROOT / "CHANGELOG.md").read_text("utf-8")
+def test_the_version_is_in_the_changelog_unless_it_is_to_come() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert (f"\n## [{__version__}] - " in changelog) != (".dev" in __version__)
+
+
+CHANGELOG = """
+## [Unreleased]
+
+## [1.2.0] - 2026-11-18
+
+- It is there.
+
+## [1.1.0] - 2026-11-01
+
+[Unreleased]: https://example/compare/v1.2.0...HEAD
+[1.2.0]: https://example/releases/tag/v1.2.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, None),
+        ({"version": "1.2.0.dev0"}, "__version__ is 1.2.0.dev0; leave .dev out"),
+        ({"tags": ["v1.1.0"]}, "the commit has no tag v1.2.0"),
+        ({"changed": ["M README.md"]}, "there are uncommitted changes: M README.md"),
+        (
+            {"changelog": CHANGELOG.replace("2026-11-18", "soon")},
+            "CHANGELOG.md says nothing under '## [1.2.0]",
+        ),
+        (
+            {"changelog": CHANGELOG.replace("- It is there.", "")},
+            "CHANGELOG.md says nothing under '## [1.2.0]",
+        ),
+        ({"changelog": CHANGELOG.replace("ed]\n", "ed]\n\n- More.\n", 1)}, "has changes under [Unreleased]"),
+        ({"changelog": CHANGELOG.replace("v1.2.0...", "v1.1.0...")}, "the links at the end of CHANGELOG.md"),
+    ],
+)
+def test_a_release_is_refused_with_what_is_missing(given: dict[str, Any], problem: str | None) -> None:
+    release = runpy.run_path(str(ROOT / ".ci" / "release.py"))
+    tree = {"version": "1.2.0", "changelog": CHANGELOG, "tags": ["v1.2.0"], "changed": []} | given
+    found = list(release["problems"](**tree))
+    assert found == [] if problem is None else problem in found[0]
 
 
 # -- sdist and wheel -----------------------------------------------------------------------------
@@ -169,3 +214,43 @@ def test_the_wheel_has_the_package_and_two_examples_and_nothing_else(built: Path
         files = (path for path in (ROOT / "examples" / example).iterdir() if path.is_file())
         expected |= {f"{HOME.name}/{example}/{path.name}" for path in files}
     assert packed == expected
+
+
+def metadata(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as opened:
+        (name,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+        return opened.read(name).decode()
+
+
+def test_links_and_images_of_the_readme_hold_on_a_package_index(built: Path) -> None:
+    said = metadata(next(built.glob("*.whl")))
+    files = f"https://github.com/pytest-kebab-eval/pytest-kebab-eval/blob/v{__version__}/"
+    images = f"https://raw.githubusercontent.com/pytest-kebab-eval/pytest-kebab-eval/v{__version__}/"
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)]+)\)", said)
+    assert ("!", f"{images}docs/report-light.png") in links
+    assert ("", f"{files}docs/ci.md") in links
+    for is_image, link in links:
+        start = images if is_image else files
+        if not link.startswith("https://") or link.startswith(start):
+            assert (ROOT / link.removeprefix(start).partition("#")[0]).is_file(), link
+
+
+def test_without_git_the_wheel_says_the_same_of_itself(built: Path, tmp_path: Path) -> None:
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
+        sdist.extractall(tmp_path)
+    (unpacked,) = tmp_path.iterdir()
+    build = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist"))
+    subprocess.run(build, cwd=unpacked, capture_output=True, check=True)
+    wheels = [next(directory.glob("*.whl")) for directory in (built, tmp_path / "dist")]
+    assert wheels[0].name == wheels[1].name
+    assert metadata(wheels[0]) == metadata(wheels[1])
+
+
+def test_the_distribution_has_a_command_of_its_own_name() -> None:
+    """By which `uvx pytest-kebab-eval` and `pipx run pytest-kebab-eval` need no second name."""
+    assert PROJECT["scripts"][PROJECT["name"]] == PROJECT["scripts"]["kebab-eval"]
+
+
+def test_the_module_can_be_run_as_the_command() -> None:
+    said = run(sys.executable, "-m", HOME.name, "--version")
+    assert said == f"kebab-eval, version {__version__}\n"

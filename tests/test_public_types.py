@@ -6,15 +6,15 @@ import ast
 import inspect
 import typing
 from collections.abc import Iterator
+from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 import pytest_kebab_eval
-from pytest_kebab_eval import CompareReport, GoldenSet, QueryResult, Recording, Run, plugin
+from pytest_kebab_eval import CompareReport, GoldenSet, InputError, QueryResult, Recording, Run, plugin
 from pytest_kebab_eval.plugin import hookspecs
-from tests.test_packaging import PROJECT
 
 PUBLIC = set(pytest_kebab_eval.__all__)
 
@@ -80,5 +80,11 @@ def test_what_a_public_value_consists_of_is_public(kind: type) -> None:
     assert {inner.__name__ for inner in inner_types(kind, set())} - PUBLIC == set()
 
 
+def test_a_misspelt_argument_is_an_error_for_type_checkers_and_when_it_runs() -> None:
+    """`make types` fails where a comment that silences mypy silences nothing."""
+    with pytest.raises(InputError, match="a result has no field 'hitz'; did you mean 'hits'"):
+        Recording().record("q1", hitz=["c1"])  # type: ignore[arg-type]
+
+
 def test_the_version_is_that_of_the_distribution() -> None:
-    assert pytest_kebab_eval.__version__ == PROJECT["version"]
+    assert pytest_kebab_eval.__version__ == version("pytest-kebab-eval")

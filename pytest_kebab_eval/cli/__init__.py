@@ -177,7 +177,7 @@ def main(context: click.Context) -> None:
     else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings; 2 for wrong use;
     130 or 141 where it was stopped, or its output closed.
     """
-    if Path(*sys.argv[:1]).stem == "kebab-eval":
+    if Path(*sys.argv[:1]).stem in {"kebab-eval", "pytest-kebab-eval"}:
         # No collection at the end, in which objects of another program might still write something.
         atexit.register(gc.freeze)
     if context.invoked_subcommand is None:

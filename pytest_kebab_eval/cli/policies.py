@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_RECORD = 'python -m pytest tests/test_retrieval.py --kebab-record "$KEBAB_RUN'
+_RECORD = 'python -m pytest -o addopts= tests/test_retrieval.py --kebab-record "$KEBAB_RUN'
 _RUN = "run-${{ github.run_id }}-${{ github.run_attempt }}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -66,8 +67,8 @@ class QueryEvidence(Value, frozen=True):
         """A hit with its text cut around what matters: else around what it shares with a target."""
         focus = self.focus(query)
         passage = passage_of(hit, focus)
-        around = [*focus, *(shared_text(passage.text, target.text) for target in self.passages)]
-        return _cut(passage, around, width)
+        shared = (shared_text(passage.text, target.text) for target in self.passages)
+        return _cut(passage, chain(focus, shared), width)
 
     def show_target(self, query: GoldenQuery, target: str, width: int) -> KnownPassage:
         """A target with its text cut around what matters."""

@@ -27,6 +27,7 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import is_export, shown_address
+from pytest_kebab_eval.store.repository import find_repository
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
@@ -150,11 +151,13 @@ def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[s
     """`report.html` in parts; the results of the few queries that are shown in full are read again."""
     from pytest_kebab_eval.reports.html.page import render_report_html
     from pytest_kebab_eval.reports.html.query_index import PageQueries
+    from pytest_kebab_eval.reports.html.runs import ComparedRuns
 
     trend = _trend(source, errors) if source.trend is None else source.trend
     shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
     queries = PageQueries(source.inputs.golden.queries, briefs, shown.read)
-    yield from render_report_html(source.report, queries, trend, source.context)
+    runs = ComparedRuns(source.inputs.runs_a, source.inputs.runs_b, find_repository())
+    yield from render_report_html(source.report, queries, trend, source.context, runs)
     errors.extend(f"report.html has no hits and answers of some queries: {error}" for error in shown.errors)
 
 

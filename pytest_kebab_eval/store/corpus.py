@@ -13,7 +13,7 @@ import msgspec
 from pytest_kebab_eval.limits import INDEXED_TEXTS, STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extent, extents, touches
-from pytest_kebab_eval.store.plain import first_row, text_of
+from pytest_kebab_eval.store.plain import text_of
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
@@ -103,8 +103,7 @@ class Corpus:
         """Whether a table that is there has rows; an error if an index has lost some."""
         if table not in self._has_rows_in:
             self._database.check_indexes(table)
-            found = self._database.query(f"SELECT 1 FROM {table} LIMIT 1")
-            self._has_rows_in[table] = first_row(found) is not None
+            self._has_rows_in[table] = self._database.has_rows(table)
         return self._has_rows_in[table]
 
     def chunk(self, chunk_id: str, version: str | None) -> Chunk | None:

@@ -77,8 +77,8 @@ class Database(ABC):
         return first_row(self.select(table, *columns, **equal))
 
     @abstractmethod
-    def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
-        """The rows of a statement that SQLite and PostgreSQL both know."""
+    def has_rows(self, table: str) -> bool:
+        """Whether a table that is there has any row."""
 
     def check_indexes(self, table: str) -> None:  # noqa: B027  not every kind of store may lose rows
         """An error if an index of the table has lost rows."""

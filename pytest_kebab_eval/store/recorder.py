@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat
 from uuid import UUID
 
 import msgspec
@@ -18,7 +18,7 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
-from pytest_kebab_eval.store.backend import backend_of, open_database
+from pytest_kebab_eval.store.backend import RunIsThere, backend_of, open_database
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.journal import (
     Head,
@@ -64,14 +64,35 @@ class Recording:
         *,
         query: str = "",
         error: str | BaseException | None = None,
-        elapsed_ms: float | None = None,
-        **more: Any,
+        elapsed_ms: SupportsFloat | None = None,
+        mode: str | None = None,
+        scope: Mapping[str, Any] | None = None,
+        timings_ms: Mapping[str, SupportsFloat] | None = None,
+        timed_out: bool | None = None,
+        cost_usd: SupportsFloat | None = None,
+        judge: Mapping[str, Any] | None = None,
+        **unknown: NoReturn,
     ) -> None:
-        """Record the result of a query; `more` may be mode, scope, timings_ms, timed_out, cost_usd, judge."""
+        """Record the result of a query; an `InputError` if a part is misspelt or has the wrong shape."""
         name = id_text(query_id, "the id of a query")
         if self._mask is not None and isinstance(error, (str, BaseException)):
             error = mask_text(error_text(error) or "")  # errors of databases quote passwords
-        fields = {"query": query, "elapsed_ms": elapsed_ms, "error": error, **more}
+        optional = {
+            "mode": mode,
+            "scope": scope,
+            "timings_ms": timings_ms,
+            "timed_out": timed_out,
+            "cost_usd": cost_usd,
+            "judge": judge,
+        }
+        given = {key: value for key, value in optional.items() if value is not None}
+        fields: dict[str, Any] = {
+            "query": query,
+            "elapsed_ms": elapsed_ms,
+            "error": error,
+            **given,
+            **unknown,
+        }
         self.record_json(name, to_stored(name, hits, answer, documents=self._documents, **fields))
 
     def record_json(self, query_id: str, result_json: bytes) -> None:
@@ -205,6 +226,9 @@ class RunRecorder(Recording):
                 run = Run(self.run_id, self.suite, config, self.commit_hash, created_at=backend.now())
                 backend.write_run(run, rows, self._chunks)
             self.is_stored = True
+        except RunIsThere as error:  # another recorder stored it meanwhile: there is nothing to go on with
+            kept = f"; {rows.whereabouts}, which can be deleted" if isinstance(rows, Journal) else ""
+            raise RunIsThere(f"{error}{kept}") from None
         except KebabEvalError as error:
             raise type(error)(f"{error}; {self.kept}" if self.kept else str(error)) from None
         finally:

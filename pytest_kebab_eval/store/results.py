@@ -42,7 +42,9 @@ def to_stored(
 
     unknown = next((name for name in fields if name not in _KNOWN_FIELDS), None)
     if unknown is not None:
-        near = difflib.get_close_matches(unknown, [*_OPTIONAL_FIELDS, "elapsed_ms", "error"], n=1)
+        near = difflib.get_close_matches(
+            unknown, [*_OPTIONAL_FIELDS, "hits", "answer", "elapsed_ms", "error"], n=1
+        )
         hint = f"; did you mean '{near[0]}'?" if near else f"; there is {', '.join(_OPTIONAL_FIELDS)}"
         raise InputError(f"a result has no field '{printable(unknown)}'{hint}")
     try:

@@ -39,7 +39,7 @@ Open = Callable[..., "Opened"]
 class Opened:
     """A page, and what it did that it should not have."""
 
-    def __init__(self, page: Page, file: Path) -> None:
+    def __init__(self, page: Page, file: Path, fragment: str = "") -> None:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
@@ -52,8 +52,8 @@ class Opened:
         for event, listener in self._listeners.items():
             page.on(event, listener)
         page.set_default_timeout(20_000)
-        page.goto(file.as_uri())
-        self.requests.remove(file.as_uri())
+        page.goto(f"{file.as_uri()}{fragment}")
+        self.requests.remove(file.as_uri())  # what comes after a # is not asked for
 
     def leave(self) -> None:
         """Listen no more."""
@@ -76,8 +76,8 @@ class Opened:
             details.locator(".body").wait_for()
 
     def listed(self) -> list[str]:
-        """The ids of the queries in the list."""
-        return self.page.locator("#rows code.name").all_inner_texts()
+        """The ids of the queries in the list, also of those that are out of sight."""
+        return self.page.locator("#rows code.name").all_text_contents()
 
 
 @pytest.fixture(scope="session")
@@ -105,7 +105,9 @@ def open_file(browser: Browser, tab: Page) -> Iterator[Open]:
     """Opens an HTML file."""
     opened: list[Opened] = []
 
-    def open_it(file: Path, width: int = 1280, scheme: str = "light", before: str = "") -> Opened:
+    def open_it(
+        file: Path, width: int = 1280, scheme: str = "light", before: str = "", fragment: str = ""
+    ) -> Opened:
         page = tab
         if before:  # the page's own scripts
             page = browser.new_page()
@@ -113,7 +115,9 @@ def open_file(browser: Browser, tab: Page) -> Iterator[Open]:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(media="screen", color_scheme="dark" if scheme == "dark" else "light")
         leave()
-        opened.append(Opened(page, file))
+        if fragment:  # of the page that is there already, it would not be loaded again
+            page.goto("about:blank")
+        opened.append(Opened(page, file, fragment))
         return opened[-1]
 
     def leave() -> None:

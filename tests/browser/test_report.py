@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -20,6 +21,8 @@ from tests.browser.conftest import Open, write_page
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u2028\u202eleft"
+
+UNQUOTED = "!'()*-._~"  # what the browser leaves as it is
 
 QUERIES: list[Json] = [
     {"id": "gone", "query": "rotate the keys", "expected_chunk_ids": ["k#3"], "tags": ["security"]},
@@ -113,19 +116,33 @@ def test_the_verdict_the_gates_and_the_failed_queries_are_seen_without_scrolling
         assert box["y"] + box["height"] < 900
 
 
-def test_a_failed_query_is_called_that_with_its_kind_as_a_second_word(report: Path, open_file: Open) -> None:
+def test_a_query_failed_or_passed_and_its_ranks_are_no_second_verdict(report: Path, open_file: Open) -> None:
     page = open_file(report).page
-    for rows in ("#failed-rows", "#rows"):
-        badges = page.locator(f"{rows} .badge").all_inner_texts()
-        assert badges[:2] == ["✗ failed regression", "✗ failed draw"]
-    assert page.locator("#failed-rows .badge").count() == 2
+    rows = page.locator("#failed-rows summary, #rows summary")
+    said = [
+        (row.locator(".badge").text_content(), row.locator(".ranks").text_content()) for row in rows.all()
+    ]
+    failed = [("✗ failed", "✗ rank 1 → not found"), ("✗ failed", "")]
+    passed = [("✓ passed", "▼ rank 1 → 3"), ("✓ passed", "▲ not found → 1"), ("✓ passed", "rank 1")]
+    assert said == [*failed, *failed, *passed]
+
+
+def test_a_failed_query_says_why_before_it_is_opened(report: Path, open_file: Open) -> None:
+    page = open_file(report).page
+    assert page.locator("#failed-rows .why").all_text_contents() == [
+        "the right document, but another part of it",
+        "the answer breaks a rule of the golden file",
+    ]
+    assert page.locator("#failed-rows .chip.bad").all_text_contents() == ["✗ retrieval", "✗ answer"]
 
 
 def test_a_hit_shows_its_score(tmp_path: Path, open_file: Open) -> None:
     found = {"gone": result(hit("k#3", retrieval={"fusion_score": 0.0163934}))}
     page = open_file(write_report(tmp_path, QUERIES[:1], found, found)).page
     page.locator("#rows .q summary").click()
-    assert page.locator("#rows .hits li").first.inner_text().splitlines()[1] == "k#3 ✓ expected score 0.01639"
+    small = page.locator("#rows .hits li .small").first
+    small.wait_for()
+    assert small.inner_text() == "k#3 · score 0.01639"
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -233,15 +250,26 @@ def test_all_queries_are_listed_the_worst_first(report: Path, open_file: Open) -
         ("regression", ["gone"]),
         ("loss", ["slipped"]),
         ("win", ["better"]),
-        ("draw", ["answered", "same"]),
-        ("lost", ["gone", "answered"]),
+        ("draw", ["same"]),
+        ("unjudged", ["answered"]),
     ],
 )
-def test_queries_are_found_by_kind(report: Path, open_file: Open, kind: str, listed: list[str]) -> None:
+def test_queries_are_found_by_what_became_of_their_rank(
+    report: Path, open_file: Open, kind: str, listed: list[str]
+) -> None:
     opened = open_file(report)
-    opened.page.locator(f"input[name=kind][value={kind}]").check()
+    opened.choose("kind", kind)
     assert opened.listed() == listed
     assert opened.page.locator("#status").inner_text() == f"{len(listed)} of 5 queries"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "listed"), [("failed", ["gone", "answered"]), ("passed", ["slipped", "better", "same"])]
+)
+def test_queries_are_found_by_outcome(report: Path, open_file: Open, outcome: str, listed: list[str]) -> None:
+    opened = open_file(report)
+    opened.page.locator(f"input[name=outcome][value={outcome}]").check()
+    assert opened.listed() == listed
 
 
 def test_queries_are_found_by_cause(report: Path, open_file: Open) -> None:
@@ -267,8 +295,8 @@ def test_queries_are_found_by_words_in_any_order_whatever_their_case(report: Pat
 
 def test_filters_work_together_and_are_reset_together(report: Path, open_file: Open) -> None:
     opened = open_file(report)
-    opened.page.locator("input[name=kind][value=draw]").check()
-    opened.choose("cause", "wrong_chunk")
+    opened.page.locator("input[name=outcome][value=passed]").check()
+    opened.choose("cause", "answer_rule")
     assert opened.listed() == []
     opened.page.get_by_role("button", name="Reset").click()
     opened.page.get_by_text("5 queries, the worst first").wait_for()
@@ -277,7 +305,9 @@ def test_filters_work_together_and_are_reset_together(report: Path, open_file: O
 
 def test_a_count_in_the_header_leads_to_its_queries(report: Path, open_file: Open) -> None:
     opened = open_file(report)
-    opened.page.get_by_role("link", name="1 loss").click()
+    opened.page.get_by_role("link", name="2 failed").click()
+    assert opened.listed() == ["gone", "answered"]
+    opened.page.get_by_role("link", name="1 ranked worse").click()
     assert opened.listed() == ["slipped"]
 
 
@@ -298,19 +328,27 @@ def test_a_query_opens_by_mouse_to_the_hits_of_both_runs(report: Path, open_file
     a, b = page.locator(".side").all()
     assert a.locator("li").first.inner_text().splitlines() == [
         "1",
-        "k#3 ✓ expected, lost in B not in B",
-        "k.md > Secrets > Rotating",
+        "Secrets > Rotating",
+        "k.md",
+        "✓ expected, lost in B",
         "Create the new key",
+        "k#3 · not in B",
     ]
     assert b.locator("li code").all_inner_texts() == ["k#4", "k#1"]
     assert b.locator("li.right").count() == 0
-    assert "✗ lost k#3" in page.locator(".facts").inner_text()
+    assert page.locator(".expected li").inner_text().splitlines() == [
+        "Secrets > Rotating",
+        "k.md",
+        "✗ lost",
+        "Create the new key",
+        "k#3",
+    ]
 
 
 def test_a_query_opens_and_closes_by_keyboard(report: Path, open_file: Open) -> None:
     page = open_file(report).page
     page.locator("input[name=text]").focus()
-    for _ in range(4):  # cause, tag, reset, the first query
+    for _ in range(5):  # rank, cause, tag, reset, the first query
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.locator(".body").wait_for()
@@ -324,13 +362,78 @@ def test_an_answer_shows_the_rule_it_breaks_and_the_citation_that_leads_nowhere(
 ) -> None:
     page = open_file(report).page
     page.locator("#rows summary", has_text="keep the logs").click()
-    b = page.locator(".side").nth(1)
+    b = page.locator(".side").nth(1)  # the answers come before the hits
     assert b.locator("mark.bad").inner_text() == "90 days"
+    assert page.locator(".answers ins, .answers del").all_inner_texts()[:2] == ["30", "90"]
     assert b.locator(".rules li").all_inner_texts() == [
         "✗ lacks 30 days",
         "✗ says, though forbidden, 90 days",
         "✗ cites [1] nowhere.md · line 1–2 which leads nowhere",
     ]
+
+
+def test_what_an_answer_has_and_the_other_lacks_is_marked(tmp_path: Path, open_file: Open) -> None:
+    entry = {"id": "q", "query": "logs?", "must_contain": ["30 days"]}
+    said = (
+        "Kept for 30 days, then it is deleted [1]. Ask Ops.",
+        "Kept for 90 days, then deleted. Ask Ops now!",
+    )
+    a, b = ({"q": result("l", answer=answer(text))} for text in said)
+    page = open_file(write_report(tmp_path, [entry], a, b)).page
+    page.locator("#rows summary").click()
+    page.locator(".answers").wait_for()
+    assert page.locator(".answers del").all_inner_texts() == ["30", "it is", "[1]", "."]
+    assert page.locator(".answers .answer ins").all_inner_texts() == ["90", "now!"]
+    assert page.locator(".answers .answer").all_inner_texts() == [*said]  # nothing is added or left out
+
+
+def test_answers_with_little_in_common_are_not_marked_word_by_word(tmp_path: Path, open_file: Open) -> None:
+    entry = {"id": "q", "query": "logs?", "must_contain": ["30 days"]}
+    a, b = (
+        {"q": result("l", answer=answer(text))}
+        for text in ("They are kept for 30 days.", "I have no information on this topic.")
+    )
+    page = open_file(write_report(tmp_path, [entry], a, b)).page
+    page.locator("#rows summary").click()
+    page.locator(".answers").wait_for()
+    assert page.locator(".answers :is(ins, del)").count() == 0
+
+
+ODD = 'a/b #1 100% "q" ü?&=<i> %20'
+
+
+@pytest.mark.parametrize("fragment", ["#query-", "#"])
+def test_a_query_is_linked_to_whatever_is_in_its_id(tmp_path: Path, open_file: Open, fragment: str) -> None:
+    ids = [ODD, *(f"q{n}" for n in range(30))]
+    found = {query_id: result("c") for query_id in ids}
+    queries = [{"id": query_id, "query": "?", "expected_chunk_ids": ["c"]} for query_id in ids]
+    path = write_report(tmp_path, queries, found, found)
+    opened = open_file(path, fragment=f"{fragment}{quote(ODD, safe='')}")
+    page = opened.page
+    page.locator(".body").wait_for()
+    assert page.locator(".q[open] .name").all_inner_texts() == [ODD]
+    assert page.evaluate("document.activeElement.querySelector('.name').textContent") == ODD
+    box = page.locator(".q[open] summary").bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 900
+    # The link that the query itself shows is the same.
+    assert page.locator(".q[open] .facts a").get_attribute("href") == f"#query-{quote(ODD, safe=UNQUOTED)}"
+    assert opened.complaints == []
+
+
+def test_a_link_to_a_query_that_is_filtered_away_shows_it_all_the_same(report: Path, open_file: Open) -> None:
+    opened = open_file(report)
+    opened.page.locator("input[name=outcome][value=failed]").check()
+    opened.page.evaluate("location.hash = '#query-better'")
+    opened.page.locator(".q[open] .body").wait_for()
+    assert opened.page.locator(".q[open] .name").all_inner_texts() == ["better"]
+    assert len(opened.listed()) == 5
+
+
+def test_a_link_to_nothing_opens_nothing(report: Path, open_file: Open) -> None:
+    opened = open_file(report, fragment="#query-%")
+    assert opened.page.locator(".q[open]").count() == 0
+    assert opened.complaints == []
 
 
 def test_a_query_of_a_run_alone_has_one_side(alone: Path, open_file: Open) -> None:

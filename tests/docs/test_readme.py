@@ -37,7 +37,17 @@ def test_the_readme_links_to_every_page_of_the_docs() -> None:
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository's files, in a repository of their own, with an environment that is already made."""
     directory = tmp_path_factory.mktemp("home") / "clone"
-    names = ("*.md", "*.toml", "LICENSE", "Makefile", "docs", "examples", "pytest_kebab_eval", "tests")
+    names = (
+        "*.md",
+        "*.py",
+        "*.toml",
+        "LICENSE",
+        "Makefile",
+        "docs",
+        "examples",
+        "pytest_kebab_eval",
+        "tests",
+    )
     for path in (path for name in names for path in ROOT.glob(name)):
         if path.is_dir():
             shutil.copytree(path, directory / path.name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from markupsafe import Markup
 
-from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
 from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
 from pytest_kebab_eval.reports.html.markup import (
     TEXT_SHOWN,
@@ -39,7 +39,6 @@ IN_FULL_AT_MOST = 1_000  # which is how many are read again, where so many chang
 BLOCK_SIZE = 400_000  # bytes of a block, before it is packed; what comes after them is in brief
 
 Json = dict[str, Any]
-HitNumbers = dict[tuple[Any, ...], int]  # of the hits that are shown; equal hits have one number
 
 
 # -- all queries, within the size of a page ------------------------------------------------------
@@ -104,16 +103,18 @@ def query_details(
     query: GoldenQuery, evidence: QueryEvidence, comparison: QueryComparison | None, *, alone: bool
 ) -> Json:
     """The details of a query, for the script to show; a hit that both runs have is stored once."""
-    hits: HitNumbers = {}
+    shown = _PassagesShown(query, evidence)
     b = _ResultShown(evidence.b, evidence.readable_b, evidence.correct_b, evidence.cited_b)
-    details = {"b": _result(query, b, hits), **_expected(query, evidence.expected, comparison)}
+    details = {"b": _result(query, b, shown), **_expected(query, evidence.expected, comparison)}
     if not alone:
         a = _ResultShown(evidence.a, evidence.readable_a, evidence.correct_a, evidence.cited_a)
-        details["a"] = _result(query, a, hits)
+        details["a"] = _result(query, a, shown)
     if comparison is not None:
         details |= _moved(comparison) | _forbidden(comparison)
+        if comparison.checks or comparison.lost:
+            shown.add_targets(details["expected"])
     details |= _long_texts(query)
-    details["hits"] = list(hits)
+    details["hits"] = list(shown.numbers)
     return details
 
 
@@ -176,17 +177,32 @@ class _ResultShown(NamedTuple):
     citations_resolve: tuple[bool, ...]
 
 
-def _hit(hit: Hit) -> tuple[Any, ...]:
-    text = hit.snippet if hit.snippet is not None else hit.text or ""
-    return (
-        short(hit.chunk_id or ""),
-        short(hit.doc_path or hit.doc_id or ""),
-        short(" > ".join(hit.heading_path or ())),
-        *truncate(text, TEXT_SHOWN),
-    )
+class _PassagesShown:
+    """The passages of a query that the page has, each once: id, document, heading and text."""
+
+    def __init__(self, query: GoldenQuery, evidence: QueryEvidence) -> None:
+        self.numbers: dict[tuple[str, ...], int] = {}
+        self._query = query
+        self._evidence = evidence
+
+    def number(self, hit: Hit) -> int:
+        """The number of a hit, which is that of an equal one."""
+        return self._add(hit.chunk_id or "", self._evidence.show_hit(self._query, hit, TEXT_SHOWN))
+
+    def add_targets(self, names: Sequence[str]) -> None:
+        """Have the targets that are no hit among them, as far as more than their id is known."""
+        known = {entry[0] for entry in self.numbers}
+        for target in self._evidence.passages:
+            name = short(target.id)
+            if name in names and name not in known and (target.text or target.where):
+                self._add(target.id, self._evidence.show_target(self._query, target.id, TEXT_SHOWN))
+
+    def _add(self, name: str, passage: KnownPassage) -> int:
+        entry = (short(name), short(passage.document), short(passage.heading), passage.text)
+        return self.numbers.setdefault(entry, len(self.numbers))
 
 
-def _result(query: GoldenQuery, shown: _ResultShown, numbers: HitNumbers) -> Json:
+def _result(query: GoldenQuery, shown: _ResultShown, passages: _PassagesShown) -> Json:
     result = shown.result
     if result is None:
         return {"gone": "no result in this run" if shown.readable else "the stored result cannot be read"}
@@ -196,7 +212,7 @@ def _result(query: GoldenQuery, shown: _ResultShown, numbers: HitNumbers) -> Jso
     hits: list[list[float]] = []  # rank, number, whether it is correct, perhaps a score
     for hit in top:
         score = [] if hit.shown_score is None else [hit.shown_score]
-        hits.append([hit.rank, numbers.setdefault(_hit(hit), len(numbers)), int(hit.rank in correct), *score])
+        hits.append([hit.rank, passages.number(hit), int(hit.rank in correct), *score])
     details: Json = {"hits": hits, "more": len(result.hits) - len(top)}
     if result.elapsed_ms is not None:
         details["ms"] = result.elapsed_ms

@@ -30,6 +30,7 @@ from pytest_kebab_eval.reports.html.markup import (
     short_value,
 )
 from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, PageQueries, QueryIndex
+from pytest_kebab_eval.reports.html.runs import ComparedRuns, runs_shown
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
 from pytest_kebab_eval.reports.rows import metric_rows, slice_rows
 from pytest_kebab_eval.reports.templates import make_environment
@@ -41,11 +42,13 @@ def render_report_html(
     queries: PageQueries,
     history: Sequence[HistoryPoint] = (),
     context: Context | None = None,
+    runs: ComparedRuns | None = None,
 ) -> Iterator[str]:
     """The report as HTML, in parts; the queries' details are never in memory as a whole.
 
     The history is oldest first. `context` is what `report_context` gave, perhaps changed by a user's hook.
     """
+    runs = runs or ComparedRuns()
     index = QueryIndex(report, queries)
     details = DetailBlocks(index, queries)
     rows = metric_rows(report)
@@ -53,7 +56,9 @@ def render_report_html(
     values = {
         **(context or report_context(report)),
         "effect": verdict_effect(report),
-        "lost_count": len(index.lost),
+        "runs": runs_shown(report, runs, queries.briefs),
+        "commit_url": runs.repository.commit_url if runs.repository else lambda commit: None,
+        "lost_count": index.outcome_counts["failed"],
         "failed_shown": FAILED_SHOWN,
         "coverage": coverage(report),
         "matched": match_counts(report),
@@ -66,6 +71,7 @@ def render_report_html(
         "latency": latency_histograms(rows, queries.briefs.a.times, queries.briefs.b.times),
         "trends": trend_charts(report, rows, history),
         "history": history,
+        "outcomes_shown": index.outcomes(),
         "kinds_shown": index.kinds(),
         "causes_shown": index.causes(),
         "slices_shown": index.slices_by_field(),
@@ -93,7 +99,7 @@ def page_environment() -> jinja2.Environment:
 def _environment() -> jinja2.Environment:
     environment = page_environment()
     environment.filters["setting"] = short_setting
-    script = _file("report.js")
+    script = _file("differences.js") + _file("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals.update(css=_file("report.css"), script=script, script_hash=f"sha256-{digest}")
     return environment

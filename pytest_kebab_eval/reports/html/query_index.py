@@ -13,9 +13,9 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import GoldenQuery, QueryComparison
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
-from pytest_kebab_eval.reports.wording import CAUSES, lost_queries, review_command
+from pytest_kebab_eval.reports.wording import CAUSES, _failing, lost_queries, review_command
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.scoring.scorecard import slice_labels, slices_of
 
@@ -26,32 +26,45 @@ SLICE_SHOWN = 80  # characters of its name
 _MISS = 1 << 53  # below any rank
 
 
-class QueryKind(NamedTuple):
-    """What became of a query: its names, its sign, and its effect (lost, worse, better or same)."""
+class Outcome(NamedTuple):
+    """What a query comes to: its name, its sign, and its effect (lost, worse, better or same)."""
 
-    singular: str
-    plural: str
+    name: str
+    glyph: str
+    effect: str
+
+
+_OUTCOMES = {
+    "failed": Outcome("failed", "✗", "lost"),
+    "accepted": Outcome("failed as accepted (xfail)", "▼", "worse"),
+    "new": Outcome("new, without a baseline", "+", "same"),
+    "none": Outcome("not run", "–", "same"),
+    "passed": Outcome("passed", "✓", "better"),
+}
+
+
+class RankKind(NamedTuple):
+    """What became of the rank of a query's first correct hit: in words, its sign, and its effect."""
+
+    words: str
     glyph: str
     effect: str
 
 
 _KINDS = {
-    "regression": QueryKind("regression", "regressions", "✗", "lost"),
-    "loss": QueryKind("loss", "losses", "▼", "worse"),
-    "win": QueryKind("win", "wins", "▲", "better"),
-    "draw": QueryKind("draw", "draws", "=", "same"),
-    "new": QueryKind("new", "new", "+", "same"),
+    "regression": RankKind("no longer found", "✗", "lost"),
+    "loss": RankKind("ranked worse", "▼", "worse"),
+    "win": RankKind("found or ranked better", "▲", "better"),
+    "draw": RankKind("unchanged", "=", "same"),
     # A run that is judged alone:
-    "errored": QueryKind("errored", "errored", "✗", "lost"),
-    "failed": QueryKind("failed", "failed", "✗", "lost"),
-    "missed": QueryKind("missed", "missed", "○", "worse"),
-    "found": QueryKind("found", "found", "✓", "better"),
-    "unjudged": QueryKind("nothing to find", "with nothing to find", "·", "same"),
+    "missed": RankKind("not found", "○", "worse"),
+    "found": RankKind("found", "✓", "better"),
     # Either way:
-    "none": QueryKind("not run", "not run", "–", "same"),
+    "unjudged": RankKind("with nothing to find", "·", "same"),
 }
 
 
+_FIRST = {"failed": 0, "accepted": 1}
 _UNCHANGED = {"draw", "new", "found", "unjudged", "none"}
 _ORDER = {kind: number for number, kind in enumerate(_KINDS)}
 
@@ -72,13 +85,14 @@ class QueryRow(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     id: str
     query: str
-    kind: str
+    kind: str  # a key of `_KINDS`; of a query that is new or was not run, of `_OUTCOMES`
     slices: list[int]  # numbers
     a: str  # the first correct rank, or why there is none
     b: str
-    lost: int = 0
+    lost: int = 0  # 1: failed; 2: failed as accepted
     cause: str | None = None
-    checks: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()  # that fail it
+    other_checks: tuple[str, ...] = ()  # that it lost without failing
     note: str | None = None
     flow: tuple[int, int] | None = None  # levels in A and B
 
@@ -88,18 +102,18 @@ class _Entry(NamedTuple):
 
     query: GoldenQuery
     comparison: QueryComparison | None
-    kind: str  # a key of `_KINDS`
-    lost: bool
+    kind: str
+    outcome: str  # a key of `_OUTCOMES`
 
 
-def _worst_first(entry: _Entry) -> tuple[bool, int, int]:
+def _worst_first(entry: _Entry) -> tuple[int, int, int]:
     """What sorts the list; within a kind, those that moved furthest come first, a miss below any rank."""
-    _, comparison, kind, lost = entry
+    _, comparison, kind, outcome = entry
     moved = 0
     if comparison is not None:
         moved = abs((comparison.a_hit_rank or _MISS) - (comparison.b_hit_rank or _MISS))
         moved = moved or int(comparison.is_partial_loss)
-    return not lost, _ORDER[kind], -moved
+    return _FIRST.get(outcome, len(_FIRST)), _ORDER.get(kind, len(_ORDER)), -moved
 
 
 def _is_partial(entry: _Entry) -> bool:
@@ -118,8 +132,10 @@ class QueryIndex:
 
     def __init__(self, report: CompareReport, queries: PageQueries) -> None:
         self.comparisons = {comparison.query_id: comparison for comparison in report.per_query}
-        self.lost = {comparison.query_id for comparison in lost_queries(report)}
         self._unreadable = {(result.side, result.query_id) for result in report.unreadable}
+        self.failed = {comparison.query_id for comparison in lost_queries(report)}
+        self.failed |= {query_id for _, query_id in self._unreadable}
+        self._accepted = {*report.accepted}
         self._briefs = queries.briefs
         self._report = report
         self.alone = report.run_a is None
@@ -130,15 +146,19 @@ class QueryIndex:
         self._slice_numbers: dict[str, int] = {}
         self.cause_counts: Counter[str] = Counter()
         self.kind_counts: Counter[str] = Counter()
+        self.outcome_counts: Counter[str] = Counter()
         self.flows: Counter[tuple[int, int]] = Counter()  # (level in A, level in B) -> queries
         entries = []
         for query in sorted(queries.golden, key=lambda query: query.id):
             found = self.comparisons.get(query.id)
-            entries.append(_Entry(query, found, self._kind(query, found), query.id in self.lost))
+            kind = self._kind(query, found)
+            entries.append(_Entry(query, found, kind, self._outcome(query, kind)))
         entries.sort(key=_worst_first)  # those that are alike stay in the order of their ids
         self.listed = [entry.query for entry in entries]
         # The first queries of the list: those that failed, changed, or were missed.
-        changed = (entry.lost or entry.kind not in _UNCHANGED or _is_partial(entry) for entry in entries)
+        changed = (
+            entry.outcome in _FIRST or entry.kind not in _UNCHANGED or _is_partial(entry) for entry in entries
+        )
         self.changed = sum(itertools.takewhile(bool, changed))
         self.first_rows, self.packed_rows = self._pack_rows(entries)
         self.slice_sizes: Counter[str] = Counter()
@@ -147,18 +167,25 @@ class QueryIndex:
 
     def review(self, query_id: str) -> str | None:
         """The command that reviews a query that failed."""
-        return review_command(self._report, query_id) if query_id in self.lost else None
+        return review_command(self._report, query_id) if query_id in self.failed else None
+
+    def _outcome(self, query: GoldenQuery, kind: str) -> str:
+        if query.id in self.failed:
+            return "failed"
+        if query.id in self._accepted:
+            return "accepted"
+        return kind if kind in _OUTCOMES else "passed"
 
     def _kind(self, query: GoldenQuery, comparison: QueryComparison | None) -> str:
         if comparison is None or (self.alone and query.id not in self._briefs.b):
             return "none"
+        has_targets = bool(self._briefs.expected(query))
         if comparison.kind is not None:
-            return comparison.kind.value
-        if comparison.checks:
-            return "errored" if "error" in comparison.checks else "failed"
+            is_judged = comparison.kind is not ComparisonKind.DRAW or has_targets
+            return comparison.kind.value if is_judged else "unjudged"
         if comparison.b_hit_rank is not None:
             return "found"
-        return "missed" if self._briefs.expected(query) else "unjudged"
+        return "missed" if has_targets else "unjudged"
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -169,11 +196,15 @@ class QueryIndex:
         some = iter(lambda: list(itertools.islice(rows, ROWS_PACKED)), [])
         return first, packed(map(msgspec.json.encode, some))
 
-    def _row(self, query: GoldenQuery, comparison: QueryComparison | None, kind: str, lost: bool) -> QueryRow:
+    def _row(
+        self, query: GoldenQuery, comparison: QueryComparison | None, kind: str, outcome: str
+    ) -> QueryRow:
         """The query in the list; counts it, its cause and its ranks."""
         rank_a, rank_b = (comparison.a_hit_rank, comparison.b_hit_rank) if comparison else (None, None)
         has_targets = rank_b is not None or bool(self._briefs.expected(query))
         self.kind_counts[kind] += 1
+        self.outcome_counts[outcome] += 1
+        failing = _failing(self._report, comparison) if comparison else []
         cause = comparison.cause if comparison else None
         if cause:
             self.cause_counts[cause] += 1
@@ -188,9 +219,10 @@ class QueryIndex:
             self._count_slices(query),
             "" if self.alone else self._rank(query.id, rank_a, "a", self._briefs.a, has_targets),
             self._rank(query.id, rank_b, "b", self._briefs.b, has_targets),
-            int(lost),
+            {"failed": 1, "accepted": 2}.get(outcome, 0),
             cause,
-            comparison.checks if comparison else (),
+            tuple(failing),
+            tuple(check for check in comparison.checks if check not in failing) if comparison else (),
             short(comparison.note, TEXT_SHOWN) if comparison and comparison.note else None,
             flow,
         )
@@ -233,7 +265,8 @@ class QueryIndex:
         index = {
             "rows": self.first_rows,
             "total": len(self.listed),
-            "kinds": {key: _KINDS[key] for key in self.kind_counts},
+            "kinds": {key: _KINDS[key] for key in self.kind_counts if key in _KINDS},
+            "outcomes": {key: _OUTCOMES[key] for key in self.outcome_counts},
             "causes": CAUSES,
             "slices": list(self._slice_numbers),
             "levels": [level.label for level in self.levels],
@@ -247,7 +280,11 @@ class QueryIndex:
         """How many queries that were run have nothing to find."""
         return len(self.listed) - self.flows.total() - self.kind_counts["none"]
 
-    def kinds(self) -> list[tuple[str, QueryKind, int]]:
+    def outcomes(self) -> list[tuple[str, Outcome, int]]:
+        counts = self.outcome_counts
+        return [(key, outcome, counts[key]) for key, outcome in _OUTCOMES.items() if counts[key]]
+
+    def kinds(self) -> list[tuple[str, RankKind, int]]:
         return [(key, kind, self.kind_counts[key]) for key, kind in _KINDS.items() if self.kind_counts[key]]
 
     def causes(self) -> list[tuple[str, str, int]]:

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const PAGE = 50;
+  const PAGE = 1000; // rows are cheap while they are out of sight, and the browser's search finds them
   const NOT_UNPACKED = "not shown, since this browser cannot unpack them (it has no DecompressionStream)";
   const parse = (id) => JSON.parse(document.getElementById(id).textContent);
   const data = parse("index");
@@ -9,6 +9,7 @@
   const more = document.getElementById("more");
   const status = document.getElementById("status");
   const canUnpack = typeof DecompressionStream === "function";
+  const ABOUT_ANSWERS = new Set(["answer", "refusal", "citation", "attribution"]);
   const unpacked = new Map();
   let found = [];
   let drawn = 0;
@@ -62,24 +63,31 @@
     };
     const [a, b] = all.brief.map(side);
     const sides = data.alone ? { b } : { a, b };
-    return { ...all, ...sides, hits: [...numbers.keys()].map((name) => [name, "", "", "", 0]), left_out: true };
+    return { ...all, ...sides, hits: [...numbers.keys()].map((name) => [name, "", "", ""]), left_out: true };
   }
 
   // -- filtering
 
+  function outcomeOf(row) {
+    if (row.lost) return row.lost === 1 ? "failed" : "accepted";
+    return row.kind === "new" || row.kind === "none" ? row.kind : "passed";
+  }
+
   function wanted() {
     const fields = new FormData(form);
+    const outcome = fields.get("outcome");
     const kind = fields.get("kind");
     const cause = fields.get("cause");
     const slice = fields.get("slice");
     const words = fields.get("text").toLowerCase().split(/\s+/).filter(Boolean);
     return data.rows.filter((row) => {
-      if (kind && (kind === "lost" ? !row.lost : row.kind !== kind)) return false;
+      if (outcome && outcomeOf(row) !== outcome) return false;
+      if (kind && row.kind !== kind) return false;
       if (cause && row.cause !== cause) return false;
       if (slice && !row.slices.includes(Number(slice))) return false;
       if (flow && !(row.flow && row.flow[0] === flow[0] && row.flow[1] === flow[1])) return false;
       if (!words.length) return true;
-      row.hay ??= `${row.id}\n${row.query}\n${row.note ?? ""}\n${row.cause ?? ""}`.toLowerCase();
+      row.hay ??= [row.id, row.query, row.note, row.cause, data.causes[row.cause]].join("\n").toLowerCase();
       return words.every((word) => row.hay.includes(word));
     });
   }
@@ -113,61 +121,78 @@
     more.textContent = `Show ${number(Math.min(PAGE, left))} more of ${number(left)}`;
     const moved = flow ? `, moved ${data.levels[flow[0]]} → ${data.levels[flow[1]]}` : "";
     const missing = data.total - data.rows.length;
-    const note = missing ? `; ${number(missing)} more are ${canUnpack ? "being unpacked" : NOT_UNPACKED}` : "";
+    const unseen = left ? "; the browser's search finds those that are shown, the field Text finds all" : "";
+    const note = missing ? `; ${number(missing)} more are ${canUnpack ? "being unpacked" : NOT_UNPACKED}` : unseen;
     status.textContent = (found.length === data.rows.length
       ? `${queries(found.length)}, the worst first`
       : `${number(found.length)} of ${queries(data.rows.length)}${moved}`) + note;
   }
 
-  // -- a query
+  // -- a query in the list
 
   function queryElement(query) {
-    const [name, , glyph, effect] = data.kinds[query.kind];
-    const text = el("bdi", "text", query.query);
-    const chips = el("span", "chips", ...(query.checks ?? []).map((check) => el("span", "chip bad", `✗ ${check}`)));
-    if (query.cause) {
-      const cause = el("span", "chip", query.cause);
-      cause.title = data.causes[query.cause];
-      chips.append(cause);
-    }
-    const ranks = data.alone ? (/^\d+$/.test(query.b) ? `rank ${query.b}` : query.b) : `${query.a} → ${query.b}`;
-    const node = el("details", `q ${query.lost ? "lost" : effect}`, el("summary", "",
-      badge(query, name, glyph, effect), el("code", "name", query.id), text, chips,
-      el("span", "ranks", ranks)));
+    const outcome = outcomeOf(query);
+    const [name, sign, effect] = data.outcomes[outcome];
+    const [, , moved] = data.kinds[query.kind] ?? ["", "", "same"];
+    const why = query.cause && el("span", "why", data.causes[query.cause]);
+    const chips = el("span", "chips", ...(query.checks ?? []).map((check) => el("span", "chip bad", `✗ ${check}`)),
+      ...(query.other_checks ?? []).map((check) => el("span", "chip", check)));
+    const node = el("details", `q ${query.lost ? effect : moved}`, el("summary", "",
+      el("span", `badge ${outcome === "passed" ? "same" : effect}`, `${sign} ${outcome === "accepted" ? "xfail" : name.split(",")[0]}`),
+      el("code", "name", query.id), el("span", "text", el("bdi", "", query.query), why), chips, ranks(query)));
     let filled = false;
-    node.addEventListener("toggle", () => {
-      if (node.open && !filled) {
-        filled = true;
-        details(query.n).then((all) => node.append(body(query, all)));
-      }
-    });
+    node.fill = async () => {
+      if (filled) return;
+      filled = true;
+      node.append(body(query, await details(query.n)));
+    };
+    node.addEventListener("toggle", () => { if (node.open) node.fill(); });
+    query.nodes = [...(query.nodes ?? []).filter((drawnBefore) => drawnBefore.isConnected), node];
     return node;
   }
 
-  // A query that failed is called that first, and its kind second; of a run alone, its kind says it.
-  function badge(query, name, glyph, effect) {
-    if (!query.lost || data.alone) return el("span", `badge ${effect}`, `${glyph} ${name}`);
-    return el("span", "badge lost", "✗ failed ", el("span", "kind", name));
+  // Where the first correct hit was and is; what did not move is said once.
+  function ranks(query) {
+    const word = (rank) => (rank === "miss" ? "not found" : rank === "–" ? "" : rank);
+    const one = (rank) => (/^\d+$/.test(rank) ? `rank ${rank}` : word(rank));
+    if (data.alone || query.a === query.b) return el("span", "ranks muted", one(query.b));
+    const [, sign, effect] = data.kinds[query.kind] ?? ["", "", "same"];
+    return el("span", `ranks ${effect}`, `${sign} ${one(query.a)} → ${word(query.b)}`);
   }
 
+  // -- a query that is open: what failed, then what was expected, hits and answers
+
   function body(query, all) {
-    const facts = el("dl", "facts");
-    const fact = (name, ...value) => facts.append(el("dt", "", name), el("dd", "", ...value));
-    fact("query", all.query ? all.query[0] : query.query, all.query && cutNote(all.query[1]));
-    if (all.refuse) fact("expected", "a refusal");
-    if (all.expected.length) fact("expected", expected(all));
-    if (all.expected_answer) fact("expected answer", all.expected_answer[0], cutNote(all.expected_answer[1]));
+    const saysAnswer = (query.checks ?? []).some((check) => ABOUT_ANSWERS.has(check));
+    const both = [answers(all), retrieved(all, query)];
+    const parts = saysAnswer ? both : both.reverse();
+    return el("div", "body", query.lost && failures(query, all), question(query, all), ...parts,
+      facts(query, all), all.left_out && leftOut(Boolean(all.b)));
+  }
+
+  function failures(query, all) {
+    const lines = all.why ?? [[(query.checks ?? ["failed"]).join(", "), data.causes[query.cause] ?? query.note ?? ""]];
+    return el("ul", "failures", ...lines.map(([check, sentence]) => el("li", "", el("b", "", `✗ ${check}: `), sentence)));
+  }
+
+  function question(query, all) {
+    if (!all.query) return null;
+    return el("p", "question", el("bdi", "", all.query[0]), cutNote(all.query[1]));
+  }
+
+  function facts(query, all) {
+    const node = el("dl", "facts");
+    const fact = (name, ...value) => node.append(el("dt", "", name), el("dd", "", ...value));
     if (query.cause) fact("cause", `${query.cause}: ${data.causes[query.cause]}`);
     if (query.note) fact("note", query.note);
     if (all.xfail) fact("xfail", all.xfail);
     if (all.line) fact("golden file", `line ${all.line}`);
-    if (all.review) fact("review", el("code", "", all.review));
     if (query.slices.length) fact("slices", el("span", "chips", ...query.slices.map((part) => el("span", "chip", data.slices[part]))));
-    const sides = el("div", "sides");
-    for (const letter of ["a", "b"]) {
-      if (all[letter]) sides.append(side(letter, all, query));
-    }
-    return el("div", "body", facts, sides, all.left_out && leftOut(Boolean(all.b)));
+    if (all.review) fact("review", el("code", "", all.review));
+    const link = el("a", "", "address of this query");
+    link.href = `#query-${encodeURIComponent(query.id)}`;
+    fact("link", link);
+    return node;
   }
 
   function leftOut(hasHits) {
@@ -176,21 +201,46 @@
     return el("p", "muted small", `${what} ${why}; `, el("code", "", "pytest -vv"), " prints the hits of every query.");
   }
 
+  // -- passages
+
+  // Heading and document first, then the text; the id is for those who look it up.
+  function passage([chunk, path, heading, text], marks, notes) {
+    const name = heading || path || chunk;
+    const head = el("div", "head", el("b", "", name), heading && path && el("span", "where", path), ...marks);
+    const id = name === chunk ? null : el("code", "", chunk);
+    const small = [id, ...notes].filter(Boolean).flatMap((note, at) => (at ? [" · ", note] : [note]));
+    return el("div", "passage", head, text && el("div", "snippet", text),
+      small.length ? el("div", "small muted", ...small) : null);
+  }
+
+  function retrieved(all, query) {
+    const node = el("div", "found");
+    if (all.refuse) node.append(el("p", "", el("b", "", "Expected: "), "a refusal"));
+    if (all.expected.length) node.append(expected(all));
+    if (all.expected_answer) node.append(el("p", "", el("b", "", "Expected answer: "), all.expected_answer[0], cutNote(all.expected_answer[1])));
+    const sides = el("div", "sides");
+    for (const letter of ["a", "b"]) {
+      if (all[letter]) sides.append(side(letter, all, query));
+    }
+    node.append(sides);
+    return node;
+  }
+
   function expected(all) {
     const lost = new Set(all.lost);
     const gained = new Set(all.gained);
-    const chips = all.expected.map((id) => {
-      if (lost.has(id)) return el("span", "chip bad", "✗ lost ", el("code", "", id));
-      if (gained.has(id)) return el("span", "chip good", "✓ gained ", el("code", "", id));
-      return el("span", "chip", el("code", "", id));
+    const known = new Map((all.hits ?? []).map((hit) => [hit[0], hit]));
+    const items = all.expected.map((id) => {
+      const mark = lost.has(id) ? el("span", "no-ok", "✗ lost") : gained.has(id) ? el("span", "ok", "✓ gained") : null;
+      return el("li", lost.has(id) ? "gone" : "", passage(known.get(id) ?? [id, "", "", ""], [mark], []));
     });
-    if (all.expected_more) chips.push(`and ${number(all.expected_more)} more`);
-    return el("span", "chips", ...chips);
+    if (all.expected_more) items.push(el("li", "muted", `and ${number(all.expected_more)} more`));
+    return el("section", "expected", el("h3", "", "Expected"), el("ul", "", ...items));
   }
 
   function side(letter, all, query) {
     const result = all[letter];
-    const title = el("h3", "", el("span", `letter ${letter}`, letter.toUpperCase()));
+    const title = sideTitle(letter);
     const node = el("div", "side", title);
     if (result.gone) {
       node.append(el("p", "no-ok", result.gone));
@@ -204,9 +254,10 @@
     if (result.error) node.append(el("p", "no-ok", `✗ ${result.error[0]}`, cutNote(result.error[1])));
     node.append(hits(letter, all, query));
     if (result.more > 0) node.append(el("p", "muted small", `${number(result.more)} more not shown`));
-    if (result.answer) node.append(answer(result.answer));
     return node;
   }
+
+  const sideTitle = (letter) => el("h3", "", el("span", `letter ${letter}`, letter.toUpperCase()));
 
   function hits(letter, all, query) {
     const other = all[letter === "a" ? "b" : "a"];
@@ -214,41 +265,75 @@
     const lost = new Set(all.lost);
     const gained = new Set(all.gained);
     return el("ol", "hits", ...all[letter].hits.map(([rank, which, right, score]) => {
-      const [chunk, path, heading, text, length] = all.hits[which];
+      const chunk = all.hits[which][0];
       const there = elsewhere.get(chunk || which);
-      const head = el("div", "", el("code", "", chunk || path));
-      let gone = false;
-      if (right) {
-        gone = letter === "a" && (lost.has(chunk) || query.kind === "regression");
-        const isNew = letter === "b" && (gained.has(chunk) || (all.a && query.kind === "win" && query.a === "miss"));
-        head.append(" ", el("span", gone ? "no-ok" : "ok", gone ? "✓ expected, lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
-      }
+      const gone = right && letter === "a" && (lost.has(chunk) || query.kind === "regression");
+      const isNew = right && letter === "b" && (gained.has(chunk) || (all.a && query.kind === "win" && query.a === "miss"));
       const forbidden = letter === "b" && (all.forbidden ?? []).includes(rank);
-      if (forbidden) head.append(" ", el("span", "no-ok", "✗ forbidden"));
-      if (all.a && !other.gone) {
-        const name = letter === "a" ? "B" : "A";
+      const marks = [];
+      if (right) marks.push(el("span", gone ? "no-ok" : "ok", gone ? "✓ expected, lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
+      if (forbidden) marks.push(el("span", "no-ok", "✗ forbidden"));
+      const notes = [];
+      if (all.a && !other.gone && there !== rank) {
         const absent = other.more > 0 ? "not shown in" : "not in";
-        if (there !== rank) head.append(" ", el("span", "muted small", `${there === undefined ? absent : `rank ${there} in`} ${name}`));
+        notes.push(`${there === undefined ? absent : `rank ${there} in`} ${letter === "a" ? "B" : "A"}`);
       }
-      if (score !== undefined) head.append(" ", el("span", "muted small", `score ${Number(score.toPrecision(4))}`));
-      const where = [chunk ? path : "", heading].filter(Boolean).join(" > ");
-      const cell = el("div", "", head, where && el("div", "where", where), text && el("div", "snippet", text, cutNote(length)));
+      if (score !== undefined) notes.push(`score ${Number(score.toPrecision(4))}`);
+      const cell = passage(all.hits[which], marks, notes);
       return el("li", forbidden ? "forbidden" : right ? `right${gone ? " gone" : ""}` : "", el("span", "no", String(rank)), cell);
     }));
   }
 
-  function answer(given) {
-    const node = el("div", "", el("h3", "", given.grounded ? "Answer" : `Refused${given.why ? `: ${given.why}` : ""}`));
-    const text = given.text.map((part) => (typeof part === "string" ? part : el("mark", part[1], part[0])));
-    node.append(el("div", "answer", ...(text.length ? text : [el("span", "muted", "(blank)")]), cutNote(given.cut)));
+  // -- answers
+
+  function answers(all) {
+    const given = ["a", "b"].filter((letter) => all[letter]?.answer);
+    if (!given.length) return null;
+    const texts = given.map((letter) => all[letter].answer.text.map((part) => (typeof part === "string" ? part : part[0])).join(""));
+    const changed = texts.length === 2 ? differences(...texts) : [[], []];
+    const sides = el("div", "sides");
+    for (const letter of ["a", "b"]) {
+      const result = all[letter];
+      if (!result || result.gone) continue;
+      sides.append(result.answer ? answer(letter, result.answer, changed[given.indexOf(letter)])
+        : el("div", "side", sideTitle(letter), el("p", "muted", "no answer")));
+    }
+    const legend = changed.some((ranges) => ranges.length) && el("p", "muted small", "Words that only one of the answers has are ", el("ins", "", "underlined"), ".");
+    return el("div", "answers", sides, legend);
+  }
+
+  function answer(letter, given, changed) {
+    const title = sideTitle(letter);
+    title.append(given.grounded ? "answer" : `refused${given.why ? `: ${given.why}` : ""}`);
+    const text = markedText(given.text, changed, letter === "a" ? "del" : "ins");
     const lines = given.rules.map(([rule, what, kept]) =>
       el("li", "", el("span", kept ? "ok" : "no-ok", kept ? "✓ " : "✗ "), `${rule} `, el("code", "", what)));
     for (const [marker, where, resolves] of given.cites) {
       lines.push(el("li", "", el("span", resolves ? "ok" : "no-ok", resolves ? "✓ " : "✗ "), `cites ${marker} `, el("code", "", where), resolves ? "" : " which leads nowhere"));
     }
     if (given.cites_more) lines.push(el("li", "muted", `and ${number(given.cites_more)} more citations`));
-    node.append(el("ul", "rules", ...lines));
-    return node;
+    const blank = el("span", "muted", "(blank)");
+    return el("div", "side", title, el("div", "answer", ...(text.length ? text : [blank]), cutNote(given.cut)),
+      lines.length ? el("ul", "rules", ...lines) : null);
+  }
+
+  // Pieces of text, those that keep or break a rule marked, and within each what is changed.
+  function markedText(pieces, changed, tag) {
+    let at = 0;
+    return pieces.flatMap((piece) => {
+      const [text, rule] = typeof piece === "string" ? [piece, ""] : piece;
+      const nodes = [];
+      let done = 0;
+      for (const [start, end] of changed) {
+        const [from, to] = [Math.max(start - at, done), Math.min(end - at, text.length)];
+        if (from >= to) continue;
+        nodes.push(text.slice(done, from), el(tag, "", text.slice(from, to)));
+        done = to;
+      }
+      nodes.push(text.slice(done));
+      at += text.length;
+      return rule ? [el("mark", rule, ...nodes)] : nodes.filter(Boolean);
+    });
   }
 
   // -- events
@@ -260,29 +345,53 @@
     else update();
   });
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => {
-    flow = null;
-    setTimeout(update);
+  form.querySelector("[type=reset]").addEventListener("click", (event) => {
+    event.preventDefault();
+    filter();
   });
   more.addEventListener("click", () => {
     const first = drawn;
     draw();
     list.children[first]?.querySelector("summary").focus({ preventScroll: true });
   });
-  function only(kind, ranks) {
+  function filter(filters = {}, ranks = null) {
     form.reset();
     flow = ranks;
-    const pill = [...form.elements.kind].find((option) => option.value === kind);
-    if (pill) pill.checked = true;
+    for (const [name, value] of Object.entries(filters)) form.elements[name].value = value;
     update();
+  }
+  function only(filters, ranks) {
+    filter(filters, ranks);
     document.getElementById("queries").scrollIntoView();
   }
-  for (const link of document.querySelectorAll("a[data-kind]")) {
-    link.addEventListener("click", () => only(link.dataset.kind, null));
+  for (const link of document.querySelectorAll("a[data-kind], a[data-outcome]")) {
+    link.addEventListener("click", () => only({ ...link.dataset }));
   }
   for (const move of document.querySelectorAll("[data-a][data-b]")) {
-    move.addEventListener("click", () => only("", [Number(move.dataset.a), Number(move.dataset.b)]));
+    move.addEventListener("click", () => only({}, [Number(move.dataset.a), Number(move.dataset.b)]));
   }
+
+  // `#query-` and the id of a query opens it: where it is drawn, or else in the list of all.
+  async function openLinked() {
+    const hash = decodeURIComponent(location.hash.slice(1).replace(/%(?![0-9a-f]{2})/gi, "%25"));
+    if (!hash || document.getElementById(hash)) return;
+    const isLinked = (row) => `query-${row.id}` === hash || row.id === hash;
+    let row = data.rows.find(isLinked);
+    if (!row && rest) {
+      await rest;
+      row = data.rows.find(isLinked);
+    }
+    if (!row) return;
+    const drawnNode = () => row.nodes?.find((node) => node.isConnected);
+    if (!drawnNode()) filter();
+    while (!drawnNode()) draw();
+    const node = drawnNode();
+    node.open = true;
+    await node.fill();
+    node.querySelector("summary").focus({ preventScroll: true });
+    node.scrollIntoView();
+  }
+  addEventListener("hashchange", openLinked);
   addEventListener("beforeprint", () => {
     for (const table of document.querySelectorAll("details.all")) table.open = true;
   });
@@ -296,5 +405,6 @@
   const failed = data.rows.filter((row) => row.lost).slice(0, data.failed);
   document.getElementById("failed-rows")?.append(...failed.map(queryElement));
   update();
-  if (canUnpack && data.total > data.rows.length) unpack("rows-packed").then(extend);
+  const rest = canUnpack && data.total > data.rows.length ? unpack("rows-packed").then(extend) : null;
+  openLinked();
 })();

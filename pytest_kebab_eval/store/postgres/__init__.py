@@ -5,19 +5,17 @@ A database of a server is named and made by people; its tables are made by `keba
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, Room, run_is_tagged, run_is_there
 from pytest_kebab_eval.store.database import RawRun
-from pytest_kebab_eval.store.plain import text_of
+from pytest_kebab_eval.store.plain import first_row, text_of
 from pytest_kebab_eval.store.postgres.connections import (
     POSTGRES_ERRORS,
-    READ,
-    WRITE,
+    SchemaConnection,
     can_hold,
     check_text,
     database_errors,
@@ -25,44 +23,29 @@ from pytest_kebab_eval.store.postgres.connections import (
     is_taken,
     reason,
     reason_or_lock,
-    transaction,
 )
 from pytest_kebab_eval.store.postgres.reading import PostgresDatabase
-from pytest_kebab_eval.store.postgres.tables import (
-    CHECK_PRIVILEGES,
-    CHUNKS_BY_VERSION,
-    bring_up_to_date,
-    check_tables,
-    version_of,
-)
-from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, TAGS_TABLE
+from pytest_kebab_eval.store.postgres.tables import CHUNKS_BY_VERSION, bring_up_to_date, version_of
+from pytest_kebab_eval.store.postgres.transactions import ROWS, transaction, unchecked_transaction
+from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_TABLE
 from pytest_kebab_eval.text import printable
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.store.postgres.connections import Connection
 
 READ_TIMEOUT_S = 5.0
 AGGREGATES_TIMEOUT_S = 10.0
 WRITE_TIMEOUT_S = 60.0
 _INSERT_RUN = (
-    "INSERT INTO eval_runs (run_id, suite, config_snapshot_json, commit_hash, created_at, aggregate_json)"
+    "INSERT INTO {schema}.eval_runs"
+    " (run_id, suite, config_snapshot_json, commit_hash, created_at, aggregate_json)"
     " VALUES (%s, %s, %s, %s, %s, %s)"
 )
-_NOW = """
-SELECT pg_catalog.to_char(pg_catalog.timezone('UTC'::text, pg_catalog.clock_timestamp()),
-    'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-"""
-_COPY_RESULTS = "COPY eval_query_results (run_id, query_id, result_json) FROM STDIN (FORMAT BINARY)"
-_UPDATE_AGGREGATE = "UPDATE eval_runs SET aggregate_json = %s WHERE run_id = %s"
+_NOW = """SELECT to_char(timezone('UTC', clock_timestamp()), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+_COPY_RESULTS = "COPY {schema}.eval_query_results (run_id, query_id, result_json) FROM STDIN (FORMAT BINARY)"
+_UPDATE_AGGREGATE = "UPDATE {schema}.eval_runs SET aggregate_json = %s WHERE run_id = %s"
 _SET_TAG = (
-    f"INSERT INTO {TAGS_TABLE} (name, run_id) VALUES (%s, %s)"
+    f"INSERT INTO {{schema}}.{TAGS_TABLE} (name, run_id) VALUES (%s, %s)"
     " ON CONFLICT (name) DO UPDATE SET run_id = excluded.run_id"
 )
-_SIZES = """
-SELECT pg_catalog.format('%%I.%%I', n.nspname, c.relname), pg_catalog.pg_total_relation_size(c.oid)
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.oid = ANY(%s::pg_catalog.regclass[]) ORDER BY c.relname
-"""
+_TAGGED = f"SELECT name::text, run_id::text FROM {{schema}}.{TAGS_TABLE} WHERE run_id = ANY(%s) ORDER BY name"
 
 
 class PostgresStore(Backend):
@@ -77,7 +60,7 @@ class PostgresStore(Backend):
 
     def make_tables(self) -> Made:
         try:
-            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
+            with unchecked_transaction(self._address, WRITE_TIMEOUT_S) as connection:
                 made = bring_up_to_date(connection, self._address)
                 connection.execute("COMMIT")
         except POSTGRES_ERRORS as error:
@@ -91,9 +74,8 @@ class PostgresStore(Backend):
     def read(self, mask: Sequence[str] = ()) -> Iterator[PostgresDatabase]:
         with (
             database_errors(self._address),
-            transaction(self._address, READ, READ_TIMEOUT_S) as connection,
+            transaction(self._address, READ_TIMEOUT_S) as connection,
         ):
-            check_tables(connection, self._address)
             yield PostgresDatabase(self._address, connection, mask)
 
     # -- recording -----------------------------------------------------------------------------------
@@ -102,10 +84,10 @@ class PostgresStore(Backend):
         check_text(run_id, "the run id")
         with (
             database_errors(self._address),
-            transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection,
+            transaction(self._address, WRITE_TIMEOUT_S, written := _recorded(with_chunks)) as connection,
         ):
             self._check_new(connection, run_id)
-            self._check_writable(connection, (*EVAL_TABLES, *CORPUS_TABLES) if with_chunks else EVAL_TABLES)
+            self._check_writable(connection, written)
             if with_chunks:
                 self._check_own(connection)
 
@@ -114,7 +96,7 @@ class PostgresStore(Backend):
         try:
             with (
                 database_errors(self._address),
-                transaction(self._address, READ, READ_TIMEOUT_S) as connection,
+                transaction(self._address, READ_TIMEOUT_S) as connection,
             ):
                 (now,) = connection.execute(_NOW).fetchone() or ("",)
         except DatabaseError as error:
@@ -127,7 +109,8 @@ class PostgresStore(Backend):
                 check_text(text, f"the {what}")
         names = ", ".join(run.run_id for run in runs)
         try:
-            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
+            written = _recorded(index is not None)
+            with transaction(self._address, WRITE_TIMEOUT_S, written) as connection:
                 for run in runs:
                     self._check_new(connection, run.run_id)
                     _insert(connection, run)
@@ -142,7 +125,7 @@ class PostgresStore(Backend):
                 raise run_is_there(self._name, names) from None
             raise StoreError(f"the run was not recorded in {self._name}: {reason_or_lock(error)}") from None
 
-    def _commit(self, connection: Connection, run_id: str) -> None:
+    def _commit(self, connection: SchemaConnection, run_id: str) -> None:
         """Make it last; where the connection is lost meanwhile, nobody can tell whether it does."""
         try:
             connection.execute("COMMIT")
@@ -154,25 +137,30 @@ class PostgresStore(Backend):
                 " with kebab-eval runs whether it is there, whole, or record it again"
             ) from None
 
-    def _check_new(self, connection: Connection, run_id: str) -> None:
-        """Refuse a database without the eval tables, and a run id that is already there."""
-        check_tables(connection, self._address, written=(*EVAL_TABLES, *CORPUS_TABLES))
-        if connection.execute("SELECT 1 FROM eval_runs WHERE run_id = %s", (run_id,)).fetchone():
+    def _check_new(self, connection: SchemaConnection, run_id: str) -> None:
+        """Refuse a run id that is already there."""
+        query = "SELECT 1 FROM {schema}.eval_runs WHERE run_id = %s"
+        if connection.execute(query, (run_id,)).fetchone():
             raise run_is_there(self._name, run_id)
 
-    def _check_writable(self, connection: Connection, tables: Sequence[str]) -> None:
+    def _check_writable(self, connection: SchemaConnection, tables: Iterable[str]) -> None:
         """Refuse a role that may not write, and a server that does not, before the work is done."""
         (is_standby,) = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
         if is_standby:
             raise DatabaseError(f"cannot record into {self._name}: the server is read-only, as a standby is")
-        denied = [text_of(name) for (name,) in connection.execute(CHECK_PRIVILEGES, (list(tables),))]
+        may = "SELECT has_table_privilege(%s, 'INSERT')"
+        denied = [
+            table
+            for table in tables
+            if first_row(connection.execute(may, (connection.name(table),))) != (True,)
+        ]
         if denied:
             raise DatabaseError(
                 f"cannot record into {self._name}: the role may not insert into {' and '.join(denied)};"
                 " see docs/postgres.md for what a role must be granted"
             )
 
-    def _check_own(self, connection: Connection) -> None:
+    def _check_own(self, connection: SchemaConnection) -> None:
         """Refuse to write chunks into tables that `store init` did not make, or made too long ago."""
         version = version_of(connection)
         if version is None:
@@ -190,7 +178,7 @@ class PostgresStore(Backend):
 
     def remove_run(self, run_id: str, *, with_file: bool) -> None:  # noqa: ARG002  there is no file
         try:
-            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
+            with transaction(self._address, WRITE_TIMEOUT_S, _recorded()) as connection:
                 _delete(connection, [run_id])
                 connection.execute("COMMIT")
         except (DatabaseError, *POSTGRES_ERRORS) as error:
@@ -198,10 +186,9 @@ class PostgresStore(Backend):
             raise StoreError(f"{where} and could not be removed again: {reason(error)}") from None
 
     def remove_runs(self, run_ids: Sequence[str]) -> None:
-        with self._changing() as connection:
-            connection.execute(f"LOCK TABLE {TAGS_TABLE} IN SHARE MODE")  # so that none is tagged meanwhile
-            tagged = f"SELECT name::text, run_id::text FROM {TAGS_TABLE} WHERE run_id = ANY(%s) ORDER BY name"
-            found = connection.execute(tagged, (list(run_ids),)).fetchone()
+        none_is_tagged_meanwhile = {TAGS_TABLE: "SHARE"}
+        with self._changing(_recorded() | none_is_tagged_meanwhile) as connection:
+            found = connection.execute(_TAGGED, (list(run_ids),)).fetchone()
             if found:
                 name, run_id = map(text_of, found)
                 raise run_is_tagged(self._name, run_id, name)
@@ -214,36 +201,34 @@ class PostgresStore(Backend):
         """
         said: list[str] = []
         try:
-            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
-                check_tables(connection, self._address)
-                before = _sizes(connection)
+            with transaction(self._address, WRITE_TIMEOUT_S) as connection:
+                before = _size(connection)
                 connection.execute("COMMIT")
-                connection.add_notice_handler(
+                connection.raw.add_notice_handler(
                     lambda notice: said.append(printable(notice.message_primary or ""))
                 )
-                connection.execute(f"VACUUM {', '.join(before)}")
-                after = _sizes(connection)
+                connection.execute("VACUUM {schema}.eval_runs, {schema}.eval_query_results")
+                after = _size(connection)
         except POSTGRES_ERRORS as error:
             raise StoreError(
                 f"the room of removed runs was not given back in {self._name}: {reason_or_lock(error)}"
             ) from None
         note = "; ".join(said) or "what is free there is filled with new runs"
-        return Room(sum(before.values()), sum(after.values()), note)
+        return Room(before, after, note)
 
     def tag(self, name: str, run_id: str | None) -> None:
         check_text(name, "the tag")
-        with self._changing() as connection:
+        with self._changing({TAGS_TABLE: ROWS}) as connection:
             if run_id is None:
-                connection.execute(f"DELETE FROM {TAGS_TABLE} WHERE name = %s", (name,))
+                connection.execute(f"DELETE FROM {{schema}}.{TAGS_TABLE} WHERE name = %s", (name,))
             else:
                 connection.execute(_SET_TAG, (name, run_id))
 
     @contextmanager
-    def _changing(self) -> Iterator[Connection]:
+    def _changing(self, written: Mapping[str, str]) -> Iterator[SchemaConnection]:
         """A transaction, which is committed at the end of the block."""
         try:
-            with transaction(self._address, WRITE, WRITE_TIMEOUT_S) as connection:
-                check_tables(connection, self._address, written=(*EVAL_TABLES, TAGS_TABLE))
+            with transaction(self._address, WRITE_TIMEOUT_S, written) as connection:
                 yield connection
                 connection.execute("COMMIT")
         except POSTGRES_ERRORS as error:
@@ -254,8 +239,7 @@ class PostgresStore(Backend):
         """Write `aggregate_json` of runs by their ids; the end of the block commits it."""
         locked = "another program is writing to it; try again when it is done"
         try:
-            with transaction(self._address, WRITE, AGGREGATES_TIMEOUT_S) as connection:
-                check_tables(connection, self._address)
+            with transaction(self._address, AGGREGATES_TIMEOUT_S, {EVAL_TABLES[0]: ROWS}) as connection:
                 for run_id, aggregate in aggregates.items():
                     values = (aggregate, run_id)
                     if not can_hold(run_id) or connection.execute(_UPDATE_AGGREGATE, values).rowcount != 1:
@@ -271,42 +255,52 @@ class PostgresStore(Backend):
             ) from None
 
 
-def _insert(connection: Connection, run: RawRun) -> None:
+def _recorded(with_chunks: bool = False) -> dict[str, str]:
+    """The tables that a run is written to, and how they are locked: of those who write chunks, one goes."""
+    tables = dict.fromkeys(EVAL_TABLES, ROWS)
+    return tables | {"documents": ROWS, "chunks": "SHARE ROW EXCLUSIVE"} if with_chunks else tables
+
+
+def _insert(connection: SchemaConnection, run: RawRun) -> None:
     connection.execute(_INSERT_RUN, run[:-1])  # all but its results
-    with connection.cursor().copy(_COPY_RESULTS) as copy:
+    with connection.raw.cursor().copy(connection.sql(_COPY_RESULTS, has_values=False)) as copy:
         copy.set_types(("text", "text", "text"))
         for query_id, result_json in run.rows:
             check_text(query_id, "the query id")
             copy.write_row((run.run_id, query_id, result_json.decode()))
 
 
-def _delete(connection: Connection, run_ids: Sequence[str]) -> None:
+def _delete(connection: SchemaConnection, run_ids: Sequence[str]) -> None:
     for table in reversed(EVAL_TABLES):
-        connection.execute(f"DELETE FROM {table} WHERE run_id = ANY(%s)", (list(run_ids),))
+        connection.execute(f"DELETE FROM {{schema}}.{table} WHERE run_id = ANY(%s)", (list(run_ids),))
 
 
-def _sizes(connection: Connection) -> dict[str, int]:
-    """How many bytes the tables of runs take, by their qualified names."""
-    return {text_of(name): size for name, size in connection.execute(_SIZES, (list(EVAL_TABLES),))}
+def _size(connection: SchemaConnection) -> int:
+    """How many bytes the tables of runs take; names in full, because this also runs after a transaction."""
+    size = "SELECT pg_catalog.pg_total_relation_size(%s::pg_catalog.regclass)"
+    found = [first_row(connection.execute(size, (connection.name(table),))) for table in EVAL_TABLES]
+    return sum(row[0] for row in found if row)
 
 
-def _write_chunks(connection: Connection, index: NewIndex) -> None:
+def _write_chunks(connection: SchemaConnection, index: NewIndex) -> None:
     """Make these the chunks of that chunker version; those of other versions stay, also with the same ids."""
     for row in index.chunks:
         for text in (row.chunk_id, row.doc_id, row.text, row.path):
             check_text(text, "of a chunk, the text")
     version = index.chunker_version
-    connection.execute("LOCK TABLE chunks IN SHARE ROW EXCLUSIVE MODE")  # one that writes; all may read
-    connection.execute("DELETE FROM chunks WHERE chunker_version IS NOT DISTINCT FROM %s", (version,))
-    cursor = connection.cursor()
-    cursor.executemany(
-        "INSERT INTO documents (doc_id, workspace_path) VALUES (%s, %s)"
-        " ON CONFLICT (doc_id) DO UPDATE SET workspace_path = excluded.workspace_path",
-        list({row.doc_id: row.path for row in index.chunks}.items()),
+    connection.execute(
+        "DELETE FROM {schema}.chunks WHERE chunker_version IS NOT DISTINCT FROM %s", (version,)
     )
-    cursor.executemany(
-        "INSERT INTO chunks (chunk_id, doc_id, text, heading_path_json, source_spans_json, token_estimate,"
-        " chunker_version) VALUES (%s, %s, %s, %s, %s, %s, %s)",
+    connection.execute_each(
+        "INSERT INTO {schema}.documents (doc_id, workspace_path) VALUES (%s, %s)"
+        " ON CONFLICT (doc_id) DO UPDATE SET workspace_path = excluded.workspace_path",
+        {row.doc_id: row.path for row in index.chunks}.items(),
+    )
+    connection.execute_each(
+        "INSERT INTO {schema}.chunks (chunk_id, doc_id, text, heading_path_json, source_spans_json,"
+        " token_estimate, chunker_version) VALUES (%s, %s, %s, %s, %s, %s, %s)",
         [(*row[:6], version) for row in index.chunks],
     )
-    connection.execute("DELETE FROM documents WHERE doc_id NOT IN (SELECT doc_id FROM chunks)")
+    connection.execute(
+        "DELETE FROM {schema}.documents WHERE doc_id NOT IN (SELECT doc_id FROM {schema}.chunks)"
+    )

@@ -7,7 +7,7 @@ No error has a password in it: an address that libpq would take apart, and quote
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,31 +25,51 @@ except ImportError:
 
 if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
+    Cursor = psycopg.Cursor[tuple[Any, ...]]
 
 CONNECT_TIMEOUT_S = 10
 # A server that went away without a word is noticed after 30 + 3 * 10 seconds.
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _ENCODINGS = ("UTF8", "SQL_ASCII")
-READ = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-WRITE = "ISOLATION LEVEL READ COMMITTED, READ WRITE"
+
+
+class SchemaConnection:
+    """A connection in a transaction; in its statements `{schema}` stands for the schema of the tables."""
+
+    def __init__(self, raw: Connection, schema: str) -> None:
+        self.raw, self.schema = raw, schema
+        self._quoted = quoted(schema)
+
+    def name(self, table: str) -> str:
+        """The name of a table, as `to_regclass` takes it."""
+        return '"' + self.schema.replace('"', '""') + f'".{table}'
+
+    def sql(self, statement: str, *, has_values: bool) -> str:
+        """The statement with the schema in it; where there are values, psycopg reads %% as %."""
+        name = self._quoted.replace("%", "%%") if has_values else self._quoted
+        return statement.replace("{schema}", name)
+
+    def execute(self, statement: str, values: Sequence[Any] | None = None, *, binary: bool = False) -> Cursor:
+        """Run a statement."""
+        return self.raw.execute(self.sql(statement, has_values=values is not None), values, binary=binary)
+
+    def execute_each(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each of these rows of values."""
+        with self.raw.cursor() as cursor:
+            cursor.executemany(self.sql(statement, has_values=True), rows)
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in a statement, in ASCII, because psycopg takes no other for this encoding."""
+    escaped = name.replace('"', '""')
+    if escaped.isascii():
+        return f'"{escaped}"'
+    escaped = escaped.replace("\\", "\\\\")
+    return 'U&"' + "".join(char if char.isascii() else f"\\+{ord(char):06x}" for char in escaped) + '"'
 
 
 @contextmanager
-def transaction(address: PostgresAddress, mode: str, lock_timeout_s: float) -> Iterator[Connection]:
-    """A connection in a transaction, which is rolled back unless the block commits it.
-
-    Rows that a policy hides are an error, not fewer rows.
-    """
-    with _connect(address) as connection:
-        connection.execute(
-            f"BEGIN TRANSACTION {mode}; SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)};"
-            " SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL row_security = off"
-        )
-        yield connection
-
-
-@contextmanager
-def _connect(address: PostgresAddress) -> Iterator[Connection]:
+def connect(address: PostgresAddress) -> Iterator[Connection]:
     """Connect; text is given as its bytes, since it may be anything."""
     if psycopg is None:
         raise DatabaseError(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.limits import FETCHED_BYTES, FETCHED_ROWS, STORED_VALUE_BYTES
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.plain import first_row, text_of
-from pytest_kebab_eval.store.postgres.connections import can_hold, database_errors
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.store.postgres.connections import Connection
+from pytest_kebab_eval.store.postgres.connections import SchemaConnection, can_hold, database_errors
 
 _KEYS_AT_A_TIME = 20  # whose results are in memory together
 _NUMBERS = ("count(*)", "token_estimate")  # all else is read as text, whatever its type
@@ -25,7 +22,9 @@ _STREAMED = {"documents": ' ORDER BY doc_id COLLATE "C"', "chunks": ""}
 class PostgresDatabase(Database):
     """The tables of an open database."""
 
-    def __init__(self, address: PostgresAddress, connection: Connection, mask: Sequence[str] = ()) -> None:
+    def __init__(
+        self, address: PostgresAddress, connection: SchemaConnection, mask: Sequence[str] = ()
+    ) -> None:
         super().__init__(address, mask)
         self._address = address
         self._connection = connection
@@ -35,9 +34,9 @@ class PostgresDatabase(Database):
 
     def columns(self, table: str) -> set[str]:
         rows = self._connection.execute(
-            "SELECT attname::text FROM pg_catalog.pg_attribute"
-            " WHERE attrelid = pg_catalog.to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
-            (table,),
+            "SELECT attname::text FROM pg_attribute"
+            " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
+            (self._connection.name(table),),
         )
         return {text_of(name) for (name,) in rows}
 
@@ -45,7 +44,7 @@ class PostgresDatabase(Database):
         if not all(map(can_hold, equal.values())):
             return ()
         values = ", ".join(column if column in _NUMBERS else f"{column}::text" for column in columns)
-        query = f"SELECT {values} FROM {table}"
+        query = f"SELECT {values} FROM {{schema}}.{table}"
         if equal:
             query += f" WHERE {' AND '.join(f'{column} = %s' for column in equal)}"
             return self._connection.execute(query, tuple(equal.values()))
@@ -53,22 +52,23 @@ class PostgresDatabase(Database):
             return self._connection.execute(query)
         return self._stream("kebab_corpus", query + _STREAMED[table], (), FETCHED_ROWS)
 
+    def has_rows(self, table: str) -> bool:
+        rows = self._connection.execute(f"SELECT 1 FROM {{schema}}.{table} LIMIT 1")
+        return first_row(rows) is not None
+
     def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         ((column, values),) = among.items()
         named = ", ".join(f"{name}::text" for name in columns)
-        query = f"SELECT {named} FROM {table} WHERE {column} = ANY(%s) ORDER BY tableoid, ctid"
+        query = f"SELECT {named} FROM {{schema}}.{table} WHERE {column} = ANY(%s) ORDER BY tableoid, ctid"
         return self._stream("kebab_among", query, ([*filter(can_hold, values)],), FETCHED_ROWS)
-
-    def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
-        return self._connection.execute(sql)
 
     def is_indexed(self, table: str, column: str) -> bool:
         rows = self._connection.execute(
-            "SELECT 1 FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_attribute AS a"
+            "SELECT 1 FROM pg_index AS i JOIN pg_attribute AS a"
             " ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]"
-            " WHERE i.indrelid = pg_catalog.to_regclass(%s) AND a.attname = %s"
+            " WHERE i.indrelid = to_regclass(%s) AND a.attname = %s"
             " AND i.indisvalid AND i.indpred IS NULL LIMIT 1",
-            (table, column),
+            (self._connection.name(table), column),
         )
         return first_row(rows) is not None
 
@@ -78,13 +78,15 @@ class PostgresDatabase(Database):
             where, values = f'{where} AND query_id COLLATE "C" >= %s', [*values, ids.first]
         if ids.before is not None:
             where, values = f'{where} AND query_id COLLATE "C" < %s', [*values, ids.before]
-        query = f"SELECT query_id::text, result_json::text FROM eval_query_results WHERE {where}"
+        query = f"SELECT query_id::text, result_json::text FROM {{schema}}.eval_query_results WHERE {where}"
         size = self._rows_at_a_time(where, values)
         yield from self._stream("kebab_results", f'{query} ORDER BY query_id COLLATE "C"', values, size)
 
     def _rows_at_a_time(self, where: str, values: Sequence[str]) -> int:
         """As many as fit into memory, by the longest of them; an error if that one is too long."""
-        query = f"SELECT max(octet_length(result_json::text)) FROM eval_query_results WHERE {where}"
+        query = (
+            f"SELECT max(octet_length(result_json::text)) FROM {{schema}}.eval_query_results WHERE {where}"
+        )
         can_be_there = all(map(can_hold, values))
         (longest,) = first_row(self._connection.execute(query, values) if can_be_there else ()) or (None,)
         if (longest or 0) > STORED_VALUE_BYTES:
@@ -94,21 +96,23 @@ class PostgresDatabase(Database):
 
     def _stream(self, name: str, query: str, values: Sequence[object], size: int) -> Iterator[Any]:
         """All rows, a few of them at a time."""
-        with self._connection.cursor(name, binary=True) as rows:
+        with self._connection.raw.cursor(name, binary=True) as rows:
             rows.itersize = size
-            rows.execute(query, values or None)
+            rows.execute(self._connection.sql(query, has_values=bool(values)), values or None)
             yield from rows
 
     def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
         keys = [*filter(can_hold, query_ids)]
         for first in range(0, len(keys), _KEYS_AT_A_TIME):
             yield from self._connection.execute(
-                "SELECT query_id::text, result_json::text FROM eval_query_results"
+                "SELECT query_id::text, result_json::text FROM {schema}.eval_query_results"
                 " WHERE run_id = %s AND query_id = ANY(%s)",
                 (run_id, keys[first : first + _KEYS_AT_A_TIME]),
                 binary=True,
             )
 
     def result_counts(self) -> dict[str, int]:
-        rows = self.query("SELECT run_id::text, count(*) FROM eval_query_results GROUP BY run_id")
+        rows = self._connection.execute(
+            "SELECT run_id::text, count(*) FROM {schema}.eval_query_results GROUP BY run_id"
+        )
         return {text_of(run_id): count for run_id, count in rows if run_id is not None}

@@ -38,7 +38,7 @@ class SqliteDatabase(Database):
         return database_errors(self._path)
 
     def columns(self, table: str) -> set[str]:
-        return {text_of(row[1]) for row in self.query(f"PRAGMA table_info({table})")}
+        return {text_of(row[1]) for row in self._connection.execute(f"PRAGMA table_info({table})")}
 
     def select(self, table: str, *columns: str, **equal: str) -> Iterator[tuple[Any, ...]]:
         by = "NOT INDEXED" if table in _READ_BY_TABLE else ""
@@ -46,13 +46,13 @@ class SqliteDatabase(Database):
         query = f"SELECT {', '.join(columns)} FROM {table} {by} {where}"
         return self._connection.execute(query, tuple(equal.values()))
 
+    def has_rows(self, table: str) -> bool:
+        return self._connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
+
     def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         ((column, values),) = among.items()
         where = f"WHERE {column} IN ({', '.join('?' * len(values))})"
         return self._connection.execute(f"SELECT {', '.join(columns)} FROM {table} {where}", values)
-
-    def query(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        return self._connection.execute(sql)
 
     def check_indexes(self, table: str) -> None:
         check_table(self._connection, table)
@@ -84,7 +84,9 @@ class SqliteDatabase(Database):
             )
 
     def result_counts(self) -> dict[str, int]:
-        rows = self.query("SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id")
+        rows = self._connection.execute(
+            "SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id"
+        )
         return {text_of(run_id): count for run_id, count in rows if run_id is not None}
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 STATE = Path(os.environ["FAKE_GITHUB"])
 PAGE = 100
+RUN = re.compile(r"repos/o/r/actions/runs/(\d+)")
 ARTIFACTS = re.compile(r"repos/o/r/actions/artifacts\?name=([\w.-]+)&per_page=100")
 COMMENTS = re.compile(r"repos/o/r/issues/12/comments(?:\?per_page=100)?")
 COMMENT = re.compile(r"repos/o/r/issues/comments/(\d+)")
@@ -73,9 +74,15 @@ def _api(given: argparse.Namespace) -> int:
 
 
 def _pages(given: argparse.Namespace) -> list[Any]:
+    if os.environ.get("FAKE_NOT_FOUND"):  # what GitHub answers to a token that may not read
+        sys.exit("gh: Not Found (HTTP 404)")
+    if match := RUN.fullmatch(given.url):
+        return [{"event": _read("runs.json")[match[1]]}]
     if match := ARTIFACTS.fullmatch(given.url):
         listed = [artifact for artifact in _read("artifacts.json") if artifact["name"] == match[1]]
-        return [{"artifacts": listed}]
+        newest_first = listed[::-1]
+        pages: list[Any] = [{"artifacts": newest_first[at : at + PAGE]} for at in range(0, len(listed), PAGE)]
+        return (pages if given.paginate else pages[:1]) or [{"artifacts": []}]
     if not COMMENTS.fullmatch(given.url):
         sys.exit(f"gh: HTTP 404: {given.url}")
     comments = _read("comments.json")
@@ -83,7 +90,7 @@ def _pages(given: argparse.Namespace) -> list[Any]:
     return pages if given.paginate else pages[:1]
 
 
-def _read(name: str) -> list[Any]:
+def _read(name: str) -> Any:
     path = STATE / name
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 

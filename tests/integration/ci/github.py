@@ -1,4 +1,7 @@
-"""A stand-in for GitHub: runs the steps of action.yml in order, as its runner does, in a checkout."""
+"""A stand-in for GitHub: runs the steps of an action in order, as its runner does, in a checkout.
+
+What a step writes to GITHUB_ENV and GITHUB_PATH is in the environment of the steps after it, as it is there.
+"""
 
 from __future__ import annotations
 
@@ -132,6 +135,8 @@ def as_text(value: Any) -> str:
 ROOT = Path(__file__).parents[3]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
+COMMENT: dict[str, Any] = yaml.safe_load((ROOT / "comment" / "action.yml").read_text("utf-8"))
+TOKEN = "secret-token"
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 
 
@@ -147,8 +152,8 @@ def push(branch: str = "main") -> Event:
     return Event("push", f"refs/heads/{branch}", {})
 
 
-def by_hand(branch: str = "main") -> Event:
-    return Event("workflow_dispatch", f"refs/heads/{branch}", {})
+def by_hand(branch: str = "main", event: str = "workflow_dispatch") -> Event:
+    return Event(event, f"refs/heads/{branch}", {})
 
 
 def pull_request(*, of: str = "o/r", event: str = "pull_request") -> Event:
@@ -157,12 +162,13 @@ def pull_request(*, of: str = "o/r", event: str = "pull_request") -> Event:
 
 
 class Outcome(NamedTuple):
-    """What became of one run of the action."""
+    """What became of one run of an action, or of several in jobs of one run."""
 
     failed_step: str | None
     printed: str
     ran: list[str]
     summary: str
+    report: str = ""  # the output
 
 
 class GitHub:
@@ -185,7 +191,7 @@ class GitHub:
 
     def add_comments(self, *comments: Mapping[str, Any]) -> None:
         numbered = [{"id": number, **comment} for number, comment in enumerate(comments, 1)]
-        (self.state / "comments.json").write_text(json.dumps(numbered), encoding="utf-8")
+        self._write_state("comments.json", numbered)
 
     def artifact(self, name: str) -> Path:
         """The files of the newest artifact of that name."""
@@ -199,13 +205,23 @@ class GitHub:
             artifact["workflow_run"].update(
                 {key: value for key, value in changes.items() if key in artifact["workflow_run"]}
             )
-        (self.state / "artifacts.json").write_text(json.dumps(artifacts), encoding="utf-8")
+        self._write_state("artifacts.json", artifacts)
 
     def run(self, event: Event, *, environment: Mapping[str, str] | None = None, **inputs: str) -> Outcome:
-        """Run the action; an input's dashes are written as underscores."""
+        """Run the action, and for a pull request the one that comments, as two jobs.
+
+        An input's dashes are written as underscores.
+        """
         self.run_number += 1
+        self._write_state("runs.json", {**self._read_runs(), str(self.run_number): event.name})
         given = {name.replace("_", "-"): value for name, value in inputs.items()}
-        return _Run(self, event, self.run_number, given, environment or {}).finish()
+        gated = _Run(self, event, ACTION, given, environment or {}).finish()
+        if event.name != "pull_request":
+            return gated
+        given = {"report": gated.report, "name": given.get("name", "kebab")}
+        commented = _Run(self, event, COMMENT, given, environment or {}).finish()
+        failed = gated.failed_step or commented.failed_step
+        return Outcome(failed, gated.printed + commented.printed, gated.ran + commented.ran, gated.summary)
 
     def environment(self, event: Event, number: int) -> dict[str, str]:
         """What the runner sets for each step."""
@@ -236,6 +252,7 @@ class GitHub:
 
     def upload(self, event: Event, number: int, given: Mapping[str, str]) -> None:
         """As actions/upload-artifact: a file, or what is in a directory."""
+        assert given["path"]
         source = self.workspace / given["path"]
         target = self.state / "artifacts" / str(number) / given["name"]
         target.mkdir(parents=True)
@@ -248,11 +265,19 @@ class GitHub:
         workflow_run = {"id": number, "head_branch": event.ref.removeprefix("refs/heads/")}
         workflow_run |= {"repository_id": 1, "head_repository_id": 1}
         artifacts = self._read("artifacts.json")
-        created = f"2026-01-01T00:00:{number:02}Z"
+        created = f"2026-01-01T00:{number // 60:02}:{number % 60:02}Z"
         artifacts.append(
             {"name": given["name"], "expired": False, "created_at": created, "workflow_run": workflow_run}
         )
-        (self.state / "artifacts.json").write_text(json.dumps(artifacts), encoding="utf-8")
+        self._write_state("artifacts.json", artifacts)
+
+    def _read_runs(self) -> dict[str, str]:
+        """The event of each run, by its number."""
+        path = self.state / "runs.json"
+        return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+    def _write_state(self, name: str, value: Any) -> None:
+        (self.state / name).write_text(json.dumps(value), encoding="utf-8")
 
     def _write_program(self, name: str, command: str) -> None:
         program = self._bin / name
@@ -265,18 +290,26 @@ class GitHub:
 
 
 class _Run:
-    """One run of the action."""
+    """One run of an action, in a job of its own."""
 
     def __init__(
-        self, github: GitHub, event: Event, number: int, given: Mapping[str, str], more: Mapping[str, str]
+        self,
+        github: GitHub,
+        event: Event,
+        action: dict[str, Any],
+        given: Mapping[str, str],
+        more: Mapping[str, str],
     ) -> None:
-        self._github, self._event, self._number = github, event, number
-        self._environment = github.environment(event, number) | dict(more)
+        self._github, self._event, self._number = github, event, github.run_number
+        self._action, self._steps = action, action["runs"]["steps"]
+        self._environment = github.environment(event, self._number) | dict(more)
+        if action is COMMENT:
+            self._environment["GITHUB_ACTION_PATH"] = str(ROOT / "comment")
         self._context: dict[str, Any] = {
             "github": {
                 "event": {"repository": {"default_branch": "main"}, **event.payload},
                 "repository": "o/r",
-                "token": "secret-token",
+                "token": TOKEN,
             },
             "steps": {},
         }
@@ -284,18 +317,20 @@ class _Run:
         self._printed: list[str] = []
         self._ran: list[str] = []
         self._summary = ""
-        assert given.keys() <= ACTION["inputs"].keys()
+        assert given.keys() <= action["inputs"].keys()
         self._context["inputs"] = {
-            name: given.get(name, self._evaluator().fill(declared["default"]))
-            for name, declared in ACTION["inputs"].items()
+            name: given.get(name, self._evaluator().fill(declared.get("default")))
+            for name, declared in action["inputs"].items()
         }
 
     def finish(self) -> Outcome:
-        for step in STEPS:
+        for step in self._steps:
             if self._evaluator().holds(step.get("if", "success()")):
                 self._ran.append(step.get("name") or step["uses"].partition("@")[0])
                 self._do(step)
-        return Outcome(self._failed, "".join(self._printed), self._ran, self._summary)
+        output = self._action.get("outputs", {}).get("report", {"value": ""})["value"]
+        report = self._evaluator().fill(output)
+        return Outcome(self._failed, "".join(self._printed), self._ran, self._summary, report)
 
     def _evaluator(self) -> Evaluator:
         failed = self._failed is not None
@@ -306,7 +341,7 @@ class _Run:
         """A value of a context; GitHub has nothing for what an event lacks, here all else must be there."""
         root, *path = name.split(".")
         if root == "steps" and path[0] not in self._context["steps"]:
-            if path[0] not in {step.get("id") for step in STEPS} or path[1] != "outputs":
+            if path[0] not in {step.get("id") for step in self._steps} or path[1] != "outputs":
                 raise UnknownExpressionError(name)
             return ""  # of a step that was left out
         may_lack = name.startswith("github.event.") or (root == "steps" and self._failed is not None)
@@ -333,7 +368,7 @@ class _Run:
         filled = {key: self._evaluator().fill(value) for key, value in step.get("env", {}).items()}
         done = subprocess.run(
             [*BASH, step["run"]],
-            cwd=self._github.workspace,
+            cwd=self._github.workspace / self._evaluator().fill(step.get("working-directory", ".")),
             env=self._environment | {f"GITHUB_{name}": str(file) for name, file in files.items()} | filled,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -345,5 +380,11 @@ class _Run:
         self._summary += files["STEP_SUMMARY"].read_text("utf-8")
         outputs = dict(line.split("=", 1) for line in files["OUTPUT"].read_text("utf-8").splitlines())
         self._context["steps"][step.get("id", step["name"])] = {"outputs": outputs}
+        lines = files["ENV"].read_text("utf-8").splitlines()
+        self._environment |= dict(
+            line.split("=", 1) for line in lines if not line.startswith("NODE_OPTIONS=")
+        )
+        for directory in files["PATH"].read_text("utf-8").splitlines():
+            self._environment["PATH"] = f"{directory}{os.pathsep}{self._environment['PATH']}"
         if done.returncode != 0:
             self._failed = step["name"]

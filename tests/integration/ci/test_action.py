@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
-import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,89 +12,21 @@ import yaml
 
 from pytest_kebab_eval.cli.policies import BY_NAME
 from pytest_kebab_eval.store import open_database
-from tests.integration.ci.github import ROOT, Evaluator, Event, GitHub, Outcome, by_hand, pull_request, push
-
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32" or not (shutil.which("bash") and shutil.which("jq")),
-    reason="the scripts are for bash, and the stand-in for gh needs jq",
+from tests.integration.ci.github import TOKEN, Evaluator, GitHub, by_hand, pull_request, push
+from tests.integration.ci.starter import (
+    INPUTS,
+    MARKER,
+    checkout,
+    make_worse,
+    on_github,
+    run,
+    run_ids,
+    run_unchanged,
 )
 
-STARTER = ROOT / "examples" / "starter"
-WORKFLOW: dict[str, Any] = yaml.safe_load((STARTER / "github.yml").read_text("utf-8"))
-INPUTS: dict[str, str] = WORKFLOW["jobs"]["gate"]["steps"][-1]["with"]
+pytestmark = on_github
+
 REPLICATES = BY_NAME["replicates"]
-MARKER = "<!-- kebab-eval: kebab -->"
-DROPS_THE_BEST_HIT = ("[:5]", "[1:5]")
-
-
-def checkout(directory: Path) -> Path:
-    """A project as `kebab-eval init` makes it."""
-    for source, target in (("golden_queries.yaml", "fixtures"), ("test_retrieval.py", "tests")):
-        (directory / target).mkdir(parents=True)
-        shutil.copy(STARTER / source, directory / target)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What GitHub keeps after a first push to main."""
-    directory = tmp_path_factory.mktemp("main")
-    github = GitHub(directory, checkout(directory / "main"))
-    outcome = run(github, push())
-    assert outcome.failed_step is None, outcome.printed
-    return github.state
-
-
-@pytest.fixture
-def empty(tmp_path: Path) -> GitHub:
-    """A repository whose main branch has no run yet."""
-    return GitHub(tmp_path, checkout(tmp_path / "checkout"))
-
-
-@pytest.fixture
-def github(empty: GitHub, recorded: Path) -> GitHub:
-    """A repository whose main branch was recorded; the checkout is as main is."""
-    shutil.copytree(recorded, empty.state, dirs_exist_ok=True)
-    empty.run_number = 1
-    return empty
-
-
-def run(github: GitHub, event: Event, environment: dict[str, str] | None = None, /, **inputs: str) -> Outcome:
-    evaluator = Evaluator({"github.event_name": event.name}.__getitem__, {})
-    given = {name: evaluator.fill(value) for name, value in INPUTS.items()}
-    return github.run(event, environment=environment, **{**given, **inputs})
-
-
-def run_unchanged(
-    github: GitHub, event: Event, environment: dict[str, str] | None = None, /, **inputs: str
-) -> Outcome:
-    """Run it for a change that finds what main finds: main's own run is copied, which is quicker."""
-    copied = Path(
-        shutil.copy(github.artifact("kebab-baseline") / "kebab.sqlite", github.state / "copied.sqlite")
-    )
-    with closing(sqlite3.connect(copied)) as connection, connection:
-        connection.execute(
-            "UPDATE eval_runs SET config_snapshot_json = replace(config_snapshot_json, 'main', 'pr')"
-        )
-    renames = "; ".join(
-        f"c.execute('UPDATE {table} SET run_id = ?', [os.environ['KEBAB_RUN']])"
-        for table in ("eval_query_results", "eval_runs")
-    )
-    rename = f"import os, sqlite3; c = sqlite3.connect(os.environ['KEBAB_EVAL_DB']); {renames}; c.commit()"
-    record = f'cp "{copied}" "$KEBAB_EVAL_DB" && python -c "{rename}"'
-    return run(github, event, environment, record=record, **inputs)
-
-
-def make_worse(github: GitHub) -> None:
-    test = github.workspace / "tests" / "test_retrieval.py"
-    test.write_text(test.read_text("utf-8").replace(*DROPS_THE_BEST_HIT), encoding="utf-8")
-    (github.workspace / "kebab.sqlite").unlink(missing_ok=True)
-
-
-def run_ids(database: Path) -> list[str]:
-    with closing(sqlite3.connect(database)) as connection:
-        return [run_id for (run_id,) in connection.execute("SELECT run_id FROM eval_runs ORDER BY run_id")]
-
 
 # -- the main branch -------------------------------------------------------------------------------
 
@@ -106,7 +35,7 @@ def test_a_push_to_main_is_recorded_and_published_and_not_gated(empty: GitHub) -
     outcome = run(empty, push())
     assert outcome.failed_step is None, outcome.printed
     assert "::notice::main has no recorded run yet\n" in outcome.printed
-    assert outcome.ran[-2:] == ["Record", "actions/upload-artifact"]
+    assert outcome.ran[-3:] == ["Record", "Prepare the baseline", "actions/upload-artifact"]
     assert run_ids(empty.artifact("kebab-baseline") / "kebab.sqlite") == ["run-1-1"]
 
 
@@ -136,7 +65,7 @@ def test_a_pull_request_that_loses_nothing_passes_with_a_comment(github: GitHub)
     outcome = run(github, pull_request(), record=f"env; {INPUTS['record']}")
     assert outcome.failed_step is None, outcome.printed
     assert "KEBAB_RUN=pr-12-2-1\n" in outcome.printed
-    assert "secret-token" not in outcome.printed  # which the code that records does not see
+    assert TOKEN not in outcome.printed  # which the code that records does not see
     (comment,) = github.comments
     assert comment["body"].startswith(f"{MARKER}\n# ")
     assert "delta hit@3 >= -0.03" in comment["body"]
@@ -154,7 +83,7 @@ def test_a_pull_request_that_loses_a_query_fails_its_report_is_kept_and_its_comm
     outcome = run(github, pull_request())
     assert outcome.failed_step == "Gate"
     assert "lost loans, at rank 1 in A" in outcome.printed
-    assert outcome.ran[-2:] == ["Comment", "actions/upload-artifact"]
+    assert outcome.ran[-2:] == ["actions/upload-artifact", "Comment"]
     report = github.artifact("kebab-report")
     assert (report / "junit.xml").is_file()
     (judged,) = report.glob("*/report.json")
@@ -193,8 +122,8 @@ def test_a_fork_is_gated_without_a_comment(github: GitHub) -> None:
     make_worse(github)
     outcome = run(github, pull_request(of="fork/r"), {"FAKE_READ_ONLY": "1"})
     assert outcome.failed_step == "Gate"
-    assert "::notice::this pull request is from a fork, whose token may not comment" in outcome.printed
-    assert "Comment" not in outcome.ran
+    assert "::notice::a pull request of a fork has a token that may not comment" in outcome.printed
+    assert github.comments == []
     assert (github.artifact("kebab-report") / "junit.xml").is_file()
 
 
@@ -202,12 +131,6 @@ def test_a_token_that_may_not_comment_changes_no_verdict(github: GitHub) -> None
     outcome = run_unchanged(github, pull_request(), {"FAKE_READ_ONLY": "1"})
     assert outcome.failed_step is None
     assert "::warning::could not comment on the pull request" in outcome.printed
-
-
-def test_comments_can_be_switched_off(github: GitHub) -> None:
-    outcome = run_unchanged(github, pull_request(of="fork/r"), comment="false")
-    assert "Comment" not in outcome.ran
-    assert "::notice::" not in outcome.printed
 
 
 def test_a_long_report_is_cut_at_a_line(github: GitHub) -> None:
@@ -240,19 +163,88 @@ def test_a_baseline_may_be_required(empty: GitHub) -> None:
     assert run(empty, pull_request(), if_no_baseline="fail").failed_step == "Gate"
 
 
-@pytest.mark.parametrize("change", [{"expired": True}, {"head_repository_id": 2}, {"head_branch": "feature"}])
-def test_an_artifact_that_is_expired_or_not_of_main_is_no_baseline(
-    github: GitHub, change: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("change", [{"head_repository_id": 2}, {"head_branch": "feature"}])
+def test_an_artifact_that_is_not_of_main_is_no_baseline(github: GitHub, change: dict[str, Any]) -> None:
     github.change_artifacts(**change)
     outcome = run(github, pull_request(), record="exit 3")  # what matters is before it
     assert outcome.failed_step == "Record"
     assert "::notice::main has no recorded run yet\n" in outcome.printed
 
 
+def test_once_there_was_a_baseline_to_have_none_fails_until_main_is_recorded_again(github: GitHub) -> None:
+    github.change_artifacts(expired=True)
+    outcome = run(github, pull_request(), if_no_baseline="pass")
+    assert outcome.failed_step == "Fetch the baseline"
+    assert (
+        "::error::the baseline has expired; run the workflow on main, then this one again\n"
+        in outcome.printed
+    )
+    recorded = run(github, by_hand())
+    assert recorded.failed_step is None, recorded.printed
+    assert "::warning::the baseline has expired, with its history and its tags" in recorded.printed
+    (github.workspace / "kebab.sqlite").unlink()
+    assert run_unchanged(github, pull_request()).failed_step is None
+
+
 def test_a_download_that_fails_does_not_pass_for_no_baseline(github: GitHub) -> None:
     shutil.rmtree(github.state / "artifacts")
     assert run(github, pull_request()).failed_step == "Fetch the baseline"
+
+
+def test_a_token_that_may_not_read_does_not_pass_for_no_baseline(empty: GitHub) -> None:
+    outcome = run(empty, pull_request(), {"FAKE_NOT_FOUND": "1"})
+    assert outcome.failed_step == "Fetch the baseline"
+    assert (
+        "::error::cannot list the artifacts of o/r; the job needs permissions: actions: read"
+        in outcome.printed
+    )
+
+
+@pytest.mark.parametrize("event", ["workflow_run", "issue_comment"])
+def test_an_event_that_may_run_other_code_on_main_publishes_nothing(github: GitHub, event: str) -> None:
+    outcome = run_unchanged(github, by_hand(event=event), move_tag="release")
+    assert outcome.failed_step is None, outcome.printed
+    assert f"::notice::no baseline is published for the event {event}; the run is judged\n" in outcome.printed
+    assert outcome.ran[-2:] == ["Gate", "actions/upload-artifact"]
+    assert run_ids(github.artifact("kebab-baseline") / "kebab.sqlite") == ["run-1-1"]
+
+
+def test_what_such_an_event_published_by_other_means_is_no_baseline(github: GitHub) -> None:
+    planted = {"name": "kebab-baseline", "path": "planted.sqlite", "if-no-files-found": "error"}
+    (github.workspace / "planted.sqlite").touch()
+    github.run_number = 2
+    (github.state / "runs.json").write_text('{"1": "push", "2": "workflow_run"}', encoding="utf-8")
+    github.upload(by_hand(event="workflow_run"), 2, planted)
+    outcome = run(github, pull_request())
+    assert outcome.failed_step is None, outcome.printed
+    assert "A (baseline) `run-1-1`" in outcome.summary
+
+
+ADD_A_RUN = """
+import os, sqlite3
+run, config = os.environ["KEBAB_RUN"], '{"pytest_kebab_eval": {"branch": "main"}}'
+database = sqlite3.connect(os.environ["KEBAB_EVAL_DB"])
+database.execute("UPDATE eval_runs SET suite = 'kebab'")
+created = f"2027-01-01T00:00:0{run[4]}Z"
+columns = "run_id, suite, config_snapshot_json, aggregate_json, created_at"
+row = (run, "kebab", config, "{}", created)
+database.execute(f"INSERT INTO eval_runs ({columns}) VALUES (?, ?, ?, ?, ?)", row)
+database.execute("INSERT INTO eval_query_results VALUES (?, 'q', ?)", (run, "x" * 200_000))
+database.commit()
+"""
+
+
+def test_a_baseline_of_many_pushes_keeps_the_last_runs_and_the_tagged_ones(github: GitHub) -> None:
+    run_unchanged(github, by_hand(), keep_runs="2")
+    (github.workspace / "add.py").write_text(ADD_A_RUN, encoding="utf-8")
+    sizes = []
+    for _ in range(4):
+        outcome = run(github, push(), record="python add.py", keep_runs="2")
+        assert outcome.failed_step is None, outcome.printed
+        sizes.append((github.artifact("kebab-baseline") / "kebab.sqlite").stat().st_size)
+        (github.workspace / "kebab.sqlite").unlink()
+    assert run_ids(github.artifact("kebab-baseline") / "kebab.sqlite") == ["run-2-1", "run-5-1", "run-6-1"]
+    assert sizes[-1] == sizes[-2]
 
 
 def test_an_artifact_of_another_database_stops_the_job(github: GitHub) -> None:
@@ -289,7 +281,7 @@ def test_a_run_by_hand_on_main_is_judged_and_tagged_and_then_pull_requests_are_h
 ) -> None:
     moved = run(github, by_hand())
     assert moved.failed_step is None, moved.printed
-    assert moved.ran[-4:] == ["Gate", "Move the tag", *["actions/upload-artifact"] * 2]
+    assert moved.ran[-4:] == ["Gate", "Prepare the baseline", *["actions/upload-artifact"] * 2]
     assert "A (baseline) `run-1-1` → B (candidate) `run-2-1`" in moved.summary
     baseline = github.artifact("kebab-baseline") / "kebab.sqlite"
     assert (run_ids(baseline), tags(baseline)) == (["run-1-1", "run-2-1"], {"release": "run-2-1"})
@@ -308,16 +300,17 @@ def test_a_red_gate_moves_no_tag_and_publishes_nothing(github: GitHub) -> None:
     make_worse(github)
     outcome = run(github, by_hand())
     assert outcome.failed_step == "Gate"
-    assert "Move the tag" not in outcome.ran
+    assert "Prepare the baseline" not in outcome.ran
     assert run_ids(github.artifact("kebab-baseline") / "kebab.sqlite") == ["run-1-1"]
 
 
 def test_a_tag_is_moved_on_the_baseline_branch_alone(github: GitHub) -> None:
     for event in (by_hand("feature"), pull_request()):
         outcome = run_unchanged(github, event, move_tag="release")
-        assert "Move the tag" not in outcome.ran
+        assert "Prepare the baseline" not in outcome.ran
     outcome = run_unchanged(github, push())
-    assert {"Gate", "Move the tag"}.isdisjoint(outcome.ran)
+    assert "Gate" not in outcome.ran
+    assert tags(github.artifact("kebab-baseline") / "kebab.sqlite") == {}
 
 
 @pytest.mark.parametrize("tag", ["a b", "$(touch hacked)", "a\nb", "--delete=x;"])
@@ -325,39 +318,29 @@ def test_a_tag_that_is_no_plain_word_is_refused(github: GitHub, tag: str) -> Non
     assert run(github, by_hand(), move_tag=tag).failed_step == "Plan"
 
 
-# -- what comes from outside -----------------------------------------------------------------------
+# -- the project's own settings --------------------------------------------------------------------
 
 
-def test_pull_request_target_is_refused_before_anything_runs(github: GitHub) -> None:
-    outcome = run(github, pull_request(event="pull_request_target"))
-    assert (outcome.failed_step, outcome.ran) == ("Plan", ["Plan"])
-    assert "::error::pull_request_target would run the code of a fork" in outcome.printed
-
-
-@pytest.mark.parametrize("name", ["a b", "a;touch hacked", "$(touch hacked)", "a\nb", ""])
-def test_a_name_that_is_no_plain_word_is_refused(github: GitHub, name: str) -> None:
-    outcome = run(github, pull_request(), name=name)
-    assert outcome.failed_step == "Plan"
-    assert not (github.workspace / "hacked").exists()
-
-
-def test_a_run_id_of_two_lines_is_refused(github: GitHub) -> None:
-    assert run(github, pull_request(), run="mine\npublish=true").failed_step == "Plan"
-
-
-def test_gates_and_arguments_are_passed_on_as_they_are(github: GitHub) -> None:
-    arguments = "--kebab-gate=mrr >= 0.5\n\n-o\nkebab_mask=$(touch hacked)`touch hacked`;touch hacked\n"
-    outcome = run_unchanged(
-        github, pull_request(), gates="hit@1 >= 0.5\n", pytest_args=arguments, run_a="run-1-1"
+def test_a_threshold_of_coverage_fails_no_healthy_pull_request_and_ini_values_count(github: GitHub) -> None:
+    (github.workspace / "pytest.ini").write_text(
+        "[pytest]\naddopts = --cov=tests --cov-fail-under=100 --no-such-option --kebab-k=3\n"
+        "kebab_gates = mrr >= 0.25\n",
+        encoding="utf-8",
     )
-    assert not (github.workspace / "hacked").exists()
-    assert "gate holds: hit@1 >= 0.5" in outcome.printed
-    assert "gate holds: mrr >= 0.5" in outcome.printed
+    record = f"unset PYTEST_ADDOPTS; {INPUTS['record']}"
+    outcome = run(github, pull_request(), {"PYTEST_ADDOPTS": "--no-such-option"}, record=record, gates="")
+    assert outcome.failed_step is None, outcome.printed
+    assert "gate holds: mrr >= 0.25" in outcome.printed
+    assert "::warning::pytest.ini has options --kebab-…" in outcome.printed
 
 
-def test_a_record_command_that_fails_or_writes_nothing_stops_the_job(github: GitHub) -> None:
-    assert run(github, pull_request(), record="false\ntrue").failed_step == "Record"
-    outcome = run(github, pull_request(), record="true")
-    assert outcome.failed_step == "Record"
-    assert "::error::the record command wrote no kebab.sqlite" in outcome.printed
-    assert github.comments == []
+def test_the_project_may_be_in_a_directory_of_the_repository(empty: GitHub) -> None:
+    service = checkout(empty.workspace / "services" / "search")
+    for directory in ("fixtures", "tests"):
+        shutil.rmtree(empty.workspace / directory)
+    for event in (push(), pull_request()):
+        outcome = run(empty, event, working_directory="services/search", db="out/mine.sqlite")
+        assert outcome.failed_step is None, outcome.printed
+        shutil.rmtree(service / "out")
+    assert run_ids(empty.artifact("kebab-baseline") / "mine.sqlite") == ["run-1-1"]
+    assert "A (baseline) `run-1-1`" in outcome.summary

@@ -9,43 +9,49 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.ci.github import ACTION, ROOT, STEPS, bash
+from tests.integration.ci.github import ACTION, COMMENT, ROOT, STEPS, bash
 
 SCRIPTS = sorted((ROOT / "ci").glob("*.sh"))
 TEXT = (ROOT / "action.yml").read_text("utf-8")
 WORKFLOWS = [
     ROOT / "action.yml",
+    ROOT / "comment" / "action.yml",
+    ROOT / "examples" / "github-actions" / "gate.yml",
     ROOT / "examples" / "starter" / "github.yml",
     *sorted((ROOT / ".github" / "workflows").glob("*.yml")),
 ]
-OWN = "pytest-kebab-eval/pytest-kebab-eval@v"
+OWN = ("pytest-kebab-eval/pytest-kebab-eval@v", "pytest-kebab-eval/pytest-kebab-eval/comment@v")
+
+
+EVERY_STEP = [*STEPS, *COMMENT["runs"]["steps"]]
 
 
 def test_no_expression_is_part_of_a_command() -> None:
-    commands = [step["run"] for step in STEPS if "run" in step]
+    commands = [step["run"] for step in EVERY_STEP if "run" in step]
     assert len(commands) == len(SCRIPTS)
     assert [command for command in commands if "${{" in command] == []
 
 
 def test_each_step_runs_a_script_that_is_there_and_can_be_executed() -> None:
-    called = {match for step in STEPS for match in re.findall(r"ci/[\w-]+\.sh", step.get("run", ""))}
+    called = {match for step in EVERY_STEP for match in re.findall(r"ci/[\w-]+\.sh", step.get("run", ""))}
     assert called == {f"ci/{script.name}" for script in SCRIPTS}
     assert all(script.stat().st_mode & 0o111 for script in SCRIPTS)
 
 
 def test_every_variable_that_a_script_reads_is_set_for_it() -> None:
     of_runner = {"KEBAB_MARKER"}  # which comment.sh sets itself
-    for step in (step for step in STEPS if "run" in step):
+    for step in (step for step in EVERY_STEP if "run" in step):
         (name,) = re.findall(r"ci/[\w-]+\.sh", step["run"])
         script = (ROOT / name).read_text("utf-8")
         read = set(re.findall(r"\$\{?((?:KEBAB|GH)_\w+)", script)) - of_runner
         assert read <= step.get("env", {}).keys(), name
 
 
-def test_only_the_steps_that_ask_github_have_a_token() -> None:
-    with_token = {step["name"] for step in STEPS if "GH_TOKEN" in step.get("env", {})}
-    assert with_token == {"Fetch the baseline", "Comment"}
-    assert TEXT.count("github.token") == len(with_token)
+def test_no_step_with_a_token_comes_after_code_of_the_project() -> None:
+    names = [step.get("name") for step in STEPS]
+    (with_token,) = (at for at, step in enumerate(STEPS) if "github.token" in str(step))
+    assert names[with_token] == "Fetch the baseline"
+    assert with_token < names.index("Install") < names.index("Record")
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)

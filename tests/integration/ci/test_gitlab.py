@@ -16,24 +16,34 @@ import yaml
 from pytest_kebab_eval.settings import OPTIONS
 from tests.forked import python
 from tests.integration.ci.github import ROOT, bash
-from tests.integration.ci.test_action import DROPS_THE_BEST_HIT, checkout, run_ids
+from tests.integration.ci.starter import DROPS_THE_BEST_HIT, checkout, run_ids
 from tests.integration.conftest import LEAN
 
 TEMPLATE = ROOT / "examples" / "starter" / "gitlab.yml"
 JOBS: dict[str, Any] = yaml.safe_load(TEMPLATE.read_text("utf-8"))
 BASELINE_URL = "https://gitlab.example/api/v4/projects/7/packages/generic/kebab-baseline/latest/kebab.sqlite"
-# It knows one address, that of the baseline, and keeps what is uploaded beside itself.
+PACKAGES_URL = (
+    "https://gitlab.example/api/v4/projects/7/packages?package_type=generic&package_name=kebab-baseline"
+)
+# It knows two addresses, those of the baseline and of the list, and keeps what is uploaded beside itself.
 CURL = """\
 #!/bin/sh
 kept="$(dirname "$0")/registry.sqlite"
-case "$*" in *"JOB-TOKEN: job-token"*) ;; *) echo 401; exit 0 ;; esac
+case "$*" in *"JOB-TOKEN: job-token"*) ;; *) echo 404; exit 0 ;; esac
 while [ $# -gt 1 ]; do
   case "$1" in --output) output=$2 ;; --upload-file) cp "$2" "$kept" ;; esac
   shift
 done
+if [ "$1" = "$LIST_URL" ]; then
+  [ "$BROKEN" != list ] || { echo 500; exit 0; }
+  echo '[]' > "$output"
+  [ ! -f "$kept" ] || echo '[{"id":1,"name":"kebab-baseline","version":"latest"}]' > "$output"
+  echo 200
+  exit 0
+fi
 [ "$1" = "$KNOWN_URL" ] || { echo "what is $1?" >&2; exit 3; }
 [ -n "$output" ] || exit 0
-[ -z "$BROKEN" ] || { echo 500; exit 0; }
+[ "$BROKEN" != file ] || { echo 404; exit 0; }
 if [ -f "$kept" ]; then cp "$kept" "$output"; echo 200; else echo no > "$output"; echo 404; fi
 """
 CALL = "from pytest_kebab_eval.cli import main; main()"
@@ -75,6 +85,7 @@ class GitLab:
             "CI_JOB_TOKEN": "job-token",
             "CI_MERGE_REQUEST_IID": "12",
             "KNOWN_URL": BASELINE_URL,
+            "LIST_URL": PACKAGES_URL,
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "PYTEST_ADDOPTS": " ".join((*LEAN, "-p", "no:cacheprovider")),
         }
@@ -136,13 +147,22 @@ def test_without_a_baseline_a_merge_request_is_judged_alone(gitlab: GitLab) -> N
 
 
 @bash
-@pytest.mark.parametrize("variables", [{"BROKEN": "1"}, {"CI_JOB_TOKEN": "other"}])
-def test_a_download_that_fails_does_not_pass_for_no_baseline(
-    gitlab: GitLab, variables: dict[str, str]
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"BROKEN": "list"}, "cannot list the packages: HTTP status 500"),
+        ({"CI_JOB_TOKEN": "other"}, "cannot list the packages: HTTP status 404; is the package registry on"),
+        ({"BROKEN": "file"}, "cannot fetch the baseline: HTTP status 404"),
+    ],
+    ids=["the service fails", "the token may not read", "there was one"],
+)
+def test_a_baseline_that_cannot_be_fetched_does_not_pass_for_none_yet(
+    gitlab: GitLab, variables: dict[str, str], said: str
 ) -> None:
+    gitlab.registry.touch()
     done = gitlab.run("kebab-gate", **variables)
     assert done.returncode == 1
-    assert "cannot fetch the baseline: HTTP status" in done.stdout
+    assert said in done.stdout
 
 
 @bash

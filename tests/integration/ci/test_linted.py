@@ -17,7 +17,7 @@ from tests.integration.ci.github import ROOT
 
 SCHEMA = ("check-jsonschema", "--builtin-schema")
 COMMANDS = [
-    (*SCHEMA, "vendor.github-actions", "action.yml"),
+    (*SCHEMA, "vendor.github-actions", "action.yml", "comment/action.yml"),
     (*SCHEMA, "vendor.github-workflows", "examples/starter/github.yml", "examples/github-actions/gate.yml"),
     (*SCHEMA, "vendor.gitlab-ci", "--data-transform", "gitlab-ci", "examples/starter/gitlab.yml"),
     ("pre-commit", "validate-manifest", ".pre-commit-hooks.yaml"),

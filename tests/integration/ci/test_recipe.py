@@ -25,20 +25,19 @@ def workflow() -> Any:
     return yaml.safe_load(WORKFLOW.read_text("utf-8"))
 
 
-def steps(job: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = workflow()["jobs"][job]["steps"]
+def steps() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = workflow()["jobs"]["gate"]["steps"]
     return found
 
 
 def command(name: str) -> str:
-    """What the step of that name of the gate runs."""
-    (found,) = (step["run"] for step in steps("gate") if step.get("name") == name)
+    """What the step of that name runs."""
+    (found,) = (step["run"] for step in steps() if step.get("name") == name)
     return str(found)
 
 
 def scripts() -> Iterator[str]:
-    for job in workflow()["jobs"]:
-        yield from (step["run"] for step in steps(job) if "run" in step)
+    yield from (step["run"] for step in steps() if "run" in step)
 
 
 FOUND = {name: result("c1") for name in ("kept-1", "kept-2", "kept-3", "lost", "lost-too")}
@@ -82,11 +81,9 @@ def test_pushes_to_main_are_recorded_and_pull_requests_gated() -> None:
     on = workflow()[True]  # YAML 1.1 takes the key `on` for a truth value
     assert on["push"] == {"branches": ["main"]}
     assert "pull_request" in on
-    conditions = {name: job["if"] for name, job in workflow()["jobs"].items()}
-    assert conditions == {
-        "baseline": "github.event_name == 'push'",
-        "gate": "github.event_name == 'pull_request'",
-    }
+    conditions = {step.get("name"): step["if"] for step in steps() if "if" in step}
+    assert conditions["Gate"] == "github.event_name == 'pull_request'"
+    assert conditions["Keep the last runs of main, and the tagged ones"] == "github.event_name == 'push'"
 
 
 def test_every_option_of_the_recipe_exists() -> None:
@@ -119,25 +116,30 @@ def test_the_gate_lets_the_first_pull_request_pass_for_want_of_a_baseline(pull_r
     outcome.stdout.fnmatch_lines(["*there is no baseline * yet, so run B is judged alone"])
 
 
+def uploads() -> dict[str, dict[str, Any]]:
+    """The steps that upload, by the name of what they upload."""
+    found = (step for step in steps() if "upload-artifact" in step.get("uses", ""))
+    return {step["with"]["name"]: step for step in found}
+
+
 def test_what_main_uploads_is_what_a_pull_request_downloads() -> None:
-    (upload,) = (step["with"] for step in steps("baseline") if "upload-artifact" in step.get("uses", ""))
+    upload = uploads()["kebab-baseline"]["with"]
     assert upload["path"] == "kebab.sqlite"
-    fetch = command("Fetch the latest run of main")
+    fetch = command("Fetch the runs of main")
     assert f"artifacts?name={upload['name']}&" in fetch
     assert f"--name {upload['name']} --dir baseline" in fetch
     assert "--kebab-db-a=baseline/kebab.sqlite" in shlex.split(command("Gate"))
 
 
-def test_main_keeps_the_history_of_its_runs_in_a_cache() -> None:
-    (cache,) = (step["with"] for step in steps("baseline") if "actions/cache@" in step.get("uses", ""))
-    assert cache["path"] == "kebab.sqlite"
-    assert cache["key"].startswith(cache["restore-keys"])
+def test_the_token_is_gone_before_code_of_the_project_runs() -> None:
+    (with_token,) = (at for at, step in enumerate(steps()) if "github.token" in str(step))
+    assert steps()[with_token]["name"] == "Fetch the runs of main"
+    assert not any("run" in step for step in steps()[:with_token])
 
 
 def test_the_report_is_kept_also_when_the_gate_failed() -> None:
-    names = [step.get("name") for step in steps("gate")]
-    (upload,) = steps("gate")[names.index("Gate") + 1 :]
-    assert upload["if"] == "${{ !cancelled() }}"
+    upload = uploads()["kebab-report"]
+    assert upload["if"] == "${{ !cancelled() && github.event_name == 'pull_request' }}"
     assert upload["with"]["path"] == "runs/"
 
 
@@ -162,32 +164,48 @@ def test_failed_gates_and_queries_are_annotated(pull_request: Project) -> None:
 @bash
 def test_the_scripts_of_the_recipe_parse(tmp_path: Path) -> None:
     errors = [run_bash(script, tmp_path, "-n").stderr for script in scripts()]
-    assert len(errors) == 6
+    assert len(errors) == 5
     assert set(errors) == {""}
 
 
-def fake_gh(directory: Path, run_id: str, download: str) -> None:
-    """A `gh` that knows one run, or none, and downloads by the given command."""
+def fetch(directory: Path, artifacts: str, download: str, event: str = "pull_request") -> Any:
+    """What comes of fetching, with a `gh` that lists these artifacts and downloads by the given command."""
     program = directory / "gh"
-    program.write_text(f'#!/bin/sh\ncase "$1" in api) echo "{run_id}" ;; run) {download} ;; esac\n')
+    program.write_text(f'#!/bin/sh\ncase "$1" in api) printf "{artifacts}" ;; run) {download} ;; esac\n')
     program.chmod(0o755)
+    return run_bash(command("Fetch the runs of main"), directory, GH_REPO="o/r", GITHUB_EVENT_NAME=event)
 
 
 @bash
-def test_the_baseline_is_fetched_from_the_run_that_has_it(tmp_path: Path) -> None:
-    fake_gh(tmp_path, "4711", 'echo "$@" > called')
-    assert run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r").returncode == 0
+def test_the_baseline_is_fetched_from_the_newest_run_that_has_it(tmp_path: Path) -> None:
+    assert fetch(tmp_path, r"2026-02 false 4711\n2026-01 true 1\n", 'echo "$@" > called').returncode == 0
     assert (tmp_path / "called").read_text() == "run download 4711 --name kebab-baseline --dir baseline\n"
 
 
 @bash
 def test_no_baseline_on_main_does_not_stop_the_job(tmp_path: Path) -> None:
-    fake_gh(tmp_path, "", "exit 1")
-    outcome = run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r")
+    outcome = fetch(tmp_path, "", "exit 1")
     assert (outcome.returncode, outcome.stdout) == (0, "::notice::main has no recorded run yet\n")
 
 
 @bash
 def test_a_download_that_fails_does_not_pass_for_no_baseline(tmp_path: Path) -> None:
-    fake_gh(tmp_path, "4711", "exit 1")
-    assert run_bash(command("Fetch the latest run of main"), tmp_path, GH_REPO="o/r").returncode != 0
+    assert fetch(tmp_path, r"2026-02 false 4711\n", "exit 1").returncode != 0
+
+
+@bash
+def test_a_baseline_that_has_expired_stops_a_pull_request_and_not_main(tmp_path: Path) -> None:
+    outcome = fetch(tmp_path, r"2026-02 true 4711\n", "exit 1")
+    assert outcome.returncode == 1
+    assert "::error::the baseline has expired" in outcome.stdout
+    assert fetch(tmp_path, r"2026-02 true 4711\n", "exit 1", event="push").returncode == 0
+
+
+@bash
+def test_a_push_adds_its_run_to_those_before_it(tmp_path: Path) -> None:
+    (tmp_path / "baseline").mkdir()
+    (tmp_path / "baseline" / "kebab.sqlite").write_text("runs")
+    (tmp_path / "python").write_text('#!/bin/sh\necho "$@" >> kebab.sqlite\n')
+    (tmp_path / "python").chmod(0o755)
+    assert run_bash(command("Record"), tmp_path, GITHUB_EVENT_NAME="push", KEBAB_RUN="r").returncode == 0
+    assert (tmp_path / "kebab.sqlite").read_text() == "runsevals/record.py r\n"

@@ -315,7 +315,11 @@ def test_run_a_may_be_in_another_database(project: Project) -> None:
 def test_where_nothing_is_lost_it_says_so(project: Project) -> None:
     runs(project, HIT, HIT)
     called = call("blame", "--regressions", "r1", "r2")
-    assert (called.code, called.stdout, called.stderr) == (0, "", "B lost nothing that A had\n")
+    assert (called.code, called.stdout, called.stderr) == (
+        0,
+        "",
+        "B lost nothing that A had, over 2 queries.\n",
+    )
     assert blamed("--regressions", "r1", "r2") == []
 
 

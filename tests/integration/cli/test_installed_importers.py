@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval import InputError
+from pytest_kebab_eval import InputError, __version__
 from pytest_kebab_eval.importers import InstalledImporters, installed
 from tests.forked import python
 from tests.integration.conftest import Called, install
@@ -92,7 +92,8 @@ def test_broken_importers_are_named_in_one_sentence_each_and_the_others_work(sit
 def test_of_two_with_one_name_ours_is_taken_and_the_other_named(site: Path) -> None:
     install(site, "a-formats", {"trec": "acme_formats:ACME"}, MODULES)
     sentence = (
-        "the importer 'trec' of a-formats 1.0 is left out: pytest-kebab-eval 0.1.0 has one of that name"
+        "the importer 'trec' of a-formats 1.0 is left out:"
+        f" pytest-kebab-eval {__version__} has one of that name"
     )
     assert kebab_eval("import", "--help").stderr == f"kebab-eval: {sentence}\n"
     called = kebab_eval("import", "trec", "--run", "run.json", "--qrels", "qrels.json", "--db", "eval.sqlite")

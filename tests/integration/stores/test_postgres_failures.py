@@ -139,7 +139,9 @@ def test_a_database_that_is_locked_even_for_reading_is_a_usage_error(
     assert "is locked by another program, also for reading; try again when it is done" in sentence(text)
 
 
-@pytest.mark.parametrize("cut_at", [b"FETCH FORWARD", b"max(octet_length", b"FROM eval_runs", b"pg_class"])
+@pytest.mark.parametrize(
+    "cut_at", [b"FETCH FORWARD", b"max(octet_length", b'FROM "public".eval_runs', b"pg_class"]
+)
 def test_a_connection_lost_while_reading_is_a_usage_error(
     project: Project, own_server: OwnServer, cut_at: bytes
 ) -> None:
@@ -179,7 +181,7 @@ def test_without_permission_to_write_failures_and_reports_are_there_and_an_error
     assert own_server.dump() == before
 
 
-@pytest.mark.parametrize("cut_at", [b"UPDATE eval_runs", b"COMMIT\0"])
+@pytest.mark.parametrize("cut_at", [b'UPDATE "public".eval_runs', b"COMMIT\0"])
 def test_a_connection_lost_while_storing_is_an_error_in_the_summary(
     project: Project, own_server: OwnServer, cut_at: bytes
 ) -> None:
@@ -301,7 +303,7 @@ def test_a_session_that_loses_the_server_while_recording_fails(
     project: Project, own_server: OwnServer
 ) -> None:
     before = own_server.dump()
-    with cutting(own_server.server.port, b"COPY eval_query_results") as proxy:
+    with cutting(own_server.server.port, b'COPY "public".eval_query_results') as proxy:
         code, text = session_that_records(project, own_server.as_role("kebab_recorder", port=proxy.port))
     assert code == FAILED
     assert re.search(
@@ -316,7 +318,7 @@ def test_an_import_that_loses_the_server_has_nothing_of_the_run(
     results = tmp_path / "r.jsonl"
     results.write_text('{"query_id": "q1", "hits_top_k": []}\n')
     before = own_server.dump()
-    with cutting(own_server.server.port, b"COPY eval_query_results") as proxy:
+    with cutting(own_server.server.port, b'COPY "public".eval_query_results') as proxy:
         db = own_server.as_role("kebab_recorder", port=proxy.port)
         called = call("import", "kebab", "--results", results, "--db", db, "--run-id", "new")
     assert called.code == 1

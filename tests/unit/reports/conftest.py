@@ -17,11 +17,13 @@ from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import PageQueries
+from pytest_kebab_eval.reports.html.runs import ComparedRuns
 from pytest_kebab_eval.reports.publishing import ShownEvidence
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunRecord
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.store.repository import Repository
 from tests.builders import Json, answer, golden, make_database, result, write_golden
 
 Results = Mapping[str, Json]
@@ -148,13 +150,15 @@ def rendered(
     gates: tuple[str, ...] = (),
     history: tuple[HistoryPoint, ...] = (),
     configs: dict[str, Json | str] | None = None,
+    corpus: dict[str, tuple[str, list[Json]]] | None = None,
     section: tuple[str, str] | None = None,
+    repository: Repository | None = None,
 ) -> Page:
     """The report of B against A, or of B alone."""
     tmp_path.mkdir(exist_ok=True)
     runs: dict[str, Any] = {"b": b} if a is None else {"a": a, "b": b}
     path = tmp_path / "runs.sqlite"
-    database = path if path.exists() else make_database(path, configs=configs, **runs)
+    database = path if path.exists() else make_database(path, configs=configs, corpus=corpus, **runs)
     golden = write_golden(tmp_path / "golden.yaml", queries)
     settings = Settings("a" if a is not None else None, "b", database, database, golden, gates=gates)
     inputs = find_inputs(settings)
@@ -165,7 +169,8 @@ def rendered(
         context["sections"].append(section)
     shown = ShownEvidence(settings, inputs, report, briefs.matcher)
     page_queries = PageQueries(inputs.golden.queries, briefs, shown.read)
-    return Page("".join(render_report_html(report, page_queries, history, context)))
+    compared = ComparedRuns(inputs.runs_a, inputs.runs_b, repository)
+    return Page("".join(render_report_html(report, page_queries, history, context, compared)))
 
 
 def regression(tmp_path: Path, **more: Any) -> Page:

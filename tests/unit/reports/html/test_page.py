@@ -6,11 +6,14 @@ import base64
 import hashlib
 import json
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from pytest_kebab_eval.history import HistoryPoint
+from pytest_kebab_eval.reports.html.runs import duration_words
+from pytest_kebab_eval.store.repository import Repository
 from tests.builders import Json, answer, hit, line, result
 from tests.unit.reports.conftest import FINDS_C1, Page, regression, rendered
 
@@ -33,11 +36,11 @@ def test_the_sections_come_in_the_order_in_which_one_decides(tmp_path: Path) -> 
         history=history,
     )
     assert re.findall(r'<section id="(\w+)"', page.text) == [
+        "configuration",
         "gates",
         "failed",
         "metrics",
         "ranks",
-        "configuration",
         "slices",
         "latency",
         "trend",
@@ -59,7 +62,7 @@ def test_of_many_failed_queries_ten_are_above_the_metrics_and_the_others_linked(
         a=dict.fromkeys(ids, result("c1")),
         b=dict.fromkeys(ids, result("x")),
     )
-    assert '<a href="#queries" data-kind="lost">All 12 failed queries</a>' in page.section("failed")
+    assert '<a href="#queries" data-outcome="failed">All 12 failed queries</a>' in page.section("failed")
 
 
 def test_a_comparison_that_measured_nothing_is_an_error_at_the_top(tmp_path: Path) -> None:
@@ -85,7 +88,7 @@ def test_the_same_comparison_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_nothing_in_the_page_points_outside(tmp_path: Path) -> None:
     page = regression(tmp_path)
     targets = re.findall(r'(?:src|href|action|url)\s*[=(]\s*"?([^"\s>)]*)', page.text)
-    assert {target for target in targets if not target.startswith("#")} == {"data:,"}
+    assert {target for target in targets if not target.lstrip("`").startswith("#")} == {"data:,"}
     assert "http://" not in page.text
     assert "https://" not in page.text
 
@@ -112,8 +115,31 @@ def test_a_changed_setting_is_shown_with_both_values(tmp_path: Path) -> None:
         configs={"a": {"chunker_version": "v1", "rrf_k": 60}, "b": {"chunker_version": "v1", "rrf_k": [40]}},
     )
     assert re.search(
-        r"rrf_k</th><td><code>60</code></td><td><code>\[40\]</code>", page.section("configuration")
+        r"rrf_k</span> <code>60</code> <.*?</span> <code>\[40\]</code>", page.section("configuration")
     )
+
+
+def test_the_runs_are_shown_with_their_commits_their_dates_and_how_long_they_took(tmp_path: Path) -> None:
+    hashes = {"a": "0123456789abcdef", "b": "not a hash <b>"}
+    for run, commit in hashes.items():
+        regression(tmp_path)  # which makes the database
+        with sqlite3.connect(tmp_path / "runs.sqlite") as connection:
+            connection.execute("UPDATE eval_runs SET commit_hash = ? WHERE run_id = ?", (commit, run))
+        connection.close()
+    header = regression(tmp_path, repository=Repository("https://example.org/acme")).text.split("<section")[0]
+    a, b = re.findall(r'<li class="run">(.*)</li>', header)
+    assert '<a href="https://example.org/acme/commit/0123456789abcdef"><code>0123456789ab</code></a>' in a
+    assert re.findall(r'class="fact">([^<]*)</span>', a) == ["2026-01-01 00:00", "1 query took 10 ms"]
+    assert "<a " not in b
+    assert "commit <code>not a hash &lt;</code>" in b
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [(0.4, "0 ms"), (999.4, "999 ms"), (1234.0, "1.2 s"), (99_949.0, "99.9 s"), (125_400.0, "2 min 5 s")],
+)
+def test_a_duration_is_in_the_unit_that_fits(milliseconds: float, words: str) -> None:
+    assert duration_words(milliseconds) == words
 
 
 def test_what_a_hook_adds_is_shown_at_the_end_as_plain_text(tmp_path: Path) -> None:
@@ -135,11 +161,12 @@ def test_a_run_alone_has_values_instead_of_deltas(tmp_path: Path) -> None:
     assert "a" not in page.details()
 
 
-def test_the_queries_of_a_run_alone_are_found_missed_errored_or_not_run(tmp_path: Path) -> None:
+def test_the_queries_of_a_run_alone_are_found_missed_failed_or_not_run(tmp_path: Path) -> None:
     queries = [FINDS_C1 | {"id": query_id} for query_id in ("q1", "q2", "q3", "q4")]
     page = rendered(tmp_path, queries, b={"q1": result("c1"), "q2": result("x"), "q3": result(error="boom")})
     kinds = {row["id"]: row["kind"] for row in page.rows}
-    assert kinds == {"q1": "found", "q2": "missed", "q3": "errored", "q4": "none"}
+    assert kinds == {"q1": "found", "q2": "missed", "q3": "missed", "q4": "none"}
+    assert [row["id"] for row in page.rows if row.get("lost")] == ["q3"]
 
 
 # -- hostile text --------------------------------------------------------------------------------

@@ -68,10 +68,43 @@ def test_a_hit_of_both_runs_is_stored_once(tmp_path: Path) -> None:
     assert page.details()["a"]["hits"] == page.details()["b"]["hits"] == [[1, 0, 1]]
 
 
-def test_a_long_snippet_is_cut_and_says_how_long_it_is(tmp_path: Path) -> None:
-    page = rendered(tmp_path, [FINDS_C1], b={"q1": result(hit("c1", snippet="x" * 301))})
-    *_, text, length = page.details()["hits"][0]
-    assert (len(text), length) == (300, 301)
+def test_a_long_text_is_cut_around_the_expected_answer(tmp_path: Path) -> None:
+    text = f"{'before ' * 100}Open from nine to five{' after' * 100}"
+    page = rendered(
+        tmp_path,
+        [FINDS_C1 | {"expected_answer": "from nine to five"}],
+        b={"q1": result(hit("c1", snippet=text[:50], text=text))},
+    )
+    shown = page.details()["hits"][0][3]
+    assert len(shown) <= 300
+    assert shown.startswith("…before")
+    assert "Open from nine to five after" in shown
+
+
+def test_a_passage_is_shown_by_what_the_database_knows_of_it(tmp_path: Path) -> None:
+    """The runs store nothing but ids and documents."""
+    page = rendered(
+        tmp_path,
+        [FINDS_C1 | {"expected_chunk_ids": ["c1", "c2"], "require": "all"}],
+        a={"q1": result("c2", "x")},
+        b={"q1": result("x")},
+        corpus={"c1": ("docs/hours", [line()]), "c2": ("docs/days", [line()])},
+    )
+    shown = {name: (path, text) for name, path, _, text in page.details()["hits"]}
+    assert shown["c2"] == ("c2.md", "text of c2")  # a hit of A, which says itself where it is from
+    assert shown["c1"] == ("docs/hours.md", "text of c1")  # no hit of either run
+    assert page.details()["expected"] == ["c2", "c1"]
+
+
+def test_a_query_that_passes_has_no_more_passages_than_its_hits(tmp_path: Path) -> None:
+    page = rendered(
+        tmp_path,
+        [FINDS_C1 | {"expected_chunk_ids": ["c1", "c2"]}],
+        a={"q1": result("c1")},
+        b={"q1": result("c1")},
+        corpus={"c1": ("d", [line()]), "c2": ("d", [line()])},
+    )
+    assert [name for name, *_ in page.details()["hits"]] == ["c1"]
 
 
 def test_an_answer_is_cut_at_2000_characters_and_its_rules_are_judged_on_all_of_it(tmp_path: Path) -> None:
@@ -164,4 +197,4 @@ def test_a_forbidden_hit_is_marked(tmp_path: Path) -> None:
 def test_a_run_that_is_judged_alone_shows_what_failed(tmp_path: Path) -> None:
     entry = FINDS_C1 | {"forbidden_chunk_ids": ["c2"]}
     page = rendered(tmp_path, [entry], a=None, b={"q1": result("c1", "c2")})
-    assert (page.rows[0]["kind"], page.rows[0]["checks"]) == ("failed", ["forbidden"])
+    assert (page.rows[0]["lost"], page.rows[0]["checks"]) == (1, ["forbidden"])
