@@ -26,6 +26,11 @@ class HashedText(Value, frozen=True):
     hashes: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{5})*\Z")]
     form: int = 1
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a short text, of which there is one hash."""
+        return 0 < self.letters == self.size
+
 
 class LockedChunk(Value, frozen=True):
     """One expected chunk: its document, its source spans, and its text or hashes of it."""
@@ -49,6 +54,14 @@ class Lock(Value, frozen=True):
         chunk = self.chunks.get(chunk_id)
         own = chunk.chunker_version if chunk else None
         return self.chunker_version if own is None else own or None
+
+    def joined_with(self, new: Lock) -> Lock:
+        """This lock, with the chunks of a newer one that it does not have, each with its own version."""
+        more = {
+            name: msgspec.structs.replace(chunk, chunker_version=new.version_of(name) or "")
+            for name, chunk in new.chunks.items()
+        }
+        return Lock(self.chunker_version, more | self.chunks)
 
     def left(self) -> set[str]:
         """The chunks that are of another chunker than the lock: a re-anchoring left them."""
