@@ -306,8 +306,12 @@ def record_run(
 
 # -- the pages of all that ------------------------------------------------------------------------
 
-OLD = {"embedding": {"model": "minilm-l6", "dimensions": 384}, "prompt_template_version": "p3"}
-NEW = {"embedding": {"model": "e5-small-v2", "dimensions": 384}, "prompt_template_version": "p4", "rrf_k": 30}
+OLD: Json = {"embedding": {"model": "minilm-l6", "dimensions": 384}, "prompt_template_version": "p3"}
+NEW: Json = {
+    "embedding": {"model": "e5-small-v2", "dimensions": 384},
+    "prompt_template_version": "p4",
+    "rrf_k": 30,
+}
 GATES = ("hit@3 >= 0.80", "delta mrr >= -5%", "error_rate <= 0")
 COMPARISONS = {  # names of pages, and of the runs that they compare
     "report.html": ("main-4", "candidate"),
