@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS, checks_of
+from pytest_kebab_eval.comparing.checks import checks_of
 from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
 from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.depth import depth_warnings
@@ -68,9 +68,7 @@ def evaluate(
         if observer:
             observer.finish(golden.queries, stores.matcher, shown_runs(decisions))
         per_query = compare_queries(decisions, sides, stores.targets, movement, rules)
-        # What counts a query as failed, also where only gates do.
-        checks = rules.fail_on.union(DEFAULT_CHECKS)
-        counts = count_comparison(per_query, a, b, movement, checks) if a and movement else None
+        counts = count_comparison(per_query, a, b, movement, rules) if a and movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)
         others = compare_others(settings, inputs, score_parts)

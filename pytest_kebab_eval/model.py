@@ -260,10 +260,9 @@ class GoldenQuery(Value, frozen=True):
         """Whether the entry names something to find or to say."""
         return bool(
             self.expected_doc_ids
-            or self.expected_chunk_ids
+            or (gains_of(self) if self.relevance else self.expected_chunk_ids)
             or self.must_contain
             or self.claims
-            or any(gain > 0 for gain in self.relevance.values())
             or self.gold_supports
             or self.expected_spans
             or self.expected_answer
@@ -348,8 +347,19 @@ class QueryComparison(Value, frozen=True):
         """Whether B lost a target while another is still found."""
         return "coverage" in self.checks and self.b_hit_rank is not None
 
-    def fails_on(self, checks: frozenset[str]) -> bool:
-        """Whether the query fails where these checks do, or by what the golden file requires."""
+    def fails_on(self, checks: frozenset[str], loss_over: int = 0) -> bool:
+        """Whether the query fails where these checks do, or by what the golden file requires.
+
+        Where they have `loss`, a rank may be worse by as much as `loss_over`.
+        """
         if self.cause == "absent" or self.required:
             return True
-        return bool(self.checks) and not checks.isdisjoint(self.checks)
+        if self.checks and not checks.isdisjoint(self.checks):
+            return True
+        return "loss" in checks and self.fell_by > loss_over
+
+    @property
+    def fell_by(self) -> int:
+        """By how many ranks a loss fell, in the runs that are shown; 0 for any other kind."""
+        is_loss = self.kind is ComparisonKind.LOSS
+        return (self.b_hit_rank or 0) - (self.a_hit_rank or 0) if is_loss else 0

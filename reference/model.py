@@ -9,6 +9,7 @@ from .case import Case, Entry, Run
 from .causes import COMPARED_RANKS, causes_of
 from .checks import (
     OPEN,
+    Open,
     Passes,
     attributes,
     citations_resolve,
@@ -20,7 +21,7 @@ from .coverage import has_coverage_problem, in_any_way
 from .matching import EXACT, FALLBACK, Matching
 from .replicates import Replicates, has_broken_replicate
 from .results import Result, result_of, results_of
-from .rules import ALWAYS, RULES, broken_rules, lost_coverage, requires_coverage
+from .rules import ALWAYS, RULES, broken_by_runs, broken_rules, lost_coverage, requires_coverage
 from .verdicts import (
     FAILED,
     NOTHING,
@@ -113,7 +114,10 @@ class Judge:
         """What B breaks whatever A had; whether `miss` is listed where it is not asked for is open."""
         if sides.b is None:
             return {}
-        broken = broken_rules(self.matching, sides.entry, sides.b, self.compare_k)
+        results = self.replicates.of_b(sides.entry["id"])
+        broken = broken_by_runs(
+            [broken_rules(self.matching, sides.entry, result, self.compare_k) for result in results]
+        )
         if "miss" not in self.fail_on and broken["miss"]:
             broken["miss"] = OPEN
         return broken
@@ -141,7 +145,10 @@ class Judge:
     def _verdict_new(self, sides: Sides) -> Verdict:
         """'*new*: skipped, "no baseline", unless it errors'; whether always, or by fail-on, is open."""
         results = self.replicates.of_b(sides.entry["id"])
-        rank = min(self._ranks(sides.entry, sides.b).values(), default=None)
+        ranks = {min(self._ranks(sides.entry, result).values(), default=None) for result in results}
+        rank: int | Open | None = (
+            ranks.pop() if len(ranks) == 1 else OPEN
+        )  # 'of one run a side that is like what is said'
         errored = [result.errored for result in results]
         outcomes = FAILED if any(errored) else SKIPPED
         if any(not result.readable for result in results):

@@ -23,6 +23,21 @@ def broken_rules(matching: Matching, entry: Entry, result: Result, compare_k: in
     }
 
 
+def broken_by_runs(runs: list[dict[str, Passes]]) -> dict[str, Passes]:
+    """What the runs of B break together (docs/noise.md, since the contract does not say of how many).
+
+    '`forbidden` fails if one run of B has a forbidden hit; `rank_limit` and `miss` if half of B's runs, or
+    more, break them'.
+    """
+    found: dict[str, Passes] = {}
+    for name in runs[0] if runs else ():
+        ways = [run[name] for run in runs]
+        enough = 1 if name == "forbidden" else (len(runs) + 1) // 2
+        sure, may_be = ways.count(True), ways.count(True) + ways.count(OPEN)
+        found[name] = sure >= enough or (OPEN if may_be >= enough else False)
+    return found
+
+
 def finds_forbidden(matching: Matching, entry: Entry, result: Result, compare_k: int) -> Passes:
     """'must not be among the top hits'; hits beside an error, and ids of another chunker, are open."""
     top = [hit for hit in result.hits if hit["rank"] <= compare_k]

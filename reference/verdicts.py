@@ -20,7 +20,7 @@ class Verdict:
 
     kind: str | None
     rank_a: int | None
-    rank_b: int | None
+    rank_b: int | Open | None
     checks: frozenset[str]
     open_checks: frozenset[str]
     outcomes: Outcomes

@@ -15,21 +15,19 @@ from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, run_arguments, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.history.bisecting import (
-    Bisection,
-    LikelySuspect,
+from pytest_kebab_eval.history.bisecting import Bisection, LikelySuspect, Suspect, search_likely
+from pytest_kebab_eval.history.blame import losses_between, watched_queries
+from pytest_kebab_eval.history.commits import (
     Repository,
-    Suspect,
+    clean_up_when_terminated,
     run_in_shell,
-    search_likely,
     without_git_locations,
 )
-from pytest_kebab_eval.history.blame import losses_between, watched_queries
 from pytest_kebab_eval.history.sightings import Sighting, Watched
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, state_words
-from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.reports.wording import counted, headline
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.store import address_for_a_command, shown_address
 from pytest_kebab_eval.store.recorder import RECORDED_BY
@@ -100,8 +98,6 @@ def bisect(
                 f"run {letter}, {printable(run.run_id)}, was recorded with uncommitted changes at its commit"
             )
     watched = _watched(settings, inputs, queries)
-    if not watched:
-        tell("B lost nothing that A had")
     search = Bisection(settings, inputs, line)
     recorder = _Recorder(search, repository, watched, command, numbered=repeat > 1)
     before = {run.run_id for run in search.runs()}
@@ -147,9 +143,12 @@ def _what_becomes(runs: Sequence[Run]) -> str:
 
 
 def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
-    """What B lost, of these queries if any are named."""
+    """What B lost, of these queries if any are named; where nothing fails, it is said how B did."""
     watched_queries(inputs.golden, queries)  # checks that they are there
-    lost = losses_between(inputs, compare_and_warn(settings, inputs))
+    report = compare_and_warn(settings, inputs)
+    lost = losses_between(inputs, report)
+    if not lost:
+        tell(headline(report))
     for query_id in queries:
         if not any(watch.query_id == query_id for watch in lost):
             raise InputError(
@@ -208,7 +207,7 @@ class _Recorder:
             environment.pop(name, None)
         command = self._command.replace("{commit}", commit)
         command = command if number is None else command.replace("{n}", str(number))
-        with self._repository.checked_out(commit) as directory:
+        with clean_up_when_terminated(), self._repository.checked_out(commit) as directory:
             code = run_in_shell(command, directory, environment)
         if code not in (0, SKIP):
             raise StoreError(

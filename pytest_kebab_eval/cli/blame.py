@@ -24,7 +24,7 @@ from pytest_kebab_eval.history.blame import (
 )
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, doubt_words, state_words
 from pytest_kebab_eval.reports.html.markup import short_setting
-from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.reports.wording import counted, headline
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Progress
@@ -82,9 +82,10 @@ def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
 
 def _blame_regressions(settings: Settings) -> list[Blame]:
     inputs = read_inputs(settings)
-    watched = losses_between(inputs, compare_and_warn(settings, inputs))
+    report = compare_and_warn(settings, inputs)
+    watched = losses_between(inputs, report)
     if not watched:
-        tell("B lost nothing that A had")
+        tell(headline(report))
         return []
     with walk_between(settings, inputs) as walk, _progress(walk) as progress:
         return walk.blame(watched, progress.advance, lost_in_last=True)

@@ -21,7 +21,7 @@ from pytest_kebab_eval.cli.output import (
 )
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.golden import GoldenSet, lock_path
-from pytest_kebab_eval.golden.lock import render_lock
+from pytest_kebab_eval.golden.lock import Lock, render_lock
 from pytest_kebab_eval.golden.reading import read_text
 from pytest_kebab_eval.golden.schema import golden_schema
 from pytest_kebab_eval.reports.wording import counted
@@ -182,19 +182,30 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
 
 
 def _write(golden: GoldenSet, text: str, made: Reanchoring) -> None:
+    """Write the golden file and its lock; killed in between, a lock of both fits whichever is there."""
+    path, lock = lock_path(golden.path), made.locking.lock
+    has_lock = lock.chunks and (made.changed or not made.undecided)
     if made.changed:
+        check_unchanged(golden, text)
+        if has_lock:
+            write_if_changed(path, render_lock((golden.lock or Lock()).joined_with(lock)))
         write_golden_text(golden, text, made.text)
-    if made.locking.lock.chunks and (made.changed or not made.undecided):
-        write_if_changed(lock_path(golden.path), render_lock(made.locking.lock))
+    if has_lock:
+        write_if_changed(path, render_lock(lock))
 
 
 def write_golden_text(golden: GoldenSet, old: str, new: str) -> None:
-    """Write the golden file, unless somebody else did since it was read."""
+    """Write the golden file; an error if somebody else did since it was read."""
+    check_unchanged(golden, old)
+    write_file(golden.path, [new])
+
+
+def check_unchanged(golden: GoldenSet, old: str) -> None:
+    """Raise if somebody else wrote the golden file since it was read."""
     if read_text(golden.path) != old:
         raise StoreError(
             f"{shown_path(golden.path)} was changed meanwhile, so it is left as it is; try again"
         )
-    write_file(golden.path, [new])
 
 
 def _sentence(query: NewChunks | Undecided) -> str:

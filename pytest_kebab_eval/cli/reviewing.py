@@ -221,8 +221,10 @@ def _write(golden: GoldenSet, text: str, made: Review) -> None:
         write_golden_text(golden, text, made.text)
         for line in _diff(text, made.text, name):
             print_line(line, _COLOURS.get(line[:1]))
-    for query in made.left:
-        tell(f"{name}:{query.line}: query '{printable(query.query_id)}' is left as it is: it {query.reason}")
+    changed = {decision.reviewed.query.id for decision in made.labelled}
+    for query in dict.fromkeys(made.left):
+        left = "gets no label for a hit" if query.query_id in changed else "is left as it is"
+        tell(f"{name}:{query.line}: query '{printable(query.query_id)}' {left}: it {query.reason}")
     counts = Counter(decision.verdict for decision in made.labelled)
     said = ", ".join(
         f"{counts[verdict]} {verdict}" for verdict in ("right", "same", "wrong") if counts[verdict]

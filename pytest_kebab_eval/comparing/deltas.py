@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS
+from pytest_kebab_eval.comparing.decide import Rules
 from pytest_kebab_eval.comparing.movement import Movement, movement_metric
 from pytest_kebab_eval.comparing.significance import Significance, least_p_over_runs, paired_significance
 from pytest_kebab_eval.metrics import Metric
@@ -46,6 +48,8 @@ class ComparisonCounts(Value, frozen=True):
     slices: dict[str, Numbers]
     slice_queries: dict[str, int]
     checks: tuple[str, ...] = ()  # those that make a query count as failed
+    # By how many ranks a query may fall where `loss` is one of them; not there: by none.
+    loss_over: int | msgspec.UnsetType = msgspec.UNSET
 
     def value(self, metric: str, part: str | None = None) -> float | None:
         """A count or a mean; None if nothing was compared."""
@@ -72,14 +76,14 @@ def count_comparison(
     a: Scorecard,
     b: Scorecard,
     movement: Movement,
-    checks: Collection[str],
+    rules: Rules,
 ) -> ComparisonCounts:
     """Count kinds and failures; a query failed if it lost one of the checks, or B has no result for it."""
-    wanted = frozenset(checks)
+    wanted = rules.fail_on.union(DEFAULT_CHECKS)  # also where only gates count
     alike = Counter(
         (
             comparison.kind,
-            comparison.fails_on(wanted),
+            comparison.fails_on(wanted, rules.loss_over),
             comparison.is_partial_loss,
             b.slices_of(comparison.query_id),
         )
@@ -99,6 +103,7 @@ def count_comparison(
         slices={part: _numbers(totals[part], movement, part) for part in slices},
         slice_queries={part: totals[part]["queries"] for part in slices},
         checks=tuple(sorted(wanted)),
+        loss_over=rules.loss_over or msgspec.UNSET,
     )
 
 

@@ -86,7 +86,7 @@ class QueryVerdicts:
         if xfail is not None:
             verdict = _expected_to_fail(xfail, failures, self._could_fail(query_id, xfail), self._today)
         elif failures:
-            verdict = Verdict(Outcome.FAILED, "; ".join(failures.values()))
+            verdict = Verdict(Outcome.FAILED, _said(failures))
         else:
             return PASSED
         return self._with_rates(comparison, verdict)
@@ -103,7 +103,7 @@ class QueryVerdicts:
         checks = [check for check in comparison.checks if check in fail_on or check in required or alone]
         if checks and score.facts.errored and "error" not in fail_on and not alone:
             checks.append("error")
-        if is_loss and LOSS.name in fail_on and _step(comparison) > self._rules.loss_over:
+        if LOSS.name in fail_on and comparison.fell_by > self._rules.loss_over:
             checks.append(LOSS.name)
         lost = LostCheck(comparison, score, brief(self._b.notes.errors.get(comparison.query_id, "")))
         return {check: SENTENCES[check](lost) for check in checks}
@@ -129,9 +129,12 @@ class QueryVerdicts:
         return Verdict(verdict.outcome, f"{verdict.reason}; {lost}") if told else verdict
 
 
-def _step(comparison: QueryComparison) -> int:
-    """By how many ranks a query fell, in the runs that are shown."""
-    return (comparison.b_hit_rank or 0) - (comparison.a_hit_rank or 0)
+def _said(failures: Failures) -> str:
+    """Why a query fails; what another sentence says in full is left out."""
+    sentences = [*failures.values()]
+    return "; ".join(
+        said for said in sentences if not any(other.startswith(f"{said},") for other in sentences)
+    )
 
 
 def judge_queries(
@@ -160,7 +163,7 @@ def unreviewed_warning(golden: GoldenSet, verdicts: Mapping[str, Verdict]) -> It
 
 def _expected_to_fail(xfail: Xfail, failures: Failures, could_fail: bool, today: datetime.date) -> Verdict:
     """An accepted regression: fine while it lasts, until its date, and no longer than it is needed."""
-    reason, until, text = printable(xfail.reason), xfail.until, "; ".join(failures.values())
+    reason, until, text = printable(xfail.reason), xfail.until, _said(failures)
     if until is not None and today > until:
         ended = f"its xfail ({reason}) ended on {until}; fix it or set a new date"
         return Verdict(Outcome.FAILED, f"{ended}; {text}" if failures else ended)

@@ -50,6 +50,14 @@ class Lock(Value, frozen=True):
         own = chunk.chunker_version if chunk else None
         return self.chunker_version if own is None else own or None
 
+    def joined_with(self, new: Lock) -> Lock:
+        """This lock, with the chunks of a newer one that it does not have, each with its own version."""
+        more = {
+            name: msgspec.structs.replace(chunk, chunker_version=new.version_of(name) or "")
+            for name, chunk in new.chunks.items()
+        }
+        return Lock(self.chunker_version, more | self.chunks)
+
     def left(self) -> set[str]:
         """The chunks that are of another chunker than the lock: a re-anchoring left them."""
         return {name for name, chunk in self.chunks.items() if chunk.chunker_version is not None}

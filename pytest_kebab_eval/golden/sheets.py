@@ -12,7 +12,7 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden.parsing import ParseError, read_file
 from pytest_kebab_eval.golden.reading import Entry, Problem, entries_of
 from pytest_kebab_eval.golden.writing import Dumper
-from pytest_kebab_eval.text import shown_path
+from pytest_kebab_eval.text import brief, shown_path
 
 _VERDICTS = ("right", "same", "wrong")
 _SAME_AS = "same as "
@@ -66,12 +66,16 @@ def render_sheet(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def read_sheet(path: Path) -> tuple[list[SheetRow], list[Problem]]:
     """The rows with a verdict, and what is wrong with others."""
     problems: list[Problem] = []
-    rows = []
+    rows: list[SheetRow] = []
     try:
         for entry in entries_of(read_file(path), path.suffix.lower(), problems):
             row = _row_of(entry)
             if isinstance(row, Problem):
                 problems.append(row)
+            elif row and (other := _contradicted(row, rows)):
+                hit = f"'{brief(row.chunk_id, 60)}' of the query '{brief(row.query_id, 60)}'"
+                text = f"{hit} has another verdict at line {other.line}; leave one of them"
+                problems.append(Problem(row.line, text))
             elif row:
                 rows.append(row)
     except ParseError as error:
@@ -82,6 +86,11 @@ def read_sheet(path: Path) -> tuple[list[SheetRow], list[Problem]]:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot read the sheet {shown_path(path)}: {reason}") from None
     return rows, problems
+
+
+def _contradicted(row: SheetRow, rows: Iterable[SheetRow]) -> SheetRow | None:
+    """A row before that says something else of the same hit."""
+    return next((other for other in rows if other[1:3] == row[1:3] and other[3:] != row[3:]), None)
 
 
 def _row_of(entry: Entry) -> SheetRow | Problem | None:
@@ -97,7 +106,8 @@ def _row_of(entry: Entry) -> SheetRow | Problem | None:
         if not isinstance(row.get(field), str):
             return Problem(line, f"there is a verdict without a {field}, which must be text")
     said = " ".join(verdict.split()) if isinstance(verdict, str) else ""
-    same_as = said.removeprefix(_SAME_AS) if said.startswith(_SAME_AS) else None
-    if same_as is None and said not in _VERDICTS:
+    is_same_as = said[: len(_SAME_AS)].lower() == _SAME_AS
+    same_as = said[len(_SAME_AS) :] if is_same_as else None
+    if not is_same_as and said.lower() not in _VERDICTS:
         return Problem(line, f"the verdict {verdict!r} is none of right, same, same as ID, wrong")
-    return SheetRow(line, row["query_id"], row["chunk_id"], "same" if same_as else said, same_as)
+    return SheetRow(line, row["query_id"], row["chunk_id"], "same" if is_same_as else said.lower(), same_as)

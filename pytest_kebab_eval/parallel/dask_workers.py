@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import queue
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pytest_kebab_eval.errors import KebabEvalError, WorkerError
 from pytest_kebab_eval.parallel.workers import AHEAD, Workers, in_order
@@ -23,6 +25,7 @@ R = TypeVar("R")
 PACKAGE = "pytest-kebab-eval"
 CONNECT_S = 10.0  # to wait for the scheduler, and for its first worker
 GONE_S = 30.0  # to wait for a worker where there was one
+SILENT_S = 60.0  # to wait for a sign of life of any worker
 _LOOK_S = 10.0  # how often it is looked at whether they are still there
 
 
@@ -50,7 +53,9 @@ def _connect(address: str) -> Client:
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said here, once
     try:
-        return distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
+        return _within(3 * CONNECT_S, distributed.Client, address, timeout=CONNECT_S, set_as_default=False)
+    except _NoAnswer:
+        raise _silent("scheduler", address) from None
     except (OSError, ValueError, TypeError, ImportError) as error:
         reason = brief(str(error), 80)
         raise WorkerError(
@@ -66,7 +71,10 @@ def _check_workers(client: Client, address: str) -> int:
     except TimeoutError:
         raise _no_worker(address) from None
     here = version(PACKAGE)
-    there: dict[str, Any] = client.run(version, PACKAGE, on_error="return")
+    try:
+        there: dict[str, Any] = _within(3 * CONNECT_S, client.run, version, PACKAGE, on_error="return")
+    except _NoAnswer:
+        raise _silent("workers", address) from None
     for worker, found in sorted(there.items()):
         if found != here:
             has = "does not have" if isinstance(found, BaseException) else f"has version {found} of"
@@ -74,6 +82,37 @@ def _check_workers(client: Client, address: str) -> int:
                 f"the Dask worker {printable(worker)} {has} {PACKAGE}; install {here}, which runs here, there"
             )
     return len(there)
+
+
+class _NoAnswer(Exception):
+    """Nothing came in time."""
+
+
+def _within(seconds: float, function: Callable[..., R], *args: Any, **more: Any) -> R:
+    """What a call returns or raises; Dask has no end to waiting for one that accepts and does not answer."""
+    done: queue.SimpleQueue[tuple[R | None, BaseException | None]] = queue.SimpleQueue()
+
+    def call() -> None:
+        try:
+            done.put((function(*args, **more), None))
+        except BaseException as error:  # noqa: BLE001  which is raised where it is waited for
+            done.put((None, error))
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        result, error = done.get(timeout=seconds)
+    except queue.Empty:
+        raise _NoAnswer from None
+    if error is not None:
+        raise error
+    return cast("R", result)
+
+
+def _silent(what: str, address: str) -> WorkerError:
+    who = f"the Dask scheduler {printable(address)}"
+    if what == "workers":
+        who = f"a worker of {who}"
+    return WorkerError(f"{who} accepts a connection and does not answer; start it again, and try again")
 
 
 def _no_worker(address: str) -> WorkerError:
@@ -117,16 +156,33 @@ class _Cluster:
 
     def _result(self, future: Future) -> Any:
         """A task's result; an error if there is nobody left to wait for."""
-        since = time.monotonic()
+        there = heard = time.monotonic()
+        signs = self._signs_of_life()
         while True:
             try:
                 return future.result(timeout=_LOOK_S)
             except TimeoutError:
                 if future.status == "error":  # the task's own
                     raise
+                now = time.monotonic()
                 if self._client.status != "running":
                     raise _lost(self._address) from None
-                if self._client.ncores():  # there are workers
-                    since = time.monotonic()
-                elif time.monotonic() - since > GONE_S:
+                if self._has_workers():
+                    there = now
+                elif now - there > GONE_S:
                     raise _no_worker(self._address) from None
+                if signs != (newer := self._signs_of_life()):
+                    signs, heard = newer, now
+                elif now - heard > SILENT_S:
+                    raise _silent("workers", self._address) from None
+
+    def _has_workers(self) -> bool:
+        try:
+            return bool(_within(CONNECT_S, self._client.ncores))
+        except _NoAnswer:
+            raise _silent("scheduler", self._address) from None
+
+    def _signs_of_life(self) -> list[float]:
+        """When the scheduler last heard of its workers, which report also while a task runs."""
+        workers = self._client.scheduler_info()["workers"].values()
+        return [worker["last_seen"] for worker in workers]

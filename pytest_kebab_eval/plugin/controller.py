@@ -51,6 +51,7 @@ class Controller:
         self._reported = reported
         self._session: pytest.Session | None = None  # once it is about to finish
         self._must_fail = False
+        self._worker_died = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -65,6 +66,11 @@ class Controller:
         """Send the evaluation to a worker that is starting; one that records gets what it needs elsewhere."""
         if not self._source.is_recording:
             send_payload(node, self._source.payload())
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, error: object) -> None:
+        """Remember that a worker died: where none has collected, pytest says only that there are no tests."""
+        self._worker_died |= error is not None
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Remember that somebody stopped the session; xdist itself ends `-x` by another exception."""
@@ -95,6 +101,10 @@ class Controller:
             self.published = self._publish(report)
             hidden = [*self._reported.errors(self.left_out, stopped_early=self.stopped_early)]
             self.published.errors.extend(hidden)
+            if self._worker_died and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+                self.published.errors.append(
+                    "no query was judged: the workers of xdist died as they collected"
+                )
             reasons = (*report.problems, *describe_unreadable(report), *self.published.errors)
             if reasons:
                 self._fail()

@@ -148,10 +148,10 @@ def _answer(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvid
 
 
 def _unlabelled(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvidence) -> str:
-    """How many of B's top hits nobody labelled, where it lost one that was."""
+    """How many of B's top hits nobody labelled, where it lost one that was, or ranks none high enough."""
     top = evidence.b.hits[:HITS_SHOWN] if evidence.b else ()
     unknown = [hit for hit in top if hit.rank not in evidence.correct_b and not is_labelled(query, hit)]
-    if not unknown or not comparison.lost:
+    if not unknown or not (comparison.lost or {"miss", "rank_limit"} & {*comparison.checks}):
         return ""
     return f"; {len(unknown)} of B's top {len(top)} {'was' if len(unknown) == 1 else 'were'} never labelled"
 

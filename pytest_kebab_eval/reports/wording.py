@@ -105,16 +105,22 @@ def _main_sentence(report: CompareReport) -> str:
 
 
 def _failures(report: CompareReport, failed: list[QueryComparison], queries: str) -> str:
-    """On how many queries B lost something, and on how many others it breaks a rule of B alone."""
+    """On how many queries B lost something, on how many others it breaks a rule of B alone, or fell."""
     rules = {check.name for check in CHECKS_OF_B}
+    fell = [query for query in failed if query.fell_by and not _failing(report, query)]
     broken = [query for query in failed if query.checks and rules.issuperset(_failing(report, query))]
-    lost = len(failed) - len(broken)
+    broken = [query for query in broken if query not in fell]
     names = ", ".join(sorted({check for query in broken for check in _failing(report, query)}))
-    if not broken:
-        return f"B lost something on {lost} of {queries}"
-    if not lost:
-        return f"B breaks a rule ({names}) on {len(broken)} of {queries}"
-    return f"B lost something on {lost} of {queries}, and breaks a rule ({names}) on {len(broken)} more"
+    over = report.comparison.loss_over if report.comparison else None
+    ranks = f"by more than {counted(over, 'rank')}" if over else "in rank"
+    parts = {
+        "lost something on": len(failed) - len(broken) - len(fell),
+        f"breaks a rule ({names}) on": len(broken),
+        f"fell {ranks} on": len(fell),
+    }
+    said = [f"{words} {count}" for words, count in parts.items() if count]
+    first, *others = said
+    return f"B {first} of {queries}{''.join(f', and {other} more' for other in others)}"
 
 
 def _failing(report: CompareReport, query: QueryComparison) -> list[str]:
@@ -191,8 +197,8 @@ def failed_checks(report: CompareReport) -> list[QueryComparison]:
     """The queries that lost a check which counts as a failure, or that B has no result for."""
     if report.comparison is None:
         return [query for query in report.per_query if query.checks]
-    counted_checks = frozenset(report.comparison.checks)
-    return [query for query in report.per_query if query.fails_on(counted_checks)]
+    counted_checks, loss_over = frozenset(report.comparison.checks), report.comparison.loss_over or 0
+    return [query for query in report.per_query if query.fails_on(counted_checks, loss_over)]
 
 
 def kind_counts(report: CompareReport) -> str:

@@ -101,9 +101,13 @@ class Backend(ABC):
         """Have a tag name this run, or no run any more."""
 
 
-def run_is_there(name: str, run_id: str) -> InputError:
+class RunIsThere(InputError):
+    """The store has a run of that id already."""
+
+
+def run_is_there(name: str, run_id: str) -> RunIsThere:
     """The error of a new run whose id the store of that name has already."""
-    return InputError(f"{name} has a run '{printable(run_id)}' already; name the new one differently")
+    return RunIsThere(f"{name} has a run '{printable(run_id)}' already; name the new one differently")
 
 
 def run_is_tagged(name: str, run_id: str, tag: str) -> InputError:

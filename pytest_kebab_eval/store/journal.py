@@ -300,7 +300,7 @@ class Journal(RowFile):
     def check_goes_on(self, before: dict[str, Any], now: dict[str, Any]) -> None:
         """Refuse to add results of another configuration to those of the process before."""
         if changed := _config_change(before, now):
-            where = f"{changed}; {self._whereabouts}; {_ANEW}"
+            where = f"{changed}; {self.whereabouts}; {_ANEW}"
             raise InputError(f"run '{printable(self.head.run_id)}' cannot go on: {where}")
 
     def mark_for_repeat(self, query_id: str) -> None:
@@ -310,10 +310,10 @@ class Journal(RowFile):
     @property
     def kept(self) -> str:
         """What is to be said when a recording ends before its time; empty if nothing is kept."""
-        return f"{self._whereabouts}, and {_RESUME}" if len(self) else ""
+        return f"{self.whereabouts}, and {_RESUME}" if len(self) else ""
 
     @property
-    def _whereabouts(self) -> str:
+    def whereabouts(self) -> str:
         results = "the 1 result so far is" if len(self) == 1 else f"the {len(self)} results so far are"
         return f"{results} in {shown_path(self.path)}"
 

@@ -18,7 +18,7 @@ from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
-from pytest_kebab_eval.store.backend import backend_of, open_database
+from pytest_kebab_eval.store.backend import RunIsThere, backend_of, open_database
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.journal import (
     Head,
@@ -226,6 +226,9 @@ class RunRecorder(Recording):
                 run = Run(self.run_id, self.suite, config, self.commit_hash, created_at=backend.now())
                 backend.write_run(run, rows, self._chunks)
             self.is_stored = True
+        except RunIsThere as error:  # another recorder stored it meanwhile: there is nothing to go on with
+            kept = f"; {rows.whereabouts}, which can be deleted" if isinstance(rows, Journal) else ""
+            raise RunIsThere(f"{error}{kept}") from None
         except KebabEvalError as error:
             raise type(error)(f"{error}; {self.kept}" if self.kept else str(error)) from None
         finally:

@@ -146,6 +146,8 @@ class _Labels:
         if decision.verdict == "wrong":
             if not hit.hit.chunk_id:
                 raise Refused("has a wrong hit without a chunk id, by which alone it can be labelled")
+            if not reviewed.has_own_ids:
+                raise Refused("has a wrong hit of another chunker, whose ids are those of other chunks here")
             entry["relevance"] = {**(entry.get("relevance") or {}), hit.hit.chunk_id: 0}
         elif reviewed.found_by == "document":
             self._add_document(decision, self._like(decision))

@@ -59,6 +59,9 @@ class QueryToReview(NamedTuple):
     lost: tuple[str, ...]  # targets that A found and B did not
     found_by: str  # what labels are written as: chunk | anchor | document
     labelled: frozenset[str] = frozenset()  # chunks that are not asked about: they have a label
+    has_own_ids: bool = (
+        True  # False: the ids of B's chunks are those of another chunker than the golden file's
+    )
 
 
 def find_unlabelled(
@@ -93,17 +96,21 @@ class _Finder:
         open_hits = [
             hit
             for hit in _distinct(top, found_by)
-            if hit.rank not in evidence.correct_b and not is_labelled(query, hit)
+            if hit.rank not in evidence.correct_b and not self._is_labelled(query, hit)
         ]
         unlabelled = [self._hit(query, hit, expected, with_supports=with_supports) for hit in open_hits]
         labelled = {hit.chunk_id or hit.doc_id or "" for hit in top if hit not in open_hits}
         documents = {passage.doc_id for passage in expected if passage.doc_id}
         unlabelled.sort(key=lambda hit: (-(hit.shared or 0), hit.hit.doc_id not in documents, hit.hit.rank))
         proposed = [*self._proposed(query, evidence)] if found_by == "chunk" and not query.reviewed else []
-        labelled |= {*query.expected_chunk_ids, *query.relevance}
+        labelled |= {*query.expected_chunk_ids, *query.relevance} if self._is_exact else set()
         labelled -= {label.id for label in proposed}
         hits = (*proposed, *unlabelled)
-        return QueryToReview(query, expected, hits, lost, found_by, frozenset(labelled))
+        return QueryToReview(query, expected, hits, lost, found_by, frozenset(labelled), self._is_exact)
+
+    def _is_labelled(self, query: GoldenQuery, hit: Hit) -> bool:
+        """Whether the golden file names a hit; its chunk ids are not those of another chunker."""
+        return is_labelled(query, hit) if self._is_exact else hit.doc_id in query.forbidden_doc_ids
 
     def _proposed(self, query: GoldenQuery, evidence: QueryEvidence) -> Iterator[UnlabelledHit]:
         """The expected chunks of a query that nobody has reviewed, as B found them, else A."""

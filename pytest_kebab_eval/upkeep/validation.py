@@ -22,7 +22,8 @@ class FindingKind(enum.Enum):
 
     NOTHING_THERE = "golden files that nothing can be measured with"
     NOT_JUDGED = "queries that expect nothing"
-    FORBIDDEN = "expected chunks in documents that are forbidden"
+    FORBIDDEN = "expected passages in documents that are forbidden"
+    WRONG = "expected chunks whose gain is 0"
     OTHER_CHUNKER = "expected chunks of another chunker than most"
     ONLY_IN_LOCK = "expected chunks that only the lock file still knows"
     NO_CHUNK = "expected chunks that the database does not have"
@@ -184,9 +185,14 @@ def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: st
     is_ruled = query.forbidden or query.forbidden_chunk_ids or query.forbidden_doc_ids
     if query.can_be_answered is None and not is_ruled:
         yield FindingKind.NOT_JUDGED, "expects nothing, so nothing of it is judged"
+    alternatives = {name for group in query.alternatives for name in group}
+    for chunk_id in query.expected_chunk_ids if query.relevance else ():
+        if query.relevance.get(chunk_id) == 0 and chunk_id not in alternatives:
+            said = f"expects the chunk '{brief(chunk_id)}', and says by a gain of 0 that it is wrong"
+            yield FindingKind.WRONG, said
     if corpus.has_chunks:
         yield from _chunk_findings(query, corpus, lock, version)
-        yield from _forbidden_documents(query, corpus)
+    yield from _forbidden_documents(query, corpus)
     for what, name in _expected_ids(query) if corpus.has_documents else ():
         if what == "document" and corpus.path_of(name) is None:
             said = f"expects the document '{brief(name)}', which the database does not have"
@@ -213,12 +219,19 @@ def _chunk_findings(
 
 
 def _forbidden_documents(query: GoldenQuery, corpus: Corpus) -> Iterator[Said]:
-    """Expected chunks that cannot be found without a forbidden document."""
-    for chunk_id in gains_of(query) if query.forbidden_doc_ids else ():
-        docs = {chunk.doc_id or "" for chunk in corpus.chunks_of_any_version(chunk_id)}
+    """Expected chunks and supports that cannot be found without a forbidden document."""
+    if not query.forbidden_doc_ids:
+        return
+    places: dict[str, Iterable[str | None]] = {}
+    for chunk_id in gains_of(query) if corpus.has_chunks else ():
+        chunks = corpus.chunks_of_any_version(chunk_id)
+        places[f"expects the chunk '{brief(chunk_id)}'"] = [chunk.doc_id for chunk in chunks]
+    for support in query.gold_supports if corpus.has_documents else ():
+        places[f"has a support in '{brief(support.path)}'"] = corpus.documents_at(support.path)
+    for said, found in places.items():
+        docs = {doc_id or "" for doc_id in found}
         if docs and docs <= {*query.forbidden_doc_ids}:
-            said = f"expects the chunk '{brief(chunk_id)}', and forbids its document '{brief(min(docs))}'"
-            yield FindingKind.FORBIDDEN, said
+            yield FindingKind.FORBIDDEN, f"{said}, and forbids its document '{brief(min(docs))}'"
 
 
 def _versions_of(chunk_id: str, corpus: Corpus) -> list[str | None]:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
-from pytest_kebab_eval.limits import STORED_VALUE_BYTES, UNPACKED_FREELY, UNPACKED_RATIO
+from pytest_kebab_eval.limits import STORED_VALUE_BYTES
 from pytest_kebab_eval.store.backend import Backend
 from pytest_kebab_eval.store.database import RawRun
-from pytest_kebab_eval.store.exports.lines import Header, damaged, read_header, read_row
+from pytest_kebab_eval.store.exports.lines import Header, checked_rows, read_header, read_row
 from pytest_kebab_eval.store.exports.parquet import ParquetFile, is_parquet
 from pytest_kebab_eval.store.sqlite import SqliteStore
 from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase
@@ -91,24 +91,15 @@ class LinesFile:
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """The results, in the order of their ids; an error if there are fewer than there should be."""
+        return checked_rows(self._rows(), self._name, len(self), self._path.stat().st_size)
+
+    def _rows(self) -> Iterator[tuple[str, bytes, int]]:
         with self._open() as file:
             file.readline(_LONGEST)
-            number, last = 1, ""
-            most = UNPACKED_FREELY + UNPACKED_RATIO * self._path.stat().st_size
+            number = 1
             while line := file.readline(_LONGEST):
                 number += 1
-                query_id, result_json = read_row(line, self._name, number)
-                if number > 2 and query_id <= last:
-                    raise damaged(self._name, number, "its query ids are not in order")
-                last = query_id
-                yield query_id, result_json
-                if self._is_packed and file.tell() > most:
-                    raise DatabaseError(
-                        f"{self._name} unpacks to more than {UNPACKED_RATIO} times its size; if that is"
-                        " right, unpack it first"
-                    )
-            if number - 1 != len(self):
-                raise damaged(self._name, number, f"it has {number - 1} of {len(self)} results")
+                yield *read_row(line, self._name, number), len(line)
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:

@@ -6,10 +6,12 @@ A result is written as it is stored, unless it would not come back from that: it
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError
+from pytest_kebab_eval.limits import UNPACKED_FREELY, UNPACKED_RATIO
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.text import brief
@@ -117,3 +119,36 @@ def read_row(line: bytes, name: str, number: int) -> tuple[str, bytes]:
 def damaged(name: str, line: int, reason: str) -> DatabaseError:
     """The error of a file that cannot be read as an export."""
     return DatabaseError(f"{name}:{line}: this is no exported run: {reason}; export the run again")
+
+
+def checked_rows(
+    rows: Iterable[tuple[str, bytes, int]], name: str, count: int, size: int
+) -> Iterator[tuple[str, bytes]]:
+    """The rows of a file of that size, which are given with the bytes that each took.
+
+    An error if they are not in order, not as many as the header says, or much more than the file.
+    """
+    number, last, unpacked = 1, "", 0
+    for query_id, result_json, length in rows:
+        number += 1
+        if number > 2 and query_id <= last:
+            raise damaged(name, number, "its query ids are not in order")
+        unpacked += length
+        if unpacked > most_unpacked(size):
+            raise unpacks_to_too_much(name)
+        last = query_id
+        yield query_id, result_json
+    if number - 1 != count:
+        raise damaged(name, number, f"it has {number - 1} of {count} results")
+
+
+def most_unpacked(size: int) -> int:
+    """The bytes that a file of that size may unpack to."""
+    return UNPACKED_FREELY + UNPACKED_RATIO * size
+
+
+def unpacks_to_too_much(name: str) -> DatabaseError:
+    """The error of a file that does."""
+    return DatabaseError(
+        f"{name} unpacks to more than {UNPACKED_RATIO} times its size; if that is right, unpack it first"
+    )

@@ -10,12 +10,26 @@ from pathlib import Path
 from typing import IO, Any
 
 from pytest_kebab_eval.errors import DatabaseError, InputError
+from pytest_kebab_eval.limits import FETCHED_BYTES, STORED_VALUE_BYTES, UNPACKED_FREELY
 from pytest_kebab_eval.store.database import Rows
-from pytest_kebab_eval.store.exports.lines import Header, damaged, read_header, write_header
+from pytest_kebab_eval.store.exports.lines import (
+    Header,
+    checked_rows,
+    damaged,
+    most_unpacked,
+    read_header,
+    unpacks_to_too_much,
+    write_header,
+)
+from pytest_kebab_eval.store.exports.pages import pages_of
 from pytest_kebab_eval.text import brief, shown_path
 
 _KEY = b"kebab_eval_export"
-_ROWS_A_GROUP = 1_000  # which are read at a time
+_ROWS_A_GROUP = 1_000
+MOST_GROUPS = 100_000  # of rows
+_ROWS_A_PAGE = 16  # after which the size of a page is looked at
+_COLUMNS = ("query_id", "result_json")
+_ENCODINGS = (0, 2, 8)  # as it is, and by a dictionary: others make much of little
 
 
 def is_parquet(path: Path) -> bool:
@@ -42,7 +56,8 @@ def write_parquet(out: IO[bytes], header: Header, rows: Rows) -> int:
     columns = [arrow.field("query_id", arrow.string()), arrow.field("result_json", arrow.string())]
     schema = arrow.schema(columns, metadata={_KEY: write_header(header)})
     waiting, written = iter(rows), 0
-    with arrow.parquet.ParquetWriter(out, schema, compression="zstd") as writer:
+    options = {"compression": "zstd", "use_dictionary": False, "write_batch_size": _ROWS_A_PAGE}
+    with arrow.parquet.ParquetWriter(out, schema, **options) as writer:
         while group := list(islice(waiting, _ROWS_A_GROUP)):
             texts = [query_id for query_id, _ in group], [result.decode() for _, result in group]
             writer.write_table(arrow.table([arrow.array(text, arrow.string()) for text in texts], schema))
@@ -61,27 +76,66 @@ class ParquetFile:
     def header(self) -> Header:
         """What is said beside the schema."""
         with self._open() as file:
-            return read_header((file.schema_arrow.metadata or {}).get(_KEY, b""), self._name)
+            return read_header((file.metadata.metadata or {}).get(_KEY, b""), self._name)
 
     def __len__(self) -> int:
         return self.header.results
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """The results, in the order of their ids."""
+        return checked_rows(self._rows(), self._name, len(self), self._path.stat().st_size)
+
+    def _rows(self) -> Iterator[tuple[str, bytes, int]]:
         with self._open() as file:
-            if file.metadata.num_rows != len(self):
-                found = f"it has {file.metadata.num_rows} of {len(self)} results"
-                raise damaged(self._name, 1, found)
-            for group in range(file.num_row_groups):
-                table = file.read_row_group(group, columns=["query_id", "result_json"])
-                for query_id, result_json in zip(*(part.to_pylist() for part in table.columns), strict=True):
-                    yield query_id, result_json.encode()
+            batches = file.iter_batches(self._rows_at_a_time(file), columns=list(_COLUMNS), use_threads=False)
+            for batch in batches:
+                for query_id, result_json in zip(*(part.to_pylist() for part in batch.columns), strict=True):
+                    if query_id is None or result_json is None:
+                        raise damaged(self._name, 1, "it has a row without a value")
+                    yield query_id, result_json.encode(), len(result_json)
+
+    def _rows_at_a_time(self, file: Any) -> int:
+        """As many as fit into memory; an error if pages unpack to too much, or something is not text.
+
+        A row may be as long as a whole dictionary, in which it is a number.
+        """
+        metadata = file.metadata
+        columns = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
+        for name in _COLUMNS:
+            if name not in columns or not _is_text(metadata.schema.column(columns[name])):
+                raise damaged(self._name, 1, f"it has no column {name} of text")
+        total = longest = 0
+        with self._path.open("rb") as raw:
+            for group in range(metadata.num_row_groups):
+                for name in _COLUMNS:
+                    for page in pages_of(raw, metadata.row_group(group).column(columns[name])):
+                        total += page.size
+                        if page.encoding not in _ENCODINGS:
+                            raise damaged(self._name, 1, "its pages are encoded in another way")
+                        if page.size > UNPACKED_FREELY or total > most_unpacked(self._path.stat().st_size):
+                            raise unpacks_to_too_much(self._name)
+                        if page.is_dictionary:
+                            longest = max(longest, page.size)
+        return max(1, min(_ROWS_A_GROUP, FETCHED_BYTES // (longest or 1)))
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
         arrow = pyarrow()
+        limits = {
+            "thrift_string_size_limit": STORED_VALUE_BYTES,
+            "thrift_container_size_limit": MOST_GROUPS,
+        }
         try:
-            with arrow.parquet.ParquetFile(self._path) as file:
+            with arrow.parquet.ParquetFile(self._path, **limits) as file:
                 yield file
-        except (arrow.ArrowException, OSError, KeyError) as error:
+        except (arrow.ArrowException, OSError, KeyError, ValueError) as error:
             raise DatabaseError(f"cannot read {self._name}: {brief(str(error), 100)}") from None
+
+
+def _is_text(column: Any) -> bool:
+    """Whether it is a column of text, and not of lists of it, or of something else."""
+    return (column.physical_type, column.logical_type.type, column.max_repetition_level) == (
+        "BYTE_ARRAY",
+        "STRING",
+        0,
+    )

@@ -63,17 +63,25 @@ def test_a_command_that_does_not_record_stops_the_search_in_one_sentence(
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_leaves_no_worktree_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "last"),
+    [(signal.SIGINT, 130, "kebab-eval: stopped"), (signal.SIGTERM, -signal.SIGTERM, "trying ")],
+    ids=["Ctrl-C", "timeout"],
+)
+def test_a_signal_ends_the_command_and_leaves_no_worktree_behind(
+    tmp_path: Path, number: int, code: int, last: str
+) -> None:
     project = GitProject(tmp_path, GOOD, GOOD, LOST_1)
     command = [script(), *project.arguments(run=f'touch "{tmp_path / "started"}"; sleep 3600')]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         while not (tmp_path / "started").exists():
             assert process.poll() is None
             time.sleep(0.01)
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, number)
         said = process.communicate(timeout=300)[1]
     # `communicate` waited for all that have standard error open, so that the command has ended, too.
-    assert (process.returncode, said.splitlines()[-1]) == (130, "kebab-eval: stopped")
+    assert process.returncode == code
+    assert said.splitlines()[-1].startswith(last)
     project.assert_clean()
 
 
@@ -83,7 +91,11 @@ def test_ctrl_c_leaves_no_worktree_behind(tmp_path: Path) -> None:
 def test_where_nothing_is_lost_nothing_is_tried(tmp_path: Path) -> None:
     project = GitProject(tmp_path, GOOD, GOOD, GOOD)
     called = project.bisect()
-    assert (called.code, called.stdout, called.stderr) == (0, "", "B lost nothing that A had\n")
+    assert (called.code, called.stdout, called.stderr) == (
+        0,
+        "",
+        "B lost nothing that A had, over 2 queries.\n",
+    )
 
 
 def test_a_run_without_a_commit_is_refused(tmp_path: Path) -> None:

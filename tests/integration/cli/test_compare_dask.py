@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -128,6 +129,9 @@ class Cluster:
         assert on_error == "return"
         return self.versions
 
+    def scheduler_info(self) -> dict[str, Any]:
+        return {"workers": {name: {"last_seen": 1.0} for name in self.cores}}
+
     def submit(self, function: Any, task: Any, *, pure: bool) -> Cluster:
         assert not pure
         return self
@@ -180,17 +184,24 @@ def test_a_task_that_ran_out_of_time_itself_is_an_error(monkeypatch: pytest.Monk
         (Cluster(raises=RuntimeError("scheduler-connection-lost")), "was lost before all parts were scored"),
         (Cluster(raises=TimeoutError(), status="closed"), "was lost before all parts were scored"),
         (Cluster(raises=TimeoutError()), "has no worker; start some"),
+        (Cluster(raises=TimeoutError(), cores={"w1": 1}), "a worker of .* does not answer; start it again"),
         (Cluster(raises=WorkerError("a worker cannot see x")), "^a worker cannot see x$"),
     ],
     ids=[
         *("no worker", "another version", "no package", "a worker that dies", "a scheduler that is gone"),
-        *("a connection that is gone", "all workers gone", "an error of this package"),
+        *(
+            "a connection that is gone",
+            "all workers gone",
+            "a worker without a sign of life",
+            "an error of this package",
+        ),
     ],
 )
 def test_a_cluster_that_fails_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, cluster: Cluster, message: str
 ) -> None:
     monkeypatch.setattr(dask_workers, "GONE_S", 0.0)
+    monkeypatch.setattr(dask_workers, "SILENT_S", 0.0)
     with pytest.raises(WorkerError, match=message) as found:
         use(monkeypatch, cluster)
     assert "\n" not in str(found.value)
@@ -201,3 +212,16 @@ def test_an_error_that_a_worker_has_with_the_database_is_said_as_it_is(
 ) -> None:
     with pytest.raises(DatabaseError, match="locked"):
         use(monkeypatch, Cluster(raises=DatabaseError("x is locked")))
+
+
+def test_a_scheduler_that_accepts_and_does_not_answer_is_waited_for_no_longer_than_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(dask_workers, "CONNECT_S", 0.1)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(WorkerError, match="accepts a connection and does not answer"):
+            dask_workers.dask_workers(address).__enter__()

@@ -195,6 +195,21 @@ def test_an_error_lists_all_that_is_wrong_with_a_sheet_by_line(project: Project)
     ]
 
 
+def test_a_hit_with_two_verdicts_is_refused_and_a_verdict_is_read_in_any_case(project: Project) -> None:
+    set_up(project)
+    sheet = project.path / "sheet.yaml"
+    row = "- {{query_id: q1, chunk_id: n1, verdict: {}}}\n".format
+    sheet.write_text(row("right") + row("wrong"))
+    called = call("review", "A", "B", "--apply", "sheet.yaml")
+    assert (called.code, golden_text(project)) == (2, GOLDEN)
+    assert called.stderr == (
+        "kebab-eval: sheet.yaml:2: 'n1' of the query 'q1' has another verdict at line 1; leave one of them\n"
+    )
+    sheet.write_text(row("Same as c1") + row("same as c1"))
+    assert call("review", "A", "B", "--apply", "sheet.yaml").code == 0
+    assert "[[c1, n1]]" in golden_text(project)
+
+
 def test_the_lock_file_gets_the_new_chunks_and_keeps_the_old(project: Project) -> None:
     set_up(project)
     assert call("lock", "--run", "A").code == 0
@@ -282,13 +297,14 @@ def test_where_the_chunkers_differ_snippets_are_written_and_no_foreign_id(projec
         project,
         "- id: q1\n  query: How are keys rotated?\n  expected_chunk_ids: [c1]\n",
         {"q1": result(at("c1", KEYS, 1))},
-        {"q1": result(at("n1", vault, 90))},
+        {"q1": result(at("n1", vault, 90), at("c1", "Which is another c1.", 200, rank=2))},
         configs={"A": {"chunker_version": "v1"}, "B": {"chunker_version": "v2"}},
     )
-    called = apply(project, {("q1", "n1"): "right"})
-    assert called.code == 0, called.stderr
+    called = apply(project, {("q1", "n1"): "right", ("q1", "c1"): "wrong"})
+    assert called.code == 1
+    assert "query 'q1' gets no label for a hit: it has a wrong hit of another chunker" in called.stderr
     (entry,) = yaml.safe_load(golden_text(project))
-    assert entry["expected_chunk_ids"] == ["c1"]
+    assert (entry["expected_chunk_ids"], "relevance" in entry) == (["c1"], False)
     (support,) = entry["gold_supports"]  # any of its snippets is enough
     assert support == {"path": "d1.md", "snippets": [KEYS[:120], vault]}
     assert call("compare", "A", "B").code == 0

@@ -56,6 +56,46 @@ def test_a_loss_of_more_than_three_ranks_may_be_asked_for_in_ini(project: Projec
     project.pytest().assert_outcomes(failed=1)
 
 
+@pytest.mark.parametrize(
+    ("fail_on", "failed", "said"),
+    [
+        ("loss", 2, "B fell in rank on 2 of 3 queries. B lost a target on 1 further query"),
+        ("loss>3", 1, "B fell by more than 3 ranks on 1 of 3 queries. B lost a target on 1 further query"),
+        ("loss>4", 0, "B lost a target on 1 of 3 queries, while another is still found; it ranks 2 worse."),
+    ],
+)
+def test_a_query_that_fails_by_its_rank_is_counted_and_told_as_failed(
+    project: Project, fail_on: str, failed: int, said: str
+) -> None:
+    """q1 falls from 1 to 5, q2 from 1 to 2, and q3 loses one of two targets, in every report the same."""
+    project.write_golden(*({"id": f"q{n}", "expected_chunk_ids": ["c1", "c2"]} for n in (1, 2, 3)))
+    a = {"q1": result("c1"), "q2": result("c1"), "q3": result("c1", "c2")}
+    b = {"q1": result("a", "b", "c", "d", "c1"), "q2": result("a", "c1"), "q3": result("c1")}
+    project.make_database(A=a, B=b)
+    outcome = project.pytest(f"--kebab-fail-on={fail_on}", "--kebab-gate=failed <= 0")
+    outcome.assert_outcomes(failed=failed + bool(failed), passed=3 - failed + (not failed))
+    assert said in outcome.stdout.str()
+    report = project.report()
+    assert report["comparison"]["values"]["failed"] == failed
+    pages = [(project.path / "runs" / "B" / f"report.{end}").read_text("utf-8") for end in ("md", "html")]
+    assert all(said in page for page in pages)
+    assert [page.count("kebab-eval review A B --query q1") > 0 for page in pages] == [failed > 0] * 2
+
+
+def test_a_query_that_misses_says_so_once_and_what_was_never_labelled(project: Project) -> None:
+    one_query(project, None, result("x", "y"), must_rank_at_most=2)
+    outcome = project.pytest_without_runs("--kebab-run-b=B", "--kebab-fail-on=miss")
+    said = outcome.stdout.str()
+    assert said.count("nothing expected was found in B") == 2  # where it fails, and in the short summary
+    assert "2 of B's top 2 were never labelled" in said
+
+
+def test_blame_does_not_say_that_nothing_was_lost_where_a_target_was(project: Project) -> None:
+    one_query(project, result("c1", "c2"), result("c1"), expected_chunk_ids=["c1", "c2"])
+    called = call("blame", "--regressions", "A", "B")
+    assert called.stderr.splitlines()[-1] == "B lost a target on 1 of 1 query, while another is still found."
+
+
 def test_chunks_that_are_forbidden_by_id_are_warned_of_across_chunkers(project: Project) -> None:
     project.write_golden({"id": "q1", "expected_doc_ids": ["c1"], "forbidden_chunk_ids": ["s#1"]})
     configs = {"A": {"chunker_version": "v1"}, "B": {"chunker_version": "v2"}}

@@ -77,3 +77,12 @@ def test_a_page_of_pytest_html_has_it(project: Project) -> None:
     pytest.importorskip("pytest_html")
     dropping(project, "q-002").pytest("--html=page.html", "--self-contained-html")
     assert "kebab[session]" in (project.path / "page.html").read_text(encoding="utf-8")
+
+
+def test_workers_that_die_while_they_collect_fail_the_session(project: Project) -> None:
+    project.pytester.makeconftest(
+        "import os\ndef pytest_collection():\n    if os.environ.get('PYTEST_XDIST_WORKER'): os._exit(3)\n"
+    )
+    outcome = project.pytest("-n", "1", "--max-worker-restart=0", "--junitxml=junit.xml", b="A2")
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
+    assert "the workers of xdist died" in failures_in_junit(project)["kebab[session]"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.history.bisecting import run_in_shell
+from pytest_kebab_eval.history.commits import run_in_shell
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 

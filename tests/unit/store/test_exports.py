@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
 from pytest_kebab_eval.importers.kebab import import_export
 from pytest_kebab_eval.model import QueryResult
-from pytest_kebab_eval.store import IdRange, RunRecorder, exports, open_database, write_aggregates
+from pytest_kebab_eval.store import IdRange, RunRecorder, open_database, write_aggregates
+from pytest_kebab_eval.store.exports import lines
 from pytest_kebab_eval.store.exports.lines import read_row, write_row
 from pytest_kebab_eval.store.exports.writing import export_run
 from tests.builders import make_database, result
@@ -275,8 +276,8 @@ def test_packed_data_that_grows_too_far_is_refused(
     tmp_path: Path, odd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export_run(odd, "a", tmp_path / "run.jsonl.gz")
-    monkeypatch.setattr(exports, "UNPACKED_FREELY", 100)
-    monkeypatch.setattr(exports, "UNPACKED_RATIO", 0)
+    monkeypatch.setattr(lines, "UNPACKED_FREELY", 100)
+    monkeypatch.setattr(lines, "UNPACKED_RATIO", 0)
     with pytest.raises(DatabaseError, match="unpacks to more than 0 times its size"):
         read_all(tmp_path / "run.jsonl.gz")
 

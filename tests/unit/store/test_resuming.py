@@ -330,3 +330,15 @@ def test_progress_starts_with_what_is_there_and_counts_errors(
     with RunRecorder(db, progress=False) as run:
         run.record("q1")
     assert made == []
+
+
+def test_where_another_recorder_took_the_id_nobody_is_told_to_go_on(db: Path) -> None:
+    run = RunRecorder(db, run_id="r").__enter__()
+    run.record("q1", hits=["c1"])
+    make_database(db, r={"q1": result("c9")})
+    with pytest.raises(InputError) as raised:
+        run.__exit__(None, None, None)
+    kept = shown_path(journal_path(db, "r"))
+    said = f"has a run 'r' already; name the new one differently; the 1 result so far is in {kept}, which"
+    assert f"{said} can be deleted" in str(raised.value)
+    assert "resume" not in str(raised.value)

@@ -314,6 +314,23 @@ def test_an_expected_chunk_of_a_forbidden_document_is_named(tmp_path: Path) -> N
     assert findings(tmp_path, entry) == [("q1", "expects the chunk 'c2', and forbids its document 'd2'")]
 
 
+def test_a_support_in_a_forbidden_document_is_named(tmp_path: Path) -> None:
+    entry: Json = {"id": "q1", "gold_supports": [{"path": "d2.md"}], "forbidden_doc_ids": ["d2"]}
+    assert findings(tmp_path, entry) == [("q1", "has a support in 'd2.md', and forbids its document 'd2'")]
+
+
+def test_an_expected_chunk_that_is_wrong_is_named_and_one_alone_is_nothing_to_expect(tmp_path: Path) -> None:
+    wrong = "expects the chunk 'c1', and says by a gain of 0 that it is wrong"
+    both: Json = {"id": "q1", "expected_chunk_ids": ["c1", "c2"], "relevance": {"c1": 0}}
+    alone: Json = {"id": "q2", "expected_chunk_ids": ["c1"], "relevance": {"c1": 0}}
+    either: Json = {"id": "q3", "expected_chunk_ids": [["c1", "c2"]], "relevance": {"c1": 0}}  # fine
+    assert sorted(findings(tmp_path, both, alone, either)) == [
+        ("q1", wrong),
+        ("q2", "expects nothing, so nothing of it is judged"),
+        ("q2", wrong),
+    ]
+
+
 def test_a_query_that_forbids_something_is_judged(tmp_path: Path) -> None:
     assert findings(tmp_path, {"id": "q1", "forbidden_doc_ids": ["d2"]}) == []
 
