@@ -10,7 +10,7 @@ import random
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 _SMALL = "the of and to in a is that for it as was with be by on not but at are this have from or"
@@ -41,7 +41,7 @@ class Writer:
         self._random = random.Random(seed)
         self._small, self._syllables = _SMALL.split(), _SYLLABLES.split()
         self._words = [self._word() for _ in range(4_000)]
-        self._weights = [1 / rank for rank in range(10, 10 + len(self._words))]
+        self._weights = list(accumulate(1 / rank for rank in range(10, 10 + len(self._words))))
         self._stock = [self._sentence(longest=14) for _ in range(60)]
         self._notice = " ".join(self._sentence() for _ in range(3))
 
@@ -53,7 +53,7 @@ class Writer:
         words = [
             self._random.choice(self._small)
             if self._random.random() < 0.4
-            else self._random.choices(self._words, self._weights)[0]
+            else self._random.choices(self._words, cum_weights=self._weights)[0]
             for _ in range(self._random.randint(5, longest))
         ]
         text = " ".join(self._marked(word) for word in words)
@@ -75,7 +75,7 @@ class Writer:
         if chance < 0.1:
             return self._random.choice(self._stock)
         if chance < 0.2:
-            words = self._random.choices(self._words, self._weights, k=3)
+            words = self._random.choices(self._words, cum_weights=self._weights, k=3)
             return self._random.choice(_TEMPLATES).format(*words)
         return self._sentence()
 
@@ -89,7 +89,7 @@ class Writer:
         return "\n\n".join(parts) + "\n"
 
     def _title(self) -> str:
-        return " ".join(self._random.choices(self._words, self._weights, k=3)).capitalize()
+        return " ".join(self._random.choices(self._words, cum_weights=self._weights, k=3)).capitalize()
 
     def _paragraph(self, width: int) -> str:
         sentences = [self._any_sentence() for _ in range(self._random.randint(2, 7))]

@@ -112,7 +112,7 @@ shared.begin(b"bad")
 
 
 def watch(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[shared.State, list[Path]]:
-    """What is made of a worker that does this at its second input."""
+    """What is made of a worker that does this at its second input; only one that sleeps hangs."""
     start = subprocess.Popen
     script = tmp_path / "worker.py"
     script.write_text(WORKER.format(what=what), encoding="utf-8")
@@ -121,7 +121,7 @@ def watch(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[s
         "Popen",
         lambda given, **more: start([given[0], str(script), *given[3:]], env={"PYTHONPATH": "."}, **more),
     )
-    monkeypatch.setattr(watching, "HANG_SECONDS", 0.5)
+    monkeypatch.setattr(watching, "HANG_SECONDS", 0.5 if "sleep" in what else 60.0)
     return watching.watch(Order("made-up", "mutator", 5.0, 1, tmp_path, tmp_path / "findings"))
 
 

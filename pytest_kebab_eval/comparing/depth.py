@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import attrgetter
 
-from pytest_kebab_eval.comparing.gates import Gate
+from pytest_kebab_eval.comparing.gate_grammar import Gate
 from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.comparing.replicates import Sides
 from pytest_kebab_eval.metrics import CUTOFFS, Metric

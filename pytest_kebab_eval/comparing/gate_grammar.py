@@ -7,19 +7,81 @@ OP: >= > <= < ==    value: * for each    RUN: as --kebab-run-a takes it, quoted 
 from __future__ import annotations
 
 import difflib
+import operator
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from decimal import Decimal
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from pytest_kebab_eval.comparing.deltas import COUNTS, is_comparison_metric
-from pytest_kebab_eval.comparing.gates import OPERATORS, Gate, known_family
+from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.comparing.significance import LEAST_P
 from pytest_kebab_eval.errors import GateError
-from pytest_kebab_eval.metrics import Metric
+from pytest_kebab_eval.metrics import Family, Metric
 from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.scoring.scorecard import SLICES
 from pytest_kebab_eval.text import printable
+
+OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+class Gate(NamedTuple):
+    """A condition on a metric; `str` gives it back as it was written, spaces folded."""
+
+    text: str
+    metric: str
+    op: str
+    number: Decimal
+    delta: bool = False
+    part: str | None = None  # the slice; every value of it, if that is `*`
+    percent: bool = False
+    unless_p_above: Decimal | None = None
+    vs: str | None = None  # the run that a delta is held against, if it is not A
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether it takes a run A: it is on a delta to A, or on the comparison itself."""
+        return (self.delta and self.vs is None) or is_comparison_metric(self.metric)
+
+    @property
+    def what(self) -> str:
+        """What is judged: a metric, or the change of one."""
+        return f"delta {self.metric}" if self.delta else self.metric
+
+    def got_worse(self, change: Decimal) -> bool:
+        """Whether a change is in the direction that the gate is against."""
+        return self.delta and (
+            change < 0 if ">" in self.op else change > 0 if "<" in self.op else change != 0
+        )
+
+    def is_against_fall(self, change: float | None) -> bool:
+        """Whether it is a fall that fails it, and not a rise; where both do, whether it fell."""
+        return ">" in self.op or (self.op == "==" and (change or 0) < 0)
+
+    @property
+    def every(self) -> str | None:
+        """The slice whose values are all judged, if they are."""
+        key, _, value = (self.part or "").partition("=")
+        return key if value == "*" else None
+
+
+def known_family(metric: str) -> Family | None:
+    """What is known of a metric, unless it is a count or the user's own."""
+    for parse in (Metric.parse, movement_metric):
+        try:
+            return parse(metric).family
+        except KeyError:
+            continue
+    return None
 
 
 def parse_gate(text: str, known: Collection[str]) -> Gate:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.gate_grammar import parse_gate
-from pytest_kebab_eval.comparing.gates import Gate
+from pytest_kebab_eval.comparing.gate_grammar import Gate, parse_gate
 from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.errors import ChunkerError, GateError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set

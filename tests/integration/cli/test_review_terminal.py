@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +24,7 @@ from tests.integration.cli.test_review import (
     set_up,
     text_hit,
 )
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call
 
 pty = pytest.importorskip("pty")  # which Windows has not
 termios = pytest.importorskip("termios")
@@ -31,10 +33,10 @@ termios = pytest.importorskip("termios")
 class Terminal:
     """The command on a pseudo-terminal, where keys are pressed."""
 
-    def __init__(self, project: Project, *args: str) -> None:
+    def __init__(self, project: Project, *args: str, runs: tuple[str, str] = ("A", "B")) -> None:
         self.master, slave = pty.openpty()
         environment = {**os.environ, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
-        command = [installed("kebab-eval"), "review", "A", "B", *args]
+        command = [installed("kebab-eval"), "review", *runs, *args]
         self.process = subprocess.Popen(
             command,
             stdin=slave,
@@ -139,3 +141,32 @@ def test_a_proposed_label_is_right_or_wrong(project: Project) -> None:
     assert "proposed, not in B: c9" in terminal.shown
     assert "s same" not in terminal.shown
     assert "2 hits labelled (1 right, 1 wrong), 1 query reviewed" in terminal.shown
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "golden-file.md"
+
+
+def test_the_loop_of_the_docs_is_what_a_terminal_shows(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gate is red, four keys are pressed, and the golden file is what the docs make of a sheet."""
+    section = PAGE.read_text("utf-8").split("### Review what B found")[1]
+    record, golden, screen = (
+        re.search(f"```{language}\n(.*?)```", section, re.DOTALL)[1]  # type: ignore[index]
+        for language in ("python", "yaml", "text")
+    )
+    monkeypatch.chdir(project.path)
+    exec(record, {})
+    notes = project.path / "notes.yaml"
+    notes.write_text(golden, encoding="utf-8")
+    options = ("--db", "notes.sqlite", "--golden", "notes.yaml")
+    assert call("compare", "old", "new", *options).code == 1
+    terminal = Terminal(project, *options, runs=("old", "new"))
+    terminal.press("s", "w", "r", "n")
+    assert terminal.end() == 0
+    shown = re.sub(r"\x1b\[[0-9;]*m|\r", "", terminal.shown)
+    assert screen in shown
+    diff = section[section.index("--- notes.yaml") : section.index("notes.yaml: 3 hits labelled")]
+    assert diff in shown
+    assert [line[1:] for line in diff.splitlines()[3:] if line[0] in " +"] == notes.read_text().splitlines()
+    assert call("compare", "old", "new", *options).code == 0

@@ -12,6 +12,7 @@ from tests.builders import dump
 from tests.integration.conftest import Project, call
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
+NEVER_A_WAIT = pytest.mark.timeout(300)  # which would not end otherwise
 SNAPSHOT = "fixtures/golden_queries.compare-report.json"
 
 
@@ -23,7 +24,7 @@ def expect_sentence(outcome: pytest.RunResult, code: int, sentence: str) -> None
     assert "INTERNALERROR" not in text
 
 
-@pytest.mark.timeout(20)
+@NEVER_A_WAIT
 @pytest.mark.parametrize("options", [(), ("--snapshot-update",)], ids=["compared", "updated"])
 def test_a_pipe_is_no_snapshot(project: Project, options: tuple[str, ...]) -> None:
     os.mkfifo(project.path / SNAPSHOT)
@@ -38,7 +39,7 @@ def test_a_snapshot_that_is_nested_too_deeply_is_no_report(project: Project, con
     expect_sentence(outcome, 1, f"the snapshot {SNAPSHOT} is not a compare report")
 
 
-@pytest.mark.timeout(20)
+@NEVER_A_WAIT
 def test_a_pipe_is_no_database(project: Project) -> None:
     before = dump(project.database)
     os.mkfifo(project.path / "pipe")
@@ -47,14 +48,14 @@ def test_a_pipe_is_no_database(project: Project) -> None:
     assert dump(project.database) == before
 
 
-@pytest.mark.timeout(20)
+@NEVER_A_WAIT
 def test_a_pipe_is_no_golden_file(project: Project) -> None:
     os.mkfifo(project.path / "pipe.yaml")
     outcome = project.pytest("--kebab-golden=pipe.yaml")
     expect_sentence(outcome, 4, "cannot read the golden file pipe.yaml: it is a pipe or a device, not a file")
 
 
-@pytest.mark.timeout(20)
+@NEVER_A_WAIT
 def test_a_run_cannot_be_imported_into_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     results = tmp_path / "results.jsonl"

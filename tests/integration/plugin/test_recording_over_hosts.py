@@ -24,7 +24,7 @@ from tests.integration.plugin.test_recording_golden_queries import golden_of, re
 pytest.importorskip("xdist")
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads /proc"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 HOST = Path(__file__).with_name("worker_host.py")
 QUERIES = 20

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.comparing.gate_grammar import parse_gate
-from pytest_kebab_eval.comparing.gates import Gate
+from pytest_kebab_eval.comparing.gate_grammar import Gate, parse_gate
 from pytest_kebab_eval.errors import GateError
 from pytest_kebab_eval.metrics import Metric, all_names
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.comparing.significance import IMPROVED, NO_EVIDENCE, WORSE, Significance, corrected
@@ -30,6 +31,7 @@ def board_of(settings: Settings, *names: str) -> Board:
 # -- the numbers are those of `compare` --------------------------------------------------------------
 
 
+@examples(max_examples=examples().max_examples // 4)  # each takes the time of ten of other tests
 @given(
     seed=st.integers(0, 100_000),
     a=st.sampled_from(["a", "a,a2"]),

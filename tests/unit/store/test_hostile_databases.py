@@ -101,9 +101,9 @@ def test_views_of_views_that_take_for_ever_to_compile_do_not_matter(
 ) -> None:
     views = [f"CREATE VIEW v{n + 1} AS SELECT a.x FROM v{n} AS a, v{n} AS b" for n in range(40)]
     run_sql(path, "CREATE VIEW v0 AS SELECT 1 AS x", *views)
-    started = time.perf_counter()
+    started = time.process_time()
     use(path)
-    assert time.perf_counter() - started < 10  # half a minute, if SQLite is asked to list them
+    assert time.process_time() - started < 10  # half a minute, if SQLite is asked to list them
 
 
 def test_tables_by_any_quotes_and_of_any_module_do_not_matter(path: Path) -> None:
