@@ -102,7 +102,7 @@ faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that 
 	$(BIN)/python -m fuzzing.faults --kills $(KILLS) --failures $(FAILURES)
 
 crowd: SECONDS = 120
-crowd: $(VENV)/.installed ## 16 gates and 4 recorders on one PostgreSQL database at once: SECONDS=120, DB=postgresql://… for an empty one
+crowd: $(VENV)/.installed ## 16 gates, 4 recorders, a pruner and a tagger on one PostgreSQL database at once: SECONDS=120, DB=postgresql://… for an empty one
 	$(BIN)/python -m fuzzing.crowd --seconds $(SECONDS) $(if $(DB),--db '$(DB)')
 
 resume: KILLS = 100
