@@ -1,10 +1,11 @@
 """How long `kebab-eval reanchor` takes for one document of many chunks, and how that grows.
 
-python benchmarks/reanchoring.py [DIRECTORY] --chunks 500 2000
+python benchmarks/reanchoring.py [DIRECTORY] --chunks 500 2000 [--footer]
 
 One golden query expects each chunk of the older chunker; both chunkers have about as many chunks. They are
 told by their spans, by their texts, or by the hashes of a lock file without texts. CPU seconds of what is
-decided and of the edited file, within one process. Four times the chunks should take some four times as long.
+decided and of the edited file, within one process. Four times the chunks should take some four times as long,
+also where all chunks end with the same footer.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.upkeep.reanchoring import Reanchoring, reanchor
 
 WAYS = ("span", "text", "hashes")
+FOOTER = (
+    "\nThis page is part of the handbook for operators; ask the documentation team before you copy it, and"
+    " tell them of mistakes by the form that is linked at the end of every page of this handbook."
+)
 
 
 class _ManualWriter(Writer):
@@ -36,8 +41,8 @@ class _ManualWriter(Writer):
         return self._sentence()
 
 
-def _document(chunks: int) -> tuple[list[Chunk], list[Chunk]]:
-    """One long document, cut by both chunkers: so many chunks of the older one."""
+def _document(chunks: int, footer: str) -> tuple[list[Chunk], list[Chunk]]:
+    """One long document, cut by both chunkers: so many chunks of the older one, each with the footer."""
     writer, text = _ManualWriter(seed=1), ""
     while True:
         sections = (writer.document().split("\n\n", 2)[2] for _ in range(20))  # without title and notice
@@ -46,7 +51,11 @@ def _document(chunks: int) -> tuple[list[Chunk], list[Chunk]]:
         if len(old) >= chunks:
             end = old[chunks - 1].end
             new = [chunk for chunk in chunks_of("sentences", "d1", text) if chunk.start < end]
-            return old[:chunks], new
+            return with_footer(old[:chunks], footer), with_footer(new, footer)
+
+
+def with_footer(chunks: list[Chunk], footer: str) -> list[Chunk]:
+    return [chunk._replace(text=chunk.text + footer) for chunk in chunks]
 
 
 def _locked(chunk: Chunk, way: str) -> LockedChunk:
@@ -57,9 +66,9 @@ def _locked(chunk: Chunk, way: str) -> LockedChunk:
     return LockedChunk("d1", shingles=hashed_text(chunk.text))
 
 
-def write_project(root: Path, chunks: int, way: str) -> Path:
+def write_project(root: Path, chunks: int, way: str, footer: str = "") -> Path:
     """A golden file with its lock, and a run of the newer chunker with its index; returns the golden file."""
-    old, new = _document(chunks)
+    old, new = _document(chunks, footer)
     golden = root / f"{way}-{chunks}.jsonl"
     entries = (
         {"id": f"q{number}", "query": f"question {number}", "expected_chunk_ids": [f"old-{number}"]}
@@ -90,14 +99,14 @@ def measured(golden: Path) -> tuple[float, Reanchoring]:
         return time.process_time() - start, made
 
 
-def rows(root: Path, sizes: Sequence[int], ways: Sequence[str] = WAYS) -> Iterator[str]:
+def rows(root: Path, sizes: Sequence[int], ways: Sequence[str] = WAYS, footer: str = "") -> Iterator[str]:
     """A table: a row for each way, with the seconds for each size and the last over the first."""
     yield f"| told by | {' | '.join(f'{size:,} chunks' for size in sizes)} | growth | re-anchored |"
     yield f"| --- |{' ---: |' * (len(sizes) + 2)}"
     for way in ways:
         taken = []
         for size in sizes:
-            seconds, made = measured(write_project(root, size, way))
+            seconds, made = measured(write_project(root, size, way, footer))
             taken.append(seconds)
         share = len(made.changed) / (len(made.changed) + len(made.undecided))
         cells = [f"{seconds:.2f} s" for seconds in taken]
@@ -109,10 +118,11 @@ def main() -> None:
     parser.add_argument("directory", nargs="?", type=Path)
     parser.add_argument("--chunks", nargs="+", type=int, default=[500, 2_000])
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--footer", action="store_true", help="all chunks end with the same sentence")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = arguments.directory or Path(temporary)
-        for row in rows(root, arguments.chunks, arguments.ways):
+        for row in rows(root, arguments.chunks, arguments.ways, FOOTER if arguments.footer else ""):
             print(row, flush=True)
 
 

@@ -25,7 +25,8 @@ COMMAND_INTRO = """\
 # The command line
 
 `kebab-eval` compares, scores and imports runs without pytest. It reads the environment variables of
-[Configuration](configuration.md), but no ini file.
+[Configuration](configuration.md), but no ini file. With `--json` standard output is data, of which
+`kebab-eval schema COMMAND` prints the JSON schema.
 
 Shell completion (`zsh_source` and `fish_source` are there, too):
 
@@ -34,6 +35,7 @@ eval "$(_KEBAB_EVAL_COMPLETE=bash_source kebab-eval)"
 ```
 """
 WORKFLOW = ROOT / "examples" / "github-actions" / "gate.yml"
+PAGES = "https://github.com/pytest-kebab-eval/pytest-kebab-eval/blob/main/docs"
 STARTER = ROOT / "examples" / "starter" / "github.yml"
 
 
@@ -126,7 +128,30 @@ def policy_table() -> str:
     return "\n".join(["| policy | a build fails where |", "| --- | --- |", *rows])
 
 
+def agents_file() -> str:
+    """What `kebab-eval init --agents` writes."""
+    return f"```text\n{STARTER.with_name('AGENTS.md').read_text(encoding='utf-8')}```"
+
+
+def llms_text() -> str:
+    """`llms.txt`: each page of the docs with its first sentence."""
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    nav = re.findall(r"^ +- ([^:\n]+): (\S+\.md)$", site, re.MULTILINE)
+    overview, *pages = ((title, *_first_sentences(name)) for title, name in nav)
+    lines = [f"- [{title}]({PAGES}/{name}): {sentence}" for title, name, sentence in pages]
+    return "\n".join(["# pytest-kebab-eval", "", f"> {overview[2]}", "", "## Docs", "", *lines, ""])
+
+
+def _first_sentences(name: str) -> tuple[str, str]:
+    """A page's name and its first sentence, without links."""
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    paragraph = next(part for part in text.split("\n\n")[1:] if not part.startswith(("#", "```", "|", "<")))
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+    return name, re.split(r"(?<=[.:?])\s", plain, maxsplit=1)[0].rstrip(":")
+
+
 PARTS = {
+    "agents": agents_file,
     **{f"policy_{policy.name.replace('-', '_')}": partial(policy_blocks, policy) for policy in POLICIES},
     "policies": policy_table,
     "inputs": input_table,
@@ -174,5 +199,6 @@ def _commands(path: list[str], command: click.Command) -> Iterator[tuple[list[st
 
 if __name__ == "__main__":
     (ROOT / "docs" / "cli.md").write_text(command_page(), encoding="utf-8")
+    (ROOT / "docs" / "llms.txt").write_text(llms_text(), encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")

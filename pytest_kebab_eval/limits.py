@@ -26,9 +26,7 @@ ABANDONED_AFTER_S = 3600.0  # since its last change: then a half-written file th
 IMPORTED_LINE = 1 << 28  # bytes of a line that is imported
 IMPORTED_FILE = 1 << 30  # bytes of a file that is imported as a whole
 PYTHON_CELL = 1 << 22  # characters of a cell of CSV that is a list of objects, as Python prints it
-UNPACKED_FREELY = (
-    1 << 28
-)  # bytes that a gzip or Parquet file may unpack to, however small it is; also of one Parquet page
+UNPACKED_FREELY = 1 << 28  # bytes that a gzip or Parquet file or page may unpack to, however small it is
 UNPACKED_RATIO = 200  # and beyond that, for each byte of it
 CITED_PAIRS = 250_000  # of a hit and a citation that names a path, of one result
 NAMES_COMPARED = 1_000  # runs that a mistyped name is compared with, the newest

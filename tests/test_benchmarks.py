@@ -96,15 +96,15 @@ def test_passages_of_real_documents_are_told_by_their_text(tmp_path: Path) -> No
     printed = run_script(*command, cwd=tmp_path).splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed if line.startswith("| ")]
     (long,) = [row for row in rows if row[0] == "docs" and len(row) == 5]
-    pairs, precision, _, recall = (float(cell.replace(",", "")) for cell in long[1:])
+    pairs, _, precision, recall = (float(cell.replace(",", "")) for cell in long[1:])
     assert pairs >= 1_000
-    assert precision >= 0.85  # whatever the pages say; 0.97 on the documents that `make matching` downloads
-    assert recall >= 0.9
+    assert precision >= 0.96  # without repeated text, which some of these pages have
+    assert recall >= 0.97
 
 
 def test_matching_by_text_is_measured_against_spans(tmp_path: Path) -> None:
     command = ("--documents", "8", "--queries", "50", "--repeats", "1")
-    rows = run_script("matching_cost.py", *command, cwd=tmp_path).splitlines()[4:]
+    rows = run_script("matching_cost.py", *command, cwd=tmp_path).splitlines()[-6:]
     ways = ["span", "text", "hashes", "hashes alone", "span with the index", "text with the index"]
     assert [row.split(" | ")[0] for row in rows] == [f"| {way}" for way in ways]
 

@@ -142,7 +142,7 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
         ("propose", "proposing", "Turn a log of questions into golden queries to review."),
         ("lock", "golden", "Write the lock file: where the expected chunks are."),
         ("reanchor", "golden", "Replace chunk ids by those of a newer chunker."),
-        ("schema", "golden", "Print the JSON schema of a golden file, for editors."),
+        ("schema", "golden", "Print the JSON schema of a golden file, or of a command's --json."),
     ),
     "History": (
         ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),

@@ -26,6 +26,11 @@ class HashedText(Value, frozen=True):
     hashes: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{5})*\Z")]
     form: int = 1
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a short text, of which there is one hash."""
+        return 0 < self.letters == self.size
+
 
 class LockedChunk(Value, frozen=True):
     """One expected chunk: its document, its source spans, and its text or hashes of it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +14,7 @@ from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.fields import FIELDS
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.limits import GOLDEN_NUMBER
 from pytest_kebab_eval.store.results import result_fields
 from pytest_kebab_eval.text import brief
 
@@ -83,9 +83,16 @@ def metadata_fields(given: Any) -> Json:
         and isinstance(name, str)
         and name.isprintable()
         and name.strip()
-        and (isfinite(value) if isinstance(value, (int, float)) else isinstance(value, str) and value.strip())
+        and _is_label(value)
     }
     return {**rules, "metadata": FIELDS["metadata"](own)}
+
+
+def _is_label(value: Any) -> bool:
+    """Whether a value can be a slice: a text that is not blank, a flag, or a number of a sensible size."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    return isinstance(value, (int, float)) and abs(value) <= GOLDEN_NUMBER
 
 
 def with_few_slices(entries: Collection[Json]) -> Iterator[Json]:

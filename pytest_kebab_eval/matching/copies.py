@@ -63,6 +63,8 @@ class FoundTexts:
         self, match: Callable[[Hit], Match | None], others: Callable[[], Collection[str]]
     ) -> None:
         """Add the chunks of the index that are the target, too, by the text that a hit shares with it."""
+        if self._passages.hits_are_all:
+            return
         known = {hit.chunk_id for hit, _ in self._judged}
         for found in tuple(self._found):
             document = self._passages.document(found.hit, others)

@@ -29,7 +29,10 @@ class Location(NamedTuple):
 class Passages:
     """Location and text of a run's hits: from the run's own corpus, else from the hit itself."""
 
-    def __init__(self, corpus: Corpus | None = None, version: str | None = None) -> None:
+    def __init__(
+        self, corpus: Corpus | None = None, version: str | None = None, *, hits_are_all: bool = False
+    ) -> None:
+        self.hits_are_all = hits_are_all  # that may be a target, so that the index need not be searched
         self._corpus = corpus if corpus and (corpus.has_chunks or corpus.has_paths) else None
         self._version = version
         self._documents: dict[str, IndexedDocument] = {}

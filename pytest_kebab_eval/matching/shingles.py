@@ -12,6 +12,7 @@ import re
 from codecs import utf_32_be_decode, utf_32_le_decode, utf_32_le_encode
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden.lock import FORM, HashedText
@@ -21,7 +22,7 @@ SHINGLE = 24  # letters
 _SHINGLE_SYLLABLES = 12  # the same in Korean
 _SHINGLE_UNSPACED = 8  # and in scripts whose words have one or two characters
 SHORT = 40  # letters below which a text is only found whole; fewer in those scripts
-_MOST_SUBSTITUTED = 0.03  # of what should be the same in two chunks of one passage
+MOST_SUBSTITUTED = 0.03  # of what should be the same in two chunks of one passage
 _INSERTED = 200  # letters that only one text has, such as the address of a link
 _TELLING = 6  # letters; fewer are in a longer text by chance
 _OTHER = 1 << 40  # letters substituted: more than any share of a text
@@ -69,7 +70,7 @@ def compare_texts(expected: str | HashedText, text: str) -> Shared | None:
     if theirs is None:
         return None
     if isinstance(expected, HashedText):
-        return _compare_hashes(expected, theirs)
+        return _find_words(expected, text) if expected.is_whole else _compare_hashes(expected, theirs)
     ours = comparable_letters(expected)
     if ours is None:
         return None
@@ -135,7 +136,7 @@ class Alignment(NamedTuple):
 
     @property
     def is_same_passage(self) -> bool:
-        return self.substituted <= _MOST_SUBSTITUTED * (self.shared + self.substituted)
+        return self.substituted <= MOST_SUBSTITUTED * (self.shared + self.substituted)
 
 
 def _aligned_at(main: Stretch, shorter: str, longer: str, size: int) -> Alignment:
@@ -235,14 +236,33 @@ def _shared_start(one: str, other: str) -> int:
 
 
 def hashed_text(text: str) -> HashedText | None:
-    """Hashes of the shingles that follow each other; None if there are too many letters."""
+    """Hashes of the shingles that follow each other; None if there are too many letters.
+
+    A text that is only found whole is one shingle.
+    """
     letters = comparable_letters(text)
     if letters is None:
         return None
-    size = min(shingle_size(letters), len(letters)) or SHINGLE
+    size = shingle_size(letters)
+    if letters and _is_short(len(letters), size):
+        size = len(letters)
     hashes = shingle_hashes(letters, size)[::size] if letters else ""
     digits = "".join([f"{ord(code):0{_DIGITS}x}" for code in hashes])
     return HashedText(len(letters), size, digits, form=FORM)
+
+
+def _find_words(expected: HashedText, text: str) -> Shared:
+    """Whether a text has another whole, from word boundary to word boundary."""
+    at = word_hashes(text, expected.size).get(hash_codes(expected.hashes))
+    return _NOTHING if at is None else Shared(1.0, Stretch(0, expected.letters, at))
+
+
+def word_hashes(text: str, size: int) -> dict[str, int]:
+    """The hashes of runs of so many letters that begin and end with a word, and where they begin."""
+    words = words_of(text).split()
+    starts = [0, *accumulate(map(len, words))]
+    hashes, ends = shingle_hashes("".join(words), size), {*starts}
+    return {hashes[start]: start for start in reversed(starts) if start + size in ends}
 
 
 def _compare_hashes(expected: HashedText, letters: str) -> Shared:

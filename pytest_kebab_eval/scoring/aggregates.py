@@ -79,12 +79,12 @@ class AggregateMetrics(MetricValues, frozen=True, kw_only=True):
     golden_sha256: str
 
 
-_TABLES = {
+TABLES = {
     "hit_at_k": "hit@{k}",
     "recall_at_k_doc": "recall@{k}_doc",
     "precision_at_k_chunk": "precision@{k}_chunk",
 }
-_SINGLES = ("mrr", "citation_coverage", "groundedness", "empty_result_rate", "refusal_correctness")
+SINGLES = ("mrr", "citation_coverage", "groundedness", "empty_result_rate", "refusal_correctness")
 _LAYOUT = (
     *("hit_at_k", "mrr", "recall_at_k_doc", "citation_coverage", "groundedness", "empty_result_rate"),
     *("refusal_correctness", "total_queries", "failed_queries", "precision_at_k_chunk"),
@@ -95,10 +95,10 @@ def nested(found: MetricValues) -> dict[str, Any]:
     """The fields of `aggregate_json`: some metrics in fields of their own, the others in `extra`."""
     rest, shaped = dict(found.values), dict[str, Any]()
     for field in _LAYOUT:
-        if field in _TABLES:
-            shaped[field] = {str(k): rest.pop(_TABLES[field].format(k=k)) for k in CUTOFFS}
+        if field in TABLES:
+            shaped[field] = {str(k): rest.pop(TABLES[field].format(k=k)) for k in CUTOFFS}
         else:
-            shaped[field] = rest.pop(field) if field in _SINGLES else getattr(found, field)
+            shaped[field] = rest.pop(field) if field in SINGLES else getattr(found, field)
     shaped["extra"] = rest
     fields = msgspec.structs.asdict(found)
     return shaped | {name: value for name, value in fields.items() if name != "values" and name not in shaped}
@@ -111,8 +111,8 @@ def _table(found: MetricValues, field: str) -> dict[str, float | None]:
 
 def in_json_order(values: Mapping[str, float | None]) -> dict[str, float | None]:
     """The values in the order in which `nested` has them."""
-    tables = (pattern.format(k=k) for pattern in _TABLES.values() for k in CUTOFFS)
-    return {name: values[name] for name in dict.fromkeys((*tables, *_SINGLES, *values))}
+    tables = (pattern.format(k=k) for pattern in TABLES.values() for k in CUTOFFS)
+    return {name: values[name] for name in dict.fromkeys((*tables, *SINGLES, *values))}
 
 
 def aggregate_json(aggregate: AggregateMetrics) -> bytes:
@@ -123,11 +123,11 @@ def aggregate_json(aggregate: AggregateMetrics) -> bytes:
 def stored_values(stored: Mapping[str, Any]) -> dict[str, float]:
     """The metrics of a stored `aggregate_json` by name, also of an older or foreign one."""
     found: dict[str, Any] = {}
-    for field, pattern in _TABLES.items():
+    for field, pattern in TABLES.items():
         table = stored.get(field)
         if isinstance(table, dict):
             found.update((pattern.format(k=k), value) for k, value in table.items())
-    found.update((name, stored.get(name)) for name in _SINGLES)
+    found.update((name, stored.get(name)) for name in SINGLES)
     extra = stored.get("extra")
     found.update(extra if isinstance(extra, dict) else {})
     return {

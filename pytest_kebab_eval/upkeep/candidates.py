@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -17,7 +18,14 @@ from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.located import ExpectedLocation
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.matching.shingles import SHINGLE, hash_codes, shingle_hashes, shingle_size
+from pytest_kebab_eval.matching.shingles import (
+    MOST_SUBSTITUTED,
+    SHINGLE,
+    hash_codes,
+    shingle_hashes,
+    shingle_size,
+    word_hashes,
+)
 from pytest_kebab_eval.model import Hit
 from pytest_kebab_eval.spans import Box
 
@@ -61,8 +69,7 @@ class Candidates:
 
     @cached_property
     def _texts(self) -> _Texts:
-        letters = [letters_of(self._passages.text(hit) or "") for hit in self._hits]
-        return _Texts(letters, self._least_part)
+        return _Texts([self._passages.text(hit) or "" for hit in self._hits], self._least_part)
 
 
 class _Places:
@@ -92,12 +99,14 @@ def _ends(box: Box) -> tuple[float, float]:
 class _Texts:
     """Chunks by their letters."""
 
-    def __init__(self, letters: Sequence[str], least_part: float) -> None:
-        self._letters = letters
+    def __init__(self, texts: Sequence[str], least_part: float) -> None:
+        self._texts = texts
+        self._letters = letters = [*map(letters_of, texts)]
         self._least_part = least_part
         self._size = min(map(shingle_size, letters), default=SHINGLE)
         self._pieces: dict[int, _PieceIndex] = {}  # by the letters of a shingle
         self._hashes: dict[int, _PieceIndex] = {}
+        self._words: dict[int, defaultdict[str, list[int]]] = {}  # by how many letters they have together
         self._short: defaultdict[str, list[int]] = defaultdict(list)
         for number, text in enumerate(letters):
             if 0 < len(text) < SHINGLE:
@@ -117,104 +126,139 @@ class _Texts:
             yield from (number for number, other in enumerate(self._letters) if letters and letters in other)
         size = min(self._size, shingle_size(letters))
         if size not in self._pieces:
-            pieces = [_pieces(text, size) for text in self._letters]
-            self._pieces[size] = self._index(pieces, 2 * size, size)
-        yield from self._pieces[size].sharing(_pieces(letters, size), len(letters), letters)
+            cut = [_Pieces.of(text, size) for text in self._letters]
+            self._pieces[size] = _PieceIndex(cut, self._least_part, 2 * size)
+        yield from self._pieces[size].sharing(_Pieces.of(letters, size))
 
-    def _sharing_hashes(self, text: HashedText) -> Iterator[int]:
-        size = text.size
-        if size not in self._hashes:
-            hashes = [{*shingle_hashes(letters, size)} for letters in self._letters]
-            self._hashes[size] = self._index(hashes, 3 * size)
-        return self._hashes[size].sharing({*hash_codes(text.hashes)}, text.letters)
+    def _sharing_hashes(self, text: HashedText) -> Iterable[int]:
+        if text.is_whole:
+            return self._having_words(text.size)[hash_codes(text.hashes)]
+        if text.size not in self._hashes:
+            hashes = ((shingle_hashes(letters, text.size), len(letters)) for letters in self._letters)
+            cut = [_Pieces.of_hashes(codes, 1, length, text.size) for codes, length in hashes]
+            self._hashes[text.size] = _PieceIndex(cut, self._least_part, 3 * text.size)
+        own = _Pieces.of_hashes(hash_codes(text.hashes), text.size, text.letters, text.size)
+        return self._hashes[text.size].sharing(own)
 
-    def _index(self, pieces: Sequence[set[str]], letters: int, around: int = 0) -> _PieceIndex:
-        """Of pieces that stand for at most so many letters in a shared run, so many of them on each side."""
-        often = _Often(self._letters, around, self._least_part) if around else None
-        return _PieceIndex(pieces, [*map(len, self._letters)], self._least_part / letters, often)
+    def _having_words(self, size: int) -> defaultdict[str, list[int]]:
+        """Which chunks have the hash of words of so many letters."""
+        if size not in self._words:
+            self._words[size] = defaultdict(list)
+            for number, text in enumerate(self._texts):
+                for code in word_hashes(text, size):
+                    self._words[size][code].append(number)
+        return self._words[size]
 
 
-class _Often(NamedTuple):
-    """Whether pieces that very many chunks have, such as those of a footer, may be enough of a text."""
+class _Pieces(NamedTuple):
+    """Pieces of a text, or hashes of them."""
 
-    letters: Sequence[str]
+    distinct: set[str]
+    length: int  # of the text
+    size: int  # of a piece
     around: int  # letters beside a piece that may be shared with it
-    least_part: float
+    places: Callable[[AbstractSet[str]], Iterable[int]]  # where the text has some of them
 
-    def is_enough(self, text: str, pieces: Iterable[str]) -> bool:
-        """By the letters that these pieces, and those around them, have of the text."""
+    @classmethod
+    def of(cls, letters: str, shingle: int) -> _Pieces:
+        """Pieces such that texts which share a shingle have one in common.
+
+        Of those that begin within a few letters of each other, the first in the order of letters is chosen.
+        """
+        size = shingle - shingle // 6
+        window = shingle - size + 1
+        runs = _runs(letters, size)
+        chosen = {min(runs[at : at + window]) for at in range(max(0, len(runs) - window + 1))}
+        return cls(chosen, len(letters), size, shingle, partial(_places, runs, 1))
+
+    @classmethod
+    def of_hashes(cls, codes: str, step: int, length: int, size: int) -> _Pieces:
+        """Hashes that are so many letters apart."""
+        return cls({*codes}, length, size, size, partial(_places, codes, step))
+
+    def cover(self, pieces: AbstractSet[str]) -> _Cover:
+        """What these pieces, and what is around them, have of the text at most."""
         end = covered = 0
-        for start, stop in sorted(self._places(text, pieces)):
-            covered += max(0, stop - max(start, end))
+        first = self.length
+        for at in self.places(pieces):
+            first = min(first, at)
+            start, stop = max(at - self.around, end), min(at + self.size + self.around, self.length)
+            covered += max(0, stop - start)
             end = max(end, stop)
-        return covered >= self.least_part * len(text)
+        slack = MOST_SUBSTITUTED * self.length
+        return _Cover(covered, first - self.around <= slack, end >= self.length - slack)
 
-    def _places(self, text: str, pieces: Iterable[str]) -> Iterator[tuple[int, int]]:
-        for piece in pieces:
-            at = text.find(piece)
-            while at >= 0:
-                yield max(0, at - self.around), min(len(text), at + len(piece) + self.around)
-                at = text.find(piece, at + 1)
+
+class _Cover(NamedTuple):
+    """How many letters of a text, and whether they are at its start and at its end."""
+
+    letters: int
+    at_start: bool
+    at_end: bool
+
+    def fits(self, other: _Cover) -> bool:
+        """Whether not both texts go on with something else beside what they share."""
+        return (self.at_start or other.at_start) and (self.at_end or other.at_end)
+
+
+def _places(pieces: Sequence[str], step: int, wanted: AbstractSet[str]) -> Iterator[int]:
+    return (number * step for number, piece in enumerate(pieces) if piece in wanted)
 
 
 class _PieceIndex:
-    """Which chunks have pieces of a text; what very many have counts only where it may be enough."""
+    """Which chunks have pieces of a text.
 
-    def __init__(
-        self,
-        pieces: Sequence[set[str]],
-        lengths: Sequence[int],
-        needed: float,
-        often: _Often | None = None,  # None: the texts are not known
-    ) -> None:
-        self._lengths = lengths
-        self._by_letters = often
-        self._needed = needed  # pieces for each letter of the shorter text
+    What very many have, such as a footer, counts where it may be enough of either text, and not both texts
+    have something else beside it.
+    """
+
+    def __init__(self, texts: Sequence[_Pieces], least_part: float, letters: int) -> None:
+        self._lengths = [text.length for text in texts]
+        self._least_part = least_part
+        self._letters = letters  # that a piece stands for in a shared run, at most
         self._having: defaultdict[str, list[int]] = defaultdict(list)
-        for number, own in enumerate(pieces):
-            for piece in own:
+        for number, text in enumerate(texts):
+            for piece in text.distinct:
                 self._having[piece].append(number)
-        self._often = {piece: numbers for piece, numbers in self._having.items() if len(numbers) > _OFTEN}
-        self._common = {  # chunks
-            number
-            for number, own in enumerate(pieces)
-            if self._may_be_enough(own & self._often.keys(), lengths[number], often and often.letters[number])
+        # What many chunks have, by how it stands in them: they are asked about together.
+        self._often: dict[str, dict[_Cover, list[int]]] = {
+            piece: {} for piece, numbers in self._having.items() if len(numbers) > _OFTEN
         }
-        for piece, numbers in self._often.items():
-            self._often[piece] = [number for number in numbers if number in self._common]
+        for number, text in enumerate(texts):
+            if often := text.distinct & self._often.keys():
+                cover = self._cover(often, text)
+                for piece in often:
+                    self._often[piece].setdefault(cover, []).append(number)
 
-    def sharing(self, pieces: set[str], length: int, text: str | None = None) -> Iterator[int]:
-        """The chunks that may have enough of the pieces of a text of so many letters."""
-        often = pieces & self._often.keys()
-        uncounted = 0 if self._may_be_enough(often, length, text) else len(often)
-        found = [
-            self._often[piece] if uncounted and piece in self._often else self._having[piece]
-            for piece in pieces & self._having.keys()
-        ]
+    def sharing(self, text: _Pieces) -> Iterator[int]:
+        """The chunks that may have enough of the pieces of a text, some of them twice."""
+        often = text.distinct & self._often.keys()
+        rare = text.distinct & self._having.keys() - often
+        yield from self._enough(text, (self._having[piece] for piece in rare), len(often))
+        if often:
+            cover = self._cover(often, text)
+            found = (
+                numbers
+                for piece in often
+                for other, numbers in self._often[piece].items()
+                if (cover.letters or other.letters) and cover.fits(other)
+            )
+            yield from self._enough(text, found)
+
+    def _enough(self, text: _Pieces, found: Iterable[list[int]], uncounted: int = 0) -> Iterator[int]:
         for number, count in Counter(chain.from_iterable(found)).items():
-            shorter = min(length, self._lengths[number])
-            if self._is_enough(count if number in self._common else count + uncounted, shorter):
+            if self._is_enough(count + uncounted, min(text.length, self._lengths[number])):
                 yield number
 
-    def _may_be_enough(self, often: set[str], length: int, text: str | None) -> bool:
-        """Whether what very many have may be enough of a text."""
-        if not self._is_enough(len(often), length):
-            return False
-        return self._by_letters is None or text is None or self._by_letters.is_enough(text, often)
+    def _cover(self, often: AbstractSet[str], text: _Pieces) -> _Cover:
+        """How what very many have stands in a text: of its letters, whether they may be enough."""
+        cover = text.cover(often)
+        is_enough = self._is_enough(len(often), text.length)
+        may_be_enough = is_enough and cover.letters >= self._least_part * text.length
+        return cover._replace(letters=int(may_be_enough))
 
     def _is_enough(self, count: int, length: int) -> bool:
-        return count >= max(1, self._needed * length)
-
-
-def _pieces(letters: str, shingle: int) -> set[str]:
-    """Pieces of a text, such that texts which share a shingle have one in common.
-
-    Of those that begin within a few letters of each other, the first in the order of letters is chosen.
-    """
-    size = shingle - shingle // 6
-    window = shingle - size + 1
-    runs = _runs(letters, size)
-    return {min(runs[at : at + window]) for at in range(max(0, len(runs) - window + 1))}
+        return self._letters * count >= max(self._letters, self._least_part * length)
 
 
 def _runs(letters: str, size: int) -> list[str]:

@@ -91,7 +91,7 @@ class _Chunks:
     def __init__(self, golden: GoldenSet, database: Database, run: Run) -> None:
         self.database = database
         self.run = run
-        self.passages = Passages(database.corpus, run.chunker_version)
+        self.passages = Passages(database.corpus, run.chunker_version, hits_are_all=True)
         self.by_query: dict[str, tuple[Hit, ...]] = {}
         self.all: dict[str, Hit] = {}
         for result in database.results(run.run_id):

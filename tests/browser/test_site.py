@@ -41,7 +41,7 @@ def run_of(number: int) -> dict[str, Json]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site of twelve runs with two open regressions."""
+    """A site of twelve runs with two failing queries."""
     directory = tmp_path_factory.mktemp("site")
     names = [*(f"r{number}" for number in range(RUNS - 2)), LONG, HOSTILE]
     runs: dict[str, Any] = {name: run_of(number) for number, name in enumerate(names)}
@@ -79,24 +79,33 @@ def test_a_page_opens_without_complaint_and_fits_the_window(
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_open_regressions_are_seen_without_scrolling(site: Path, open_file: Open, width: int) -> None:
+def test_the_failing_queries_are_seen_without_scrolling(site: Path, open_file: Open, width: int) -> None:
     page = open_file(site / PAGES[1], width=width).page
-    box = page.locator("#open tbody tr >> nth=0 >> a >> nth=0").bounding_box()
+    box = page.locator("#failing tbody tr >> nth=1 >> a >> nth=0").bounding_box()
     assert box is not None
     assert box["y"] + box["height"] < 900
     assert box["x"] + box["width"] < width
 
 
-def test_an_open_regression_leads_to_the_report_of_its_first_bad_run(site: Path, open_file: Open) -> None:
+def test_a_failing_query_leads_to_what_failed_in_the_report_of_its_first_bad_run(
+    site: Path, open_file: Open
+) -> None:
     opened = open_file(site / PAGES[1])
     page = opened.page
-    row = page.locator("#open tbody tr", has_text="lost-in-r9")
-    assert row.locator("a").all_inner_texts() == ["r9", "r8"]
-    row.get_by_role("link", name="r9").click()
-    page.locator("#failed-rows .q").first.wait_for()
-    assert page.locator("header .run code").all_inner_texts() == ["r8", "r9"]
-    assert "lost-in-r9" in page.locator("#failed-rows").inner_text()
+    group = page.locator("#failing tbody", has_text="lost-in-r9")
+    assert group.locator("a").all_inner_texts() == ["r9", "lost-in-r9", "r8"]
+    group.get_by_role("link", name="lost-in-r9").click()
+    page.locator(".q[open] .body").wait_for()
+    assert page.locator("header .run .id").all_inner_texts() == ["r8", "r9"]
+    assert page.locator(".q[open] .name").all_inner_texts() == ["lost-in-r9"]
     assert opened.complaints == []
+
+
+def test_a_failing_query_is_linked_to_whatever_is_in_its_id(site: Path, open_file: Open) -> None:
+    page = open_file(site / PAGES[1]).page
+    page.locator("#failing th.query a", has_text=LONG[:60]).click()
+    page.locator(".q[open] .body").wait_for()
+    assert page.locator(".q[open] .name").all_inner_texts() == [LONG]
 
 
 def test_the_way_from_all_suites_to_a_suite_to_its_metrics_and_back(site: Path, open_file: Open) -> None:
@@ -111,11 +120,11 @@ def test_the_way_from_all_suites_to_a_suite_to_its_metrics_and_back(site: Path, 
 
 def test_a_point_of_a_trend_says_what_it_is_and_leads_to_its_report(site: Path, open_file: Open) -> None:
     page = open_file(site / PAGES[1]).page
-    point = page.locator("#trends figure >> nth=0 >> circle >> nth=1")
+    point = page.locator("#trends figure >> nth=0 >> a >> nth=1")
     assert point.locator("title").text_content() == "r1 · 2026-01-02: 0.8000"
-    point.click()
+    point.locator("circle").click()
     page.locator("header .run").first.wait_for()
-    assert page.locator("header .run code").all_inner_texts() == ["r0", "r1"]
+    assert page.locator("header .run .id").all_inner_texts() == ["r0", "r1"]
 
 
 def test_the_query_that_flips_is_the_one_that_changed_most_often(site: Path, open_file: Open) -> None:

@@ -67,6 +67,13 @@ def test_the_help_of_the_command_is_in_the_docs() -> None:
     assert generate.command_page() == page("cli.md"), "run `make docs`"
 
 
+def test_llms_txt_lists_every_page() -> None:
+    text = (ROOT / "docs" / "llms.txt").read_text("utf-8")
+    assert generate.llms_text() == text, "run `make docs`"
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert {name for name in pages if f"/docs/{name}): " not in text} == set()
+
+
 def test_the_benchmarks_find_their_tables() -> None:
     text = page("performance.md")
     for table in ("promises", "growth"):

@@ -42,6 +42,7 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import check_suite, find_runs, open_database
+from pytest_kebab_eval.store.repository import find_repository
 from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Advancing, Progress
 
@@ -116,15 +117,16 @@ class SiteBuilder:
             Suite(name, tuple(self._records[planned.run.run_id] for planned in runs), self._golden)
             for name, runs in self._plan.items()
         ]
+        repository = find_repository()
         for suite in suites:
             main, trends = suite_pages(suite.name)
             board = self._board if self._board and self._board.suite == suite.name else None
             if board:
                 page = render_board(suite, board.make(self._directory))
                 self._directory.update(board_page(suite.name), page)
-            self._directory.update(main, render_suite(suite, has_board=board is not None))
-            self._directory.update(trends, render_trends(suite))
-        self._directory.update(OVERVIEW, render_overview(suites))
+            self._directory.update(main, render_suite(suite, repository, has_board=board is not None))
+            self._directory.update(trends, render_trends(suite, repository))
+        self._directory.update(OVERVIEW, render_overview(suites, repository))
         self._directory.update(NO_JEKYLL, "")
         not_made = {
             planned.report_file

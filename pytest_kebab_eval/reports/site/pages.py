@@ -16,7 +16,7 @@ from pytest_kebab_eval.history import LAST_RUNS, drifts_of
 from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.limits import RUNS_DRAWN
 from pytest_kebab_eval.metrics import all_metrics
-from pytest_kebab_eval.reports.html.markup import short, short_value
+from pytest_kebab_eval.reports.html.markup import query_fragment, short, short_value
 from pytest_kebab_eval.reports.html.page import page_environment
 from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS, share_below
 from pytest_kebab_eval.reports.leaderboard import MAIN_METRICS, Board
@@ -24,6 +24,7 @@ from pytest_kebab_eval.reports.site.boards import changed_queries
 from pytest_kebab_eval.reports.site.records import RunRecord, suite_directory
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.reports.wording import counted, drift_words
+from pytest_kebab_eval.store.repository import Repository
 
 CHANGED_SHOWN = 30
 OPEN_SHOWN = 200
@@ -32,30 +33,36 @@ _TOP, _HEIGHT = 8, 60
 _MISS, _DEEPEST = 14, 10  # of a strip: how far down a miss is, and the ranks that are told apart
 
 
-def render_overview(suites: list[Suite]) -> str:
+def render_overview(suites: list[Suite], repository: Repository | None = None) -> str:
     """The page of all suites."""
     addresses = {suite.name: f"{quote(suite_directory(suite.name))}/index.html" for suite in suites}
-    return _render("index.html.jinja", suites=suites, addresses=addresses)
+    return _render("index.html.jinja", repository, suites=suites, addresses=addresses)
 
 
-def render_suite(suite: Suite, *, has_board: bool = False) -> str:
+def render_suite(suite: Suite, repository: Repository | None = None, *, has_board: bool = False) -> str:
     """The page of a suite."""
     measured = {name for run in suite.runs for name in run.values}
     return _render(
         "suite.html.jinja",
+        repository,
         suite=suite,
         trends=trends(suite, MAIN_TRENDS),
         columns=[name for name in MAIN_TRENDS if name in measured][:METRICS_IN_TABLE],
-        open_regressions=suite.open_regressions[:OPEN_SHOWN],
+        failing_queries=[
+            (queries[0].first_bad, queries)
+            for _, group in groupby(suite.failing_queries[:OPEN_SHOWN], lambda query: query.first_bad.run_id)
+            if (queries := [*group])
+        ],
+        more_failing=len(suite.failing_queries[OPEN_SHOWN:]),
         changed=suite.changed_queries[:CHANGED_SHOWN],
         strip=partial(strip, suite),
         has_board=has_board,
     )
 
 
-def render_trends(suite: Suite) -> str:
+def render_trends(suite: Suite, repository: Repository | None = None) -> str:
     """The page with the trends of all metrics of a suite."""
-    return _render("trends.html.jinja", suite=suite, trends=trends(suite))
+    return _render("trends.html.jinja", repository, suite=suite, trends=trends(suite))
 
 
 def render_board(suite: Suite, board: Board) -> str:
@@ -63,6 +70,7 @@ def render_board(suite: Suite, board: Board) -> str:
     measured, queries = board.metrics(), [*changed_queries(board)]
     return _render(
         "board.html.jinja",
+        None,
         suite=suite,
         board=board,
         records={run.run_id: run for run in suite.runs},
@@ -72,8 +80,9 @@ def render_board(suite: Suite, board: Board) -> str:
     )
 
 
-def _render(template: str, **values: Any) -> str:
-    return _environment().get_template(f"site/{template}").render(values)
+def _render(template: str, repository: Repository | None, **values: Any) -> str:
+    commit_url = repository.commit_url if repository else lambda commit: None
+    return _environment().get_template(f"site/{template}").render(values, commit_url=commit_url)
 
 
 @cache
@@ -83,6 +92,7 @@ def _environment() -> jinja2.Environment:
     files = (here.with_name("html") / "report.css", here / "site.css")
     css = "\n".join(path.read_text(encoding="utf-8") for path in files)
     environment.globals.update(css=Markup(css), counted=counted)  # noqa: S704  our own
+    environment.filters["fragment"] = query_fragment
     return environment
 
 

@@ -17,7 +17,7 @@ from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.html.markup import short, short_setting
-from pytest_kebab_eval.reports.wording import headline, lost_queries, verdict_effect
+from pytest_kebab_eval.reports.wording import CAUSES, headline, lost_queries, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.store import Database, whole_runs
@@ -120,7 +120,7 @@ class ComparisonRecord(Value, frozen=True, kw_only=True):
     counts: dict[str, int]
     config_changes: tuple[str, ...]
     ranks: dict[str, Ranks]  # of every query, in A and in B
-    notes: dict[str, str]  # of the queries that B lost
+    reasons: dict[str, str]  # why queries failed
     checks: dict[str, tuple[str, ...]]  # of those that are followed, what B lost, by query
     failed: tuple[str, ...]  # the queries that fail, without those whose loss is accepted
     unreadable: tuple[str, ...]
@@ -176,10 +176,8 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
             for change in report.config_changes[:CHANGES_KEPT]
         ),
         ranks={query.query_id: (query.a_hit_rank, query.b_hit_rank) for query in report.per_query},
-        notes={
-            query.query_id: query.note or ""
-            for query in report.per_query
-            if query.kind is ComparisonKind.REGRESSION
+        reasons={
+            query.query_id: CAUSES[query.cause] for query in lost_queries(report) if query.cause in CAUSES
         },
         checks={query.query_id: lost for query in report.per_query if (lost := _followed(query.checks))},
         failed=tuple(query.query_id for query in lost_queries(report)),

@@ -1,4 +1,4 @@
-"""What the records of a suite tell together: open regressions, and the queries that changed most often."""
+"""What the records of a suite tell together: queries that fail since a run, and those that change often."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_kebab_eval.reports.first_bad import FlakyQuery, doubt_words
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, RunRecord
 
 
-class OpenRegression(NamedTuple):
+class FailingQuery(NamedTuple):
     """A query that passed, failed, and fails since: it is not found, or its answer is not what it was."""
 
     query_id: str
@@ -21,7 +21,8 @@ class OpenRegression(NamedTuple):
     last_good: RunRecord
     first_bad: RunRecord
     rank: int | None  # where it was found; None if what was lost is something else
-    note: str
+    reason: str  # why it failed in its first bad run
+    changes: tuple[str, ...]  # in the configuration of that run
     runs_since: int  # with the first bad one
     doubt: str  # how sure it is that run
 
@@ -72,7 +73,7 @@ class Suite:
         found = (comparison.ranks.get(query_id) for _, comparison in self.compared)
         return [ranks[1] for ranks in found if ranks is not None]
 
-    # -- open regressions ------------------------------------------------------------------------
+    # -- queries that fail -----------------------------------------------------------------------
 
     @cached_property
     def _outcomes(self) -> list[tuple[str, str, LossPoint]]:
@@ -94,7 +95,7 @@ class Suite:
         ]
 
     @cached_property
-    def open_regressions(self) -> list[OpenRegression]:
+    def failing_queries(self) -> list[FailingQuery]:
         """What was lost and still is, in the newest run; what was lost last comes first."""
         found: dict[tuple[str, str], list[tuple[str, Sighting, Sighting, str]]] = {}
         for query_id, check, outcome in self._outcomes:
@@ -106,17 +107,18 @@ class Suite:
         described = (self._describe(query_id, steps) for (query_id, _), steps in sorted(found.items()))
         return sorted(described, key=lambda regression: regression.runs_since)
 
-    def _describe(self, query_id: str, steps: list[tuple[str, Sighting, Sighting, str]]) -> OpenRegression:
+    def _describe(self, query_id: str, steps: list[tuple[str, Sighting, Sighting, str]]) -> FailingQuery:
         """What a query lost from a good run to a bad one, check by check."""
         _, good, bad, doubt = steps[0]
         first_bad = self.runs[bad.run]
-        return OpenRegression(
+        return FailingQuery(
             query_id,
             checks=tuple(check for check, *_ in steps),
             last_good=self.runs[good.run],
             first_bad=first_bad,
             rank=good.rank,
-            note=first_bad.comparison.notes.get(query_id, "") if first_bad.comparison else "",
+            reason=first_bad.comparison.reasons.get(query_id, "") if first_bad.comparison else "",
+            changes=first_bad.comparison.config_changes if first_bad.comparison else (),
             runs_since=sum(run.comparison is not None for run in self.runs[bad.run :]),
             doubt=doubt,
         )

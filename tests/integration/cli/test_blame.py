@@ -135,7 +135,7 @@ def test_it_is_as_unsure_in_words_as_in_json_also_where_nothing_flips(project: P
     for form in ("md", "html"):
         assert f"({said})" in call("report", "r1", "r14", "--format", form).stdout
     call("site", "out")
-    assert f"({said})" in next(project.path.glob("out/suites/*/index.html")).read_text("utf-8")
+    assert f"(first bad run: {said})" in next(project.path.glob("out/suites/*/index.html")).read_text("utf-8")
 
 
 def test_a_first_bad_run_that_is_sure_is_named_without_doubt(project: Project) -> None:
@@ -208,7 +208,7 @@ def test_a_result_that_the_newest_run_lacks_is_lost_as_on_the_site(project: Proj
     assert called.stderr.splitlines()[-1] == "2 queries: 1 lost, 0 never found"
     call("site", "out")
     page = next(project.path.glob("out/suites/*/index.html")).read_text("utf-8")
-    assert "1 open regression" in page
+    assert "1 failing query" in page
 
 
 def test_a_query_of_which_nothing_is_expected_cannot_be_lost(project: Project) -> None:

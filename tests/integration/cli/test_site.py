@@ -72,30 +72,29 @@ def test_a_site_has_a_page_for_all_suites_two_for_each_and_a_report_for_each_run
     assert sum(name.endswith("/report.html") for name in names) == 3
 
 
-def test_the_suite_names_the_first_bad_run_of_an_open_regression(project: Project) -> None:
+def test_the_suite_names_the_first_bad_run_of_a_failing_query(project: Project) -> None:
     add_run(project, "c", LOST, 4)
     call("site", "site")
     shown = text_of(page(project))
-    assert "1 open regression. Newest of 4 runs: c 2026-02-04 · 040404040404" in shown
+    assert "1 failing query. Newest of 4 runs: c 2026-02-04 · 040404040404" in shown
     # q-002: found in A and A2, lost in B, still lost in c
-    doubt = "(77% sure, 2 other runs not ruled out)"
-    row = (
-        f"q-002 what is lost? B 2026-01-03 {doubt} hit→miss retrieval A2 2026-01-02 1 2 found in 2 of 4 runs"
-    )
-    assert row in shown[shown.index("first bad run") :]
+    group = "first bad run B 2026-01-03 failing for 2 runs q-002 what is lost? ✗ retrieval"
+    why = "it is not in what run B stored (first bad run: 77% sure, 2 other runs not ruled out)"
+    assert f"{group} {why} A2 2026-01-02 1 found in 2 of 4 runs" in shown
 
 
-def test_an_answer_that_breaks_its_rule_since_is_an_open_regression(project: Project) -> None:
+def test_an_answer_that_breaks_its_rule_since_is_a_failing_query(project: Project) -> None:
     project.write_golden({"id": "q-001", "expected_chunk_ids": ["c1"], "must_contain": ["30 days"]})
     right = {"q-001": result("c1", answer=answer("30 days"))}
     wrong = {"q-001": result("c1", answer=answer("90 days"))}
     project.make_database(r1=right, r2=wrong, r3=wrong)
     call("site", "site")
-    doubt = "(80% sure, 1 other run not ruled out)"
-    assert f"q-001 ? r2 2026-01-02 {doubt} answer r1 2026-01-01 – 2" in text_of(page(project))
+    group = "first bad run r2 2026-01-02 failing for 2 runs q-001 ? ✗ answer"
+    why = "the answer breaks a rule of the golden file (first bad run: 80% sure, 1 other run not ruled out)"
+    assert f"{group} {why} r1 2026-01-01 –" in text_of(page(project))
     add_run(project, "r4", right, 4)
     call("site", "site")
-    assert "No open regression." in text_of(page(project))
+    assert "No failing query." in text_of(page(project))
 
 
 @pytest.mark.parametrize("part", ["in the vault", "30 days"])
@@ -107,16 +106,16 @@ def test_an_answer_is_back_when_it_has_all_that_it_had(project: Project, part: s
     whole = answered("30 days in the vault")
     project.make_database(r1=whole, r2=answered(part), r3=answered(part))
     call("site", "site")
-    assert "1 open regression." in text_of(page(project))
+    assert "1 failing query." in text_of(page(project))
     add_run(project, "r4", whole, 4)
     call("site", "site")
-    assert "No open regression." in text_of(page(project))
+    assert "No failing query." in text_of(page(project))
 
 
 def test_a_regression_that_was_fixed_is_not_open(project: Project) -> None:
     add_run(project, "c", FOUND, 4)
     call("site", "site")
-    assert "No open regression. Newest of 4 runs: c" in text_of(page(project))
+    assert "No failing query. Newest of 4 runs: c" in text_of(page(project))
 
 
 def test_every_run_links_to_the_report_of_its_comparison_with_the_run_before(project: Project) -> None:

@@ -263,13 +263,6 @@ def test_a_text_of_a_chunk_that_is_not_expected_is_an_error() -> None:
             "both expects and forbids the document 'd1'; leave one of them out",
         ),
         (
-            {
-                "expected_spans": [{"doc_id": "d1", "kind": "page", "page": 1}],
-                "forbidden_doc_ids": ["d1"],
-            },
-            "both expects and forbids the document 'd1'; leave one of them out",
-        ),
-        (
             {"must_contain": ["uv"], "must_rank_at_most": 3},
             "has must_rank_at_most, but nothing to find; add what must be found there, or leave it out",
         ),

@@ -232,7 +232,7 @@ def test_a_rule_that_is_none_is_an_error_with_its_line(tmp_path: Path) -> None:
 
 
 def test_names_that_no_gate_could_have_are_changed(tmp_path: Path) -> None:
-    sample = {"id": "q", "metadata": {"a=b": 1, "{c}": 2, "\u0007": 3, "d e": 4}}
+    sample = {"id": "q", "metadata": {"a=b": 1, "{c}": 2, "\u0007": 3, "d e": 4, "huge": 10**400}}
     files = {"dataset.json": {"samples": [sample]}, "outputs.json": {"outputs": {"q": ["c1"]}}}
     assert only_query(tmp_path, "eval-harness", files).metadata == {"a_b": 1, "_c_": 2, "d e": 4}
 

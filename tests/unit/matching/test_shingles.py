@@ -227,7 +227,10 @@ def test_hashes_do_not_overlap_so_that_no_word_follows_from_those_before_it() ->
 
 
 def test_hashes_are_the_same_in_every_process_and_on_every_platform() -> None:
-    assert hashed_text("Keys are rotated on the first Monday") == HashedText(30, 24, "31367", form=2)
+    assert hashed_text("Keys are rotated on the first Monday of a quarter") == HashedText(
+        40, 24, "31367", form=2
+    )
+    assert hashed_text("Keys are rotated on the first Monday") == HashedText(30, 30, "cc317", form=2)
     assert hashed_text("密钥在每季度的第一个星期一轮换") == HashedText(15, 8, "38813", form=2)
 
 
@@ -264,6 +267,30 @@ def test_a_near_copy_is_another_passage_by_hashes_where_a_run_and_more_of_it_dif
     assert hashed is not None
     other = "Dumps are deleted by the engineer who is on call when their year has gone by."
     assert shared_part(hashed, f"Keys are rotated on the first Monday of a quarter.{other}{PASSAGE}") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("short", "text", "part"),
+    [
+        ("Note", "You can not export them.", 0.0),
+        ("Note", "**Note**: you can export them.", 1.0),
+        ("Rotate the keys every quarter", "Rotate the keys every quarter, at night.", 1.0),
+        ("Rotate the keys every quarter", "Do not rotate the keys every quarterback has.", 0.0),
+        ("Rotate the keys every quarter", "Rotate the keys every weekend.", 0.0),  # 21 letters are the same
+        ("密钥每季度轮换", "请注意，密钥每季度轮换一次。", 1.0),
+    ],
+)
+def test_a_short_text_is_found_at_word_boundaries_by_its_hash_too(short: str, text: str, part: float) -> None:
+    hashed = hashed_text(short)
+    assert hashed is not None
+    assert shared_part(hashed, text) == shared_part(short, text) == part
+
+
+def test_hashes_of_a_short_text_that_have_less_than_all_of_it_are_still_compared() -> None:
+    # As they were before: one hash of the first 24 letters, of 30.
+    older = HashedText(30, 24, "31367", form=2)
+    assert shared_part(older, "Keys are rotated on the first Monday of a quarter.") == 1.0
+    assert shared_part(older, PASSAGE.replace("rotated", "changed")) == 0.0
 
 
 def test_a_text_that_repeats_itself_is_told_by_its_hashes() -> None:

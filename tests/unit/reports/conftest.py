@@ -224,7 +224,7 @@ def _comparison(
         counts={},
         config_changes=(),
         ranks=pairs,
-        notes={query_id: "hit→miss" for query_id, (a, b) in pairs.items() if a and not b},
+        reasons={query_id: "it is gone" for query_id, (a, b) in pairs.items() if a and not b},
         checks=dict.fromkeys(failed, ("answer",)),
         failed=tuple(failed),
         unreadable=(),

@@ -85,12 +85,15 @@ def test_a_chunk_that_is_told_by_its_document_alone_is_among_them() -> None:
     assert asked_about(hits, target()) == {"n1", "n3"}  # one of each kind is enough
 
 
-def test_a_footer_that_all_chunks_have_does_not_make_all_of_them_candidates() -> None:
+@pytest.mark.parametrize("known_by", ["text", "hashes"])
+def test_a_footer_that_all_chunks_have_does_not_make_all_of_them_candidates(known_by: str) -> None:
     draw = random.Random(4)
     bodies = [" ".join(draw.choices(WORDS, k=60)) for _ in range(200)]
     hits = [hit(number, f"{body} {NOTICE}") for number, body in enumerate(bodies)]
     candidates = Candidates(hits, Passages(), HALF)
     for number, body in enumerate(bodies[:20]):
-        found = {hit.chunk_id for hit in candidates.of(target(f"{body} {NOTICE}"))}
+        text = f"{body} {NOTICE}"
+        known = hashed_text(text) if known_by == "hashes" else text
+        found = {hit.chunk_id for hit in candidates.of(target(known))}
         assert f"n{number}" in found
         assert len(found) < 20

@@ -1,4 +1,4 @@
-"""The open regressions of a site are what `kebab-eval blame --all` calls lost, in the same runs."""
+"""The failing queries of a site are what `kebab-eval blame --all` calls lost, in the same runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def on_site(directory: Path, found: Settings) -> Steps:
     suite = Suite("suite", runs, load_golden_set(found.golden))
     return {
         regression.query_id: (regression.last_good.run_id, regression.first_bad.run_id)
-        for regression in suite.open_regressions
+        for regression in suite.failing_queries
         if "retrieval" in regression.checks
     }
 
