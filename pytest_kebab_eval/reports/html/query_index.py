@@ -273,6 +273,7 @@ class QueryIndex:
             "block": QUERIES_A_BLOCK,
             "failed": FAILED_SHOWN,
             "alone": self.alone,
+            "same_ids": all(change.key != "chunker_version" for change in self._report.config_changes),
         }
         return Markup(script_json(index))  # noqa: S704  escaped by `script_json`
 
