@@ -1,9 +1,11 @@
 """`python -m fuzzing.crowd`: many gates and recorders on one PostgreSQL database at once.
 
 Each gate, in a process of its own, compares two of the stored runs at random and stores both aggregates. Each
-recorder records one run after the other, some with the chunks of an index, some stopped half-way. In the end
-there must be no deadlock on the server, no error anywhere, every run whole that was said to be stored, no
-other run, and every aggregate that of its run. Exits with 1 if anything is wrong.
+recorder records one run after the other, some with the chunks of an index, some stopped half-way. Meanwhile
+one process tags runs, and another prunes all but the newest. In the end there must be no deadlock on the
+server, no error anywhere but of a run that was pruned, every run whole that was said to be stored and not to
+be removed, no other run, every aggregate that of its run, and no tag without its run. Exits with 1 if
+anything is wrong.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from pytest_kebab_eval.evaluate import evaluate, store
 from pytest_kebab_eval.scoring.aggregates import aggregate_json
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import backend_of, open_database, to_address
+from pytest_kebab_eval.store.moving import find_prunable, set_tag
 from tests.builders import write_golden
 
 QUERIES = 20
 CHUNKS = 40
 _AT_THE_START = ("first", "second", "third")
 _UNFINISHED, _WITH_CHUNKS = 0.2, 0.1  # of the recordings
+_KEPT = 40  # the newest runs, which are not pruned
 
 
 class Job(NamedTuple):
@@ -50,6 +54,7 @@ class Done(NamedTuple):
     times: int
     stored: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 # -- one process -----------------------------------------------------------------------------------
@@ -77,8 +82,47 @@ def gate(job: Job) -> Done:
             store(settings, evaluate(settings))
             count += 1
         except Exception as error:  # noqa: BLE001  whatever it is, it is wrong
-            errors.append(f"gate {job.number}: {type(error).__name__}: {error}")
+            if not _is_gone(job.db, a, b):
+                errors.append(f"gate {job.number}: {type(error).__name__}: {error}")
     return Done("gates", count, (), tuple(errors))
+
+
+def _is_gone(db: str, *run_ids: str) -> bool:
+    """Whether one of these was removed, so that who wanted it had to fail."""
+    with open_database(to_address(db)) as database:
+        return not all(map(database.has_run, run_ids))
+
+
+def pruner(job: Job) -> Done:
+    """Remove old runs until the time is over."""
+    address, removed, errors, number = to_address(job.db), [], [], 0
+    for number in _times(job.until):  # noqa: B007
+        try:
+            old = [run.run_id for run in find_prunable(address, _KEPT).to_remove]
+            with suppress(InputError):  # one was tagged meanwhile
+                backend_of(address).remove_runs(old)
+                removed += old
+            backend_of(address).give_back_room()
+            time.sleep(0.5)
+        except Exception as error:  # noqa: BLE001  as above
+            errors.append(f"pruner {job.number}: {type(error).__name__}: {error}")
+    return Done("pruners", number, (), tuple(errors), tuple(removed))
+
+
+def tagger(job: Job) -> Done:
+    """Tag runs, old ones as well, until the time is over."""
+    choose, address, errors, number = random.Random(job.number), to_address(job.db), [], 0
+    for number in _times(job.until):  # noqa: B007
+        run_id = ""
+        try:
+            with open_database(address) as database:
+                run_id = choose.choice(sorted(run.run_id for run in database.runs()))
+            set_tag(address, f"tag-{choose.randrange(5)}", run_id)
+            time.sleep(0.05)
+        except Exception as error:  # noqa: BLE001  as above
+            if not _is_gone(job.db, run_id):
+                errors.append(f"tagger {job.number}: {type(error).__name__}: {error}")
+    return Done("taggers", number, (), tuple(errors))
 
 
 def recorder(job: Job) -> Done:
@@ -156,12 +200,15 @@ def crowd(
             for number in range(QUERIES):
                 run.record(f"q{number:03}", _hits(choose, number))
     deadlocks = _deadlocks(db)
-    done = _run_all(db, golden, seconds, [gate] * gates + [recorder] * recorders)
+    for run_id in _AT_THE_START:
+        set_tag(to_address(db), f"keep-{run_id}", run_id)
+    done = _run_all(db, golden, seconds, [gate] * gates + [recorder] * recorders + [pruner, tagger])
     wrong = [error for one in done for error in one.errors]
     if _deadlocks(db) != deadlocks:
         wrong.append(f"the server found {_deadlocks(db) - deadlocks} deadlocks")
     expected = {*_AT_THE_START, *(run_id for one in done for run_id in one.stored)}
-    return done, [*wrong, *wrong_runs(db, expected), *wrong_aggregates(db, golden)]
+    expected -= {run_id for one in done for run_id in one.removed}
+    return done, [*wrong, *wrong_runs(db, expected), *wrong_tags(db), *wrong_aggregates(db, golden)]
 
 
 def _run_all(db: str, golden: Path, seconds: float, kinds: Sequence[Callable[[Job], Done]]) -> list[Done]:
@@ -193,6 +240,14 @@ def wrong_runs(db: str, expected: set[str]) -> Iterator[str]:
     for run_id in sorted(there & expected):
         if counts.get(run_id) != QUERIES:
             yield f"run {run_id} has {counts.get(run_id)} of {QUERIES} results"
+
+
+def wrong_tags(db: str) -> Iterator[str]:
+    """Tags whose run is not there: one that is tagged is not removed, and one that is removed not tagged."""
+    with open_database(to_address(db)) as database:
+        for name, run_id in database.tags().items():
+            if not database.has_run(run_id):
+                yield f"the tag {name} names {run_id}, which is not there"
 
 
 def wrong_aggregates(db: str, golden: Path) -> Iterator[str]:
@@ -246,11 +301,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         done, wrong = crowd(
             db, Path(directory), seconds=given.seconds, gates=given.gates, recorders=given.recorders
         )
-    for kind in ("gates", "recorders"):
+    for kind in ("gates", "recorders", "pruners", "taggers"):
         counts = [one.times for one in done if one.kind == kind]
         least, most = min(counts, default=0), max(counts, default=0)
         print(f"{len(counts)} {kind}: {sum(counts)} in all, {least} to {most} each")
-    print(f"runs stored: {sum(len(one.stored) for one in done)}; wrong: {len(wrong)}")
+    stored, removed = (sum(len(getattr(one, name)) for one in done) for name in ("stored", "removed"))
+    print(f"runs stored: {stored}; removed: {removed}; wrong: {len(wrong)}")
     for problem in wrong[:20]:
         print(f"  {problem}")
     return 1 if wrong else 0

@@ -182,11 +182,11 @@ class PostgresServer:
     """A server of its own, with its data in a directory that `remove` takes away."""
 
     def __init__(self, programs: Path, directory: Path | None = None) -> None:
-        self._programs = programs
+        self.programs = programs
         # Not below pytest's temporary directory: only its owner may enter that, and a socket's path is short.
         self.directory = directory or Path(tempfile.mkdtemp(prefix="kebab-pg-"))
-        self.port = _free_port()
-        self._user: dict[str, Any] = _demoted(self.directory)
+        self.port = free_port()
+        self._user: dict[str, Any] = demoted(self.directory)
 
     @property
     def data(self) -> Path:
@@ -207,7 +207,7 @@ class PostgresServer:
 
     def make(self) -> None:
         """Make the data directory, and start."""
-        self._run(
+        self.run(
             "initdb", "-D", str(self.data), "-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"
         )
         (self.data / "pg_hba.conf").write_text(_ACCESS)
@@ -218,11 +218,11 @@ class PostgresServer:
         settings = [*_SETTINGS, f"port={self.port}", f"unix_socket_directories={self.directory}"]
         options = " ".join(f"-c {setting}" for setting in (*settings, "listen_addresses=127.0.0.1"))
         log = str(self.directory / "log")
-        self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "60", "-l", log, "-o", options, "start")
+        self.run("pg_ctl", "-D", str(self.data), "-w", "-t", "60", "-l", log, "-o", options, "start")
 
     def stop(self, mode: str = "immediate") -> None:
         """Stop; `immediate` is as if the machine lost its power."""
-        self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "60", "-m", mode, "stop")
+        self.run("pg_ctl", "-D", str(self.data), "-w", "-t", "60", "-m", mode, "stop")
 
     def stop_command(self) -> str:
         """A command that stops it at once, for a shell."""
@@ -235,9 +235,9 @@ class PostgresServer:
             self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
-            [self._programs / program, *arguments],
+            [self.programs / program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -250,7 +250,7 @@ class PostgresServer:
             raise RuntimeError(f"{program} failed: {done.stderr}")
 
 
-def _demoted(directory: Path) -> dict[str, Any]:
+def demoted(directory: Path) -> dict[str, Any]:
     """How to start a program as a user who is not root; the directory becomes that user's."""
     if os.name == "nt" or os.geteuid() != 0:
         return {}
@@ -262,7 +262,7 @@ def _demoted(directory: Path) -> dict[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]

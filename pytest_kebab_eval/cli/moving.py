@@ -246,7 +246,12 @@ def init(**given: Any) -> None:
     """Make the tables, or bring those of an older version up to date.
 
     May be called again: where nothing is to be done, nothing is. Tables that it did not make are refused, and
-    so are those of a newer version.
+    so are those of a newer version. What two roles must be granted is printed as SQL.
     """
     address = database_of(sources_from(**given))
-    tell(_SAID[backend_of(address).make_tables()].format(shown_address(address)))
+    backend = backend_of(address)
+    tell(_SAID[backend.make_tables()].format(shown_address(address)))
+    if grants := backend.grants():
+        tell("what a role that reads and judges needs, and one that records; make both, and give it to psql:")
+        for statement in grants:
+            print_line(statement)

@@ -62,6 +62,10 @@ class Backend(ABC):
     def make_tables(self) -> Made:
         """Make the tables, or bring them up to date, where that is not left to the recorder."""
 
+    def grants(self) -> Sequence[str]:
+        """The SQL that lets others than the owner use the tables; none where there are no roles."""
+        return ()
+
     @abstractmethod
     def check_text(self, text: str, what: str) -> None:
         """Raise an `InputError` that begins with `what` if the store cannot hold the text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
@@ -11,7 +12,13 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.store.address import Address, missing_directory, same_database, shown_address
+from pytest_kebab_eval.store.address import (
+    Address,
+    PostgresAddress,
+    missing_directory,
+    same_database,
+    shown_address,
+)
 from pytest_kebab_eval.store.backend import backend_of, open_database
 from pytest_kebab_eval.store.database import Database, RawRun
 from pytest_kebab_eval.store.run_names import check_suite
@@ -35,6 +42,11 @@ def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copie
         raise InputError(f"{shown_address(source)} is both the source and the target; name two databases")
     if missing := missing_directory(target) if isinstance(target, Path) else "":
         raise InputError(f"cannot copy to {shown_address(target)}: {missing}")
+    if isinstance(source, PostgresAddress) and isinstance(target, PostgresAddress):
+        with tempfile.TemporaryDirectory() as directory:  # a pool may have one connection for both
+            between = Path(directory, "runs.sqlite")
+            copy_runs(source, between, run_ids)
+            return copy_runs(between, target, run_ids)
     with ExitStack() as stack:
         database = stack.enter_context(open_database(source))
         count = sum(database.result_count(run_id) for run_id in run_ids)

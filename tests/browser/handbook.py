@@ -1,13 +1,24 @@
-"""A handbook and runs over it that have something of everything: answers, refusals, errors, hostile texts."""
+"""A handbook and runs over it that have something of everything: answers, refusals, errors, hostile texts.
+
+python -m tests.browser.handbook DIR      # writes the pages of it into a new directory
+"""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_kebab_eval import RunRecorder
+from pytest_kebab_eval.evaluate import evaluate
+from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.reports.context import report_context
+from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render
+from pytest_kebab_eval.reports.site.building import SiteBuilder
+from pytest_kebab_eval.scoring.briefs import Briefs
+from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, line, write_golden
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u2028\u202eleft"
@@ -291,3 +302,45 @@ def record_run(
                 hits=[chunk_id("freeze", chunker), chunk_id("incident", chunker)],
                 elapsed_ms=90 + n,
             )
+
+
+# -- the pages of all that ------------------------------------------------------------------------
+
+OLD: Json = {"embedding": {"model": "minilm-l6", "dimensions": 384}, "prompt_template_version": "p3"}
+NEW: Json = {
+    "embedding": {"model": "e5-small-v2", "dimensions": 384},
+    "prompt_template_version": "p4",
+    "rrf_k": 30,
+}
+GATES = ("hit@3 >= 0.80", "delta mrr >= -5%", "error_rate <= 0")
+COMPARISONS = {  # names of pages, and of the runs that they compare
+    "report.html": ("main-4", "candidate"),
+    "alone.html": (None, "candidate"),
+    "replicates.html": ("main-1,main-2,main-3", "candidate,again"),
+    "chunker.html": ("main-4", "rechunked"),
+}
+
+
+def write_pages(directory: Path, filler: int = 50) -> None:
+    """Pages of comparisons, and a site of the runs, in a directory."""
+    db, golden = directory / "kebab.sqlite", write_handbook_golden(directory / "golden.yaml", filler)
+    for number, broken in enumerate(([], ["first-login"], ["partly"], []), 1):
+        record_run(db, f"main-{number}", broken, filler=filler, **OLD)
+    record_run(db, "rechunked", ["rotate-keys"], "v2", filler, **OLD)
+    record_run(db, "candidate", [*BROKEN], filler=filler, **NEW)
+    record_run(db, "again", [name for name in BROKEN if name != "salary"], filler=filler, **NEW)
+    for name, (run_a, run_b) in COMPARISONS.items():
+        settings = Settings(run_a, run_b, db, db, golden, gates=GATES if run_a else ())
+        inputs, briefs = find_inputs(settings), Briefs()
+        report = evaluate(settings, inputs, observer=briefs).report
+        source = ReportSource(settings, inputs, report, report_context(report), briefs)
+        add_first_bad(source, [])
+        with (directory / name).open("w", encoding="utf-8") as page:
+            page.writelines(render("html", source, []))
+    SiteBuilder(directory / "site", Settings(None, "latest", db, db, golden), "main-1").build()
+
+
+if __name__ == "__main__":
+    made = Path(sys.argv[1])
+    made.mkdir(parents=True)
+    write_pages(made)

@@ -157,7 +157,7 @@
     const one = (rank) => (/^\d+$/.test(rank) ? `rank ${rank}` : word(rank));
     if (data.alone || query.a === query.b) return el("span", "ranks muted", one(query.b));
     const [, sign, effect] = data.kinds[query.kind] ?? ["", "", "same"];
-    return el("span", `ranks ${effect}`, `${sign} ${one(query.a)} → ${word(query.b)}`);
+    return el("span", `ranks ${effect}`, `${effect === "same" ? "" : `${sign} `}${one(query.a)} → ${word(query.b)}`);
   }
 
   // -- a query that is open: what failed, then what was expected, hits and answers
@@ -274,7 +274,7 @@
       if (right) marks.push(el("span", gone ? "no-ok" : "ok", gone ? "✓ expected, lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
       if (forbidden) marks.push(el("span", "no-ok", "✗ forbidden"));
       const notes = [];
-      if (all.a && !other.gone && there !== rank) {
+      if (data.same_ids && !other.gone && there !== rank) {
         const absent = other.more > 0 ? "not shown in" : "not in";
         notes.push(`${there === undefined ? absent : `rank ${there} in`} ${letter === "a" ? "B" : "A"}`);
       }
@@ -402,7 +402,7 @@
 
   numberRows();
   form.hidden = false;
-  const failed = data.rows.filter((row) => row.lost).slice(0, data.failed);
+  const failed = data.rows.filter((row) => row.lost === 1).slice(0, data.failed);
   document.getElementById("failed-rows")?.append(...failed.map(queryElement));
   update();
   const rest = canUnpack && data.total > data.rows.length ? unpack("rows-packed").then(extend) : null;

@@ -15,6 +15,7 @@ from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.plain import first_row, text_of
 from pytest_kebab_eval.store.postgres.connections import (
     POSTGRES_ERRORS,
+    READ_ONLY,
     SchemaConnection,
     can_hold,
     check_text,
@@ -25,7 +26,7 @@ from pytest_kebab_eval.store.postgres.connections import (
     reason_or_lock,
 )
 from pytest_kebab_eval.store.postgres.reading import PostgresDatabase
-from pytest_kebab_eval.store.postgres.tables import CHUNKS_BY_VERSION, bring_up_to_date, version_of
+from pytest_kebab_eval.store.postgres.tables import CHUNKS_BY_VERSION, bring_up_to_date, grants_in, version_of
 from pytest_kebab_eval.store.postgres.transactions import ROWS, transaction, unchecked_transaction
 from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_TABLE
 from pytest_kebab_eval.text import printable
@@ -41,6 +42,7 @@ _INSERT_RUN = (
 _NOW = """SELECT to_char(timezone('UTC', clock_timestamp()), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 _COPY_RESULTS = "COPY {schema}.eval_query_results (run_id, query_id, result_json) FROM STDIN (FORMAT BINARY)"
 _UPDATE_AGGREGATE = "UPDATE {schema}.eval_runs SET aggregate_json = %s WHERE run_id = %s"
+_HAS_RUN = "SELECT 1 FROM {schema}.eval_runs WHERE run_id = %s"
 _SET_TAG = (
     f"INSERT INTO {{schema}}.{TAGS_TABLE} (name, run_id) VALUES (%s, %s)"
     " ON CONFLICT (name) DO UPDATE SET run_id = excluded.run_id"
@@ -67,6 +69,13 @@ class PostgresStore(Backend):
             raise StoreError(f"no tables were made in {self._name}: {reason(error)}") from None
         return made
 
+    def grants(self) -> Sequence[str]:
+        with (
+            database_errors(self._address),
+            transaction(self._address, READ_TIMEOUT_S) as connection,
+        ):
+            return grants_in(connection.schema)
+
     def check_text(self, text: str, what: str) -> None:
         check_text(text, what)
 
@@ -83,7 +92,7 @@ class PostgresStore(Backend):
     def check_recordable(self, run_id: str, *, with_chunks: bool = False) -> None:
         check_text(run_id, "the run id")
         with (
-            database_errors(self._address),
+            database_errors(self._address, "record into"),
             transaction(self._address, WRITE_TIMEOUT_S, written := _recorded(with_chunks)) as connection,
         ):
             self._check_new(connection, run_id)
@@ -139,15 +148,13 @@ class PostgresStore(Backend):
 
     def _check_new(self, connection: SchemaConnection, run_id: str) -> None:
         """Refuse a run id that is already there."""
-        query = "SELECT 1 FROM {schema}.eval_runs WHERE run_id = %s"
-        if connection.execute(query, (run_id,)).fetchone():
+        if first_row(connection.execute(_HAS_RUN, (run_id,))):
             raise run_is_there(self._name, run_id)
 
     def _check_writable(self, connection: SchemaConnection, tables: Iterable[str]) -> None:
         """Refuse a role that may not write, and a server that does not, before the work is done."""
-        (is_standby,) = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
-        if is_standby:
-            raise DatabaseError(f"cannot record into {self._name}: the server is read-only, as a standby is")
+        if first_row(connection.execute("SHOW transaction_read_only")) != (b"off",):
+            raise DatabaseError(f"cannot record into {self._name}: {READ_ONLY}")
         may = "SELECT has_table_privilege(%s, 'INSERT')"
         denied = [
             table
@@ -221,6 +228,8 @@ class PostgresStore(Backend):
         with self._changing({TAGS_TABLE: ROWS}) as connection:
             if run_id is None:
                 connection.execute(f"DELETE FROM {{schema}}.{TAGS_TABLE} WHERE name = %s", (name,))
+            elif first_row(connection.execute(_HAS_RUN, (run_id,))) is None:  # removed meanwhile
+                raise InputError(f"{self._name} has no run '{printable(run_id)}' any more; name another")
             else:
                 connection.execute(_SET_TAG, (name, run_id))
 

@@ -7,6 +7,7 @@ No error has a password in it: an address that libpq would take apart, and quote
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ CONNECT_TIMEOUT_S = 10
 # A server that went away without a word is noticed after 30 + 3 * 10 seconds.
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _ENCODINGS = ("UTF8", "SQL_ASCII")
+_SEARCH_PATH = re.compile(r"\s*(?:-c\s*|--)search_path=(\w+(?:,\s*\w+)*)\s*", re.ASCII)
 
 
 class SchemaConnection:
@@ -107,7 +109,17 @@ def _settings(address: PostgresAddress) -> dict[str, Any]:
     defaults: dict[str, Any] = {"fallback_application_name": "kebab-eval", **_KEEPALIVES}
     if "PGCONNECT_TIMEOUT" not in os.environ:
         defaults["connect_timeout"] = CONNECT_TIMEOUT_S
-    return {name: value for name, value in defaults.items() if name not in given}
+    settings = {name: value for name, value in defaults.items() if name not in given}
+    return settings if search_path_of(address) is None else settings | {"options": ""}
+
+
+def search_path_of(address: PostgresAddress) -> list[str] | None:
+    """The schemas that `options` of the address names, if it says nothing else.
+
+    It is not sent then, because every table is named with its schema, and PgBouncer refuses `options`.
+    """
+    found = _SEARCH_PATH.fullmatch(str(conninfo_to_dict(address.conninfo).get("options") or ""))
+    return [name.strip().lower() for name in found[1].split(",")] if found else None
 
 
 # -- errors --------------------------------------------------------------------------------------
@@ -115,7 +127,10 @@ def _settings(address: PostgresAddress) -> dict[str, Any]:
 # What psycopg raises; the last for what PostgreSQL's text cannot hold.
 POSTGRES_ERRORS = (UnicodeError,) if psycopg is None else (psycopg.Error, UnicodeError)
 _LOCKED, _NO_COLUMN, _NO_TABLE, _DENIED, _READ_ONLY = "55P03", "42703", "42P01", "42501", "25006"
-_TAKEN = "23505"
+_TAKEN, _TOOK_TOO_LONG = "23505", "57014"
+
+
+READ_ONLY = "it is read-only, as a standby is, or a role with default_transaction_read_only; name another"
 
 
 def _state(error: Exception) -> str | None:
@@ -141,6 +156,8 @@ def reason_or_lock(error: Exception, locked: str = "it is locked by another prog
 def reason(error: Exception) -> str:
     """Why PostgreSQL gave up, in words where its own do not tell."""
     state, text = _state(error), _text(error)
+    if any(words in text for words in _NO_ROOM):
+        return f"{text}; {_advice(text)}"
     if is_lost(error):
         return f"the connection was lost ({text}); try again when the server can be reached"
     if state == _DENIED:
@@ -148,8 +165,14 @@ def reason(error: Exception) -> str:
     if state in (_NO_COLUMN, _NO_TABLE):
         return f"{text}; its tables were made by another version, or by hand"
     if state == _READ_ONLY:
-        return "the server is read-only, as a standby is"
+        return READ_ONLY
+    if state == _TOOK_TOO_LONG:
+        return f"{text}; let the role take longer, with ALTER ROLE … SET statement_timeout, or try again"
     return text
+
+
+# What PostgreSQL and PgBouncer say where no connection is left.
+_NO_ROOM = ("too many", "connection slots", "no more connections", "query_wait_timeout")
 
 
 def _advice(text: str) -> str:
@@ -158,6 +181,8 @@ def _advice(text: str) -> str:
         return "check the role and its password, which may be in the address, PGPASSWORD or ~/.pgpass"
     if "does not exist" in text:
         return "make it, or name another"
+    if any(words in text for words in _NO_ROOM):
+        return "all connections that the server or its pool allows are taken; try again, or allow more"
     return "check the address, and that the server runs and can be reached"
 
 
@@ -172,8 +197,8 @@ def _text(error: Exception) -> str:
 
 
 @contextmanager
-def database_errors(address: PostgresAddress) -> Iterator[None]:
-    """Turn errors of PostgreSQL into a `DatabaseError`."""
+def database_errors(address: PostgresAddress, doing: str = "read the database") -> Iterator[None]:
+    """Turn errors of PostgreSQL into a `DatabaseError`, which says what cannot be done."""
     try:
         yield
     except POSTGRES_ERRORS as error:
@@ -181,7 +206,7 @@ def database_errors(address: PostgresAddress) -> Iterator[None]:
             raise DatabaseError(
                 f"{address.shown} is locked by another program, also for reading; try again when it is done"
             ) from None
-        raise DatabaseError(f"cannot read the database {address.shown}: {reason(error)}") from None
+        raise DatabaseError(f"cannot {doing} {address.shown}: {reason(error)}") from None
 
 
 # -- text --------------------------------------------------------------------------------------------

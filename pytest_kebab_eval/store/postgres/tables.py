@@ -7,11 +7,13 @@ streamed faster than jsonb.
 
 from __future__ import annotations
 
+import re
+
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.store.backend import Made
 from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.postgres.connections import SchemaConnection
+from pytest_kebab_eval.store.postgres.connections import SchemaConnection, quoted
 from pytest_kebab_eval.store.postgres.refusals import MIGRATIONS_TABLE, TABLES, check_tables
 from pytest_kebab_eval.store.schema import TAGS_TABLE
 
@@ -57,6 +59,33 @@ MIGRATIONS = (
 CHUNKS_BY_VERSION = 2  # the version of the tables that keep the chunks of each chunker
 _INSERT_VERSION = f"INSERT INTO {{schema}}.{MIGRATIONS_TABLE} (version) VALUES (%s)"
 _FASTER_COMPRESSION = "ALTER TABLE {schema}.eval_query_results ALTER result_json SET COMPRESSION lz4"
+
+
+# What a role that reads and judges needs, and one that records runs, tags and prunes them.
+_GRANTS = {
+    "kebab_reader": ("SELECT ON eval_runs, eval_query_results, documents, chunks, kebab_eval_tags",),
+    "kebab_recorder": (
+        "SELECT, INSERT, DELETE ON eval_runs, eval_query_results",
+        "UPDATE (aggregate_json) ON eval_runs",
+        "SELECT, INSERT, UPDATE, DELETE ON documents, chunks, kebab_eval_tags",
+        "SELECT ON kebab_eval_migrations",
+    ),
+}
+
+
+def grants_in(schema: str) -> list[str]:
+    """The statements that let two roles use the tables of a schema, and do nothing else."""
+    name = schema if re.fullmatch("[a-z_][a-z0-9_]*", schema) else quoted(schema)
+    return [
+        f"GRANT {what} TO {role};"
+        for role, granted in _GRANTS.items()
+        for what in (f"USAGE ON SCHEMA {name}", *(_qualified(given, name) for given in granted))
+    ]
+
+
+def _qualified(granted: str, schema: str) -> str:
+    what, _, tables = granted.partition(" ON ")
+    return f"{what} ON {', '.join(f'{schema}.{table}' for table in tables.split(', '))}"
 
 
 def bring_up_to_date(connection: SchemaConnection, address: PostgresAddress) -> Made:

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.postgres.connections import SchemaConnection, connect, quoted
+from pytest_kebab_eval.store.postgres.connections import (
+    SchemaConnection,
+    connect,
+    quoted,
+    search_path_of,
+)
 from pytest_kebab_eval.store.postgres.refusals import TABLES, check_tables
 from pytest_kebab_eval.store.schema import EVAL_TABLES
 from pytest_kebab_eval.text import brief
@@ -30,7 +35,8 @@ _LOOK = "ACCESS SHARE"  # the lock of one who reads
 _FIND = """
 SELECT n.nspname, c.relname, c.relkind, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
     pg_catalog.has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE')
-FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS path (name, place)
+FROM pg_catalog.unnest(COALESCE(%s::pg_catalog.name[], pg_catalog.current_schemas(false)))
+        WITH ORDINALITY AS path (name, place)
     JOIN pg_catalog.pg_namespace AS n ON n.nspname OPERATOR(pg_catalog.=) path.name
     LEFT JOIN pg_catalog.pg_class AS c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid
         AND c.relname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[])
@@ -93,7 +99,8 @@ def _begin(
 def _find(connection: Connection, address: PostgresAddress) -> tuple[str, dict[str, _Table]]:
     """The one schema of the search path that has the evaluation runs, or else the first, and its tables."""
     schemas: dict[str, dict[str, _Table]] = {}
-    for schema, table, kind, *privileges in connection.execute(_FIND, (list(TABLES),)):
+    values = (search_path_of(address), list(TABLES))
+    for schema, table, kind, *privileges in connection.execute(_FIND, values):
         tables = schemas.setdefault(text_of(schema), {})
         if table is not None:
             tables[text_of(table)] = _Table(text_of(kind) == "r", *privileges)

@@ -19,8 +19,8 @@ def test_gates_and_recorders_at_once_lose_nothing_and_do_not_deadlock() -> None:
             [*command, f"--db={empty.db}"], cwd=ROOT, capture_output=True, text=True, check=False
         )
     assert done.returncode == 0, done.stdout + done.stderr
-    gates, recorders, stored, wrong = map(int, re.findall(r"(?:: |wrong: )(\d+)", done.stdout))
-    assert min(gates, recorders, stored) > 0
+    gates, recorders, pruners, taggers, stored, _, wrong = map(int, re.findall(r": (\d+)", done.stdout))
+    assert min(gates, recorders, pruners, taggers, stored) > 0
     assert wrong == 0
 
 

@@ -96,6 +96,15 @@ def test_a_passage_is_shown_by_what_the_database_knows_of_it(tmp_path: Path) -> 
     assert page.details()["expected"] == ["c2", "c1"]
 
 
+@pytest.mark.parametrize(("version", "are_same"), [("v1", True), ("v2", False)])
+def test_ids_of_two_chunkers_are_not_looked_for_in_the_other_run(
+    tmp_path: Path, version: str, are_same: bool
+) -> None:
+    configs: dict[str, Json | str] = {"a": {"chunker_version": "v1"}, "b": {"chunker_version": version}}
+    page = rendered(tmp_path, [FINDS_C1], a={"q1": result("c1")}, b={"q1": result("x")}, configs=configs)
+    assert page.blocks["index"]["same_ids"] is are_same
+
+
 def test_a_query_that_passes_has_no_more_passages_than_its_hits(tmp_path: Path) -> None:
     page = rendered(
         tmp_path,
@@ -192,6 +201,13 @@ def test_a_forbidden_hit_is_marked(tmp_path: Path) -> None:
     page = rendered(tmp_path, [entry], a={"q1": result("c1")}, b={"q1": result("c1", "c2")})
     assert page.details()["forbidden"] == [2]
     assert page.rows[0]["lost"] == 1
+
+
+def test_a_failure_that_is_accepted_comes_after_those_that_are_not(tmp_path: Path) -> None:
+    accepted = FINDS_C1 | {"id": "q1", "xfail": {"reason": "known"}}
+    both = {"q1": result("c1"), "q2": result("c1")}
+    page = rendered(tmp_path, [accepted, FINDS_C1 | {"id": "q2"}], a=both, b=dict.fromkeys(both, result("x")))
+    assert [(row["id"], row["lost"]) for row in page.rows] == [("q2", 1), ("q1", 2)]
 
 
 def test_a_run_that_is_judged_alone_shows_what_failed(tmp_path: Path) -> None:
