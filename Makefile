@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Where it is set, every process that a test starts compiles all modules anew, which takes twice the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick lowest newest lint types templates coverage check reference bench matching fuzz faults resume crowd docs site sdist release compat tools clean
+.PHONY: help demo test quick lowest newest lint types templates coverage check reference bench matching fuzz faults resume crowd docs site accessibility sdist release compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -113,14 +113,27 @@ resume: $(VENV)/.installed ## kill recorders, and have each go on and end as one
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py
 
-# An environment of its own: MkDocs depends on platformdirs, which brings a pytest plugin into every test session.
+# An environment of its own, as nothing else needs it.
 $(SITE_VENV)/.installed: pyproject.toml $(VENV)/.package
 	$(PYTHON) -m venv $(SITE_VENV)
 	$(PIP) --python $(SITE_VENV) install --group docs
 	@touch $@
 
 site: $(SITE_VENV)/.installed ## build the documentation as a site, in build/site
-	$(SITE_VENV)/bin/mkdocs build --strict
+	$(SITE_VENV)/bin/zensical build --clean --strict --config-file mkdocs.yml
+
+AXE := build/axe/node_modules/axe-core/axe.min.js
+$(AXE):
+	mkdir -p build/axe
+	npm install --silent --no-save --prefix build/axe axe-core
+
+PAGES ?= build/site build/accessibility/runs build/accessibility/site
+PICTURES ?=
+accessibility: site $(AXE) $(VENV)/.installed ## axe-core on the docs, report.html and the site of runs: PAGES='…' for others, PICTURES=DIR for pictures
+	rm -rf build/accessibility
+	-$(BIN)/kebab-eval demo build/accessibility >build/accessibility.log 2>&1
+	$(BIN)/kebab-eval site build/accessibility/site --db build/accessibility/kebab.sqlite --golden build/accessibility/fixtures/golden_queries.yaml
+	$(BIN)/python -m tests.browser.accessibility $(AXE) $(PAGES) $(if $(PICTURES),--pictures $(PICTURES))
 
 $(RELEASE_VENV)/.installed: pyproject.toml $(VENV)/.package
 	$(PYTHON) -m venv $(RELEASE_VENV)

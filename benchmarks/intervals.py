@@ -115,7 +115,7 @@ def print_runs(samples: int) -> None:
 
     100 of 500 queries are flaky; half of all runs lack a shard of 20, or none does; then queries are lost.
     """
-    print_head("", "runs a side", "over queries alone", "and over runs")
+    print_head("what changed", "runs a side", "over queries alone", "and over runs")
     for name, shard, lost in (
         ("nothing changed", False, 0),
         ("nothing changed, half the runs lack a shard", True, 0),

@@ -31,10 +31,12 @@ class Cost(NamedTuple):
     peak_mb: float  # of the largest process
 
 
-def run(*command: str, cwd: Path, fine: tuple[int, ...] = (0,), **environment: str) -> Cost:
+def run(
+    *command: str, cwd: Path, fine: tuple[int, ...] = (0,), python: str = sys.executable, **environment: str
+) -> Cost:
     started = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, *command],
+        [python, *command],
         cwd=cwd,
         env={**clean_environment(), **environment},
         stdin=subprocess.DEVNULL,

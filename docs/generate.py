@@ -60,7 +60,7 @@ def _metric_row(family: Family) -> str:
 
 def option_table() -> str:
     """Every option with its ini value and environment variable."""
-    rows = ["| option | ini | environment | |", "| --- | --- | --- | --- |"]
+    rows = ["| option | ini | environment | is |", "| --- | --- | --- | --- |"]
     return "\n".join([*rows, *map(_option_row, OPTIONS)])
 
 
@@ -93,7 +93,7 @@ def input_table() -> str:
     rows = [
         f"| `{name}` | {_default(each['default'])} | {each['description']} |" for name, each in inputs.items()
     ]
-    return "\n".join(["| input | default | |", "| --- | --- | --- |", *rows])
+    return "\n".join(["| input | default | is |", "| --- | --- | --- |", *rows])
 
 
 def _default(value: str) -> str:
@@ -108,7 +108,7 @@ def limit_table() -> str:
     source = Path(limits.__file__).read_text(encoding="utf-8")
     found = re.findall(r"^([A-Z]\w+) = (.+?)  # (.+)$", source, flags=re.MULTILINE)
     rows = [f"| `{name}` | {_number(getattr(limits, name))} | {text} |" for name, _, text in found]
-    return "\n".join(["| limit | is | |", "| --- | ---: | --- |", *rows])
+    return "\n".join(["| limit | is | of |", "| --- | ---: | --- |", *rows])
 
 
 def _number(value: float) -> str:
