@@ -13,6 +13,7 @@ from .product import Observed
 from .verdicts import Judgment, Value, Verdict
 
 EXIT_NOTHING_SELECTED = 5
+SESSION_ITEM = "kebab[session]"  # what fails the session beside queries and gates
 NESTED = {"hit": "hit_at_k", "recall_doc": "recall_at_k_doc", "precision_chunk": "precision_at_k_chunk"}
 
 
@@ -49,7 +50,7 @@ def differences(case: Case, judgment: Judgment, session: Session) -> list[str]:
 
 def item_differences(judgment: Judgment, session: Session) -> Iterator[str]:
     """Items that should not be there, are missing, or came out otherwise."""
-    items = session.observed.items
+    items = of_golden_file(session)
     for name in sorted(set(items) - session.selected):
         yield f"{name}: {items[name]}, expected to be left out"
     stopped = session.stops_at_failure and "failed" in items.values()
@@ -64,17 +65,26 @@ def item_differences(judgment: Judgment, session: Session) -> Iterator[str]:
 
 
 def exit_differences(judgment: Judgment, session: Session) -> list[str]:
-    """The exit code follows from the items and from the session."""
-    items, code = session.observed.items, session.observed.exit_code
-    if "failed" in items.values():
-        expected = {1}
-    else:
-        fine = 0 if items else EXIT_NOTHING_SELECTED
-        may_fail = [judgment.session_fails, *removed_failures(judgment, session)]
-        expected = {1 if any(fails) else fine for fails in itertools.product(*may_fail)}
-    return (
-        [] if code in expected else [f"exit code {code}, expected {' or '.join(map(str, sorted(expected)))}"]
-    )
+    """The exit code follows from the items and from the session, of which one more item may tell."""
+    items, code = of_golden_file(session), session.observed.exit_code
+    may_fail = [judgment.session_fails, *removed_failures(judgment, session)]
+    beside = {any(fails) for fails in itertools.product(*may_fail)}  # beside queries and gates
+    is_told, has_failed = SESSION_ITEM in session.observed.items, "failed" in items.values()
+    found = []
+    if is_told and True not in beside:
+        found.append(f"{SESSION_ITEM} is there, though only queries and gates fail")
+    if not is_told and code == 1 and not has_failed:
+        found.append(f"{SESSION_ITEM} is not there, though nothing else failed and the exit code is 1")
+    fine = 0 if items else EXIT_NOTHING_SELECTED
+    expected = {1} if has_failed else {1 if fails else fine for fails in beside}
+    if code not in expected:
+        found.append(f"exit code {code}, expected {' or '.join(map(str, sorted(expected)))}")
+    return found
+
+
+def of_golden_file(session: Session) -> dict[str, str]:
+    """The outcomes of queries, gates and the snapshot."""
+    return {name: outcome for name, outcome in session.observed.items.items() if name != SESSION_ITEM}
 
 
 def removed_failures(judgment: Judgment, session: Session) -> list[frozenset[bool]]:

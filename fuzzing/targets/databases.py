@@ -26,6 +26,7 @@ from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import annotate, explain, query_lines, summary
 from pytest_kebab_eval.reports.context import report_context
+from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.publishing import ReportSource, render
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
@@ -171,7 +172,8 @@ def _texts_of_queries(settings: Settings, inputs: Inputs, evaluation: Evaluation
     for query, evidence in read_evidence(settings, inputs, inputs.golden.queries, evaluation.matcher):
         comparison = comparisons.get(query.id)
         if comparison:
-            yield from (line.text for line in query_lines(comparison, evidence))
+            failed = FailedQuery(query, comparison, evidence)
+            yield from (line.text for line in query_lines(comparison, failed))
         found = failures.get(query.id)
         yield explain(query, evaluation.verdicts[query.id], comparison, found, "golden.json:1")
     queries = ((query, evaluation.verdicts[query.id]) for query in inputs.golden.queries)

@@ -145,7 +145,7 @@ def _what_becomes(runs: Sequence[Run]) -> str:
 def _watched(settings: Settings, inputs: Inputs, queries: Sequence[str]) -> list[Watched]:
     """What B lost, of these queries if any are named; where nothing fails, it is said how B did."""
     watched_queries(inputs.golden, queries)  # checks that they are there
-    report = compare_and_warn(settings, inputs)
+    report = compare_and_warn(settings, inputs).report
     lost = losses_between(inputs, report)
     if not lost:
         tell(headline(report))

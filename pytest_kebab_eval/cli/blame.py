@@ -82,7 +82,7 @@ def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
 
 def _blame_regressions(settings: Settings) -> list[Blame]:
     inputs = read_inputs(settings)
-    report = compare_and_warn(settings, inputs)
+    report = compare_and_warn(settings, inputs).report
     watched = losses_between(inputs, report)
     if not watched:
         tell(headline(report))

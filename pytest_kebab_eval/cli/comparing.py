@@ -18,6 +18,7 @@ from pytest_kebab_eval.cli.output import (
     tell_warnings,
     write_file,
 )
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError, KebabEvalError, SettingsError
 from pytest_kebab_eval.evaluate import Evaluation, failure_evidence
@@ -38,6 +39,7 @@ from pytest_kebab_eval.text import printable, shown_path
 @comparing_options
 @json_option
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
+@click.option("--all-metrics", is_flag=True, help="Show all metrics, not the twelve that matter most.")
 @click.option(
     "--workers", type=click.IntRange(1), metavar="N", help="Score with N processes on this machine."
 )
@@ -47,11 +49,18 @@ from pytest_kebab_eval.text import printable, shown_path
     help="Score on a Dask cluster, by the address of its scheduler: tcp://host:8786.",
 )
 def compare(
-    a: str, b: str, as_json: bool, verbose: bool, workers: int | None, scheduler: str | None, **given: Any
+    a: str,
+    b: str,
+    as_json: bool,
+    verbose: bool,
+    all_metrics: bool,
+    workers: int | None,
+    scheduler: str | None,
+    **given: Any,
 ) -> None:
     """Compare run B, the candidate, with run A, the baseline.
 
-    Prints the table that pytest prints; exits with 1 if B lost something or a gate failed. Nothing is stored.
+    Prints the table that pytest prints; exits with 1 if a query or a gate failed. Nothing is stored.
     """
     if workers is not None and scheduler is not None:
         raise SettingsError("--workers and --scheduler are both given; leave one of them out")
@@ -68,21 +77,30 @@ def compare(
             print_line(f"FAILED {printable(query_id)}: {verdicts[query_id].reason}", "red")
             if query_id in explanations:
                 print_line("\n".join(explanations[query_id].split("\n")[1:]))
-        for line in summary(report):
+        for line in summary(report, all_metrics=all_metrics, flag="--all-metrics"):
             print_line(line.text, {1: "green", -1: "red"}.get(line.direction))
     gate_failed = any(not gate.passed for gate in report.gates)
     if failing or report.unreadable or report.problems or gate_failed:
         exit_with(REGRESSION)
 
 
-def _explanations(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> dict[str, str]:
-    """Why each query fails, in full; without a database that is gone meanwhile, none."""
-    golden, queries = inputs.golden, inputs.golden.by_id()
+def _evidence(
+    settings: Settings, inputs: Inputs, evaluation: Evaluation, errors: list[str]
+) -> dict[str, QueryEvidence]:
+    """What is shown of the queries that fail; none, and an error, if the database is gone."""
     try:
-        evidence = failure_evidence(settings, inputs, evaluation)
+        return failure_evidence(settings, inputs, evaluation)
     except KebabEvalError as error:
-        tell_errors([str(error)])
+        errors.append(str(error))
         return {}
+
+
+def _explanations(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> dict[str, str]:
+    """Why each query fails, in full."""
+    golden, queries = inputs.golden, inputs.golden.by_id()
+    errors: list[str] = []
+    evidence = _evidence(settings, inputs, evaluation, errors)
+    tell_errors(errors)
     compared = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
     return {
         query_id: explain(
@@ -119,9 +137,12 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
         _check_output(output, settings)
     inputs = read_inputs(settings)
     briefs = Briefs() if form == "html" else None
-    made = compare_and_warn(settings, inputs, briefs)
-    source = ReportSource(settings, inputs, made, report_context(made, inputs.golden.queries), briefs)
+    evaluation = compare_and_warn(settings, inputs, briefs)
     errors: list[str] = []  # which are known when all parts are made
+    evidence = _evidence(settings, inputs, evaluation, errors) if form == "md" else {}
+    made, queries = evaluation.report, inputs.golden.queries
+    context = report_context(made, queries, evidence, settings.report_url)
+    source = ReportSource(settings, inputs, made, context, briefs)
     if form != "json":
         add_first_bad(source, errors)
     parts = render(form, source, errors)

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from pytest_kebab_eval.cli.output import tell_size, tell_warnings
-from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
@@ -24,11 +23,11 @@ def read_inputs(settings: Settings, golden: GoldenSet | None = None) -> Inputs:
     return inputs
 
 
-def compare_and_warn(settings: Settings, inputs: Inputs, briefs: Briefs | None = None) -> CompareReport:
-    """The report of B against A, whose warnings are told."""
-    report = evaluate(settings, inputs, observer=briefs).report
-    tell_warnings(report.warnings)
-    return report
+def compare_and_warn(settings: Settings, inputs: Inputs, briefs: Briefs | None = None) -> Evaluation:
+    """B against A; the warnings are told."""
+    evaluation = evaluate(settings, inputs, observer=briefs)
+    tell_warnings(evaluation.report.warnings)
+    return evaluation
 
 
 def evaluate_with(

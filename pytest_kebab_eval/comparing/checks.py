@@ -168,7 +168,7 @@ CHECKS = (
         "citation",
         "citations resolved",
         _yes_no("citation_coverage"),
-        lambda lost: "the citations resolved in A and do not in B",
+        lambda lost: "its citations led to chunks in A; in B they do not, or there is none",
     ),
     Check(
         "attribution",

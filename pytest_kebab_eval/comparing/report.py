@@ -73,6 +73,8 @@ class CompareReport(Value, frozen=True, kw_only=True):
     index_a: IndexCoverage | None = None
     index_b: IndexCoverage | None = None
     missed: tuple[str, ...] = ()  # queries whose targets no run found
+    failed: dict[str, str] = msgspec.field(default_factory=dict)  # queries, and why, in words
+    tolerated: dict[str, str] = msgspec.field(default_factory=dict)  # that lost what does not fail them here
     accepted: tuple[str, ...] = ()  # queries that fail as their xfail says
     not_in_golden: tuple[str, ...] = ()  # queries that the golden file does not have
     removed: tuple[str, ...] = ()  # of those, the ones that run A has: deleted from it, or renamed
@@ -127,6 +129,8 @@ def make_report(
         index_a=indexes[0],
         index_b=indexes[1],
         missed=missed_queries(found.decisions, rules.compare_k),
+        failed=_reasons(found.verdicts, Outcome.FAILED),
+        tolerated=_reasons(found.verdicts, Outcome.PASSED),
         accepted=tuple(sorted(name for name, verdict in verdicts if verdict.outcome is Outcome.XFAILED)),
         not_in_golden=tuple(sorted({name for side in present for name in side.card.notes.unknown_query_ids})),
         removed=tuple(sorted(a.card.notes.unknown_query_ids)) if a else (),
@@ -141,6 +145,12 @@ def make_report(
         replicates=replicate_report(found.sides, found.decisions, found.noise, rules.alpha),
         rates=all_rates(found.decisions) if found.sides.has_several else msgspec.UNSET,
     )
+
+
+def _reasons(verdicts: Mapping[str, Verdict], outcome: Outcome) -> dict[str, str]:
+    """The queries of an outcome that there is a reason for, by id."""
+    reasons = {name: verdict.reason for name, verdict in verdicts.items() if verdict.outcome is outcome}
+    return {name: reason for name, reason in sorted(reasons.items()) if reason}
 
 
 # -- paraphrases: queries of one group ask the same thing -----------------------------------------

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_kebab_eval.comparing.checks import (
+    DEFAULT_CHECKS,
     FORBIDDEN,
     LOSS,
     SENTENCES,
@@ -30,7 +31,7 @@ class Outcome(enum.Enum):
 
 
 class Verdict(Value, frozen=True):
-    """An outcome and the sentence that gives its reason."""
+    """An outcome and its reason; one that passed has a reason if it lost what fails other builds."""
 
     outcome: Outcome
     reason: str = ""
@@ -80,7 +81,7 @@ class QueryVerdicts:
         if query_id in self._errored_in_both:
             error = brief(self._b.notes.errors[query_id])
             return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {error}")
-        failures = self._failures(comparison)
+        failures = self._failures(comparison, self._rules.fail_on)
         if comparison.kind is ComparisonKind.NEW and not failures:
             return Verdict(Outcome.SKIPPED, "no baseline: run A has no result for it")
         if xfail is not None:
@@ -88,17 +89,18 @@ class QueryVerdicts:
         elif failures:
             verdict = Verdict(Outcome.FAILED, _said(failures))
         else:
-            return PASSED
+            tolerated = self._failures(comparison, frozenset(DEFAULT_CHECKS))
+            return Verdict(Outcome.PASSED, "; ".join(tolerated.values())) if tolerated else PASSED
         return self._with_rates(comparison, verdict)
 
-    def _failures(self, comparison: QueryComparison) -> Failures:
+    def _failures(self, comparison: QueryComparison, fail_on: frozenset[str]) -> Failures:
         is_loss = comparison.kind is ComparisonKind.LOSS
         if not comparison.checks and not is_loss and comparison.cause != "absent":
             return {}
         score = self._b.score(comparison.query_id)
         if score is None:
             return {"absent": "run B has no result for it (lost coverage)"}
-        fail_on, alone = self._rules.fail_on, comparison.kind in (None, ComparisonKind.NEW)
+        alone = comparison.kind in (None, ComparisonKind.NEW)
         required = comparison.required or ()
         checks = [check for check in comparison.checks if check in fail_on or check in required or alone]
         if checks and score.facts.errored and "error" not in fail_on and not alone:

@@ -7,7 +7,7 @@ same session, all but run B is read at the start, and the comparison is made whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -80,9 +80,14 @@ class EvaluationSource:
             self.made = made
         return self.made
 
+    @property
+    def evidence(self) -> Mapping[str, QueryEvidence]:
+        """What is shown of the queries that fail, by their ids."""
+        return self._evidence or {}
+
     def find_evidence(self, query: GoldenQuery) -> QueryEvidence | None:
         """What the message of a query that fails shows: read at once, as a database may be gone by then."""
-        return (self._evidence or {}).get(query.id)
+        return self.evidence.get(query.id)
 
     def _fail_early(self) -> None:
         """Fail a test that asks for the comparison before there is one."""

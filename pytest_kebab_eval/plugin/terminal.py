@@ -14,6 +14,7 @@ from pytest_kebab_eval.plugin.controller import describe_unreadable
 from pytest_kebab_eval.plugin.items import gate_name, query_name
 from pytest_kebab_eval.plugin.snapshot import snapshot_lines
 from pytest_kebab_eval.reports.as_text import Line, annotate, query_lines, summary
+from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.publishing import ShownEvidence
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import brief, printable, safe_lines
@@ -66,7 +67,7 @@ class TerminalSummary:
         elif verbosity >= WITH_QUERIES:
             for comparison in report.per_query:
                 yield from query_lines(comparison)
-        lines = list(summary(report))
+        lines = list(summary(report, all_metrics=self._kebab.settings.all_metrics))
         yield from lines if verbosity >= IN_FULL else lines[-1:]
         yield from (Line(sentence, -1) for sentence in describe_unreadable(report))
         yield from map(Line, self._controller.published.done)
@@ -91,7 +92,7 @@ class TerminalSummary:
         for query, evidence in shown.read(sorted(inputs.golden.queries, key=lambda query: query.id)):
             comparison = self._kebab.find_comparison(query)
             if comparison is not None:
-                yield from query_lines(comparison, evidence)
+                yield from query_lines(comparison, FailedQuery(query, comparison, evidence))
         for error in shown.errors:
             self._controller.add_error(f"the hits of some queries are not shown: {error}")
 

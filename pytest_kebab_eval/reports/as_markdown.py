@@ -12,6 +12,7 @@ import jinja2
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.context import Context, report_context
+from pytest_kebab_eval.reports.failures import Words
 from pytest_kebab_eval.reports.templates import make_environment
 from pytest_kebab_eval.reports.wording import format_delta, format_value
 from pytest_kebab_eval.text import brief
@@ -42,7 +43,12 @@ def _template() -> jinja2.Template:
     # Markdown is not escaped: every foreign text goes through `code`.
     environment = make_environment(autoescape=False, keep_trailing_newline=True)
     environment.filters.update(
-        code=code, codes=codes, as_value=format_value, as_delta=format_delta, as_number=_format_number
+        code=code,
+        codes=codes,
+        in_markdown=in_markdown,
+        as_value=format_value,
+        as_delta=format_delta,
+        as_number=_format_number,
     )
     return environment.get_template("templates/report.md.jinja")
 
@@ -63,6 +69,11 @@ def codes(texts: Sequence[str]) -> str:
     if len(texts) > len(shown):
         shown.append(f"and {len(texts) - len(shown)} more")
     return ", ".join(shown) or "–"
+
+
+def in_markdown(words: Words) -> str:
+    """Words with what is foreign in them as code spans."""
+    return "".join(piece if isinstance(piece, str) else code(piece.text, piece.width) for piece in words)
 
 
 def _format_number(value: float | None) -> str:

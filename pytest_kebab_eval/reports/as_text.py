@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
-from pytest_kebab_eval.model import (
-    ComparisonKind,
-    GoldenQuery,
-    Hit,
-    QueryComparison,
-    QueryResult,
-    is_labelled,
-)
-from pytest_kebab_eval.reports.rows import summary_rows
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
+from pytest_kebab_eval.reports.failures import FailedQuery, Words
+from pytest_kebab_eval.reports.rows import SummaryRow, metric_rows, shortlist, summary_rows
 from pytest_kebab_eval.reports.wording import (
-    CAUSES,
     check_noise,
+    counted,
     coverage,
     flaky_rates,
     format_delta,
@@ -33,14 +26,16 @@ from pytest_kebab_eval.reports.wording import (
     format_value,
     has_failed,
     headline,
-    kind_counts,
     match_counts,
     movement,
+    rank_changes,
     replicate_sentence,
 )
 from pytest_kebab_eval.text import brief, first_of, printable
 
 _FLAKY_SHOWN = 10
+_HIT_WIDTH = 60  # characters of the text of one hit of several
+MAX_METRICS = 12  # rows of the table
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
 
@@ -65,119 +60,50 @@ def explain(
     lines = [verdict.reason, f"  query     {brief(query.query, 100)}"]
     if evidence is None or comparison is None:
         lines.append(f"  golden    {where}")
-    else:
-        lines += _explanation(query, comparison, evidence, where)
+        return "\n".join(lines)
+    failed = FailedQuery(query, comparison, evidence)
+    label = ""
+    for fact in failed.facts():
+        lines.append(f"  {fact.label if fact.label != label else '':<9} {_in_text(fact.words)}")
+        label = fact.label
+    lines.append(f"  golden    {where}")
+    if evidence.b and evidence.b.hits:
+        marks = f"* = expected{', ! = forbidden' if comparison.forbidden else ''}"
+        unlabelled = failed.unlabelled()
+        lines.append(f"  top hits of run B ({marks}){f'; {unlabelled}' if unlabelled else ''}")
+        lines += _top_hits(failed)
     return "\n".join(lines)
 
 
-def _explanation(
-    query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvidence, where: str
-) -> Iterator[str]:
-    both_readable = evidence.readable_a and evidence.readable_b
-    yield f"  expected  {_expected(query, evidence)}"
-    if comparison.kind is not None:
-        yield f"  run A     {_rank(comparison.a_hit_rank, evidence.a, evidence.readable_a)}"
-    yield f"  run B     {_rank(comparison.b_hit_rank, evidence.b, evidence.readable_b)}"
-    if comparison.cause and both_readable:
-        yield f"  cause     {comparison.cause}: {CAUSES[comparison.cause]}"
-    yield from _lost(comparison, evidence)
-    yield from _answer(query, comparison, evidence)
-    if comparison.note and both_readable:
-        yield f"  note      {printable(comparison.note)}"
-    yield f"  golden    {where}"
-    if evidence.b and evidence.b.hits:
-        marks = f"* = expected{', ! = forbidden' if comparison.forbidden else ''}"
-        yield f"  top hits of run B ({marks}){_unlabelled(query, comparison, evidence)}"
-        yield from _top_hits(comparison, evidence)
+def _in_text(words: Words) -> str:
+    return "".join(
+        piece if isinstance(piece, str) else f"{piece.quote}{brief(piece.text, piece.width)}{piece.quote}"
+        for piece in words
+    )
 
 
-def _expected(query: GoldenQuery, evidence: QueryEvidence) -> str:
-    if query.can_be_answered is False:
-        return "a refusal"
-    rules = [f"an answer with {brief(text, 40)!r}" for text in query.must_contain]
-    rules += [f"an answer without {brief(text, 40)!r}" for text in query.forbidden]
-    if query.claims:
-        claims = ", ".join(repr(brief(claim, 40)) for claim in query.claims[:3])
-        rules.append(f"an answer with any of {claims}")
-    groups = {group[0]: " or ".join(group) for group in (*query.alternatives, *query.doc_alternatives)}
-    found = [printable(groups.get(target, target)) for target in evidence.expected]
-    if query.must_rank_at_most and found:
-        found[-1] += f" (at rank {query.must_rank_at_most} or better)"
-    unwanted = (*query.forbidden_chunk_ids, *query.forbidden_doc_ids)
-    found += [f"not {first_of(unwanted, 3, 40)}"] if unwanted else []
-    return ", ".join([*found, *rules]) or "nothing in particular"
-
-
-def _rank(rank: int | None, result: QueryResult | None, readable: bool) -> str:
-    if result is None:
-        return "no result" if readable else "cannot be read"
-    if result.error is not None:
-        return f"error: {brief(result.error)}"
-    return "not found" if rank is None else f"rank {rank}"
-
-
-def _lost(comparison: QueryComparison, evidence: QueryEvidence) -> Iterator[str]:
-    """The lost targets, and what B has instead: the first wrong hit from the rank of A's right one on."""
-    if not comparison.lost:
-        return
-    yield f"  lost      {', '.join(map(printable, comparison.lost))}"
-    hits = evidence.b.hits if evidence.b else ()
-    expected = set(evidence.expected)
-    wrong = (hit for hit in hits if hit.rank not in evidence.correct_b and hit.chunk_id not in expected)
-    instead = next((hit for hit in wrong if hit.rank >= (comparison.a_hit_rank or 1)), None)
-    if instead:
-        yield f"  instead   {_hit(instead)}"
-
-
-def _answer(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvidence) -> Iterator[str]:
-    if not {*ANSWER_CHECKS} & {*comparison.checks}:
-        return
-    answer = evidence.b.answer if evidence.b else None
-    if answer is None:
-        yield "  answer    none"
-        return
-    refused = "" if answer.grounded else "(refused) "
-    yield f"  answer    {refused}{brief(answer.text, 100)}"
-    broken = [f"lacks {brief(text, 40)!r}" for text in query.must_contain if text not in answer.text]
-    broken += [f"says the forbidden {brief(text, 40)!r}" for text in query.forbidden if text in answer.text]
-    if "answer" in comparison.checks and broken:
-        yield f"  rule      {', '.join(broken)}"
-    if "citation" in comparison.checks:
-        paths = [cited.citation.path for cited in answer.citations if cited.citation and cited.citation.path]
-        yield f"  cites     {', '.join(map(printable, paths)) or 'nothing'}"
-
-
-def _unlabelled(query: GoldenQuery, comparison: QueryComparison, evidence: QueryEvidence) -> str:
-    """How many of B's top hits nobody labelled, where it lost one that was, or ranks none high enough."""
-    top = evidence.b.hits[:HITS_SHOWN] if evidence.b else ()
-    unknown = [hit for hit in top if hit.rank not in evidence.correct_b and not is_labelled(query, hit)]
-    if not unknown or not (comparison.lost or {"miss", "rank_limit"} & {*comparison.checks}):
-        return ""
-    return f"; {len(unknown)} of B's top {len(top)} {'was' if len(unknown) == 1 else 'were'} never labelled"
-
-
-def _top_hits(comparison: QueryComparison, evidence: QueryEvidence) -> Iterator[str]:
-    marks = dict.fromkeys(evidence.correct_b, "*") | {hit.rank: "!" for hit in comparison.forbidden or ()}
+def _top_hits(failed: FailedQuery) -> Iterator[str]:
+    evidence = failed.evidence
+    forbidden = {hit.rank: "!" for hit in failed.comparison.forbidden or ()}
+    marks = dict.fromkeys(evidence.correct_b, "*") | forbidden
     for hit in evidence.b.hits[:HITS_SHOWN] if evidence.b else ():
-        yield f"  {marks.get(hit.rank, ' ')} {hit.rank:>3}  {_hit(hit)}"
-
-
-def _hit(hit: Hit) -> str:
-    where = " > ".join([hit.doc_path or hit.doc_id or "", *(hit.heading_path or ())])
-    where = "" if where == hit.chunk_id else where
-    begins = hit.snippet or hit.text or ""
-    parts = [brief(hit.chunk_id or "", 40), brief(where, 60), f'"{brief(begins, 40)}"' if begins else ""]
-    return "  ".join(filter(None, parts))
+        yield f"  {marks.get(hit.rank, ' ')} {hit.rank:>3}  {_in_text(failed.hit_words(hit, _HIT_WIDTH))}"
 
 
 # -- the summary ---------------------------------------------------------------------------------
 
 
-def summary(report: CompareReport) -> Iterator[Line]:
-    """The comparison in total, in 80 columns."""
-    yield from _metric_lines(report)
+def summary(
+    report: CompareReport, *, all_metrics: bool = False, flag: str = "--kebab-all-metrics"
+) -> Iterator[Line]:
+    """The comparison in total, in 80 columns; the flag is what shows all metrics."""
+    shown = summary_rows(report, all_metrics=True) if all_metrics else shortlist(report, MAX_METRICS)
+    yield from _metric_lines(report, shown)
+    left_out = len(metric_rows(report)) - len(shown)
+    if left_out:
+        yield Line(f"and {counted(left_out, 'more metric')}: {flag} shows all")
     if report.deltas is not None:
-        yield Line(kind_counts(report))
+        yield Line(rank_changes(report))
         yield Line(f"matched {match_counts(report)}")
     moved = movement(report)
     if moved:
@@ -216,10 +142,9 @@ def _noise_lines(report: CompareReport) -> Iterator[Line]:
         yield Line(f"flaky: and {len(flaky) - _FLAKY_SHOWN} more, in report.json")
 
 
-def _metric_lines(report: CompareReport) -> Iterator[Line]:
-    summary = summary_rows(report)
+def _metric_lines(report: CompareReport, summary: Sequence[SummaryRow]) -> Iterator[Line]:
     rows = [row for row, *_ in summary]
-    names = [f"{row.name}{' ↓' if row.lower_is_better else ''}" for row in rows]
+    names = [f"{row.label}{' ↓' if row.lower_is_better else ''}" for row in rows]
     width = max(map(len, [*names, "metric" + " " * 16]))
     if report.deltas is None:
         yield Line(f"{'metric':<{width}} {'value':>9}{'n':>7}")
@@ -247,7 +172,7 @@ def _metric_lines(report: CompareReport) -> Iterator[Line]:
 _DIRECTIONS = {ComparisonKind.WIN: 1, ComparisonKind.LOSS: -1, ComparisonKind.REGRESSION: -1}
 
 
-def query_lines(comparison: QueryComparison, evidence: QueryEvidence | None = None) -> Iterator[Line]:
+def query_lines(comparison: QueryComparison, failed: FailedQuery | None = None) -> Iterator[Line]:
     """A query on one line; with its stored results, the hits of run B below it."""
     kind = comparison.kind.value if comparison.kind else "query"
     ranks = f"{comparison.a_hit_rank or '–'}→{comparison.b_hit_rank or '–'}"
@@ -255,8 +180,8 @@ def query_lines(comparison: QueryComparison, evidence: QueryEvidence | None = No
     direction = _DIRECTIONS.get(comparison.kind, 0) if comparison.kind else 0
     text = f"{kind:<11}{ranks:>6}  {printable(comparison.query_id)}{note}"
     yield Line(text, -1 if comparison.checks else direction)
-    if evidence:
-        yield from map(Line, _top_hits(comparison, evidence))
+    if failed:
+        yield from map(Line, _top_hits(failed))
 
 
 # -- annotations for GitHub Actions --------------------------------------------------------------

@@ -22,7 +22,7 @@ from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.model import ComparisonKind, MatchMode, Run, Value
 from pytest_kebab_eval.reading import Cards, Scored
-from pytest_kebab_eval.reports.wording import lost_queries
+from pytest_kebab_eval.reports.wording import failed_queries
 from pytest_kebab_eval.scoring.scorer import Scorer, score_together
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Address, open_database
@@ -156,7 +156,7 @@ class BoardComparison:
             queries=deltas.paired.queries,
             has_gaps=deltas.paired.unpaired is not None,
             wins=tuple(q.query_id for q in report.per_query if q.kind is ComparisonKind.WIN),
-            failed=tuple(query.query_id for query in lost_queries(report)),
+            failed=tuple(query.query_id for query in failed_queries(report)),
             failed_gates=tuple(gate.gate for gate in report.gates if not gate.passed),
             problems=(*report.problems, *unreadable),
             warnings=report.warnings,

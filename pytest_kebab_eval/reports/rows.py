@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
@@ -10,6 +10,15 @@ from pytest_kebab_eval.comparing.significance import IMPROVED, NO_EVIDENCE, WORS
 from pytest_kebab_eval.metrics import Metric, all_metrics, is_metric
 
 SLICE_METRICS = ("hit@5", "mrr", "recall@10_doc", "groundedness")
+
+
+# Where a name means something else to most people, what reports show; JSON and gates have the name.
+_LABELS = {"groundedness": "answer rules"}
+
+
+def metric_label(name: str) -> str:
+    """What a metric is called where people read of it."""
+    return _LABELS.get(name, name)
 
 
 class MetricRow(NamedTuple):
@@ -27,6 +36,10 @@ class MetricRow(NamedTuple):
     not_comparable: str | None
     spread_a: float | None = None  # the standard deviation between several runs of A
     spread_b: float | None = None
+
+    @property
+    def label(self) -> str:
+        return metric_label(self.name)
 
     @property
     def direction(self) -> int:
@@ -95,10 +108,24 @@ class SummaryRow(NamedTuple):
     conclusion: str
 
 
-def summary_rows(report: CompareReport) -> list[SummaryRow]:
-    """Each thing that is measured once, and of what is not always listed only what changed."""
+def summary_rows(report: CompareReport, *, all_metrics: bool = False) -> list[SummaryRow]:
+    """Each thing that is measured once, and of what is not always listed only what changed; or all."""
     wanted = {*IN_SUMMARY, *(gate.metric for gate in report.gates)}
-    listed = _each_once(metric_rows(report), wanted)
+    if all_metrics:
+        return _tested(metric_rows(report))
+    tested = _tested(_each_once(metric_rows(report), wanted))
+    return [found for found in tested if found.row.name in wanted or found.direction]
+
+
+def changed_rows(report: CompareReport) -> list[SummaryRow]:
+    """The metrics of gates, and each thing that changed, once."""
+    in_gates = {gate.metric for gate in report.gates}
+    tested = _tested(_each_once(metric_rows(report), {*IN_SUMMARY, *in_gates}))
+    return [found for found in tested if found.row.name in in_gates or found.row.delta]
+
+
+def _tested(listed: Sequence[MetricRow]) -> list[SummaryRow]:
+    """The rows with what is sure of each, given how many of them there are."""
     tested = {
         row.changes: row.significance.p  # metrics with the same changes are one test
         for row in listed
@@ -109,10 +136,24 @@ def summary_rows(report: CompareReport) -> list[SummaryRow]:
     for row in listed:
         is_sure = row.changes in sure or not row.direction
         conclusion = row.conclusion if is_sure else f"{NO_EVIDENCE} among {len(tested)} tests"
-        direction = row.direction if is_sure else 0
-        if row.name in wanted or direction:
-            found.append(SummaryRow(row, direction, conclusion))
+        found.append(SummaryRow(row, row.direction if is_sure else 0, conclusion))
     return found
+
+
+def shortlist(report: CompareReport, most: int) -> list[SummaryRow]:
+    """Of the summary no more than these: what gates ask for, then what changed, then the others."""
+    rows = summary_rows(report)
+    in_gates = {gate.metric: gate.passed for gate in sorted(report.gates, key=lambda gate: not gate.passed)}
+    urgent = sorted(rows, key=lambda row: _urgency(row, in_gates))
+    kept = {row.row.name for row in urgent[:most]}
+    return [row for row in rows if row.row.name in kept]
+
+
+def _urgency(row: SummaryRow, in_gates: Mapping[str, bool]) -> int:
+    """0 for a metric of a gate that failed, 1 of another gate, 2 if it changed for sure, 3 if perhaps."""
+    if row.row.name in in_gates:
+        return int(in_gates[row.row.name])
+    return 2 if row.direction else 3 if row.row.delta else 4
 
 
 def _each_once(rows: Iterable[MetricRow], wanted: Collection[str]) -> list[MetricRow]:

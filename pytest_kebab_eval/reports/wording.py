@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 
-from pytest_kebab_eval.comparing.checks import CHECKS_OF_B, LOSS
+from pytest_kebab_eval.comparing.checks import ALL_CHECKS, LOSS
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
@@ -20,12 +21,12 @@ CAUSES = {
     "absent": "run B has no result for this query",
     "errored": "run B errored on this query",
     "empty": "run B found nothing at all",
-    "below_cutoff": "it is there, but too far down",
+    "below_cutoff": "the expected passage is there, but too far down",
     "same_text": "run B has the expected text, under an id that nobody labelled",
     "not_in_index": "the index no longer has the expected chunk",
     "wrong_chunk": "the right document, but another part of it",
-    "gone": "it is not in what run B stored",
-    "not_cited": "the answer's citations no longer lead to a chunk, or to no expected one",
+    "gone": "the expected passage is not in what run B stored",
+    "not_cited": "the answer does not cite what it should",
     "no_answer": "run B has no answer to this query",
     "refused": "run B refused to answer",
     "not_refused": "run B answered what it should have refused",
@@ -36,7 +37,6 @@ CAUSES = {
 
 MOVEMENT = ("overlap@10", "rbo")
 NAMES_SHOWN = 3
-_PARTLY = "B lost a target"
 
 
 # -- sentences -----------------------------------------------------------------------------------
@@ -45,19 +45,20 @@ _PARTLY = "B lost a target"
 def headline(report: CompareReport) -> str:
     """The comparison in one sentence, and what else went wrong."""
     sentences = [_main_sentence(report)]
-    partial = len(partial_losses(report))
-    if partial and not sentences[0].startswith(_PARTLY):
-        sentences.append(f"{_PARTLY} on {counted(partial, 'further query')}, while another is still found.")
+    if report.tolerated:
+        checks = _by_check(report, report.tolerated)
+        sentences.append(
+            f"{counted(len(report.tolerated), 'query')} lost what does not fail them here ({checks})."
+        )
     failed = sum(not gate.passed for gate in report.gates)
     if failed:
         sentences.append(f"{counted(failed, 'gate')} failed.")
-    if report.accepted:
-        sentences.append(f"The loss of {counted(len(report.accepted), 'query')} is accepted (xfail).")
     new = report.count(ComparisonKind.NEW)
     if new:
-        failed_new = [query for query in lost_queries(report) if query.kind is ComparisonKind.NEW]
+        failed_new = [query for query in failed_queries(report) if query.kind is ComparisonKind.NEW]
         have, which = ("has", "") if new == 1 else ("have", f"{len(failed_new)} of them ")
-        end = f", and {which}{_failed_or_errored(failed_new)}" if failed_new else ""
+        checks = _by_check(report, [query.query_id for query in failed_new])
+        end = f", and {which}failed ({checks})" if failed_new else ""
         sentences.append(f"{counted(new, 'query')} {have} no baseline{end}.")
     if report.removed:
         sentences.append(f"{counted(len(report.removed), 'query')} of A left the golden file.")
@@ -75,64 +76,62 @@ def review_command(report: CompareReport, query_id: str) -> str | None:
 
 def partial_losses(report: CompareReport) -> list[QueryComparison]:
     """The queries of which B lost a target and found another, which do not fail for that."""
-    failing = {query.query_id for query in failed_checks(report)}
-    return [query for query in report.per_query if query.is_partial_loss and query.query_id not in failing]
+    told = {*report.failed, *report.tolerated, *report.accepted}
+    return [query for query in report.per_query if query.is_partial_loss and query.query_id not in told]
 
 
 def _main_sentence(report: CompareReport) -> str:
+    """How many queries failed, by which checks, and what else became of the others."""
     compared = len(report.per_query) - report.count(ComparisonKind.NEW)
     queries = counted(compared, "query")
-    failed = [query for query in lost_queries(report) if query.kind is not ComparisonKind.NEW]
-    worse = report.count(ComparisonKind.LOSS)
+    failed = [query.query_id for query in failed_queries(report) if query.kind is not ComparisonKind.NEW]
+    said = f"{len(failed)} of {queries} failed{f' ({_by_check(report, failed)})' if failed else ''}"
+    notes = [f"{len(report.accepted)} accepted (xfail)"] if report.accepted else []
+    partial, worse = len(partial_losses(report)), report.count(ComparisonKind.LOSS)
+    notes += [f"{partial} with a partial loss (a target lost, another still found)"] if partial else []
+    notes += [f"{worse} ranked worse"] if worse else []
     if report.problems:
-        losses = f"; {_failures(report, failed, queries)}" if failed and report.run_a else ""
-        return f"This comparison cannot be relied on{losses}."
-    if report.run_a is None:
-        said = f"{len(failed)} of {queries} {_failed_or_errored(failed)}"
-        return f"{said}." if failed else f"{queries}, no errors."
+        return f"This comparison cannot be relied on{f'; {said}' if failed and report.run_a else ''}."
+    if not failed and worse_by_noise(report):
+        notes.insert(0, _noisy(report, queries))
+    return f"{'; '.join(filter(None, [said, ', '.join(notes)]))}."
+
+
+def failed_queries(report: CompareReport) -> list[QueryComparison]:
+    """The queries that failed; not those with an unreadable result, of which nothing else is known."""
+    unreadable = {result.query_id for result in report.unreadable}
+    return [
+        query
+        for query in report.per_query
+        if query.query_id in report.failed and query.query_id not in unreadable
+    ]
+
+
+def counted_checks(report: CompareReport, query: QueryComparison) -> tuple[str, ...]:
+    """Of the checks that a query lost, those that count as a failure."""
+    known = {*(report.comparison.checks if report.comparison else query.checks), *(query.required or ())}
+    alone = query.kind in (None, ComparisonKind.NEW)
+    return tuple(check for check in query.checks if check in known or alone)
+
+
+def checks_failed(report: CompareReport, query: QueryComparison) -> tuple[str, ...]:
+    """What a failed query failed on: checks, or what else fails it."""
+    failed = counted_checks(report, query)
     if failed:
-        return f"{_failures(report, failed, queries)}."
-    if worse_by_noise(report):
-        return f"{_noisy(report, queries)}{f'; it ranks {worse} worse' if worse else ''}."
-    lost_nothing = "B lost nothing but what is accepted" if report.accepted else "B lost nothing"
-    partial = len(partial_losses(report))
-    if partial:
-        ranks = f"; it ranks {worse} worse" if worse else ""
-        return f"{_PARTLY} on {partial} of {queries}, while another is still found{ranks}."
-    if worse:
-        return f"{lost_nothing}, but ranks {worse} of {queries} worse."
-    return f"{lost_nothing}{'' if report.accepted else ' that A had'}, over {queries}."
+        return failed
+    if query.cause == "absent":
+        return ("no result",)
+    return (LOSS.name,) if query.kind is ComparisonKind.LOSS else ("xfail",)
 
 
-def _failures(report: CompareReport, failed: list[QueryComparison], queries: str) -> str:
-    """On how many queries B lost something, on how many others it breaks a rule of B alone, or fell."""
-    rules = {check.name for check in CHECKS_OF_B}
-    fell = [query for query in failed if query.fell_by and not _failing(report, query)]
-    broken = [query for query in failed if query.checks and rules.issuperset(_failing(report, query))]
-    broken = [query for query in broken if query not in fell]
-    names = ", ".join(sorted({check for query in broken for check in _failing(report, query)}))
-    over = report.comparison.loss_over if report.comparison else None
-    ranks = f"by more than {counted(over, 'rank')}" if over else "in rank"
-    parts = {
-        "lost something on": len(failed) - len(broken) - len(fell),
-        f"breaks a rule ({names}) on": len(broken),
-        f"fell {ranks} on": len(fell),
-    }
-    said = [f"{words} {count}" for words, count in parts.items() if count]
-    first, *others = said
-    return f"B {first} of {queries}{''.join(f', and {other} more' for other in others)}"
-
-
-def _failing(report: CompareReport, query: QueryComparison) -> list[str]:
-    """The checks that a query fails on."""
-    counted = {*(report.comparison.checks if report.comparison else query.checks), *(query.required or ())}
-    return [check for check in query.checks if check in counted]
-
-
-def _failed_or_errored(queries: list[QueryComparison]) -> str:
-    """What became of queries without a baseline: `errored`, or `failed (error, forbidden)`."""
-    checks = sorted({check for query in queries for check in query.checks})
-    return "errored" if checks in ([], ["error"]) else f"failed ({', '.join(checks)})"
+def _by_check(report: CompareReport, names: Collection[str]) -> str:
+    """`retrieval 4, answer 2`: how many queries failed on each check, the most first."""
+    wanted = {*names}
+    failed = (query for query in report.per_query if query.query_id in wanted)
+    counts = Counter(check for query in failed for check in checks_failed(report, query))
+    names = [*dict.fromkeys(check.name for check in ALL_CHECKS), *counts]
+    in_order = sorted(counts, key=lambda check: (-counts[check], names.index(check)))
+    return ", ".join(f"{check} {counts[check]}" for check in in_order)
 
 
 def worse_by_noise(report: CompareReport) -> list[str]:
@@ -174,42 +173,29 @@ def _noisy(report: CompareReport, queries: str) -> str:
 
 
 def has_failed(report: CompareReport) -> bool:
-    """Whether B lost something, a gate failed, or the comparison is not to be relied on."""
+    """Whether a query or a gate failed, or the comparison is not to be relied on."""
     gate_failed = any(not gate.passed for gate in report.gates)
-    return bool(lost_queries(report) or report.unreadable or report.problems or gate_failed)
+    return bool(report.failed or report.unreadable or report.problems or gate_failed)
 
 
 def verdict_effect(report: CompareReport) -> str:
     """What the comparison comes to, in one word: lost, worse or better."""
     if has_failed(report):
         return "lost"
-    is_worse = report.run_a is not None and bool(report.count(ComparisonKind.LOSS) or partial_losses(report))
+    lost = bool(report.count(ComparisonKind.LOSS) or partial_losses(report) or report.tolerated)
+    is_worse = report.run_a is not None and lost
     return "worse" if is_worse or len(worse_by_noise(report)) > _better(report) else "better"
 
 
-def lost_queries(report: CompareReport) -> list[QueryComparison]:
-    """The queries on which B lost something, without those whose loss is accepted (xfail)."""
-    accepted = set(report.accepted)
-    return [query for query in failed_checks(report) if query.query_id not in accepted]
-
-
-def failed_checks(report: CompareReport) -> list[QueryComparison]:
-    """The queries that lost a check which counts as a failure, or that B has no result for."""
-    if report.comparison is None:
-        return [query for query in report.per_query if query.checks]
-    counted_checks, loss_over = frozenset(report.comparison.checks), report.comparison.loss_over or 0
-    return [query for query in report.per_query if query.fails_on(counted_checks, loss_over)]
-
-
-def kind_counts(report: CompareReport) -> str:
-    """`2 wins, 1 loss, 4 draws, 1 regression`, and `3 new` if there are any."""
+def rank_changes(report: CompareReport) -> str:
+    """`ranks: 2 wins, 1 loss, 4 draws, 1 regression`, and `3 new` if there are any."""
     *kinds, _ = ComparisonKind
     new = report.count(ComparisonKind.NEW)
     counts = [counted(report.count(kind), kind.value) for kind in kinds]
     partial = sum(query.is_partial_loss for query in report.per_query)
     counts += [f"{new} new"] if new else []
     counts += [counted(partial, "partial loss")] if partial else []
-    return ", ".join(counts)
+    return f"ranks: {', '.join(counts)}"
 
 
 def coverage(report: CompareReport) -> str | None:
@@ -243,13 +229,20 @@ def match_counts(report: CompareReport) -> str:
 
 
 def movement(report: CompareReport) -> str | None:
-    """How far the rankings moved; None if no query is in both runs, or B is judged alone."""
-    counts = report.comparison
+    """How far the rankings moved; None if no query is in both runs, or ids are of two chunkers."""
+    counts = report.comparison if has_same_ids(report) else None
     values = {name: counts.value(name) if counts else None for name in MOVEMENT}
     if None in values.values():
         return None
     means = ", ".join(f"{name} {format_value(value)}" for name, value in values.items())
     return f"rankings, A against B: {means} (1 if they are the same)"
+
+
+def has_same_ids(report: CompareReport) -> bool:
+    """Whether an id is the same passage in both runs: not where these are of two chunkers."""
+    return report.run_a is not None and all(
+        change.key != "chunker_version" for change in report.config_changes
+    )
 
 
 def counted(number: int, noun: str) -> str:

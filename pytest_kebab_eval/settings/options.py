@@ -24,6 +24,7 @@ Kind = Literal[
     "flag",
     "off flag",  # turns off what is on without it; `html` is given as `--kebab-no-html`
     "text",
+    "web address",
     "path",
     "database",  # a path, or the address of a server
     "whole number",  # from 1 on
@@ -34,6 +35,7 @@ Kind = Literal[
     "list",  # texts, by repeating the option; in ini, one a line; or none
 ]
 _METAVARS: dict[Kind, str] = {
+    "web address": "URL",
     "database": "DB",
     "whole number": "K",
     "share": "SHARE",
@@ -41,6 +43,7 @@ _METAVARS: dict[Kind, str] = {
     "cutoffs": "LIST",
 }
 _EXAMPLES: dict[Kind, str] = {
+    "web address": "give an address such as https://…",
     "path": "name a file",
     "database": "name a file",
     "flag": "write true or false",
@@ -280,6 +283,18 @@ OPTIONS = (
         "junit_properties",
         "off flag",
         "give items no properties, which strict schemas of JUnit XML forbid",
+        default=False,
+    ),
+    Option(
+        "report_url",
+        "web address",
+        "where report.html can be looked at, for report.md to link to",
+        env="KEBAB_EVAL_REPORT_URL",
+    ),
+    Option(
+        "all_metrics",
+        "flag",
+        "show all metrics in the summary, not the twelve that matter most",
         default=False,
     ),
     Option("html", "off flag", "do not write report.html", default=False),

@@ -66,6 +66,12 @@ def _flag(given: Given, _: Option) -> bool:
     raise _refusal(given, "true or false")
 
 
+def _web_address(given: Given, _: Option) -> str:
+    if not re.fullmatch(r"https?://[!-~]+", str(given.value)) or re.search(r"[()<>\\]", str(given.value)):
+        raise _refusal(given, "an address such as https://…, without spaces and brackets")
+    return str(given.value)
+
+
 def _path(given: Given, _: Option) -> Path:
     path = given.directory / os.path.expanduser(given.value)  # noqa: PTH111  leaves ~nobody as it is
     return Path(os.path.normpath(path))
@@ -150,6 +156,7 @@ _CONVERTERS: dict[Kind, Callable[[Given, Option], Any]] = {
     "flag": _flag,
     "off flag": lambda given, option: not _flag(given, option),
     "text": lambda given, _: str(given.value),
+    "web address": _web_address,
     "path": _path,
     "database": _database,
     "whole number": _whole_number,
@@ -192,6 +199,8 @@ class Settings(NamedTuple):
     compare_k: int = default_of("compare_k")
     span_overlap: float = default_of("span_overlap")
     store: bool = default_of("store")
+    report_url: str | None = None
+    all_metrics: bool = default_of("all_metrics")
     html: bool = default_of("html")
     annotations: bool = False
     junit_properties: bool = default_of("junit_properties")

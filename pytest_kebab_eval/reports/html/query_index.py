@@ -15,7 +15,7 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
-from pytest_kebab_eval.reports.wording import CAUSES, _failing, lost_queries, review_command
+from pytest_kebab_eval.reports.wording import CAUSES, counted_checks, failed_queries, review_command
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.scoring.scorecard import slice_labels, slices_of
 
@@ -133,7 +133,7 @@ class QueryIndex:
     def __init__(self, report: CompareReport, queries: PageQueries) -> None:
         self.comparisons = {comparison.query_id: comparison for comparison in report.per_query}
         self._unreadable = {(result.side, result.query_id) for result in report.unreadable}
-        self.failed = {comparison.query_id for comparison in lost_queries(report)}
+        self.failed = {comparison.query_id for comparison in failed_queries(report)}
         self.failed |= {query_id for _, query_id in self._unreadable}
         self._accepted = {*report.accepted}
         self._briefs = queries.briefs
@@ -204,7 +204,7 @@ class QueryIndex:
         has_targets = rank_b is not None or bool(self._briefs.expected(query))
         self.kind_counts[kind] += 1
         self.outcome_counts[outcome] += 1
-        failing = _failing(self._report, comparison) if comparison else []
+        failing = counted_checks(self._report, comparison) if comparison else ()
         cause = comparison.cause if comparison else None
         if cause:
             self.cause_counts[cause] += 1
@@ -221,7 +221,7 @@ class QueryIndex:
             self._rank(query.id, rank_b, "b", self._briefs.b, has_targets),
             {"failed": 1, "accepted": 2}.get(outcome, 0),
             cause,
-            tuple(failing),
+            failing,
             tuple(check for check in comparison.checks if check not in failing) if comparison else (),
             short(comparison.note, TEXT_SHOWN) if comparison and comparison.note else None,
             flow,

@@ -17,7 +17,7 @@ from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.html.markup import short, short_setting
-from pytest_kebab_eval.reports.wording import CAUSES, headline, lost_queries, verdict_effect
+from pytest_kebab_eval.reports.wording import CAUSES, failed_queries, headline, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.store import Database, whole_runs
@@ -177,10 +177,10 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
         ),
         ranks={query.query_id: (query.a_hit_rank, query.b_hit_rank) for query in report.per_query},
         reasons={
-            query.query_id: CAUSES[query.cause] for query in lost_queries(report) if query.cause in CAUSES
+            query.query_id: CAUSES[query.cause] for query in failed_queries(report) if query.cause in CAUSES
         },
         checks={query.query_id: lost for query in report.per_query if (lost := _followed(query.checks))},
-        failed=tuple(query.query_id for query in lost_queries(report)),
+        failed=tuple(query.query_id for query in failed_queries(report)),
         unreadable=tuple(result.query_id for result in report.unreadable if result.side == "b"),
         absent=tuple(query.query_id for query in report.per_query if query.cause == "absent"),
         problems=report.problems,

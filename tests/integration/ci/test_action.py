@@ -106,7 +106,7 @@ def test_a_push_without_a_verdict_takes_back_the_verdict_of_the_one_before(githu
         assert outcome.failed_step == failing
         (comment,) = github.comments
         assert "did not get to a verdict" in comment["body"]
-        assert "# B lost nothing" not in comment["body"]
+        assert "# 0 of" not in comment["body"]
 
 
 def test_the_comment_is_found_behind_many_others_and_no_person_s_is_changed(github: GitHub) -> None:

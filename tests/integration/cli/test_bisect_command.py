@@ -94,7 +94,7 @@ def test_where_nothing_is_lost_nothing_is_tried(tmp_path: Path) -> None:
     assert (called.code, called.stdout, called.stderr) == (
         0,
         "",
-        "B lost nothing that A had, over 2 queries.\n",
+        "0 of 2 queries failed.\n",
     )
 
 

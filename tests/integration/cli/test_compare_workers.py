@@ -44,7 +44,7 @@ def test_a_run_without_texts_is_matched_as_the_other_in_command_and_gate(project
     )
     compared = call("compare", "A", "B")
     assert compared.code == 0
-    assert "0 wins, 0 losses, 3 draws, 0 regressions" in compared.stdout
+    assert "ranks: 0 wins, 0 losses, 3 draws, 0 regressions" in compared.stdout
     assert "matched fallback_doc_span: document 3" in compared.stdout
     assert call("compare", "A", "B", "--workers", "2") == compared
     outcome = project.pytest()

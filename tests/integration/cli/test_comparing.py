@@ -32,6 +32,7 @@ def test_compare_prints_the_table_that_pytest_prints(project: Project) -> None:
     end = next(at for at, text in enumerate(printed) if text.startswith("aggregates: "))
     called = call("compare", "A", "B", "--gate", "hit@5 >= 0.9")
     assert end - start > 8
+    printed = [text.replace("--kebab-all", "--all") for text in printed]
     assert called.lines[1:] == printed[start:end]  # after the line of the failing query
 
 
@@ -55,10 +56,10 @@ def test_verbose_explains_each_failing_query(project: Project) -> None:
     assert called.lines[:7] == [
         "FAILED q-002: lost c2, at rank 1 in A",
         "  query     what is lost?",
-        "  expected  c2",
+        "  expected  c2  c2.md",
         "  run A     rank 1",
         "  run B     not found",
-        "  cause     gone: it is not in what run B stored",
+        "  cause     gone: the expected passage is not in what run B stored",
         "  lost      c2",
     ]
     assert "      1  c8  c8.md" in called.lines

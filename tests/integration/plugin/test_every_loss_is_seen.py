@@ -74,8 +74,8 @@ def test_a_query_that_run_a_lacks_is_skipped_and_counted_apart(project: Project)
     assert outcome.ret == 0
     outcome.stdout.fnmatch_lines(
         [
-            "0 wins, 0 losses, 3 draws, 0 regressions, 1 new",
-            "B lost nothing that A had, over 3 queries. 1 query has no baseline.",
+            "ranks: 0 wins, 0 losses, 3 draws, 0 regressions, 1 new",
+            "0 of 3 queries failed. 1 query has no baseline.",
             "SKIPPED*no baseline: run A has no result for it",
         ]
     )
@@ -89,7 +89,7 @@ def test_a_query_that_run_a_lacks_fails_if_it_errors(project: Project) -> None:
     assert outcome.ret == 1
     outcome.stdout.fnmatch_lines(
         [
-            "B lost nothing that A had, over 3 queries. 1 query has no baseline, and errored.",
+            "0 of 3 queries failed. 1 query has no baseline, and failed (error 1).",
             "FAILED *query[[]new] - it errored in B: timeout",
         ]
     )
@@ -118,7 +118,7 @@ def test_a_loss_is_told_also_where_the_comparison_cannot_be_relied_on(project: P
     golden_of(project, b)
     project.make_database(A=stored(HIT, 2), B=b)
     outcome = project.pytest()
-    said = "This comparison cannot be relied on; B lost something on 1 of 2 queries."
+    said = "This comparison cannot be relied on; 1 of 2 queries failed (retrieval 1)."
     outcome.stdout.fnmatch_lines([f"{said} 4 queries have no baseline."])
 
 
@@ -192,7 +192,7 @@ def test_a_query_that_left_the_golden_file_is_named_wherever_people_look(project
     project.make_database(A=a, B={**a, "q0": MISS})
     outcome = project.pytest()
     assert outcome.ret == 0
-    outcome.stdout.fnmatch_lines([f"warning: {REMOVED}", "B lost nothing*1 query of A left the golden file."])
+    outcome.stdout.fnmatch_lines([f"warning: {REMOVED}", "0 of*1 query of A left the golden file."])
     for name in ("report.md", "report.html"):
         text = (project.path / "runs" / "B" / name).read_text("utf-8")
         assert "1 query of A left the golden file" in text[: len(text) // 2], name

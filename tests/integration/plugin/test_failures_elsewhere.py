@@ -90,7 +90,7 @@ def test_a_listener_finds_message_line_and_text(project: Project, workers: tuple
     several(project).pytester.makeconftest(LISTENS)
     ((message, line, text),) = heard(project, *workers)
     assert (message, line) == (MESSAGE, 9)  # four lines an entry: the third begins on line 9
-    assert text.startswith(f"{MESSAGE}\n  query     ?\n  expected  c-lost\n")
+    assert text.startswith(f"{MESSAGE}\n  query     ?\n  expected  c-lost  c-lost.md\n")
 
 
 def test_what_is_sent_is_the_same_from_the_fast_path(project: Project) -> None:

@@ -151,7 +151,7 @@ def test_an_accepted_regression_is_xfailed_with_its_reason(project: Project, unt
     outcome.assert_outcomes(xfailed=1)
     outcome.stdout.fnmatch_lines(
         [
-            "B lost nothing but what is accepted, over 1 query. The loss of 1 query is accepted (xfail).",
+            "0 of 1 query failed; 1 accepted (xfail).",
             "XFAIL *::query[[]q1]*issue 7*",
         ]
     )
@@ -204,7 +204,8 @@ def test_a_failure_shows_the_query_the_ranks_the_loss_and_the_hits_of_b(project:
         [
             "lost guide#1*",
             "  query     which port?",
-            "  expected  guide#1, guide#2",
+            "  expected  guide#1  guide.md",
+            "            guide#2  guide.md",
             "  run A     rank 2",
             "  run B     not found",
             "  lost      guide#1",

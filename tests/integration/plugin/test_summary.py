@@ -128,7 +128,7 @@ def test_the_summary_has_the_metrics_with_deltas_and_the_kinds(project: Project)
             "*kebab-eval: A → B*",
             "metric * A * B *",
             "mrr * 1.0000 * 0.5000 * -0.5000*",
-            "0 wins, 0 losses, 1 draw, 1 regression",
+            "ranks: 0 wins, 0 losses, 1 draw, 1 regression",
             "aggregates: of A and B stored in kebab.sqlite",
         ]
     )
@@ -142,7 +142,7 @@ def test_a_result_that_cannot_be_read_is_named_with_its_run(project: Project) ->
 def test_the_report_of_a_session_has_the_texts_of_its_queries(project: Project) -> None:
     project.write_golden({"id": "q-002", "query": "what is lost?", "expected_chunk_ids": ["c2"]})
     project.pytest()
-    assert "| `q-002` `what is lost?` | 1 |" in (project.path / "runs/B/report.md").read_text("utf-8")
+    assert "### `q-002` `what is lost?`" in (project.path / "runs/B/report.md").read_text("utf-8")
 
 
 def test_the_summary_says_when_the_runs_cover_different_queries(project: Project) -> None:
@@ -157,7 +157,7 @@ def test_the_summary_is_shown_at_any_verbosity(project: Project, flag: str) -> N
 
 def test_very_quiet_shows_the_verdict_alone(project: Project) -> None:
     outcome = project.pytest("-qq")
-    outcome.stdout.fnmatch_lines(["B lost something on 1 of 2 queries.", "report: runs/B/report.md"])
+    outcome.stdout.fnmatch_lines(["1 of 2 queries failed (retrieval 1).", "report: runs/B/report.md"])
     outcome.stdout.no_fnmatch_line("mrr *")
 
 
@@ -213,7 +213,7 @@ def test_deselected_gates_and_queries_are_said_not_to_run_and_that_all_are_compa
     outcome.stdout.fnmatch_lines(
         [
             "gate FAILED: hit@1 >= 0.9",
-            "B lost something on 1 of 2 queries. *",
+            "1 of 2 queries failed (retrieval 1). *",
             "deselected: 1 query and 1 gate, not run as tests; the figures above count all queries",
         ]
     )

@@ -63,13 +63,13 @@ def test_a_forbidden_hit_of_a_alone_is_no_failure(tmp_path: Path) -> None:
 def test_a_forbidden_hit_fails_a_run_that_is_judged_alone(tmp_path: Path) -> None:
     evaluation = judged(tmp_path, NO_SECRET, None, LEAK, run_a=None)
     assert outcome(evaluation) == (Outcome.FAILED, "found what is forbidden: secret at rank 2")
-    assert headline(evaluation.report) == "1 of 2 queries failed (forbidden)."
+    assert headline(evaluation.report) == "1 of 2 queries failed (forbidden 1)."
 
 
 def test_a_forbidden_hit_fails_a_query_without_a_baseline(tmp_path: Path) -> None:
     evaluation = judged(tmp_path, NO_SECRET, None, LEAK)
     assert outcome(evaluation) == (Outcome.FAILED, "found what is forbidden: secret at rank 2")
-    assert "1 query has no baseline, and failed (forbidden)." in headline(evaluation.report)
+    assert "1 query has no baseline, and failed (forbidden 1)." in headline(evaluation.report)
 
 
 def test_a_query_without_a_baseline_that_keeps_its_rules_is_skipped(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_miss_fails_only_where_it_is_asked_for(tmp_path: Path) -> None:
     asked = judged(tmp_path / "asked", C1, result("x"), result("x"), "miss")
     assert outcome(asked) == (Outcome.FAILED, "nothing expected was found in B")
     assert comparison(asked).checks == ("miss",)
-    assert headline(asked.report) == "B breaks a rule (miss) on 1 of 2 queries."
+    assert headline(asked.report) == "1 of 2 queries failed (miss 1)."
 
 
 def test_a_miss_fails_a_run_that_is_judged_alone_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -211,14 +211,15 @@ def test_a_worse_rank_fails_by_how_much_worse_it_is(
 
 def test_the_headline_tells_what_was_lost_from_what_is_broken(tmp_path: Path) -> None:
     broken = judged(tmp_path / "broken", NO_SECRET, LEAK, LEAK).report
-    assert headline(broken) == "B breaks a rule (forbidden) on 1 of 2 queries."
+    assert headline(broken) == "1 of 2 queries failed (forbidden 1)."
     lost = judged(tmp_path / "lost", NO_SECRET, LEAK, result("x", hit("s#1", 2, doc_id="secret"))).report
-    assert headline(lost) == "B lost something on 1 of 2 queries."
+    assert headline(lost) == "1 of 2 queries failed (retrieval 1, forbidden 1)."
 
 
 def test_report_md_names_the_forbidden_hit(tmp_path: Path) -> None:
     text = render_report_md(judged(tmp_path, NO_SECRET, CLEAN, LEAK).report)
-    assert "| `q1` | forbidden | forbidden | `forbidden: secret at rank 2` |" in text
+    assert "**Failed on forbidden**: run B found what the golden file forbids." in text
+    assert "- note: `forbidden: secret at rank 2`" in text
 
 
 def test_a_forbidden_hit_counts_as_failed_in_gates(tmp_path: Path) -> None:

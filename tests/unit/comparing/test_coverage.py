@@ -10,7 +10,7 @@ import pytest
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.reports.as_markdown import render_report_md
-from pytest_kebab_eval.reports.wording import headline, kind_counts
+from pytest_kebab_eval.reports.wording import headline, rank_changes
 from tests.builders import Json, hit, result
 from tests.unit.comparing.conftest import Sides, comparison, failing, rates_of, runs
 from tests.unit.comparing.test_checks_of_b import judged, outcome
@@ -59,11 +59,14 @@ def test_a_partial_loss_does_not_fail_by_itself_but_nobody_says_that_nothing_was
     assert (found.kind, found.checks, found.cause) == ("draw", ("coverage",), "gone")
     assert found.note == "lost in part: c2"
     report = evaluation.report
-    assert headline(report) == "B lost a target on 1 of 2 queries, while another is still found."
-    assert kind_counts(report).endswith(", 1 partial loss")
+    assert (
+        headline(report)
+        == "0 of 2 queries failed; 1 with a partial loss (a target lost, another still found)."
+    )
+    assert rank_changes(report).endswith(", 1 partial loss")
     text = render_report_md(report)
-    assert "## Partial losses" in text
-    assert "| `q1` | 1 | 1 | gone | `c2` | – | `lost in part: c2` |" in text
+    assert "<summary>Partial losses: 1</summary>" in text
+    assert "| `q1` | 1 | 1 | `c2` | – | `lost in part: c2` |" in text
 
 
 def test_a_target_that_is_only_too_far_down_says_so(tmp_path: Path) -> None:
@@ -97,7 +100,7 @@ def test_a_query_that_requires_all_fails_whatever_fails_else(
     evaluation = judged(tmp_path, ALL, BOTH, ONE, *fail_on)
     assert outcome(evaluation) == (Outcome.FAILED, "lost c2, while another target is at rank 1")
     assert comparison(evaluation).required == ("coverage",)
-    assert headline(evaluation.report) == "B lost something on 1 of 2 queries."
+    assert headline(evaluation.report) == "1 of 2 queries failed (coverage 1)."
 
 
 def test_all_that_is_required_is_what_a_found(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation, evaluate
-from pytest_kebab_eval.reports.wording import lost_queries
+from pytest_kebab_eval.reports.wording import failed_queries
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, make_database, result, write_golden
 
@@ -202,9 +202,9 @@ def test_a_check_that_fails_no_query_is_not_called_a_failure_in_reports(tmp_path
     (tmp_path / "asked").mkdir()
     report = compared(tmp_path, expecting(1), a, b).report
     assert report.per_query[0].checks == ("attribution",)
-    assert lost_queries(report) == []
+    assert failed_queries(report) == []
     asked = compared(tmp_path / "asked", expecting(1), a, b, fail_on=frozenset({"attribution"})).report
-    assert [query.query_id for query in lost_queries(asked)] == ["q0"]
+    assert [query.query_id for query in failed_queries(asked)] == ["q0"]
 
 
 def test_a_run_alone_that_lacks_golden_queries_is_warned_of(tmp_path: Path) -> None:

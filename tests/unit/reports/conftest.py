@@ -90,7 +90,7 @@ def assert_well_formed(markdown: str) -> None:
 
 def metric_row(report: CompareReport, name: str) -> dict[str, str]:
     """What the metrics' tables show of one metric, by the names of their columns."""
-    for header, _, *rows in tables(section(render_report_md(report), "Metrics")):
+    for header, _, *rows in tables(folded(render_report_md(report), "All")):
         for row in rows:
             if row[0].startswith(f"`{name}`"):
                 return dict(zip(header, row, strict=True))
@@ -99,6 +99,11 @@ def metric_row(report: CompareReport, name: str) -> dict[str, str]:
 
 def section(markdown: str, title: str) -> str:
     return markdown.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
+
+
+def folded(markdown: str, title: str) -> str:
+    """What is folded under a title."""
+    return re.split(f"<summary>{title}[^<]*</summary>\n", markdown)[1].split("\n</details>", maxsplit=1)[0]
 
 
 FINDS_C1 = {"id": "q1", "query": "where?", "expected_chunk_ids": ["c1"]}
@@ -219,7 +224,7 @@ def _comparison(
     return ComparisonRecord(
         key="",
         run_a=f"r{number}" if number else None,
-        headline="B lost something.",
+        headline="1 of 2 queries failed.",
         effect="lost",
         counts={},
         config_changes=(),

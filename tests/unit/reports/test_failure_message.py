@@ -29,7 +29,9 @@ def message(directory: Path, b: Json) -> str:
 
 
 def instead(text: str) -> list[str]:
-    return [line.split()[1] for line in text.splitlines() if line.startswith("  instead ")]
+    return [
+        line.split()[1].removesuffix(".md") for line in text.splitlines() if line.startswith("  instead ")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.model import ComparisonKind, Run
 from pytest_kebab_eval.reports.leaderboard import Board, BoardRow, find_board, make_board
-from pytest_kebab_eval.reports.wording import lost_queries
+from pytest_kebab_eval.reports.wording import failed_queries
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import Settings
 from tests.builders import deltas_of, make_database, result, side_a, write_golden
@@ -59,7 +59,7 @@ def test_each_run_has_the_numbers_of_its_comparison(seed: int, a: str, more: dic
             assert row.significance.items() <= report.significance.items()
             assert report.significance.keys() - row.significance.keys() == report.not_comparable.keys()
             assert len(row.wins) == report.count(ComparisonKind.WIN)
-            assert list(row.failed) == [query.query_id for query in lost_queries(report)]
+            assert list(row.failed) == [query.query_id for query in failed_queries(report)]
             assert row.failed_gates == tuple(gate.gate for gate in report.gates if not gate.passed)
             assert set(report.problems) <= set(row.problems)
 

@@ -40,6 +40,7 @@ from tests.unit.reports.conftest import (
     RICH,
     assert_well_formed,
     compared,
+    folded,
     metric_row,
     section,
     tables,
@@ -56,29 +57,39 @@ def test_every_table_of_a_comparison_is_well_formed(tmp_path: Path) -> None:
     report = msgspec.structs.replace(report, unreadable=(BrokenResult("b", "q|", "not | JSON"),))
     markdown = render_report_md(report)
     assert_well_formed(markdown)
-    titled = ["Gates", "Results that cannot be read", "Regressions", "Losses", "Wins", "Metrics", "Slices"]
-    titled += ["Paraphrases in A", "Paraphrases in B", "What changed in the configuration", "Index"]
+    titled = ["Gates", "Results that cannot be read", "Metrics"]
     assert [title for title in titled if not tables(section(markdown, title))] == []
+    titled = [
+        "Ranked worse",
+        "Ranked better",
+        "All",
+        "Slices",
+        "Paraphrases in A",
+        "Paraphrases in B",
+        "Index",
+    ]
+    assert [title for title in titled if not tables(folded(markdown, title))] == []
 
 
 def test_every_table_of_a_run_alone_is_well_formed(tmp_path: Path) -> None:
     markdown = render_report_md(compared(tmp_path, RICH, None, AFTER, "hit@5 >= 1"))
     assert_well_formed(markdown)
-    titled = ["Gates", "Metrics", "Slices", "Paraphrases in B"]
-    assert [title for title in titled if not tables(section(markdown, title))] == []
-    assert "Regressions" not in markdown
+    assert all(tables(section(markdown, title)) for title in ("Gates", "Metrics"))
+    assert all(tables(folded(markdown, title)) for title in ("Slices", "Paraphrases in B"))
+    assert "egressions" not in markdown
 
 
-def test_wins_and_losses_are_folded_and_regressions_are_not(tmp_path: Path) -> None:
+def test_what_failed_comes_first_and_changes_of_rank_are_folded(tmp_path: Path) -> None:
     markdown = render_report_md(compared(tmp_path, RICH, BEFORE, AFTER))
-    for title, query in (("Wins", "won"), ("Losses", "worse")):
-        folded = re.fullmatch(
-            r"\n<details><summary>.*</summary>\n\n(.*)\n</details>\n*", section(markdown, title), re.DOTALL
-        )
-        assert folded, title
-        assert f"| `{query}` |" in folded[1]
-    assert "<details>" not in section(markdown, "Regressions")
-    assert "| `lost` | 1 | – |" in section(markdown, "Regressions")
+    for title, query in (("Ranked better", "won"), ("Ranked worse", "worse")):
+        assert f"| `{query}` |" in folded(markdown, title)
+    failed = section(markdown, "3 failed queries")
+    assert "<details>" not in failed
+    assert (
+        "### `lost`\n\n**Failed on retrieval**: the expected passage is not in what run B stored.\n" in failed
+    )
+    places = [markdown.index(text) for text in ("**Changed in the configuration", "### `lost`", "## Metrics")]
+    assert places == sorted(places)
 
 
 def test_metrics_have_their_n_on_each_side(tmp_path: Path) -> None:
@@ -229,7 +240,7 @@ def test_a_query_has_its_text_beside_its_id(tmp_path: Path) -> None:
     queries = load_golden_set(tmp_path / "golden.yaml").queries
     markdown = render_report_md(report, queries)
     assert_well_formed(markdown)
-    assert "| `q1` `where \\| is it?` | 1 | – |" in markdown
-    assert "| `q2` `is it?` | answer |" in markdown
+    assert "### `q1` `where \\| is it?`\n" in markdown
+    assert "### `q2` `is it?`\n" in markdown
     assert "| `q3` `and this?` | – | 1 |" in markdown
     assert "\n`q4` `never?`\n" in markdown

@@ -9,18 +9,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_kebab_eval import CompareReport, ComparisonKind, QueryComparison, render_report_md
+from pytest_kebab_eval import CompareReport, ComparisonKind, GoldenQuery, QueryComparison, render_report_md
+from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import BrokenResult, Paraphrase, ParaphraseGroup
-from tests.unit.reports.conftest import AFTER, BEFORE, RICH, assert_well_formed, compared, section, tables
+from pytest_kebab_eval.reports.as_markdown import render_markdown
+from pytest_kebab_eval.reports.context import FAILURES_IN_FULL, report_context
+from tests.builders import Json, answer, hit, result, stored
+from tests.unit.reports.conftest import AFTER, BEFORE, RICH, assert_well_formed, compared, folded, tables
 
 MAX_LENGTH = 65_536
 HOSTILE = "|`||``\\|<b>x</b>\n| --- |\n</details>\x1b[2J @all " * 4
 
 
 def of_many(kind: ComparisonKind, number: int, **more: Any) -> tuple[QueryComparison, ...]:
+    lost: Json = {"checks": ("retrieval",), "cause": "gone"} if kind is ComparisonKind.REGRESSION else {}
     return tuple(
-        QueryComparison(f"{kind.value} {n:05} {HOSTILE}", kind, 1, None, note=HOSTILE, **more)
+        QueryComparison(f"{kind.value} {n:05} {HOSTILE}", kind, 1, None, note=HOSTILE, **lost, **more)
         for n in range(number)
     )
 
@@ -35,14 +40,18 @@ def small(tmp_path: Path) -> CompareReport:
 def test_no_number_of_changes_makes_the_report_too_long_or_hides_how_many_there_are(
     small: CompareReport, kind: ComparisonKind, number: int
 ) -> None:
-    report = msgspec.structs.replace(small, per_query=of_many(kind, number))
-    markdown = render_report_md(report)
+    changes = of_many(kind, number)
+    failed = {query.query_id: "lost" for query in changes if query.checks}
+    markdown = render_report_md(msgspec.structs.replace(small, per_query=changes, failed=failed))
     assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
-    title = {"regression": "Regressions", "win": "Wins"}[kind.value]
-    shown = len(tables(section(markdown, title))[0]) - 2
-    left_out = re.search(r"… and (\d+) more, in report\.json\.", section(markdown, title))
-    assert shown + int(left_out[1] if left_out else 0) == number
+    in_full = min(len(failed), FAILURES_IN_FULL)
+    title = "[0-9]+ more failed" if failed else "Ranked better"
+    table = folded(markdown, title) if number > in_full else ""
+    shown = len(tables(table)[0]) - 2 if table else 0
+    left_out = re.search(r"… and (\d+) more, in report\.json\.", table)
+    assert markdown.count("\n**Failed on ") == in_full
+    assert in_full + shown + int(left_out[1] if left_out else 0) == number
     assert "\n## Metrics\n" in markdown
 
 
@@ -60,6 +69,7 @@ def test_everything_at_its_worst_still_leaves_the_metrics_in_sight(small: Compar
     report = msgspec.structs.replace(
         small,
         per_query=tuple(changes),
+        failed={query.query_id: HOSTILE for query in changes if query.checks},
         paraphrases_a=groups,
         paraphrases_b=groups,
         not_in_golden=tuple(f"{n} {HOSTILE}" for n in range(1_000)),
@@ -69,7 +79,7 @@ def test_everything_at_its_worst_still_leaves_the_metrics_in_sight(small: Compar
     assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     assert "\n## Metrics\n" in markdown
-    assert "\n## Slices\n" in markdown
+    assert "<summary>Slices: " in markdown
 
 
 def test_a_thousand_lost_targets_of_one_query_do_not_cost_the_rest_of_the_report(
@@ -79,7 +89,7 @@ def test_a_thousand_lost_targets_of_one_query_do_not_cost_the_rest_of_the_report
     changes = (
         QueryComparison("q1", ComparisonKind.REGRESSION, 1, None, "hit→miss", "gone", ("retrieval",), lost),
     )
-    markdown = render_report_md(msgspec.structs.replace(small, per_query=changes))
+    markdown = render_report_md(msgspec.structs.replace(small, per_query=changes, failed={"q1": "lost"}))
     assert len(markdown) <= MAX_LENGTH
     assert_well_formed(markdown)
     assert "\n## Metrics\n" in markdown
@@ -108,6 +118,29 @@ def test_the_wordings_that_a_group_is_not_shown_with_are_counted(small: CompareR
         msgspec.structs.replace(small, per_query=tuple(changes), paraphrases_b=(group,))
     )
     assert len(markdown) <= MAX_LENGTH
-    (row,) = [text for text in section(markdown, "Paraphrases in B").splitlines() if text.startswith("| `g`")]
+    (row,) = [text for text in folded(markdown, "Paraphrases in B").splitlines() if text.startswith("| `g`")]
     shown = row.count("wording-")
     assert shown == len(wordings) or f"{len(wordings) - shown} more" in row
+
+
+def test_of_ten_thousand_queries_with_a_thousand_failures_the_ten_most_telling_are_in_full(
+    small: CompareReport,
+) -> None:
+    alike, others = of_many(ComparisonKind.REGRESSION, 999), of_many(ComparisonKind.DRAW, 9_000)
+    rare = msgspec.structs.replace(alike[0], query_id="rare", cause="empty")
+    report = msgspec.structs.replace(
+        small,
+        per_query=(*alike, rare, *others),
+        failed={found.query_id: HOSTILE for found in (*alike, rare)},
+    )
+    long = f"{HOSTILE} {'word ' * 200}"
+    b = stored(result(*(hit(f"{n}{HOSTILE}", n, text=long) for n in range(1, 6)), answer=answer(long)))
+    evidence = QueryEvidence(b, b, (), (), ("c1",), passages=(KnownPassage("c1", HOSTILE, HOSTILE, long),))
+    entries = [GoldenQuery(found.query_id, long, must_contain=("yes",) * 9) for found in report.per_query]
+    markdown = render_markdown(report_context(report, entries, {entry.id: evidence for entry in entries}))
+    assert len(markdown) <= MAX_LENGTH
+    assert_well_formed(markdown)
+    assert markdown.count("\n**Failed on ") == markdown.count("\n- run B: ") == FAILURES_IN_FULL
+    assert "**Failed on retrieval**: run B found nothing at all." in markdown  # the only one of its cause
+    assert "<summary>990 more failed queries</summary>" in markdown
+    assert "\n## Metrics\n" in markdown

@@ -13,6 +13,8 @@ from pytest_kebab_eval.reports.templates import make_environment
 
 TEMPLATE = "templates/report.md.jinja"
 
+FILTERS = ["code", "codes", "in_markdown", "as_value", "as_delta", "as_number"]
+
 
 @pytest.fixture(autouse=True)
 def kept_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -33,7 +35,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> bool:
     with monkeypatch.context() as patched:
         patched.setattr(jinja2.Environment, "compile", counted)
         environment = make_environment(autoescape=False)
-        environment.filters.update(dict.fromkeys(["code", "codes", "as_value", "as_delta", "as_number"], str))
+        environment.filters.update(dict.fromkeys(FILTERS, str))
         environment.get_template(TEMPLATE)
     return bool(compilations)
 

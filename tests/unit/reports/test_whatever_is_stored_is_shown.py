@@ -22,6 +22,7 @@ from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_text import annotate, explain, query_lines, summary
 from pytest_kebab_eval.reports.context import report_context
+from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
@@ -67,7 +68,8 @@ odd_values = st.builds(
 def shown(inputs: Inputs, asked: Settings, evaluation: Evaluation, briefs: Briefs) -> Iterator[str]:
     """Everything that is shown of a comparison, text by text."""
     report, errors = evaluation.report, list[str]()
-    context = report_context(report, inputs.golden.queries)
+    failures = failure_evidence(asked, inputs, evaluation)
+    context = report_context(report, inputs.golden.queries, failures)
     for form in FORMATS:
         text = "".join(render(form, ReportSource(asked, inputs, report, context, briefs), errors))
         yield text
@@ -77,13 +79,14 @@ def shown(inputs: Inputs, asked: Settings, evaluation: Evaluation, briefs: Brief
     yield format_json(snapshot_of(report))
     yield from (row.text for row in summary(report))
     comparisons = {comparison.query_id: comparison for comparison in report.per_query}
-    failures = failure_evidence(asked, inputs, evaluation)
     for query, evidence in ShownEvidence(asked, inputs, report).read(inputs.golden.queries):
         comparison = comparisons.get(query.id)
         verdict = evaluation.verdicts[query.id]
         yield explain(query, verdict, comparison, failures.get(query.id), "golden.yaml:1")
         yield explain(query, verdict, comparison, evidence, "golden.yaml:1")
-        yield from (row.text for row in query_lines(comparison, evidence) if comparison) if comparison else ()
+        if comparison:
+            lines = query_lines(comparison, FailedQuery(query, comparison, evidence))
+            yield from (row.text for row in lines)
         yield from (str(value) for _, value in query_properties(comparison))
     queries = [(query, evaluation.verdicts[query.id]) for query in inputs.golden.queries]
     yield from annotate(asked.golden, report.gates, queries, Path(), report.problems)

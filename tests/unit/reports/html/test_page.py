@@ -22,8 +22,8 @@ from tests.unit.reports.conftest import FINDS_C1, Page, regression, rendered
 
 def test_the_verdict_is_the_title_and_the_first_heading(tmp_path: Path) -> None:
     page = regression(tmp_path)
-    assert "<title>B lost something on 1 of 1 query." in page.text
-    assert re.search(r"<h1>.*</span> B lost something on 1 of 1 query\.</h1>", page.text)
+    assert "<title>1 of 1 query failed (retrieval 1)." in page.text
+    assert re.search(r"<h1>.*</span> 1 of 1 query failed \(retrieval 1\)\.</h1>", page.text)
 
 
 def test_the_sections_come_in_the_order_in_which_one_decides(tmp_path: Path) -> None:
