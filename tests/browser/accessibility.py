@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _pages(path: Path) -> list[Path]:
-    """The pages of a directory; a server's page for what is not there has its styles from that server alone."""
+    """The pages of a directory, but for 404.html, whose styles are only there on a server."""
     found = sorted(path.rglob("*.html")) if path.is_dir() else [path]
     return [page for page in found if page.name != "404.html"]
 
