@@ -45,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _pages(path: Path) -> list[Path]:
-    return sorted(path.rglob("*.html")) if path.is_dir() else [path]
+    """The pages of a directory, but for 404.html, whose styles are only there on a server."""
+    found = sorted(path.rglob("*.html")) if path.is_dir() else [path]
+    return [page for page in found if page.name != "404.html"]
 
 
 def _check(axe: Path, pages: Sequence[Path], pictures: Path | None) -> Iterator[str]:
