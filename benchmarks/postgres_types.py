@@ -122,8 +122,8 @@ def main() -> None:
             size = make(connection, kind, rows)
             for itersize in FETCHED:
                 found = [read(connection, len(rows), itersize) for _ in range(given.repeats)]
-                client, wall = min(one.client for one in found), min(one.wall for one in found)
-                server = min((one.server for one in found if one.server is not None), default=float("nan"))
+                client, wall = min(cost.client for cost in found), min(cost.wall for cost in found)
+                server = min((cost.server for cost in found if cost.server is not None), default=float("nan"))
                 figures = f"{itersize:>12} {client:>9.3f} {server:>9.3f} {wall:>8.3f}"
                 print(f"{kind.name:42} {figures}  {size}")
 

@@ -203,11 +203,11 @@ def crowd(
     for run_id in _AT_THE_START:
         set_tag(to_address(db), f"keep-{run_id}", run_id)
     done = _run_all(db, golden, seconds, [gate] * gates + [recorder] * recorders + [pruner, tagger])
-    wrong = [error for one in done for error in one.errors]
+    wrong = [error for result in done for error in result.errors]
     if _deadlocks(db) != deadlocks:
         wrong.append(f"the server found {_deadlocks(db) - deadlocks} deadlocks")
-    expected = {*_AT_THE_START, *(run_id for one in done for run_id in one.stored)}
-    expected -= {run_id for one in done for run_id in one.removed}
+    expected = {*_AT_THE_START, *(run_id for result in done for run_id in result.stored)}
+    expected -= {run_id for result in done for run_id in result.removed}
     return done, [*wrong, *wrong_runs(db, expected), *wrong_tags(db), *wrong_aggregates(db, golden)]
 
 
@@ -302,10 +302,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             db, Path(directory), seconds=given.seconds, gates=given.gates, recorders=given.recorders
         )
     for kind in ("gates", "recorders", "pruners", "taggers"):
-        counts = [one.times for one in done if one.kind == kind]
+        counts = [result.times for result in done if result.kind == kind]
         least, most = min(counts, default=0), max(counts, default=0)
         print(f"{len(counts)} {kind}: {sum(counts)} in all, {least} to {most} each")
-    stored, removed = (sum(len(getattr(one, name)) for one in done) for name in ("stored", "removed"))
+    stored, removed = (sum(len(getattr(result, name)) for result in done) for name in ("stored", "removed"))
     print(f"runs stored: {stored}; removed: {removed}; wrong: {len(wrong)}")
     for problem in wrong[:20]:
         print(f"  {problem}")

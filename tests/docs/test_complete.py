@@ -129,6 +129,19 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     assert sorted(listed) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 
 
+def test_the_site_asks_nobody_for_fonts_scripts_or_styles() -> None:
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert site["theme"]["font"] is False
+    assert "offline" in site["plugins"]  # which would fetch a script, were there none of ours
+    ours = [
+        *site["extra_css"],
+        *site["extra_javascript"],
+        *(each["path"] for each in site["extra"]["polyfills"]),
+    ]
+    assert [path for path in ours if not (ROOT / "docs" / path).exists()] == []
+    assert any("iframe-worker" in path for path in ours)
+
+
 def _paths(entry: dict[str, str | list[dict[str, str]]]) -> list[str]:
     (below,) = entry.values()
     return [below] if isinstance(below, str) else [path for child in below for path in child.values()]

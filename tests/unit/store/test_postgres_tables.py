@@ -153,6 +153,14 @@ def test_citations_resolve_without_an_index_on_the_documents_of_chunks(postgres:
             postgres.execute("DROP INDEX chunks_by_document")
 
 
+def test_a_run_that_was_removed_meanwhile_is_not_tagged(postgres: PostgresStore) -> None:
+    postgres.make(a={})
+    backend_of(postgres.address).tag("green", "a")
+    with pytest.raises(InputError, match="has no run 'b' any more; name another"):
+        backend_of(postgres.address).tag("green", "b")
+    assert postgres.rows("SELECT name, run_id FROM kebab_eval_tags") == [("green", "a")]
+
+
 # -- refused -------------------------------------------------------------------------------------
 
 RENAMED = "ALTER TABLE eval_query_results RENAME TO stored"
