@@ -249,11 +249,12 @@ SENTENCES = {check.name: check.sentence for check in ALL_CHECKS}
 def checks_of(words: Iterable[str]) -> tuple[frozenset[str], int]:
     """The checks of `--kebab-fail-on`; and of `loss>3`, by how many ranks a query may fall.
 
-    Where a target must not be lost, all of them must not.
+    Where a target must not be lost, all must not; what fell out fell by more than any number of ranks.
     """
     limits = [int(word.partition(">")[2] or 0) for word in words if word.partition(">")[0] == LOSS.name]
     names = {word.partition(">")[0] for word in words}
-    return frozenset(names | ({RETRIEVAL.name} if COVERAGE.name in names else set())), min(limits, default=0)
+    more = {RETRIEVAL.name} if names & {COVERAGE.name, LOSS.name} else set()
+    return frozenset(names | more), min(limits, default=0)
 
 
 def losable(score: QueryScore, k: int) -> list[Check]:

@@ -155,9 +155,9 @@ class _Comparer:
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
             return _Why("gone")
         in_a, in_b = score_a.facts.ranking, score_b.facts.ranking
-        pairs = [*zip(expected_ranks(score_a), expected_ranks(score_b), strict=True)]
-        still = {was for was, now in pairs if now is not None}
-        ranks = {*in_a.correct, *(was for was, now in pairs if now is None)} - still
+        still = {was for was, now in zip(in_a.found, in_b.found, strict=True) if now is not None}
+        pairs = zip(expected_ranks(score_a), expected_ranks(score_b), strict=True)
+        ranks = ({*in_a.correct} - still) | {was for was, now in pairs if now is None}
         right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self._k]
         texts = [(hit, text) for hit in right if (text := passages_a.text(hit))]
         top = [
