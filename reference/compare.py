@@ -52,7 +52,7 @@ def sessions(case: Case, directory: Path, modes: list[str]) -> Iterator[Session]
         keyword, selected = random_keyword(rng, case)
         yield Session("-k", selected, run_gate(case, directory, "-k", keyword, "--kebab-no-html"))
     if "--lf" in modes:
-        failed = frozenset(name for name, outcome in plain.items.items() if outcome == "failed")
+        failed = frozenset(name for name in names if plain.items.get(name) == "failed")
         yield Session("--lf", failed or names, run_gate(case, directory, "--lf", "--kebab-no-html"))
     if "-x" in modes:
         yield Session("-x", names, run_gate(case, directory, "-x", "--kebab-no-html"), stops_at_failure=True)

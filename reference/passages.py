@@ -43,8 +43,8 @@ def shared(one: str, other: str) -> float:
     longest = SequenceMatcher(None, ours, theirs, autojunk=False).find_longest_match()
     if longest.size < RUN:
         return 0.0
-    before = differing(ours[: longest.a][::-1], theirs[: longest.b][::-1])
-    after = differing(ours[longest.a + longest.size :], theirs[longest.b + longest.size :])
+    before = differing(ours[::-1], theirs[::-1], len(ours) - longest.a, len(theirs) - longest.b)
+    after = differing(ours, theirs, longest.a + longest.size, longest.b + longest.size)
     same, substituted = longest.size + before[0] + after[0], before[1] + after[1]
     return same / len(ours) if substituted <= MOST_SUBSTITUTED * (same + substituted) else 0.0
 
@@ -55,25 +55,38 @@ def is_whole_part(words: list[str], others: list[str]) -> bool:
     return bool(words) and any(others[at : at + len(words)] == words for at in starts)
 
 
-def differing(ours: str, theirs: str) -> tuple[int, int]:
+def differing(ours: str, theirs: str, at: int, there: int) -> tuple[int, int]:
     """Of two texts that go on from one place: the letters that are the same, and those that differ."""
-    same = substituted = at = there = 0
-    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    for block in [block for block in blocks if block.size >= RUN]:
-        more, other = between(ours[at : block.a], theirs[there : block.b])
-        same, substituted = same + more + block.size, substituted + other
-        at, there = block.a + block.size, block.b + block.size
-    more, other = between(ours[at:], theirs[there : there + len(ours) - at + INSERTED])
-    return same + more, substituted + other
+    same = substituted = 0
+    blocks = SequenceMatcher(None, ours[at:], theirs[there:], autojunk=False).get_matching_blocks()
+    for start, other, size in [(at + block.a, there + block.b, block.size) for block in blocks]:
+        if size >= RUN:
+            more, less = between(ours, theirs, (at, start), (there, other))
+            same, substituted = same + more + size, substituted + less
+            at, there = start + size, other + size
+    more, less = between(ours, theirs, (at, len(ours)), (there, there + len(ours) - at + INSERTED))
+    return same + more, substituted + less
 
 
-def between(ours: str, theirs: str) -> tuple[int, int]:
+def between(ours: str, theirs: str, gap: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     """'What only one of them has … is another cut'; 'a number that differs is another passage'."""
-    shorter, longer = sorted((ours, theirs), key=len)
-    if (not shorter or len(shorter) >= TELLING) and shorter in longer:
-        return len(shorter), 0
-    numbers = [{*re.findall(r"\d+", text)} for text in (ours, theirs)]
-    return 0, sys.maxsize if all(numbers) and not numbers[0] & numbers[1] else len(shorter)
+    shorter, longer = sorted((ours[slice(*gap)], theirs[slice(*other)]), key=len)
+    numbers = whole_numbers(ours, *gap), whole_numbers(theirs, *other)
+    go_on = gap[0] < len(ours) and other[0] < len(theirs)
+    if go_on and re.search(r"\d", longer) and all(numbers) and not numbers[0] & numbers[1]:
+        return 0, sys.maxsize
+    return (
+        (len(shorter), 0)
+        if (not shorter or len(shorter) >= TELLING) and shorter in longer
+        else (0, len(shorter))
+    )
+
+
+def whole_numbers(text: str, start: int, stop: int) -> set[str]:
+    """The numbers that some letters of a text have a digit of, or stand beside."""
+    return {
+        number[0] for number in re.finditer(r"\d+", text) if number.end() >= start and number.start() <= stop
+    }
 
 
 def is_passage(target: str, hit: str, overlap: float, *, alone: bool) -> bool:

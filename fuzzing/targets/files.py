@@ -131,7 +131,7 @@ def snapshot(directory: Path) -> Execute:
             recalled_data=text,
             asserted_data=asserted,
         )
-        _explain(found, ()).encode()
+        _explain(found).encode()
 
     return execute
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.reports.failures import review_hint
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.store import files_of
@@ -72,13 +74,18 @@ def compare(
         tell_warnings(report.warnings)
         print_report(report_json(report), "json")
     else:
-        explanations = _explanations(settings, inputs, evaluation) if verbose else {}
+        errors: list[str] = []
+        evidence = _evidence(settings, inputs, evaluation, errors) if verbose else {}
+        tell_errors(errors)
+        explanations = _explanations(inputs, evaluation, evidence)
         for query_id in failing:
             print_line(f"FAILED {printable(query_id)}: {verdicts[query_id].reason}", "red")
             if query_id in explanations:
                 print_line("\n".join(explanations[query_id].split("\n")[1:]))
         for line in summary(report, all_metrics=all_metrics, flag="--all-metrics"):
             print_line(line.text, {1: "green", -1: "red"}.get(line.direction))
+        if hint := review_hint(report, inputs.golden.by_id(), evidence):
+            print_line(hint)
     gate_failed = any(not gate.passed for gate in report.gates)
     if failing or report.unreadable or report.problems or gate_failed:
         exit_with(REGRESSION)
@@ -91,16 +98,15 @@ def _evidence(
     try:
         return failure_evidence(settings, inputs, evaluation)
     except KebabEvalError as error:
-        errors.append(str(error))
+        errors.append(f"the texts of what failed are not shown: {error}")
         return {}
 
 
-def _explanations(settings: Settings, inputs: Inputs, evaluation: Evaluation) -> dict[str, str]:
+def _explanations(
+    inputs: Inputs, evaluation: Evaluation, evidence: Mapping[str, QueryEvidence]
+) -> dict[str, str]:
     """Why each query fails, in full."""
     golden, queries = inputs.golden, inputs.golden.by_id()
-    errors: list[str] = []
-    evidence = _evidence(settings, inputs, evaluation, errors)
-    tell_errors(errors)
     compared = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
     return {
         query_id: explain(

@@ -137,6 +137,13 @@ def _lost_refusal(lost: LostCheck) -> str:
     return "it was refused in B" if lost.b.facts.answered is False else "it was not refused in B"
 
 
+def _lost_citations(lost: LostCheck) -> str:
+    answer = lost.b.facts.answer
+    if answer and answer.citations.has_any:
+        return "its citations all led to chunks in A, and not all do in B"
+    return "its citations led to chunks in A, and it cites nothing in B"
+
+
 def _forbidden_hits(lost: LostCheck) -> str:
     return f"found what is forbidden: {forbidden_words(lost.comparison.forbidden or ())}"
 
@@ -168,7 +175,7 @@ CHECKS = (
         "citation",
         "citations resolved",
         _yes_no("citation_coverage"),
-        lambda lost: "its citations led to chunks in A; in B they do not, or there is none",
+        _lost_citations,
     ),
     Check(
         "attribution",

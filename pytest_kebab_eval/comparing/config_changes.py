@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.text import brief
-from pytest_kebab_eval.text.masking import MASK, changed_secrets, mask_setting
+from pytest_kebab_eval.text.masking import MASK, changed_secrets
 
 
 class ConfigChange(Value, frozen=True):
@@ -53,19 +53,6 @@ def config_changes(a: Run, b: Run) -> list[ConfigChange]:
 def _stored_as(flat: Mapping[str, Any], key: str, run: Run) -> Any:
     """What a run has stored for a key, if that was not masked here."""
     return None if key in run.digests else flat.get(key)
-
-
-def mask_changes(changes: Any, patterns: Sequence[str]) -> Any:
-    """The `config_changes` of a report that was stored before secrets were masked."""
-    if not isinstance(changes, list):
-        return changes
-    return [
-        change
-        | {side: mask_setting(str(change["key"]), change[side], patterns) for side in "ab" if side in change}
-        if isinstance(change, dict) and "key" in change
-        else change
-        for change in changes
-    ]
 
 
 def change_notes(changes: Iterable[ConfigChange]) -> list[str]:

@@ -18,6 +18,7 @@ class CitationCheck(Value, frozen=True):
     only_hits: bool = False  # each is of a hit of this query
     a_correct_hit: bool = False
     a_target: bool = False  # also one that was not retrieved
+    has_any: bool = False
 
 
 NO_CITATIONS = CitationCheck()
@@ -43,7 +44,7 @@ def check_citations(
                     a_correct_hit = True
         all_resolve = all_resolve and _resolves(cited, found, passages)
         a_target = a_target or a_correct_hit or targets.strategy.is_cited(cited, found, passages)
-    return CitationCheck(all_resolve, only_hits, a_correct_hit, a_target)
+    return CitationCheck(all_resolve, only_hits, a_correct_hit, a_target, True)
 
 
 def each_resolves(answer: Answer, hits: Sequence[Hit], passages: Passages) -> tuple[bool, ...]:

@@ -141,8 +141,9 @@ class Alignment(NamedTuple):
 
 def _aligned_at(main: Stretch, shorter: str, longer: str, size: int) -> Alignment:
     """Two texts laid over each other at a stretch that they share."""
-    after = _aligned_from(shorter[main.stop :], longer[main.stop + main.offset :], size)
-    before = _aligned_from(shorter[: main.start][::-1], longer[: main.start + main.offset][::-1], size)
+    after = _aligned_from(shorter, longer, (main.stop, main.stop + main.offset), size)
+    start = len(shorter) - main.start, len(longer) - main.start - main.offset
+    before = _aligned_from(shorter[::-1], longer[::-1], start, size)
     shared = before.shared + main.stop - main.start + after.shared
     return Alignment(shared, before.substituted + after.substituted)
 
@@ -164,20 +165,21 @@ def _longest_stretch(shorter: str, longer: str, size: int) -> Stretch:
     return longest
 
 
-def _aligned_from(ours: str, theirs: str, size: int) -> Alignment:
+def _aligned_from(ours: str, theirs: str, begin: tuple[int, int], size: int) -> Alignment:
     """Two texts that go on from where they are the same: what is shared, and what differs in one place."""
     shared = substituted = 0
-    at = there = 0
+    at, there = begin
     while at < len(ours) and there < len(theirs):
+        before = _digits(ours[at - size : at][::-1])[::-1]
         for start in range(at, len(ours) - size + 1, size // 2):
             limit = there + start - at + size + _INSERTED
             position = theirs.find(ours[start : start + size], there, limit)
             if position >= 0:
                 break
         else:
-            rest = _between(ours[at:], theirs[there : there + len(ours) - at + _INSERTED])
+            rest = _between(ours[at:], theirs[there : there + len(ours) - at + _INSERTED], before)
             return Alignment(shared + rest.shared, substituted + rest.substituted)
-        gap = _between(ours[at:start], theirs[there:position])
+        gap = _between(ours[at:start], theirs[there:position], before, _digits(ours[start : start + size]))
         after = size + _shared_start(ours[start + size :], theirs[position + size :])
         substituted += gap.substituted
         shared += gap.shared + after
@@ -185,18 +187,30 @@ def _aligned_from(ours: str, theirs: str, size: int) -> Alignment:
     return Alignment(shared, substituted)
 
 
-def _between(ours: str, theirs: str) -> Alignment:
+def _digits(text: str) -> str:
+    """The digits that a text begins with."""
+    found = _NUMBER.match(text)
+    return found[0] if found else ""
+
+
+def _between(ours: str, theirs: str, before: str, after: str = "") -> Alignment:
     """What stands between two places that are the same; what only one text has is no substitution.
 
-    A number that is not the same makes another passage of it, however little that is.
+    A number that is not the same makes another passage of it, however little that is. Its first or last
+    digits may be the same: those that stand before and after.
     """
     shorter, longer = sorted((ours, theirs), key=len)
+    shared = _shared_start(ours[::-1], theirs[::-1])
+    if _NUMBER.search(longer) or _NUMBER.search(shorter):
+        end = _digits(shorter[len(shorter) - shared :] + after)
+        numbers = [
+            {*_NUMBER.findall(f"{before}{text[: len(text) - shared]}{end}")} for text in (ours, theirs)
+        ]
+        if all(numbers) and not numbers[0] & numbers[1]:
+            return Alignment(shared, _OTHER)
     if (not shorter or len(shorter) >= _TELLING) and shorter in longer:
         return Alignment(len(shorter), 0)
-    shared = _shared_start(ours[::-1], theirs[::-1])
-    numbers = [_NUMBER.findall(text[: len(text) - shared]) for text in (ours, theirs)]
-    is_other = all(numbers) and not {*numbers[0]} & {*numbers[1]}
-    return Alignment(shared, _OTHER if is_other else len(shorter) - shared)
+    return Alignment(shared, len(shorter) - shared)
 
 
 def _may_share(shorter: str, longer: str, size: int) -> bool:
@@ -302,21 +316,19 @@ def _hashed_stretches(expected: HashedText, letters: str) -> list[Stretch]:
     """The stretches shared with a text of which there are hashes, as they are there."""
     size, ours, theirs = expected.size, hash_codes(expected.hashes), shingle_hashes(letters, expected.size)
     found: list[Stretch] = []
-    number = 0
-    while number < len(ours):
-        position = theirs.find(ours[number])
-        if position < 0:
-            number += 1
-        else:
-            count, position = _longest_hashed(ours[number:], theirs, size, position)
-            start, number = number * size, number + count
-            found.append(_with_edges(start, number * size, position - start, expected, len(letters)))
+    done = 0
+    for number, code in enumerate(ours):
+        if number >= done and code in theirs:
+            count, position = _longest_hashed(ours[number:], theirs, size)
+            start, done = number * size, number + count
+            found.append(_with_edges(start, done * size, position - start, expected, len(letters)))
     return found
 
 
-def _longest_hashed(ours: str, theirs: str, size: int, position: int) -> tuple[int, int]:
+def _longest_hashed(ours: str, theirs: str, size: int) -> tuple[int, int]:
     """How many hashes are the same from the first on, and at which of the first positions that have it."""
     count = longest = 0
+    position = theirs.find(ours[0])
     for _ in range(_POSITIONS_TRIED):
         shared = _shared_start(ours, theirs[position::size])
         count, longest = (shared, position) if shared > count else (count, longest)
@@ -359,7 +371,7 @@ def _hashes(letters: str, size: int) -> str:
     hashes, joined = int.from_bytes(utf_32_le_encode(letters)[0], "little"), 0
     for factor, joins, doubles in steps:
         if joins is not None:
-            joined = (joined * factor + (hashes >> joins)) & mask
+            joined = (joined * factor + (hashes >> joins) if joins else hashes) & mask
         if doubles is not None:
             hashes = (hashes * factor + (hashes >> doubles)) & mask
     whole = 4 * max(0, len(letters) - size + 1)  # what follows are shingles that the end cuts short

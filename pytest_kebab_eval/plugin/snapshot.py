@@ -7,10 +7,10 @@ deletes them. Ours is not in one, so a session that does not use it leaves it al
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -18,12 +18,11 @@ from syrupy.data import SnapshotCollections
 from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
-from pytest_kebab_eval.comparing.config_changes import mask_changes
 from pytest_kebab_eval.files import exists, write_whole
 from pytest_kebab_eval.limits import SNAPSHOT_DEPTH
 from pytest_kebab_eval.plugin.failures import Failure
 from pytest_kebab_eval.plugin.items import KebabItem
-from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
+from pytest_kebab_eval.reports.as_json import format_json, snapshot_of, upgraded_snapshot
 from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import printable, shown_path
@@ -54,7 +53,9 @@ def is_snapshot_compared(config: pytest.Config, settings: Settings) -> bool:
 
 
 class CompareReportExtension(JSONSnapshotExtension):
-    """Keeps the report in one file, laid out as `report.json`: one query a line."""
+    """Keeps what is reviewed of the report in one file: one query a line."""
+
+    now: ClassVar[Mapping[str, Any]] = {}
 
     def serialize(self, data: Any, **_: Any) -> str:
         return format_json(data)
@@ -64,11 +65,12 @@ class CompareReportExtension(JSONSnapshotExtension):
         return test_location.filepath
 
     def read_snapshot_data_from_location(self, **location: str) -> str | bytes | None:
-        """The snapshot; empty if it is not UTF-8, so that it differs and can be replaced."""
+        """The snapshot, an older one in the form of now; empty if it is not UTF-8, so that it differs."""
         try:
-            return super().read_snapshot_data_from_location(**location)
+            text = super().read_snapshot_data_from_location(**location)
         except UnicodeDecodeError:
             return ""
+        return upgraded_snapshot(text, self.now) if isinstance(text, str) else text
 
     @classmethod
     def write_snapshot_collection(cls, **_: Any) -> None:
@@ -87,23 +89,31 @@ class SnapshotItem(KebabItem):
         path = snapshot_path(self.kebab.settings.golden)
         if path.exists() and not path.is_file():  # reading it might never end
             raise Failure(f"the snapshot {shown_path(path)} is not a file; remove it")
+        now = snapshot_of(self.kebab.source.evaluate().report)
+        updating = self.config.getoption("update_snapshots")
         assertion = SnapshotAssertion(
             session=getattr(self.config, "_syrupy"),  # noqa: B009  syrupy has no public way
-            extension_class=CompareReportExtension,
+            extension_class=type("CompareReport", (CompareReportExtension,), {"now": now}),
             test_location=PyTestLocation(cast("pytest.Item", _SyrupyItem(self))),
-            update_snapshots=self.config.getoption("update_snapshots"),
+            update_snapshots=updating,
         )
-        matches = assertion == snapshot_of(self.kebab.source.evaluate().report)
+        matches = assertion == now
         result: Any = assertion.executions[0]
         if not matches:
-            raise Failure(_explain(result, self.kebab.settings.mask))
-        if result.created or result.updated:
-            path = Path(result.snapshot_location)
+            raise Failure(_explain(result))
+        if updating and _text_in(path) != result.asserted_data:
             try:
                 write_whole(path, [result.asserted_data], follow_link=False)
             except OSError as error:
                 reason = error.strerror or error
                 raise Failure(f"the snapshot {shown_path(path)} was not written: {reason}") from None
+
+
+def _text_in(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
 
 
 class _SyrupyItem:
@@ -125,7 +135,7 @@ class _SyrupyItem:
 # -- explaining a difference ---------------------------------------------------------------------
 
 
-def _explain(result: Any, mask: Sequence[str]) -> str:
+def _explain(result: Any) -> str:
     path = shown_path(Path(result.snapshot_location))
     update = "record it with --snapshot-update"
     if result.exception is not None:
@@ -136,9 +146,8 @@ def _explain(result: Any, mask: Sequence[str]) -> str:
         before = json.loads(result.recalled_data)
     except (ValueError, RecursionError):
         before = None
-    if not isinstance(before, dict) or _is_deep(before):
+    if not isinstance(before, dict) or "per_query" not in before or _is_deep(before):
         return f"the snapshot {path} is not a compare report; {update}"
-    before["config_changes"] = mask_changes(before.get("config_changes"), mask)
     changes = list(_changes(before, json.loads(result.asserted_data)))
     shown = changes[:MOST_CHANGES_SHOWN]
     if len(changes) > len(shown):
@@ -166,20 +175,19 @@ def _is_deep(value: Any) -> bool:
 
 
 def _changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-    """What differs: the queries, each by its id; the figures only where no query differs."""
-    queries = list(_query_changes(before.pop("per_query", []), after.pop("per_query", [])))
+    """What differs: the queries, each by its id; the metrics only where no query differs."""
+    queries = list(_query_changes(before.get("per_query"), after.get("per_query")))
     yield from queries
-    figures_before, figures_after = dict(_flat(before)), dict(_flat(after))
-    names = _different_keys(figures_before, figures_after)
+    metrics_before, metrics_after = (_by(side.get("metrics"), "metric") for side in (before, after))
+    names = _different_keys(metrics_before, metrics_after)
     for name in names[: 0 if queries else MOST_CHANGES_SHOWN]:
-        shown = printable(name)
-        yield f"{shown}: {_json(figures_before.get(name))} → {_json(figures_after.get(name))}"
+        yield f"{printable(name)}: {_json(metrics_before.get(name))} → {_json(metrics_after.get(name))}"
     if queries and names:
-        yield f"and {len(names)} figures that follow from it"
+        yield f"and {len(names)} metrics that follow from it"
 
 
 def _query_changes(before: Any, after: Any) -> Iterator[str]:
-    queries_before, queries_after = _by_id(before), _by_id(after)
+    queries_before, queries_after = _by(before, "query_id"), _by(after, "query_id")
     for query_id in sorted(queries_before.keys() | queries_after.keys()):
         was, is_now = queries_before.get(query_id), queries_after.get(query_id)
         name = f"query {printable(query_id)}"
@@ -199,17 +207,9 @@ def _different_keys(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
 
 
-def _by_id(queries: Any) -> dict[str, dict[str, Any]]:
-    rows = queries if isinstance(queries, list) else []
-    return {str(row.get("query_id")): row for row in rows if isinstance(row, dict)}
-
-
-def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _flat(inner, f"{prefix}.{key}" if prefix else key)
-    else:
-        yield prefix, value
+def _by(rows: Any, key: str) -> dict[str, dict[str, Any]]:
+    """Rows by one of their values; what is no row is left out."""
+    return {str(row.get(key)): row for row in rows if isinstance(row, dict)} if isinstance(rows, list) else {}
 
 
 def _json(value: Any) -> str:

@@ -14,7 +14,7 @@ from pytest_kebab_eval.plugin.controller import describe_unreadable
 from pytest_kebab_eval.plugin.items import gate_name, query_name
 from pytest_kebab_eval.plugin.snapshot import snapshot_lines
 from pytest_kebab_eval.reports.as_text import Line, annotate, query_lines, summary
-from pytest_kebab_eval.reports.failures import FailedQuery
+from pytest_kebab_eval.reports.failures import FailedQuery, review_hint
 from pytest_kebab_eval.reports.publishing import ShownEvidence
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import brief, printable, safe_lines
@@ -69,6 +69,9 @@ class TerminalSummary:
                 yield from query_lines(comparison)
         lines = list(summary(report, all_metrics=self._kebab.settings.all_metrics))
         yield from lines if verbosity >= IN_FULL else lines[-1:]
+        if verbosity >= IN_FULL:
+            hint = review_hint(report, self._source.load_golden().by_id(), self._source.evidence)
+            yield from [Line(hint)] if hint else ()
         yield from (Line(sentence, -1) for sentence in describe_unreadable(report))
         yield from map(Line, self._controller.published.done)
         if counts := self._controller.left_out.counts():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -11,13 +11,16 @@ import msgspec
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.model import QueryComparison
-from pytest_kebab_eval.scoring.aggregates import MetricValues, nested
+from pytest_kebab_eval.reports.rows import IN_SUMMARY
+from pytest_kebab_eval.scoring.aggregates import MetricValues, nested, stored_values
 
-# These differ between two runs with equal results.
-_RUN_FIELDS = ("run_a", "run_b", "warnings")
-# Rankings move without anything being lost, so every change of the retriever would be a change to review.
-_MOVEMENT = ("overlap", "rbo")
-_VOLATILE = {"golden_sha256", *(metric.name for metric in all_metrics() if metric.family.volatile)}
+# What is no part of a snapshot: it differs between two runs with equal results, or moves without a loss.
+_VOLATILE = {metric.name for metric in all_metrics() if metric.family.volatile}
+_ABOUT = (
+    "For review: each query with its verdict, on a line of its own, then the metrics of the summary."
+    " pytest --snapshot-update writes it; report.json has everything."
+)
+_REVIEWED = ("kind", "a_hit_rank", "b_hit_rank", "checks", "cause", "lost", "gained")
 
 _encode_line = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -38,31 +41,42 @@ def _nested_fields(report: CompareReport) -> dict[str, Any]:
 
 
 def snapshot_of(report: CompareReport) -> dict[str, Any]:
-    """The report without run ids, times and costs, which differ from run to run, and without movement.
+    """What a reviewer decides on: the verdict on each query and what it lost; and the summary's metrics."""
+    a, b = (side.values if side else {} for side in (report.aggregate_a, report.aggregate_b))
+    in_gates = [gate.metric for gate in report.gates if not gate.vs]
+    names = [name for name in dict.fromkeys((*IN_SUMMARY, *in_gates)) if name in b and name not in _VOLATILE]
+    verdicts = dict.fromkeys(report.tolerated, "tolerated") | dict.fromkeys(report.accepted, "accepted")
+    verdicts |= dict.fromkeys(report.failed, "failed")
+    rows = msgspec.to_builtins(report.per_query)
+    return {
+        "about": _ABOUT,
+        "per_query": [_reviewed(row, verdicts.get(row["query_id"], "passed")) for row in rows],
+        "metrics": _metrics(names, a, b),
+    }
 
-    Gates that are held against another run than A depend on which that is, and are left out, too.
+
+def _metrics(names: Iterable[str], a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"metric": name, "a": a.get(name), "b": b.get(name)} for name in names]
+
+
+def _reviewed(query: Mapping[str, Any], verdict: str | None) -> dict[str, Any]:
+    return {"query_id": query["query_id"], "verdict": verdict} | {key: query[key] for key in _REVIEWED}
+
+
+def upgraded_snapshot(text: str, now: Mapping[str, Any]) -> str:
+    """A snapshot of before, which was the whole report, in the form of now; any other text as it is.
+
+    It says nothing of verdicts, so that those of now are taken; the metrics are those of now.
     """
-    fields = msgspec.to_builtins(_nested_fields(report))
-    fields["gates"] = [
-        gate for gate in fields["gates"] if not _is_left_out(gate["metric"]) and "vs" not in gate
-    ]
-    if report.replicates:  # how many runs each side has, not which
-        replicates = fields["replicates"]
-        replicates |= {side: len(replicates[side]) for side in ("runs_a", "runs_b")}
-        del replicates["shown"]
-    fields["per_query"] = [_without_left_out(query) for query in fields["per_query"]]
-    return {key: _without_left_out(value) for key, value in fields.items() if key not in _RUN_FIELDS}
-
-
-def _without_left_out(value: Any) -> Any:
-    """The value without the metrics of time, cost and movement, at any depth."""
-    if isinstance(value, dict):
-        return {key: _without_left_out(member) for key, member in value.items() if not _is_left_out(key)}
-    return value
-
-
-def _is_left_out(name: str) -> bool:
-    return name in _VOLATILE or name.partition("@")[0] in _MOVEMENT
+    try:
+        old = json.loads(text)
+        a, b = stored_values(old["aggregate_a"]), stored_values(old["aggregate_b"])
+        verdicts = {row["query_id"]: row["verdict"] for row in now["per_query"]}
+        rows = [_reviewed(row, verdicts.get(row["query_id"])) for row in old["per_query"]]
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return text
+    metrics = _metrics((row["metric"] for row in now["metrics"]), a, b)
+    return format_json({"about": _ABOUT, "per_query": rows, "metrics": metrics})
 
 
 def format_json(fields: dict[str, Any]) -> str:

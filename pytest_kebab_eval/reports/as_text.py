@@ -34,7 +34,6 @@ from pytest_kebab_eval.reports.wording import (
 from pytest_kebab_eval.text import brief, first_of, printable
 
 _FLAKY_SHOWN = 10
-_HIT_WIDTH = 60  # characters of the text of one hit of several
 MAX_METRICS = 12  # rows of the table
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
@@ -87,7 +86,7 @@ def _top_hits(failed: FailedQuery) -> Iterator[str]:
     forbidden = {hit.rank: "!" for hit in failed.comparison.forbidden or ()}
     marks = dict.fromkeys(evidence.correct_b, "*") | forbidden
     for hit in evidence.b.hits[:HITS_SHOWN] if evidence.b else ():
-        yield f"  {marks.get(hit.rank, ' ')} {hit.rank:>3}  {_in_text(failed.hit_words(hit, _HIT_WIDTH))}"
+        yield f"  {marks.get(hit.rank, ' ')} {hit.rank:>3}  {_in_text(failed.hit_words(hit))}"
 
 
 # -- the summary ---------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ so that each makes it inert in its own way.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS
-from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, KnownPassage, QueryEvidence
+from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, KnownPassage, QueryEvidence, passage_of
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import (
     Answer,
@@ -23,11 +23,13 @@ from pytest_kebab_eval.model import (
     QueryResult,
     is_labelled,
 )
-from pytest_kebab_eval.reports.wording import CAUSES, failed_queries
+from pytest_kebab_eval.reports.wording import CAUSES, counted, failed_queries, review_command
+from pytest_kebab_eval.text import printable
 
 _TARGETS_SHOWN = 3
 _RULES_SHOWN = 5
-PASSAGE_WIDTH = 110  # characters of a text
+_TEXT_WIDTH = 110  # characters of a passage's text
+_ANSWER_WIDTH = 200
 
 
 class Foreign(NamedTuple):
@@ -54,6 +56,7 @@ class FailedQuery(NamedTuple):
     query: GoldenQuery
     comparison: QueryComparison
     evidence: QueryEvidence
+    columns: int = 110  # of a line, without its label: texts are cut to what ids and places leave of it
 
     def facts(self) -> Iterator[Fact]:
         """What was expected, what became of it, and what B has instead."""
@@ -78,33 +81,31 @@ class FailedQuery(NamedTuple):
             yield ["a refusal"]
             return
         for target in evidence.expected[:_TARGETS_SHOWN]:
-            yield self._target(target)
+            yield from self._target(target)
         more = len(evidence.expected) - _TARGETS_SHOWN
         if more > 0:
             yield [f"and {more} more"]
+        if query.must_rank_at_most and evidence.expected:
+            yield [f"at rank {query.must_rank_at_most} or better"]
         unwanted = (*query.forbidden_chunk_ids, *query.forbidden_doc_ids)
         if unwanted:
-            yield ["not ", *_listed([Foreign(name, 40) for name in unwanted[:_TARGETS_SHOWN]])]
+            yield ["not ", *self._names(unwanted[:_TARGETS_SHOWN])]
         rules: list[Words] = [["an answer with ", Foreign(text, 40, "'")] for text in query.must_contain]
         rules += [["an answer without ", Foreign(text, 40, "'")] for text in query.forbidden]
         if query.claims:
-            claims = [Foreign(claim, 40, "'") for claim in query.claims[:_TARGETS_SHOWN]]
-            rules.append(["an answer with any of ", *_listed(claims)])
+            rules.append(["an answer with any of ", *self._names(query.claims[:_TARGETS_SHOWN], "'")])
         yield from rules[:_RULES_SHOWN]
         if not evidence.expected and not unwanted and not rules:
             yield ["nothing in particular"]
 
-    def _target(self, target: str) -> Words:
-        query, evidence = self.query, self.evidence
-        groups = (*query.alternatives, *query.doc_alternatives)
+    def _target(self, target: str) -> Iterator[Words]:
+        """A target, and each that would do as well."""
+        groups = (*self.query.alternatives, *self.query.doc_alternatives)
         names = next((group for group in groups if group[0] == target), (target,))
-        words: list[str | Foreign] = []
         for name in names[:_TARGETS_SHOWN]:
-            words += [" or "] if words else []
-            words += passage_words(evidence.show_target(query, name, PASSAGE_WIDTH))
-        if query.must_rank_at_most and target == evidence.expected[-1]:
-            words.append(f" (at rank {query.must_rank_at_most} or better)")
-        return words
+            width = text_width(self.evidence.expected_passage(name), self.columns)
+            passage = self.evidence.show_target(self.query, name, width)
+            yield [*([] if name == target else ["or "]), *passage_words(passage, self.columns)]
 
     def _state(self, rank: int | None, result: QueryResult | None, *, readable: bool) -> Words:
         """What became of the query in a run: its rank, or that it was refused, or that it errored."""
@@ -120,7 +121,7 @@ class FailedQuery(NamedTuple):
         """The lost targets, and what B has in their place."""
         if not self.comparison.lost:
             return
-        yield Fact("lost", _listed([Foreign(name, 60) for name in self.comparison.lost[:_RULES_SHOWN]]))
+        yield Fact("lost", self._names(self.comparison.lost[:_RULES_SHOWN]))
         instead = self.instead()
         if instead:
             yield Fact("instead", self.hit_words(instead))
@@ -139,8 +140,17 @@ class FailedQuery(NamedTuple):
         wrong = (hit for hit in hits if hit.rank not in correct and hit.chunk_id not in expected)
         return next((hit for hit in wrong if hit.rank >= (self.comparison.a_hit_rank or 1)), None)
 
-    def hit_words(self, hit: Hit, width: int = PASSAGE_WIDTH) -> Words:
-        return passage_words(self.evidence.show_hit(self.query, hit, width))
+    def hit_words(self, hit: Hit) -> Words:
+        width = text_width(passage_of(hit), self.columns)
+        return passage_words(self.evidence.show_hit(self.query, hit, width), self.columns)
+
+    def _names(self, names: Sequence[str], quote: str = "") -> Words:
+        """Names with commas between them, each cut to its share of a line."""
+        words: list[str | Foreign] = []
+        for name in names:
+            words += [", "] if words else []
+            words.append(Foreign(name, min(60, self.columns // len(names) - 4), quote))
+        return words
 
     def _answers(self) -> Iterator[Fact]:
         """Both answers, and the rule that B's breaks, where the answer is what failed."""
@@ -150,16 +160,21 @@ class FailedQuery(NamedTuple):
         before = self.evidence.a.answer if self.evidence.a else None
         answer = self.evidence.b.answer if self.evidence.b else None
         if before is not None:
-            yield Fact("before", _answer_words(before))
-        yield Fact("answer", ["none"] if answer is None else _answer_words(answer))
+            yield Fact("before", self._answer_words(before))
+        yield Fact("answer", ["none"] if answer is None else self._answer_words(answer))
         if answer is None:
             return
-        if "answer" in checks and (broken := [*_broken_rules(self.query, answer)]):
-            yield Fact("rule", _listed(broken[:_RULES_SHOWN]))
+        if "answer" in checks:
+            broken = _broken_rules(self.query, answer)
+            yield from (Fact("rule", words) for words in islice(broken, _RULES_SHOWN))
         if "citation" in checks:
             paths = [cited.citation.path for cited in answer.citations if cited.citation]
-            shown = [Foreign(path, 80) for path in paths if path][:_RULES_SHOWN]
-            yield Fact("cites", _listed(shown) or ["nothing"])
+            shown = [path for path in paths if path][:_RULES_SHOWN]
+            yield Fact("cites", self._names(shown) or ["nothing"])
+
+    def _answer_words(self, answer: Answer) -> Words:
+        said = Foreign(answer.text, min(_ANSWER_WIDTH, self.columns))
+        return [*([] if answer.grounded else ["(refused) "]), said]
 
     def unlabelled(self) -> str:
         """How many of B's top hits nobody labelled, where it lost one that was, or ranks none high enough."""
@@ -173,6 +188,24 @@ class FailedQuery(NamedTuple):
         if not unknown or not (comparison.lost or fell):
             return ""
         return f"{len(unknown)} of B's top {len(top)} {'was' if len(unknown) == 1 else 'were'} never labelled"
+
+
+def review_hint(
+    report: CompareReport, golden: Mapping[str, GoldenQuery], evidence: Mapping[str, QueryEvidence]
+) -> str | None:
+    """The command to type next where failed queries have hits that nobody labelled."""
+    unlabelled = [
+        query.query_id
+        for query in failed_queries(report)
+        if query.query_id in evidence
+        and FailedQuery(golden[query.query_id], query, evidence[query.query_id]).unlabelled()
+    ]
+    command = review_command(report, unlabelled[0] if len(unlabelled) == 1 else None)
+    if not unlabelled or command is None:
+        return None
+    have = "has" if len(unlabelled) == 1 else "have"
+    failed = counted(len(unlabelled), "failed query")
+    return f"{failed} {have} hits that nobody labelled: {printable(command)}"
 
 
 def most_telling(report: CompareReport) -> list[QueryComparison]:
@@ -189,31 +222,33 @@ def most_telling(report: CompareReport) -> list[QueryComparison]:
     return [query for row in zip_longest(*columns) for query in row if query is not None]
 
 
-def passage_words(passage: KnownPassage) -> list[str | Foreign]:
+def text_width(passage: KnownPassage, columns: int) -> int:
+    """How much of a passage's text a line of so many columns has room for."""
+    used = min(len(passage.where), _where_width(columns)) + min(len(passage.id), _id_width(columns))
+    return min(_TEXT_WIDTH, columns - used - len('  ""  ()'))
+
+
+def _where_width(columns: int) -> int:
+    return min(60, columns // 2)
+
+
+def _id_width(columns: int) -> int:
+    return min(40, columns // 4)
+
+
+def passage_words(passage: KnownPassage, columns: int) -> list[str | Foreign]:
     """Where a passage is and what it says, its id beside that; without a text the id comes first."""
-    name, where = Foreign(passage.id, 40), Foreign(passage.where, 60)
+    name, where = Foreign(passage.id, _id_width(columns)), Foreign(passage.where, _where_width(columns))
     if not passage.text:
+        name = Foreign(passage.id)
         return [name, "  ", where] if passage.where else [name]
-    said = Foreign(passage.text, PASSAGE_WIDTH, '"')
+    said = Foreign(passage.text, _TEXT_WIDTH, '"')
     known: list[str | Foreign] = [where, "  ", said] if passage.where else [said]
     return [*known, "  (", name, ")"] if passage.id else known
 
 
-def _listed(words: Iterable[str | Foreign | Words]) -> list[str | Foreign]:
-    """The words with commas between them."""
-    listed: list[str | Foreign] = []
-    for piece in words:
-        listed += [", "] if listed else []
-        listed += [piece] if isinstance(piece, (str, Foreign)) else piece
-    return listed
-
-
 def _said(answer: Answer | None) -> str:
     return "no answer" if answer is None else "answered" if answer.grounded else "refused"
-
-
-def _answer_words(answer: Answer) -> Words:
-    return [*([] if answer.grounded else ["(refused) "]), Foreign(answer.text, 200)]
 
 
 def _broken_rules(query: GoldenQuery, answer: Answer) -> Iterator[Words]:

@@ -67,11 +67,12 @@ def headline(report: CompareReport) -> str:
     return " ".join(sentences)
 
 
-def review_command(report: CompareReport, query_id: str) -> str | None:
-    """What shows the hits of a query that nobody has labelled; None where there is no run A."""
+def review_command(report: CompareReport, query_id: str | None = None) -> str | None:
+    """What shows the hits of a query, or of all that fail, that nobody labelled; None without a run A."""
     if report.run_a is None:
         return None
-    return shlex.join(["kebab-eval", "review", report.run_a, report.run_b, "--query", query_id])
+    only = ["--query", query_id] if query_id else []
+    return shlex.join(["kebab-eval", "review", report.run_a, report.run_b, *only])
 
 
 def partial_losses(report: CompareReport) -> list[QueryComparison]:
@@ -125,13 +126,15 @@ def checks_failed(report: CompareReport, query: QueryComparison) -> tuple[str, .
 
 
 def _by_check(report: CompareReport, names: Collection[str]) -> str:
-    """`retrieval 4, answer 2`: how many queries failed on each check, the most first."""
+    """`retrieval 4, answer 2; 1 on both`: how many queries failed on each check, the most first."""
     wanted = {*names}
-    failed = (query for query in report.per_query if query.query_id in wanted)
-    counts = Counter(check for query in failed for check in checks_failed(report, query))
+    failed = [checks_failed(report, query) for query in report.per_query if query.query_id in wanted]
+    counts = Counter(check for checks in failed for check in checks)
     names = [*dict.fromkeys(check.name for check in ALL_CHECKS), *counts]
     in_order = sorted(counts, key=lambda check: (-counts[check], names.index(check)))
-    return ", ".join(f"{check} {counts[check]}" for check in in_order)
+    listed = ", ".join(f"{check} {counts[check]}" for check in in_order)
+    several = sum(len(checks) > 1 for checks in failed)
+    return f"{listed}; {several} on {'both' if len(counts) == 2 else 'several'}" if several else listed
 
 
 def worse_by_noise(report: CompareReport) -> list[str]:

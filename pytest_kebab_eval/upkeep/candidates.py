@@ -233,7 +233,7 @@ class _PieceIndex:
     def sharing(self, text: _Pieces) -> Iterator[int]:
         """The chunks that may have enough of the pieces of a text, some of them twice."""
         often = text.distinct & self._often.keys()
-        rare = text.distinct & self._having.keys() - often
+        rare = (text.distinct & self._having.keys()) - often
         yield from self._enough(text, (self._having[piece] for piece in rare), len(often))
         if often:
             cover = self._cover(often, text)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
+from pytest_kebab_eval.comparing.evidence import passage_of
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.importers.passages import QUESTION, first, opened, question_in, text_id
 from pytest_kebab_eval.importers.sources import Source
@@ -323,8 +324,8 @@ def _comments(question: Question, pooled: Sequence[Pooled], found: Sequence[Foun
             who = f" of {brief(run_id, 40)}" if len(found) > 1 else ""
             refused = "" if result.answer.grounded else "the run refused: "
             yield brief(f"answer{who}: {refused}{result.answer.text}", _COMMENT_WIDTH)
-    for hit, _, run_ids in pooled:
+    for hit, passages, run_ids in pooled:
         who = f" ({', '.join(brief(run_id, 40) for run_id in run_ids)})" if len(found) > 1 else ""
-        where = " > ".join([hit.doc_path or hit.doc_id or "", *(hit.heading_path or ())])
-        text = hit.snippet or hit.text or ""
-        yield brief(f"{hit.rank}.{who} {where}{f': {text}' if text else ''}", _COMMENT_WIDTH)
+        known = passage_of(passages.with_all_known(hit))
+        text = f": {known.text}" if known.text else ""
+        yield brief(f"{hit.rank}.{who} {known.where or known.id}{text}", _COMMENT_WIDTH)

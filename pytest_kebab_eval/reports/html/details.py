@@ -30,6 +30,7 @@ from pytest_kebab_eval.spans import SPAN_FIELDS
 HITS_SHOWN = 10
 ANSWER_SHOWN = 2000
 LIST_SHOWN = 40
+REASON_SHOWN = 1000
 MATCHES_SHOWN = 20  # of each rule in an answer
 PAGE_SIZE = 4_000_000  # bytes, for what is not the list of queries, which is always whole
 CHARTS_SIZE = 300_000  # of them for all but queries
@@ -83,6 +84,8 @@ class DetailBlocks:
                 details = query_details(query, found[1], comparison, alone=self._index.alone)
             else:
                 details = brief_details(query, comparison, self._briefs)
+            if reason := self._index.reason(query.id):
+                details["why"] = short(reason, REASON_SHOWN)
             if command := self._index.review(query.id):
                 details["review"] = short(command, TEXT_SHOWN)
             encoded.append(msgspec.json.encode(details))

@@ -32,7 +32,7 @@ from pytest_kebab_eval.reports.html.markup import (
 from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, PageQueries, QueryIndex
 from pytest_kebab_eval.reports.html.runs import ComparedRuns, runs_shown
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
-from pytest_kebab_eval.reports.rows import metric_rows, slice_rows
+from pytest_kebab_eval.reports.rows import metric_label, metric_rows, slice_rows
 from pytest_kebab_eval.reports.templates import make_environment
 from pytest_kebab_eval.reports.wording import counted, coverage, match_counts, verdict_effect
 
@@ -92,6 +92,7 @@ def page_environment() -> jinja2.Environment:
         autoescape=True, finalize=lambda value: escape_controls(value) if isinstance(value, str) else value
     )
     environment.filters.update(as_value=short_value, as_delta=short_delta, percent=percent, short=short)
+    environment.filters["label"] = metric_label
     return environment
 
 

@@ -15,7 +15,13 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
-from pytest_kebab_eval.reports.wording import CAUSES, counted_checks, failed_queries, review_command
+from pytest_kebab_eval.reports.wording import (
+    CAUSES,
+    counted_checks,
+    failed_queries,
+    has_same_ids,
+    review_command,
+)
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.scoring.scorecard import slice_labels, slices_of
 
@@ -165,6 +171,10 @@ class QueryIndex:
         for names, count in self._slice_tally.items():
             self.slice_sizes.update(dict.fromkeys(names, count))
 
+    def reason(self, query_id: str) -> str | None:
+        """Why a query failed, in words."""
+        return self._report.failed.get(query_id)
+
     def review(self, query_id: str) -> str | None:
         """The command that reviews a query that failed."""
         return review_command(self._report, query_id) if query_id in self.failed else None
@@ -273,7 +283,7 @@ class QueryIndex:
             "block": QUERIES_A_BLOCK,
             "failed": FAILED_SHOWN,
             "alone": self.alone,
-            "same_ids": all(change.key != "chunker_version" for change in self._report.config_changes),
+            "same_ids": has_same_ids(self._report),
         }
         return Markup(script_json(index))  # noqa: S704  escaped by `script_json`
 

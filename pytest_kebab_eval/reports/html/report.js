@@ -163,16 +163,22 @@
   // -- a query that is open: what failed, then what was expected, hits and answers
 
   function body(query, all) {
-    const saysAnswer = (query.checks ?? []).some((check) => ABOUT_ANSWERS.has(check));
     const both = [answers(all), retrieved(all, query)];
-    const parts = saysAnswer ? both : both.reverse();
+    const parts = saysAnswer(query) ? both : both.reverse();
     return el("div", "body", query.lost && failures(query, all), question(query, all), ...parts,
       facts(query, all), all.left_out && leftOut(Boolean(all.b)));
   }
 
+  const saysAnswer = (query) => (query.checks ?? []).some((check) => ABOUT_ANSWERS.has(check));
+
   function failures(query, all) {
-    const lines = all.why ?? [[(query.checks ?? ["failed"]).join(", "), data.causes[query.cause] ?? query.note ?? ""]];
-    return el("ul", "failures", ...lines.map(([check, sentence]) => el("li", "", el("b", "", `✗ ${check}: `), sentence)));
+    const checks = (query.checks ?? ["failed"]).join(", ");
+    const sentence = all.why ?? data.causes[query.cause] ?? query.note ?? "";
+    const said = saysAnswer(query) ? all.b?.answer : null;
+    const broken = (said?.rules ?? []).filter(([, , kept]) => !kept).map(([rule, what]) => el("li", "", `it ${rule} `, el("code", "", what)));
+    const astray = (said?.cites ?? []).filter(([, , resolves]) => !resolves)
+      .map(([marker, where]) => el("li", "", `it cites ${marker} `, el("code", "", where), ", which leads nowhere"));
+    return el("div", "failures", el("b", "", `✗ ${checks}: `), sentence, el("ul", "", ...broken, ...astray));
   }
 
   function question(query, all) {

@@ -17,7 +17,7 @@ from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.html.markup import short, short_setting
-from pytest_kebab_eval.reports.wording import CAUSES, failed_queries, headline, verdict_effect
+from pytest_kebab_eval.reports.wording import failed_queries, headline, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.store import Database, whole_runs
@@ -176,9 +176,7 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
             for change in report.config_changes[:CHANGES_KEPT]
         ),
         ranks={query.query_id: (query.a_hit_rank, query.b_hit_rank) for query in report.per_query},
-        reasons={
-            query.query_id: CAUSES[query.cause] for query in failed_queries(report) if query.cause in CAUSES
-        },
+        reasons={query_id: short(reason, 300) for query_id, reason in report.failed.items()},
         checks={query.query_id: lost for query in report.per_query if (lost := _followed(query.checks))},
         failed=tuple(query.query_id for query in failed_queries(report)),
         unreadable=tuple(result.query_id for result in report.unreadable if result.side == "b"),

@@ -79,7 +79,7 @@ def test_the_suite_names_the_first_bad_run_of_a_failing_query(project: Project) 
     assert "1 failing query. Newest of 4 runs: c 2026-02-04 · 040404040404" in shown
     # q-002: found in A and A2, lost in B, still lost in c
     group = "first bad run B 2026-01-03 failing for 2 runs q-002 what is lost? ✗ retrieval"
-    why = "it is not in what run B stored (first bad run: 77% sure, 2 other runs not ruled out)"
+    why = "lost c2, at rank 1 in A (first bad run: 77% sure, 2 other runs not ruled out)"
     assert f"{group} {why} A2 2026-01-02 1 found in 2 of 4 runs" in shown
 
 
@@ -90,7 +90,8 @@ def test_an_answer_that_breaks_its_rule_since_is_a_failing_query(project: Projec
     project.make_database(r1=right, r2=wrong, r3=wrong)
     call("site", "site")
     group = "first bad run r2 2026-01-02 failing for 2 runs q-001 ? ✗ answer"
-    why = "the answer breaks a rule of the golden file (first bad run: 80% sure, 1 other run not ruled out)"
+    doubt = "first bad run: 80% sure, 1 other run not ruled out"
+    why = f"the answer kept its rules in A and does not in B ({doubt})"
     assert f"{group} {why} r1 2026-01-01 –" in text_of(page(project))
     add_run(project, "r4", right, 4)
     call("site", "site")

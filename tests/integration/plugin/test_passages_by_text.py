@@ -23,11 +23,17 @@ LOST: Cases = {
     "rule": (ROTATION, ("---",)),
     "image": (ROTATION, ("![](x.png)",)),
     "nothing": (ROTATION, ("",)),
+    "table-rule": (ROTATION, ("| --- | :-: |",)),
+    "invisible": (ROTATION, ("\u200b\u00ad\ufeff&nbsp;",)),
+    "comment": (ROTATION, ("<!-- Keys are rotated on the first Monday of a quarter, by the engineer -->",)),
     "fence-and-others": (ROTATION, ("```", BACKUPS)),
     "word-in-words": (f"{ROTATION} You can not export them.", ("Note", BACKUPS)),
     "letter": (ROTATION, ("A", BACKUPS)),
     "short-alone": (f"{ROTATION} {REVOKING}", ("on call.", BACKUPS)),
     "near-copy": (PLAN.format("30 days", "standard"), (PLAN.format("365 days", "enterprise"),)),
+    "near-copy-of-a-plan": (PLAN.format("30 days", "standard"), (PLAN.format("30 days", "enterprise"),)),
+    "near-copy-of-a-number": (PLAN.format("30 days", "standard"), (PLAN.format("365 days", "standard"),)),
+    "a-digit-more": (PLAN.format("5 days", "standard"), (PLAN.format("15 days", "standard"),)),
     "copy-elsewhere": (f"{ROTATION} {NOTICE}", (f"{BACKUPS} {NOTICE}",)),
     "vowel-signs": (
         HINDI.format("इसकी सूचना दल को दी जाती है।"),
@@ -43,6 +49,18 @@ KEPT: Cases = {
     ),
     "pdf": (ROTATION, (ROTATION.replace("quarter", "quar-\nter").replace("first", "\ufb01rst"),)),
     "markup": (ROTATION, (f"> **{ROTATION[:30]}**{ROTATION[30:]}\n\n```python\nprint(1)\n```",)),
+    "soft-hyphens": (
+        ROTATION,
+        (ROTATION.replace("quarter", "quar\u00adter").replace("Monday", "Mon\u200bday"),),
+    ),
+    "links": (ROTATION, (ROTATION.replace("on call", "[on call](https://example.org/who/is/on/call.html)"),)),
+    "rst": (
+        ROTATION,
+        (f".. note::\n\n   {ROTATION.replace('engineer', ':ref:`engineer <people-on-call>`')}",),
+    ),
+    "tags": (ROTATION, (f"<p>{ROTATION.replace('first', '<em>first</em>')}</p>",)),
+    "full-width": (ROTATION, ("".join(chr(ord(c) + 0xFEE0) if c.isalpha() else c for c in ROTATION),)),
+    "hindi": (HINDI.format("इसकी सूचना दल को दी जाती है।"), (HINDI.format(""),)),
     "table": (f"{ROTATION} {REVOKING}", (f"| {ROTATION} | {REVOKING} |",)),
     "blank-beside": (ROTATION, (ROTATION, "---")),
 }
@@ -77,13 +95,17 @@ def test_a_query_whose_passage_was_lost_fails_and_one_that_was_cut_anew_passes(p
     assert matched == {"chunk": 0, "anchor": 0, "span": 0, "text": len(LOST | KEPT), "document": 0}
 
 
-def test_with_hashes_alone_a_query_whose_passage_was_lost_fails_too(project: Project) -> None:
-    cases = LOST
-    store(project, cases)
+def test_with_hashes_alone_a_query_whose_passage_was_lost_fails_too_unless_a_number_is_all_that_differs(
+    project: Project,
+) -> None:
+    store(project, LOST)
     locked = call("lock", "--run", "A", "--no-texts", "--db", project.database, "--golden", project.golden)
     assert locked.code == 0
-    store(project, cases, found_in_a="was")  # no hit has the expected id, and with it the text
-    project.pytest().assert_outcomes(failed=len(cases))
+    store(project, LOST, found_in_a="was")  # no hit has the expected id, and with it the text
+    project.pytest()
+    kinds = {query["query_id"]: query["kind"] for query in project.report()["per_query"]}
+    not_seen = {"near-copy-of-a-number", "a-digit-more"}  # fewer letters than a hash is of
+    assert kinds == dict.fromkeys(LOST, "regression") | dict.fromkeys(not_seen, "draw")
 
 
 # -- warnings --------------------------------------------------------------------------------------

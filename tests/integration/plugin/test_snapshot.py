@@ -22,6 +22,32 @@ def test_snapshot_update_records_the_report_beside_the_golden_file(project: Proj
     assert [query["kind"] for query in recorded["per_query"]] == ["draw", "regression"]
 
 
+def test_a_snapshot_has_a_line_for_each_query_and_says_what_it_is(project: Project) -> None:
+    record(project)
+    before = snapshot(project).read_text("utf-8").splitlines()
+    assert '"about": "For review: each query with its verdict' in before[1]
+    change_b(project)
+    record(project)
+    after = snapshot(project).read_text("utf-8").splitlines()
+    changed = [line for line, other in zip(before, after, strict=True) if line != other]
+    assert sum('"query_id": "q-001", "verdict": "passed", "kind": "draw"' in line for line in changed) == 1
+    assert {line.split(":")[0].strip() for line in changed} == {'{"query_id"', '{"metric"'}
+
+
+def test_an_older_snapshot_is_accepted_and_rewritten_by_snapshot_update(project: Project) -> None:
+    record(project)
+    new = snapshot(project).read_text("utf-8")
+    whole = (project.path / "runs/B/report.json").read_text("utf-8")
+    snapshot(project).write_text(whole, encoding="utf-8")  # as it was before there was a form of its own
+    project.pytest(ITEM).assert_outcomes(passed=1)
+    assert snapshot(project).read_text("utf-8") == whole
+    project.pytest(ITEM, "--snapshot-update").assert_outcomes(passed=1)
+    assert snapshot(project).read_text("utf-8") == new
+    snapshot(project).write_text(whole, encoding="utf-8")
+    change_b(project)
+    project.pytest(ITEM).stdout.fnmatch_lines(['query q-001: *kind "draw" → "loss"*'])
+
+
 def test_a_golden_file_elsewhere_has_its_snapshot_beside_it(project: Project) -> None:
     project.write_golden({"id": "q-001", "expected_chunk_ids": ["c1"]}, at="data/my.golden.yaml")
     project.pytest("--kebab-golden=data/my.golden.yaml", "--snapshot-update").assert_outcomes(passed=2)

@@ -144,6 +144,19 @@ def test_checks_are_what_passed_in_a_and_fails_in_b(
     assert compared(tmp_path, entry, a, b).checks == checks
 
 
+@pytest.mark.parametrize(
+    ("b", "reason"),
+    [
+        (MISCITED, "its citations all led to chunks in A, and not all do in B"),
+        (SHIPPED, "its citations led to chunks in A, and it cites nothing in B"),
+    ],
+)
+def test_an_answer_that_cites_nothing_is_told_from_one_that_cites_what_is_not_there(
+    tmp_path: Path, b: Json, reason: str
+) -> None:
+    assert reason in compared_all(tmp_path, {"q1": C1}, {"q1": CITED}, {"q1": b}).failed["q1"]
+
+
 def test_an_answer_that_is_not_there_any_more_does_not_keep_its_rules(tmp_path: Path) -> None:
     entries = {"q1": RULED, "q2": RULED}
     report = compared_all(

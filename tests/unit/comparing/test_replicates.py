@@ -265,10 +265,7 @@ def test_the_report_names_the_runs_and_the_snapshot_does_not(sides: Sides) -> No
     assert (found.run_a, found.run_b) == ("a1,a2", "b1,b2")
     text = render_report_json(found)
     assert '"runs_a": [\n      "a1",\n      "a2"\n    ]' in text
-    snapshot = snapshot_of(found)
-    assert (snapshot["replicates"]["runs_a"], snapshot["replicates"]["runs_b"]) == (2, 2)
-    assert "a1" not in str(snapshot)
-    assert "latency_p95_ms" not in snapshot["replicates"]["spread_a"]
+    assert "a1" not in str(snapshot_of(found))
 
 
 def test_with_one_run_a_side_the_report_says_nothing_of_replicates(sides: Sides) -> None:

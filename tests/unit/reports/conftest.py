@@ -53,7 +53,13 @@ AFTER = {
 
 
 def compared(
-    directory: Path, entries: Mapping[str, Json], a: Results | None, b: Results, *gates: str, **database: Any
+    directory: Path,
+    entries: Mapping[str, Json],
+    a: Results | None,
+    b: Results,
+    *gates: str,
+    fail_on: frozenset[str] | None = None,
+    **database: Any,
 ) -> CompareReport:
     """Two runs, or B alone."""
     directory.mkdir(exist_ok=True)
@@ -61,6 +67,8 @@ def compared(
     golden = write_golden(directory / "golden.yaml", listed)
     db = make_database(directory / "kebab.sqlite", a=a or {}, b=b, **database)
     chosen = Settings("a" if a else None, "b", db, db, golden, gates=gates)
+    if fail_on is not None:
+        chosen = chosen._replace(fail_on=fail_on)
     return evaluate(chosen, find_inputs(chosen)).report
 
 

@@ -1,17 +1,24 @@
-"""The message of a failing query: what took the place of what was lost."""
+"""What is said of failing queries: each in a message, which come first, and what to type next."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from pytest_kebab_eval.evaluate import evaluate
+from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
+from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
+from pytest_kebab_eval.evaluate import evaluate, failure_evidence
 from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.model import ComparisonKind, QueryComparison
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports.as_text import explain
+from pytest_kebab_eval.reports.failures import most_telling, review_hint
 from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, answer, make_database, result, write_golden
+from pytest_kebab_eval.text import safe_lines
+from tests.builders import Json, answer, hit, line, make_database, query, result, stored, write_golden
+from tests.unit.reports.conftest import C1, HIT, compared
 
 ENTRY: Json = {"id": "q1", "query": "?", "expected_chunk_ids": ["c1", "c2"], "must_contain": ["yes"]}
 
@@ -29,9 +36,7 @@ def message(directory: Path, b: Json) -> str:
 
 
 def instead(text: str) -> list[str]:
-    return [
-        line.split()[1].removesuffix(".md") for line in text.splitlines() if line.startswith("  instead ")
-    ]
+    return [row.split()[1].removesuffix(".md") for row in text.splitlines() if row.startswith("  instead ")]
 
 
 @pytest.mark.parametrize(
@@ -47,3 +52,97 @@ def test_what_took_the_place_of_an_expected_chunk_is_never_an_expected_one(
     tmp_path: Path, hits: list[str], named: list[str]
 ) -> None:
     assert instead(message(tmp_path, result(*hits, answer=answer("no")))) == named
+
+
+# -- passages that nobody vouches for --------------------------------------------------------------
+
+HOSTILE = "\x1b[2J\u202e\n::error::owned ##[error]x "
+LONG = HOSTILE * 30
+
+
+def test_a_message_is_inert_and_fits_into_120_columns_or_so_whatever_the_passages_say() -> None:
+    hits = [hit(f"{n}{LONG}", n, doc_path=LONG, heading_path=[LONG], text=LONG) for n in range(1, 7)]
+    passages = tuple(KnownPassage(name, LONG, LONG, LONG) for name in ("c1", f"c2{LONG}"))
+    cites = [line(f"{n}{LONG}") for n in range(6)]
+    a, b = (stored(result(*hits, answer=answer(LONG, cites=cites))) for _ in "ab")
+    evidence = QueryEvidence(a, b, (2,), (2,), ("c1", f"c2{LONG}"), passages=passages)
+    asked = query(
+        query=LONG,
+        expected_chunk_ids=["c1", f"c2{LONG}"],
+        must_contain=[f"{LONG}{n}" for n in range(6)],
+        claims=[f"{LONG}{n}" for n in range(6)],
+        forbidden_doc_ids=[f"{LONG}{n}" for n in range(6)],
+        must_rank_at_most=1,
+    )
+    comparison = QueryComparison(
+        *("q1", ComparisonKind.LOSS, 1, 2),
+        cause="answer_rule",
+        checks=("retrieval", "answer", "citation"),
+        lost=tuple(f"{n}{LONG}" for n in range(9)),
+    )
+    for shown in (evidence, evidence.for_message(asked, comparison)):
+        text = explain(asked, Verdict(Outcome.FAILED, "lost"), comparison, shown, "golden.yaml:1")
+        assert text.isprintable() or {char for char in text if not char.isprintable()} == {"\n"}
+        assert safe_lines(text) == text
+        assert max(map(len, text.split("\n"))) <= 125
+        assert r'"\x1b[2J' in text  # of a passage
+
+
+# -- which failures come first ---------------------------------------------------------------------
+
+
+def failed_as(query_id: str, cause: str | None, a_hit_rank: int | None) -> QueryComparison:
+    return QueryComparison(query_id, ComparisonKind.REGRESSION, a_hit_rank, None, cause=cause)
+
+
+@pytest.mark.parametrize(
+    ("failures", "order"),
+    [
+        (
+            [("q1", "gone", 3), ("q2", "gone", 1), ("q3", "gone", None)],
+            "q2 q1 q3",
+        ),  # of one cause by A's rank
+        ([("q1", "gone", 1), ("q2", "gone", 2), ("q3", "empty", 5)], "q1 q3 q2"),  # each cause in turn
+        (
+            [("q1", None, 1), ("q2", "empty", 1), ("q3", "gone", 2), ("q4", "gone", 1), ("q5", "empty", 1)],
+            "q2 q4 q1 q5 q3",
+        ),
+        ([], ""),
+    ],
+)
+def test_the_most_telling_failures_show_all_that_happened(
+    tmp_path: Path, failures: list[tuple[str, str | None, int | None]], order: str
+) -> None:
+    report = compared(tmp_path, {"q": C1}, {"q": HIT}, {"q": HIT})
+    found = tuple(failed_as(*failure) for failure in failures)
+    report = msgspec.structs.replace(
+        report, per_query=(*report.per_query, *found), failed={query.query_id: "" for query in found}
+    )
+    assert " ".join(query.query_id for query in most_telling(report)) == order
+
+
+# -- what to type next -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("after", "hint"),
+    [
+        ({"q1": "x"}, "1 failed query has hits that nobody labelled: kebab-eval review a b --query q1"),
+        ({"q1": "x", "q2": "x"}, "2 failed queries have hits that nobody labelled: kebab-eval review a b"),
+        ({"q1": "bad"}, None),
+        ({}, None),
+    ],
+)
+def test_hits_that_nobody_labelled_have_the_next_command_once(
+    tmp_path: Path, after: dict[str, str], hint: str | None
+) -> None:
+    names = ("q1", "q2", "q3")
+    entries = [{"id": name, "query": "?", "relevance": {"c1": 1, "bad": 0}} for name in names]
+    a = {name: result("c1") for name in names}
+    b = a | {name: result(found) for name, found in after.items()}
+    db = make_database(tmp_path / "kebab.sqlite", a=a, b=b)
+    settings = Settings("a", "b", db, db, write_golden(tmp_path / "golden.yaml", entries))
+    inputs = find_inputs(settings)
+    evaluation = evaluate(settings, inputs)
+    evidence = failure_evidence(settings, inputs, evaluation)
+    assert review_hint(evaluation.report, inputs.golden.by_id(), evidence) == hint

@@ -49,6 +49,3 @@ def test_the_snapshot_leaves_out_how_far_the_rankings_moved(tmp_path: Path) -> N
     text = json.dumps(snapshot)
     assert "rbo" not in text
     assert "overlap" not in text
-    counts = dict.fromkeys(("regressions", "losses", "wins", "failed", "partial_losses", "new", "removed"), 0)
-    assert snapshot["comparison"]["values"] == counts
-    assert [gate["gate"] for gate in snapshot["gates"]] == ["regressions <= 0"]

@@ -1,12 +1,19 @@
-"""The table of metrics in the terminal's summary."""
+"""The terminal's summary: its metrics, and its last sentence."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 
-from pytest_kebab_eval.reports.as_text import summary
-from tests.builders import result
-from tests.unit.reports.conftest import C1, HIT, MISS, compared
+import pytest
+
+from pytest_kebab_eval.reports.as_markdown import render_report_md
+from pytest_kebab_eval.reports.as_text import MAX_METRICS, Line, summary
+from pytest_kebab_eval.reports.rows import metric_rows
+from pytest_kebab_eval.reports.wording import headline
+from tests.builders import Json, answer, result
+from tests.unit.reports.conftest import AFTER, BEFORE, C1, HIT, MISS, RICH, compared, folded
 
 
 def test_the_summary_adds_what_changed_significantly_each_thing_once(tmp_path: Path) -> None:
@@ -46,3 +53,68 @@ def test_the_summary_has_n_where_it_differs(tmp_path: Path) -> None:
     (tmp_path / "same").mkdir()
     same = list(summary(compared(tmp_path / "same", {"q1": C1}, {"q1": HIT}, {"q1": HIT})))
     assert not any("  n " in line.text for line in same)
+
+
+# -- how many metrics ------------------------------------------------------------------------------
+
+
+def metrics_in(lines: Iterable[Line]) -> list[str]:
+    """The names in the table, which ends with what it left out, or with what became of ranks."""
+    _, *rest = [line.text for line in lines]
+    return [row.split()[0] for row in takewhile(lambda row: not row.startswith(("and ", "ranks:")), rest)]
+
+
+def test_the_summary_has_twelve_metrics_those_of_gates_first_and_all_if_asked_for(tmp_path: Path) -> None:
+    gates = [f"{name}@{k} >= 0.1" for name in ("ndcg", "map", "hit") for k in (1, 3, 5, 10)]
+    report = compared(tmp_path, RICH, BEFORE, AFTER, *gates, "precision@5_chunk >= 0.9")
+    shown = metrics_in(summary(report))
+    assert len(shown) == MAX_METRICS == 12
+    assert {*shown} <= {gate.metric for gate in report.gates}
+    assert "precision@5_chunk" in shown  # of a gate that failed
+    total = len(metric_rows(report))
+    assert f"and {total - 12} more metrics: --kebab-all-metrics shows all" in [
+        line.text for line in summary(report)
+    ]
+    everything = [*summary(report, all_metrics=True)]
+    assert len(metrics_in(everything)) == total
+    assert not any("shows all" in line.text for line in everything)
+
+
+# -- the headline ----------------------------------------------------------------------------------
+
+BOTH_LOST = result("x", answer=answer("no"))
+RULED = C1 | {"must_contain": ["yes"]}
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ({"q1": MISS | {"answer": answer("yes")}}, "1 of 3 queries failed (retrieval 1)."),
+        (
+            {"q1": MISS | {"answer": answer("yes")}, "q2": HIT | {"answer": answer("no")}},
+            "2 of 3 queries failed (retrieval 1, answer 1).",
+        ),
+        ({"q1": BOTH_LOST, "q2": BOTH_LOST}, "2 of 3 queries failed (retrieval 2, answer 2; 2 on both)."),
+        (
+            {"q1": BOTH_LOST, "q2": result(error="boom")},
+            "2 of 3 queries failed (retrieval 2, answer 1, error 1; 2 on several).",
+        ),
+    ],
+)
+def test_checks_that_sum_to_more_than_the_queries_say_why(
+    tmp_path: Path, after: dict[str, Json], said: str
+) -> None:
+    a = dict.fromkeys(("q1", "q2", "q3"), result("c1", answer=answer("yes")))
+    assert headline(compared(tmp_path, dict.fromkeys(a, RULED), a, a | after)) == said
+
+
+def test_what_fail_on_leaves_out_is_told_from_what_failed(tmp_path: Path) -> None:
+    a = dict.fromkeys(("q1", "q2"), result("c1", answer=answer("yes")))
+    b = {"q1": result("x", answer=answer("yes")), "q2": result("c1", answer=answer("no"))}
+    report = compared(tmp_path, dict.fromkeys(a, RULED), a, b, fail_on=frozenset({"retrieval"}))
+    assert [*report.failed] == ["q1"]
+    assert [*report.tolerated] == ["q2"]
+    assert headline(report) == (
+        "1 of 2 queries failed (retrieval 1). 1 query lost what does not fail them here (answer 1)."
+    )
+    assert "`q2`" in folded(render_report_md(report), "Lost what does not fail them here")

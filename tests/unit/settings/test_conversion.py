@@ -38,3 +38,29 @@ def test_a_cutoff_is_from_1_to_1000(value: str) -> None:
         SettingsError, match="--kebab-cutoffs takes whole numbers from 1 to 1,000, separated by"
     ):
         converted("cutoffs", value)
+
+
+@pytest.mark.parametrize(
+    "value", ["https://ci.example/runs/7#artifacts", "http://localhost:8080/report.html?a=1"]
+)
+def test_where_the_report_is_is_a_web_address(value: str) -> None:
+    assert converted("report_url", value) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("javascript:alert(1)", "file:///etc/passwd", "ci.example/report.html", "https://"),
+        *(
+            "https://x/ y",
+            "https://x/)[y](https://z",
+            "https://x/<b>",
+            "https://x/\\",
+            "https://x/\nhttps://y",
+            "https://ü",
+        ),
+    ],
+)
+def test_an_address_that_could_be_more_than_a_link_in_markdown_is_refused(value: str) -> None:
+    with pytest.raises(SettingsError, match="--kebab-report-url takes an address such as https://…"):
+        converted("report_url", value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -97,3 +98,23 @@ def test_a_footer_that_all_chunks_have_does_not_make_all_of_them_candidates(know
         found = {hit.chunk_id for hit in candidates.of(target(known))}
         assert f"n{number}" in found
         assert len(found) < 20
+
+
+@pytest.mark.parametrize("known_by", ["text", "hashes"])
+def test_a_chunk_of_a_long_document_takes_as_long_as_one_of_a_short_document(known_by: str) -> None:
+    draw = random.Random(3)
+    texts = [" ".join(draw.choices(WORDS, k=60)) for _ in range(640)]
+    wanted = [target(hashed_text(text) if known_by == "hashes" else text) for text in texts[:40]]
+
+    def seconds(chunks: int) -> float:
+        hits = [hit(number, text) for number, text in enumerate(texts[:chunks])]
+        candidates = Candidates(hits, Passages(), HALF)
+        assert all(
+            len({hit.chunk_id for hit in candidates.of(one)}) <= 2 for one in wanted
+        )  # itself, and one of its kind
+        start = time.process_time()
+        for one in wanted * 3:
+            assert [*candidates.of(one)]
+        return time.process_time() - start
+
+    assert seconds(640) < 6 * seconds(40)  # sixteen times, if all were looked at
