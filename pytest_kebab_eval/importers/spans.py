@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from itertools import chain, count, takewhile
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.importers.cases import Case, imported_cases
@@ -55,7 +55,7 @@ _STATUS = ("status.status_code", "status.code", "status_code")
 _MESSAGE = ("status.description", "status.message", "status_message")
 _FAILED = ("ERROR", "STATUS_CODE_ERROR", 2)
 _SESSION = ("session.id", "gen_ai.conversation.id")
-_DOCUMENT = ("id", "content", "metadata", "score")
+_NUMBERED = re.compile(r"\.([0-9]{1,9})\.document\.(.+)", re.DOTALL)
 _EXPECTED_IDS = ("expected_ids", "expected_chunk_ids", "reference_context_ids", "relevant_ids")
 _SINCE_1970 = re.compile(r"[0-9]{10,19}")  # seconds, or parts of them down to nanoseconds
 _DIGITS = 19  # of nanoseconds since 1970, until the year 2286
@@ -189,7 +189,7 @@ def _spans_of(row: TableRow) -> Iterator[TableRow]:
     for resource in _objects(row.values["resourceSpans"]):
         for scope in _objects(resource.get("scopeSpans")):
             for span in _objects(scope.get("spans")):
-                yield TableRow(row.line, {**span, "attributes": _attributes(span.get("attributes"))})
+                yield TableRow(row.line, span)
 
 
 def _objects(given: Any) -> Iterator[Json]:
@@ -210,7 +210,8 @@ def _value(given: Any) -> Any:
 
 
 def _span(row: TableRow) -> _Span:
-    attributes = grouped(row.values, "attributes")
+    given = grouped(row.values, "attributes")
+    attributes = given if isinstance(given, dict) else _attributes(given)
     at, attribute = partial(_first_at, row.values), partial(_first_at, attributes)
     asked = attribute(("input.value",))
     question = (
@@ -254,20 +255,32 @@ def _first_at(given: Any, paths: tuple[str, ...]) -> Any:
     return next((value for path in paths if (value := _at(given, path)) is not None), None)
 
 
-def _documents(attributes: Any, name: str) -> tuple[Passage, ...]:
+def _documents(attributes: Json, name: str) -> tuple[Passage, ...]:
     """The documents under a name: a list, or attributes with a number for each (`….0.document.id`)."""
     if (whole := _at(attributes, name)) is not None:
-        found: Iterator[Json] = (_document(item, "document") for item in as_list(whole))
-    else:
-        found = takewhile(bool, (_document(attributes, f"{name}.{number}.document") for number in count()))
-    return passages(list(found))
+        objects = [item for item in as_list(whole) if isinstance(item, Mapping)]
+        return passages([_document(_unprefixed(item, "document")) for item in objects])
+    numbered: dict[int, Json] = {}
+    for key, value in attributes.items():
+        if key.startswith(f"{name}.") and (match := _NUMBERED.fullmatch(key, len(name))):
+            numbered.setdefault(int(match[1]), {})[match[2]] = value
+    return passages([_document(numbered[number]) for number in sorted(numbered)])
 
 
-def _document(given: Any, name: str) -> Json:
-    values = {field: opened(_at(given, f"{name}.{field}")) for field in _DOCUMENT}
-    if isinstance(values["content"], (dict, list)):  # text that happens to be JSON
-        values["content"] = text_of(_at(given, f"{name}.content"))
-    return {field: value for field, value in values.items() if value is not None}
+def _unprefixed(item: Mapping[str, Any], name: str) -> Json:
+    inner = item.get(name)
+    return (
+        dict(inner)
+        if isinstance(inner, Mapping)
+        else {key.removeprefix(f"{name}."): value for key, value in item.items()}
+    )
+
+
+def _document(fields: Json) -> Json:
+    return {
+        **{name: fields[name] for name in ("id", "content") if name in fields},
+        "metadata": grouped(fields, "metadata"),
+    }
 
 
 def _said(messages: Any, role: str) -> str | None:

@@ -93,14 +93,21 @@ def columns(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A span as in Phoenix's API, where metadata is spread over attributes, too."""
+    source = {f"{key}.source": "notes.md" for key in row["attributes"] if key.endswith(".metadata")}
+    others = {key: value for key, value in row["attributes"].items() if f"{key}.source" not in source}
+    return row | {"attributes": others | source}
+
+
 FORMS: dict[str, Callable[[Spans], tuple[str, str]]] = {
-    "flat": lambda rows: ("jsonl", jsonl(*rows)),
+    "attributes": lambda rows: ("jsonl", jsonl(*rows)),
     "indented": lambda rows: ("json", "\n".join(json.dumps(row, indent=4) for row in rows)),
     "OTLP": lambda rows: ("jsonl", otlp(rows)),
     "nested": lambda rows: ("json", json.dumps(nested(rows))),
     "OTLP, nested": lambda rows: ("json", otlp(nested(rows))),
     "columns": lambda rows: ("jsonl", jsonl(*map(columns, nested(rows)))),
-    "a page": lambda rows: ("json", json.dumps({"data": rows, "next_cursor": None})),
+    "a page": lambda rows: ("json", json.dumps({"data": [*map(flat, rows)], "next_cursor": None})),
 }
 
 
@@ -129,6 +136,21 @@ def test_documents_come_in_the_order_of_the_calls_each_once(tmp_path: Path) -> N
         span(1, 1, None, {"input.value": "Who?"}),
     ]
     assert ids(brought_spans(tmp_path, *rows), text_id("Who?", "q")) == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize("form", ["attributes", "nested"])
+def test_a_text_that_is_json_stays_text(tmp_path: Path, form: str) -> None:
+    found: dict[str, Any] = {"retrieval.documents.0.document.content": '{"a": 1}'}
+    if form == "nested":
+        found = {"retrieval": {"documents": [{"document.content": '{"a": 1}'}]}}
+    brought = brought_spans(tmp_path, span(1, 1, None, {"input.value": "Who?", **found}))
+    assert texts(brought, text_id("Who?", "q")) == ['{"a": 1}']
+
+
+@pytest.mark.parametrize("attributes", [None, "x", [1], {"retrieval.documents": [1, {}]}, {"input": []}])
+def test_attributes_that_are_none_are_not_read(tmp_path: Path, attributes: Any) -> None:
+    rows = [span(1, 1, None, {"input.value": "Who?"}), span(1, 2, 1, attributes)]
+    assert ids(brought_spans(tmp_path, *rows), text_id("Who?", "q")) == []
 
 
 def test_a_reranker_has_the_last_word(tmp_path: Path) -> None:
