@@ -55,7 +55,7 @@ def _plan(bits: int, size: int) -> tuple[int, list[tuple[int, int | None, int | 
     return int.from_bytes(_HASH * 2**bits, "little"), steps
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def hash_codes(digits: str) -> str:
     """Hashes of five hexadecimal digits each, as `shingle_hashes` has them."""
     codes = ["000" + digits[at : at + DIGITS] for at in range(0, len(digits), DIGITS)]

@@ -300,14 +300,15 @@ def _hashed_alignment(
     unknown = expected.size // 2
     for stretch in stretches:
         start = max(stretch.start, end)
-        gap, gap_there = start - end, start + stretch.offset - end_there
+        gaps = sorted((start - end, start + stretch.offset - end_there))
         # It is about as far from the longest one in both texts, or beside what only one of them has.
         distance = max(main.start - stretch.stop, stretch.start - main.stop, 0)
-        is_near = abs(stretch.offset - main.offset) <= SHINGLE + distance // 4
-        is_beside = end and 0 <= min(gap, gap_there) < 2 * expected.size and max(gap, gap_there) <= _INSERTED
-        if start < stretch.stop and (is_near or is_beside):
+        if start < stretch.stop and (
+            abs(stretch.offset - main.offset) <= SHINGLE + distance // 4
+            or (end and 0 <= gaps[0] < 2 * expected.size and gaps[1] <= _INSERTED)
+        ):
             shared += stretch.stop - start
-            substituted += max(0, min(gap, gap_there) - (2 * unknown if end else unknown))
+            substituted += max(0, gaps[0] - (2 * unknown if end else unknown))
             end, end_there = stretch.stop, stretch.stop + stretch.offset
     rest = min(expected.letters - end, letters - end_there)
     return Alignment(shared, substituted + max(0, rest - unknown))
