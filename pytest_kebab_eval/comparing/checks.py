@@ -224,18 +224,19 @@ FORBIDDEN = Check(
     of_b=any,
     is_required=lambda score, all_of_all: True,
 )
+RANK_LIMIT = Check(
+    "rank_limit",
+    "ranked as high as it must",
+    lambda score, k: score.facts.targets.keeps_limit(score.first),
+    _ranks_too_low,
+    needs_a=False,
+    by_default=False,
+    of_b=_half_or_more,
+    is_required=lambda score, all_of_all: True,
+)
 CHECKS_OF_B = (
     FORBIDDEN,
-    Check(
-        "rank_limit",
-        "ranked as high as it must",
-        lambda score, k: score.facts.targets.keeps_limit(score.first),
-        _ranks_too_low,
-        needs_a=False,
-        by_default=False,
-        of_b=_half_or_more,
-        is_required=lambda score, all_of_all: True,
-    ),
+    RANK_LIMIT,
     Check(
         "miss",
         "found",

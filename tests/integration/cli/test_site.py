@@ -398,7 +398,7 @@ def test_a_leaderboard_has_the_runs_of_the_suite_against_a(project: Project) -> 
     shown = text_of(page(project, BOARD))
     assert "2 runs against A" in shown
     # A and A2 find both queries, B one of them: a change of −1/2, of one query, which tells nothing
-    assert "B too few queries to tell 1 0 0.5000 -0.5000" in shown
+    assert "B too few queries to tell 1 0 0 0.5000 -0.5000" in shown
     assert "q-002 what is lost? passed failed" in shown
     assert '<a href="leaderboard.html">' in page(project)
 

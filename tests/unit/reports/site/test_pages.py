@@ -39,6 +39,7 @@ def row(run_id: str, metric: str, *failed: str) -> BoardRow:
         has_gaps=False,
         wins=(),
         failed=failed,
+        partial_losses=(),
     )
 
 
@@ -72,5 +73,6 @@ def test_a_leaderboard_has_words_for_the_baseline_and_for_what_passed() -> None:
     page = render_board(made, Board("r1", (row("r2", "mrr"), row("r3", "mrr", "q"))))
     assert '<header class="page neutral">' in page
     shown = words(page)
-    assert "By mrr, against r1 run verdict failed won mrr change 95 % interval p r1 baseline 0.5000" in shown
+    assert "By mrr, against r1 run verdict failed partial losses won mrr" in shown
+    assert "r1 baseline 0.5000" in shown
     assert shown.endswith("query r2 r3 q ? passed failed")
