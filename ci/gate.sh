@@ -38,7 +38,7 @@ while IFS= read -r argument; do
 done <<<"$KEBAB_PYTEST_ARGS"
 
 # Where report.html will be, for report.md to link to.
-if [[ -z ${KEBAB_EVAL_REPORT_URL:-} && -n ${GITHUB_RUN_ID:-} && -n ${GITHUB_SERVER_URL:-} ]]; then
+if [[ -n ${GITHUB_RUN_ID:-} && -n ${GITHUB_SERVER_URL:-} ]]; then
   export KEBAB_EVAL_REPORT_URL=$GITHUB_SERVER_URL/$GITHUB_REPOSITORY/actions/runs/$GITHUB_RUN_ID#artifacts
 fi
 

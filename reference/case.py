@@ -86,12 +86,15 @@ class Options:
     def checks(self) -> frozenset[str]:
         """The checks that a query fails on."""
         chosen = DEFAULT_CHECKS if self.fail_on is None else self.fail_on
-        return frozenset(word.partition(">")[0] for word in chosen) - {"none"}
+        if any(word.startswith("+") for word in chosen):  # 'the defaults and these'
+            chosen = (*DEFAULT_CHECKS, *(word[1:] for word in chosen))
+        names = frozenset(word.partition(">")[0] for word in chosen) - {"none"}
+        return names | ({"retrieval"} if "loss" in names else set())  # what fell out fell by more than N
 
     @property
     def loss_over(self) -> int:
         """'`loss>3` (by more than three ranks)'; any loss where `loss` itself is among them."""
-        words = [word for word in self.fail_on or () if word.startswith("loss")]
+        words = [word.lstrip("+") for word in self.fail_on or () if word.lstrip("+").startswith("loss")]
         return min((int(word.partition(">")[2] or 0) for word in words), default=0)
 
     def settings(self) -> list[tuple[str, str]]:

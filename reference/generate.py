@@ -274,7 +274,8 @@ class Generator:
         ]
         fail_on = None
         if self.chance(0.4):
-            fail_on = tuple(self.rng.sample(every, self.rng.randint(1, 7)))
+            plus = "+" if self.chance(0.3) else ""
+            fail_on = tuple(plus + word for word in self.rng.sample(every, self.rng.randint(1, 7)))
         elif self.chance(0.1):
             fail_on = ("none",)
         is_comparison = self.world.ids_used_again and bool(self.world.tables)  # else whose ids count is open

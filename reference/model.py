@@ -18,10 +18,19 @@ from .checks import (
     refuses_rightly,
 )
 from .coverage import has_coverage_problem, in_any_way
-from .matching import EXACT, FALLBACK, Matching
+from .matching import EXACT, FALLBACK, Matching, target_names
 from .replicates import Replicates, has_broken_replicate
 from .results import Result, result_of, results_of
-from .rules import ALWAYS, RULES, broken_by_runs, broken_rules, lost_coverage, requires_coverage
+from .rules import (
+    ALWAYS,
+    RULES,
+    Found,
+    broken_by_runs,
+    broken_rules,
+    lost_coverage,
+    names_lost,
+    requires_coverage,
+)
 from .verdicts import (
     FAILED,
     NOTHING,
@@ -90,17 +99,20 @@ class Judge:
         rank_a, rank_b = min(ranks_a.values(), default=None), min(ranks_b.values(), default=None)
         kind = kind_of(rank_a, rank_b)
         checks = self._lost_checks(sides, kind) | self._broken_rules(sides)
-        checks["coverage"] = lost_coverage(ranks_a, ranks_b)
+        found = [(set(ranks_a), set(ranks_b))]
+        if ranks_a and ranks_b:  # documents beside chunks may be lost in part (docs/golden-file.md)
+            found.append((self._documents(sides.entry, sides.a), self._documents(sides.entry, sides.b)))
+        checks["coverage"] = lost_coverage(found)
         lost, open_checks = certain(checks), unsettled(checks)
         failing = lost | self._failing_loss(rank_a, rank_b)
-        failing |= {"coverage"} if set(ranks_a) - set(ranks_b) else set()
+        failing |= {"coverage"} if names_lost(found) else set()
         outcomes = frozenset().union(
             *(
                 self._outcomes(sides, failing, open_checks - failing, required)
                 for required in self._required(sides.entry, ranks_a, ranks_b)
             )
         )
-        targets = self._named_targets(sides.entry, ranks_a, ranks_b)
+        targets = self._named_targets(sides.entry, found)
         causes = self._causes(sides, lost) if lost and not open_checks else frozenset()
         overlap = overlap_of(sides.a, sides.b, self._top)
         return Verdict(kind, rank_a, rank_b, lost, open_checks, outcomes, *targets, causes, overlap)
@@ -172,14 +184,22 @@ class Judge:
         ranks = {} if result is None else self.matching.correct_ranks(entry, result)
         return {name: rank for name, rank in ranks.items() if rank <= self.compare_k}
 
+    def _documents(self, entry: Entry, result: Result | None) -> set[str]:
+        """The expected documents in the top 10, where chunks are expected, too."""
+        if result is None or result.errored or not self.matching.targets(entry):
+            return set()
+        names = target_names(entry, "expected_doc_ids")
+        top = (hit["doc_id"] for hit in result.hits if hit["rank"] <= self.compare_k)
+        return {names[doc_id] for doc_id in top if doc_id in names}
+
     def _named_targets(
-        self, entry: Entry, ranks_a: dict[str, int], ranks_b: dict[str, int]
+        self, entry: Entry, found: Found
     ) -> tuple[frozenset[str] | None, frozenset[str] | None]:
         """'the lost and gained targets by id', where the targets are ids."""
         targets = self.matching.targets(entry)
         if self.matching.mode != EXACT or not targets or not all(target.chunk_id for target in targets):
             return None, None
-        return frozenset(ranks_a) - frozenset(ranks_b), frozenset(ranks_b) - frozenset(ranks_a)
+        return names_lost(found), names_lost([(in_b, in_a) for in_a, in_b in found])
 
     def _verdict_alone(self, sides: Sides) -> Verdict:
         """'a query item fails if its query errored'."""

@@ -68,11 +68,19 @@ def misses(matching: Matching, entry: Entry, result: Result, compare_k: int) -> 
     return not any(rank <= compare_k for rank in matching.correct_ranks(entry, result).values())
 
 
-def lost_coverage(ranks_a: dict[str, int], ranks_b: dict[str, int]) -> Passes:
+Found = list[tuple[set[str], set[str]]]
+
+
+def lost_coverage(found: Found) -> Passes:
     """'a target found in A is not in B'; whether the loss of all is one beside `retrieval` is open."""
-    if not set(ranks_a) - set(ranks_b):
+    if not names_lost(found):
         return False
-    return True if ranks_b else OPEN
+    return True if found[0][1] else OPEN
+
+
+def names_lost(found: Found) -> frozenset[str]:
+    """What is found in A and not in B."""
+    return frozenset(name for in_a, in_b in found for name in in_a - in_b)
 
 
 def requires_coverage(

@@ -20,8 +20,9 @@ from pytest_kebab_eval.history.blame import (
     losses_between,
     walk_between,
     walk_suite,
-    watched_queries,
+    watched_checks,
 )
+from pytest_kebab_eval.history.sightings import RETRIEVAL
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, doubt_words, state_words
 from pytest_kebab_eval.reports.html.markup import short_setting
 from pytest_kebab_eval.reports.wording import counted, headline
@@ -64,20 +65,21 @@ def blame(
     else:
         _print_blames([found for found in blames if found.is_lost] if every else blames)
     if every:
-        lost = sum(found.is_lost for found in blames)
-        never = sum(found.is_judged and found.last_good is None for found in blames)
-        flaky = (
-            f", {count} failing perhaps by luck" if (count := sum(found.is_flaky for found in blames)) else ""
-        )
-        tell(f"{counted(len(blames), 'query')}: {lost} lost, {never} never found{flaky}")
+        lost = len({found.query_id for found in blames if found.is_lost})
+        found_or_not = [found for found in blames if found.check == RETRIEVAL]
+        never = sum(found.is_judged and found.last_good is None for found in found_or_not)
+        count = len({found.query_id for found in blames if found.is_flaky})
+        flaky = f", {count} failing perhaps by luck" if count else ""
+        tell(f"{counted(len(found_or_not), 'query')}: {lost} lost, {never} never found{flaky}")
 
 
 def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
     golden = load_golden_set(settings.golden)
     tell_size(golden)
-    watched = watched_queries(golden, queries or [query.id for query in golden.queries])
+    watched = watched_checks(golden, queries or [query.id for query in golden.queries], settings)
     with walk_suite(settings, golden) as walk, _progress(walk) as progress:
-        return walk.blame(watched, progress.advance)
+        blames = walk.blame(watched, progress.advance)
+    return [found for found in blames if found.check == RETRIEVAL or found.last_good or found.first_bad]
 
 
 def _blame_regressions(settings: Settings) -> list[Blame]:
@@ -108,7 +110,7 @@ def _progress(walk: Walk) -> Progress:
 
 def _print_blames(blames: Sequence[Blame]) -> None:
     for found in blames:
-        check = "" if found.check == "retrieval" else f" ({found.check})"
+        check = "" if found.check == RETRIEVAL else f" ({found.check})"
         print_line(
             f"{printable(found.query_id)}{check}: {_headline(found)}", "red" if found.is_lost else None
         )
@@ -121,16 +123,21 @@ def _headline(found: Blame) -> str:
         return "nothing is expected to be found, so it cannot be lost"
     if found.last_good is None and found.first_bad is None:
         return f"no result that tells in {counted(found.runs, 'run')}"
+    verb = _verb(found.check)
     if found.last_good is None:
-        return f"never found in {counted(found.runs, 'run')}"
+        return f"never {verb} in {counted(found.runs, 'run')}"
     times = f", lost {found.times_lost} times in all" if found.times_lost > 1 else ""
     if found.is_flaky:
-        rate = f"found in {found.passed} of {counted(found.runs, 'run')}"
+        rate = f"{verb} in {found.passed} of {counted(found.runs, 'run')}"
         return f"failing, perhaps by luck: {rate}{times}; no run is blamed"
     if found.first_bad is not None:
         return f"lost{_rates(found)}{times}"
-    once = ", lost once and found again" if found.times_lost else ", never lost"
-    return f"found in {found.passed} of {counted(found.runs, 'run')}{times or once}"
+    once = f", lost once and {verb} again" if found.times_lost else ", never lost"
+    return f"{verb} in {found.passed} of {counted(found.runs, 'run')}{times or once}"
+
+
+def _verb(check: str) -> str:
+    return "found" if check == RETRIEVAL else "passed"
 
 
 def _rates(found: Blame) -> str:
@@ -139,16 +146,17 @@ def _rates(found: Blame) -> str:
     if not found.flips or before is None or after is None:
         return ""
     runs = counted(before.runs, "run")
-    return f", found in {before.passed} of {runs} before and {after.passed} of {after.runs} since"
+    return (
+        f", {_verb(found.check)} in {before.passed} of {runs} before and {after.passed} of {after.runs} since"
+    )
 
 
 def _details(found: Blame) -> Iterator[str]:
     if not found.is_judged:
         return
     if found.last_good:
-        verb = "found" if found.check == "retrieval" else "passed"
         is_again = found.first_bad is not None and found.after is not None and found.after.passed > 0
-        label = "good before" if is_again else f"last {verb}"
+        label = "good before" if is_again else f"last {_verb(found.check)}"
         yield f"{label:<13}{_seen(found.last_good, found.check)}"
     if found.first_bad and found.last_good:
         yield f"first lost   {_seen(found.first_bad, found.check)}"

@@ -98,7 +98,7 @@ def _evidence(
     try:
         return failure_evidence(settings, inputs, evaluation)
     except KebabEvalError as error:
-        errors.append(str(error))
+        errors.append(f"the texts of what failed are not shown: {error}")
         return {}
 
 

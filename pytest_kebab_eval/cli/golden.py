@@ -47,8 +47,9 @@ def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
     """
     sources = sources_from(**given)
     golden = read_golden(sources)
-    findings: list[validation.Finding] = []
-    if not golden_only:
+    if golden_only:
+        findings = validation.contradictions(golden)
+    else:
         with open_database(database_of(sources)) as database:
             if not database.corpus.has_chunks:
                 tell("the database has no chunks, so expected ids are looked for among the stored hits alone")

@@ -55,15 +55,16 @@ def _is_found(score: QueryScore, k: int) -> bool | None:
     return rank_within(score, k) is not None if score.facts.targets.gains else None
 
 
-def count_found(score: QueryScore, k: int) -> int:
-    """How many targets are found within the top k."""
-    return sum(rank is not None and rank <= k for rank in score.facts.ranking.found)
+def expected_ranks(score: QueryScore) -> tuple[int | None, ...]:
+    """The rank of each target, and of each document that is expected beside chunks."""
+    facts = score.facts
+    return (*facts.ranking.found, *(facts.doc_ranks if facts.targets.has_chunk_targets else ()))
 
 
 def targets_found(score: QueryScore, k: int) -> list[bool] | None:
-    """For each of several targets, whether it is found; None where none is, which is not lost in part."""
-    found = [rank is not None and rank <= k for rank in score.facts.ranking.found]
-    return found if len(found) > 1 and any(found) else None
+    """Whether each of several is found; None where no target is, which is not lost in part."""
+    found = [rank is not None and rank <= k for rank in expected_ranks(score)]
+    return found if len(found) > 1 and rank_within(score, k) is not None else None
 
 
 def _finds_all(score: QueryScore, k: int) -> bool | None:
@@ -223,18 +224,19 @@ FORBIDDEN = Check(
     of_b=any,
     is_required=lambda score, all_of_all: True,
 )
+RANK_LIMIT = Check(
+    "rank_limit",
+    "ranked as high as it must",
+    lambda score, k: score.facts.targets.keeps_limit(score.first),
+    _ranks_too_low,
+    needs_a=False,
+    by_default=False,
+    of_b=_half_or_more,
+    is_required=lambda score, all_of_all: True,
+)
 CHECKS_OF_B = (
     FORBIDDEN,
-    Check(
-        "rank_limit",
-        "ranked as high as it must",
-        lambda score, k: score.facts.targets.keeps_limit(score.first),
-        _ranks_too_low,
-        needs_a=False,
-        by_default=False,
-        of_b=_half_or_more,
-        is_required=lambda score, all_of_all: True,
-    ),
+    RANK_LIMIT,
     Check(
         "miss",
         "found",
@@ -255,18 +257,19 @@ SENTENCES = {check.name: check.sentence for check in ALL_CHECKS}
 def checks_of(words: Iterable[str]) -> tuple[frozenset[str], int]:
     """The checks of `--kebab-fail-on`; and of `loss>3`, by how many ranks a query may fall.
 
-    Where a target must not be lost, all of them must not.
+    Where a target must not be lost, all must not; what fell out fell by more than any number of ranks.
     """
     limits = [int(word.partition(">")[2] or 0) for word in words if word.partition(">")[0] == LOSS.name]
     names = {word.partition(">")[0] for word in words}
-    return frozenset(names | ({RETRIEVAL.name} if COVERAGE.name in names else set())), min(limits, default=0)
+    more = {RETRIEVAL.name} if names & {COVERAGE.name, LOSS.name} else set()
+    return frozenset(names | more), min(limits, default=0)
 
 
 def losable(score: QueryScore, k: int) -> list[Check]:
     """What a query could lose: what it passes in a run, other than having no error."""
     rows = (*CHECKS, *CHECKS_OF_B)
     found = [check for check in rows if (check.needs_a or check.of_b) and check.passes(score, k)]
-    found += [COVERAGE] if count_found(score, k) > 1 else []
+    found += [COVERAGE] if sum(targets_found(score, k) or ()) > 1 else []
     return [*found, LOSS] if RETRIEVAL in found else found
 
 

@@ -239,19 +239,19 @@ class _Counter:
 
     def _coverage(self, group: Group) -> dict[Check, Tally]:
         """How often the target is found that fell furthest, in the runs that found any."""
-        if not any(score is not None and len(score.facts.targets.gains) > 1 for score in group.b):
-            return {}
         split = len(group.a)
         found = [_tally(target[:split], target[split:]) for target in self._targets(group)]
         tallies = [tally for tally in found if tally]
         return {COVERAGE: max(tallies, key=lambda tally: (tally.drop, tally.flips))} if tallies else {}
 
-    def _targets(self, group: Group) -> Iterator[tuple[bool | None, ...]]:
-        """For each target, in which runs it is found."""
-        runs = [score and targets_found(score, self._k) for score in (*group.a, *group.b)]
-        count = max((len(found) for found in runs if found), default=0)
-        nothing = [None] * count
-        return zip(*(found or nothing for found in runs), strict=True)
+    def _targets(self, group: Group) -> list[tuple[bool | None, ...]]:
+        """In which runs each target is found, and each document that is not always found with a target."""
+        scores = (*group.a, *group.b)
+        runs = [score and targets_found(score, self._k) for score in scores]
+        nothing = [None] * max((len(found) for found in runs if found), default=0)
+        rows = [*zip(*(found or nothing for found in runs), strict=True)]
+        own = rows[: max(len(score.facts.ranking.found) for score in scores if score)]
+        return [*own, *(row for row in rows[len(own) :] if row not in own)]
 
     def in_all_runs(self, check: Check, group: Group) -> Iterator[Sequence[bool | None]]:
         """The outcomes of a check in all runs, A's first; of coverage, those of each target."""

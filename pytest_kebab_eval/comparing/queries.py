@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.comparing.checks import COVERAGE, FORBIDDEN, LOSS, Check, forbidden_words, rank_within
+from pytest_kebab_eval.comparing.checks import (
+    COVERAGE,
+    FORBIDDEN,
+    LOSS,
+    Check,
+    expected_ranks,
+    forbidden_words,
+    rank_within,
+)
 from pytest_kebab_eval.comparing.config_changes import change_notes, config_changes
 from pytest_kebab_eval.comparing.decide import Decision, Rules
 from pytest_kebab_eval.comparing.labels import same_text
@@ -84,7 +92,7 @@ class _Comparer:
         cause = cause_of(checks, a, b)
         notes = [*self._notes(decision, cause)]
         ranks = rank_within(a, k), rank_within(b, k)
-        finds_the_same = a is None or (a and b and a.facts.ranking.found == b.facts.ranking.found)
+        finds_the_same = a is None or (a and b and expected_ranks(a) == expected_ranks(b))
         moved = self._movement.of if self._movement else None
         why, lost, gained = _Found(_Why(cause))
         for query_id in decision.group.query_ids:
@@ -129,16 +137,15 @@ class _Comparer:
     def _found(self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None) -> _Found:
         targets = self._targets_of(query_id)
         why = self._why_gone(query_id, targets, a, b) if cause == "gone" and a and b else _Why(cause)
-        in_a, in_b = self._targets_in(targets, a), self._targets_in(targets, b)
-        return _Found(why, tuple(sorted(in_a - in_b)), tuple(sorted(in_b - in_a)))
+        in_part = rank_within(a, self._k) is not None and rank_within(b, self._k) is not None
+        names = (*targets.ids, *(targets.documents if in_part else ()))
+        in_a, in_b = self._found_of(len(names), a), self._found_of(len(names), b)
+        lost, gained = ({names[place] for place in places} for places in (in_a - in_b, in_b - in_a))
+        return _Found(why, tuple(sorted(lost)), tuple(sorted(gained)))
 
-    def _targets_in(self, targets: Targets, score: QueryScore | None) -> set[str]:
-        ranks = score.facts.ranking.found if score else ()
-        return {
-            target
-            for target, rank in zip(targets.ids, ranks, strict=False)
-            if rank is not None and rank <= self._k
-        }
+    def _found_of(self, count: int, score: QueryScore | None) -> set[int]:
+        ranks = expected_ranks(score)[:count] if score else ()
+        return {place for place, rank in enumerate(ranks) if rank is not None and rank <= self._k}
 
     def _why_gone(self, query_id: str, targets: Targets, score_a: QueryScore, score_b: QueryScore) -> _Why:
         """The nearest reason why what A found is not among the hits of B."""
@@ -149,7 +156,8 @@ class _Comparer:
             return _Why("gone")
         in_a, in_b = score_a.facts.ranking, score_b.facts.ranking
         still = {was for was, now in zip(in_a.found, in_b.found, strict=True) if now is not None}
-        ranks = {*in_a.correct} - still
+        pairs = zip(expected_ranks(score_a), expected_ranks(score_b), strict=True)
+        ranks = ({*in_a.correct} - still) | {was for was, now in pairs if now is None}
         right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self._k]
         texts = [(hit, text) for hit in right if (text := passages_a.text(hit))]
         top = [
@@ -220,7 +228,7 @@ def cause_of(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None
 
 def _coverage_cause(a: QueryScore, b: QueryScore) -> str:
     """Where targets went that A found, while others are still found."""
-    pairs = zip(a.facts.ranking.found, b.facts.ranking.found, strict=True)
+    pairs = zip(expected_ranks(a), expected_ranks(b), strict=True)
     return "gone" if any(was is not None and now is None for was, now in pairs) else "below_cutoff"
 
 

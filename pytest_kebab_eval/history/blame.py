@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.comparing.checks import COVERAGE, FORBIDDEN, RANK_LIMIT, checks_of
 from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import InputError
@@ -29,7 +30,8 @@ from pytest_kebab_eval.history.sightings import (
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.matching.locations import OpenRun
-from pytest_kebab_eval.model import GoldenQuery, Run, Value
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, Run, Value
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, check_suite, in_order, open_database, whole_runs
 from pytest_kebab_eval.text import brief, printable, shown_path
@@ -197,6 +199,25 @@ def watched_queries(golden: GoldenSet, query_ids: Sequence[str]) -> list[Watched
             hint = f"did you mean '{printable(near[0])}'?" if near else "see its ids"
             raise InputError(f"{shown_path(golden.path)} has no query '{brief(query_id)}'; {hint}")
     return [Watched(query_id) for query_id in dict.fromkeys(query_ids)]
+
+
+def watched_checks(golden: GoldenSet, query_ids: Sequence[str], settings: Settings) -> list[Watched]:
+    """What these queries find, and the other checks of what is found that they can fail on."""
+    known, (fail_on, _) = golden.by_id(), checks_of(settings.fail_on)
+    found = []
+    for watch in watched_queries(golden, query_ids):
+        query = known[watch.query_id]
+        targets = Matcher(MatchMode.EXACT).targets(query)
+        requires_all = (query.require or settings.require) == "all" or COVERAGE.name in fail_on
+        can_fail = {
+            RETRIEVAL: True,
+            COVERAGE.name: query.required_support_groups
+            or (requires_all and len(targets.ids) + len(targets.documents) > 1),
+            FORBIDDEN.name: targets.forbidden,
+            RANK_LIMIT.name: query.must_rank_at_most,
+        }
+        found += [Watched(query.id, check) for check, applies in can_fail.items() if applies]
+    return found
 
 
 # -- from run A to run B -------------------------------------------------------------------------

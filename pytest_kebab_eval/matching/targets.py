@@ -65,6 +65,7 @@ class Targets(msgspec.Struct, frozen=True):
     has_chunk_targets: bool = True  # false: for the per-query comparison alone
     wrong_ids: frozenset[str] = frozenset()  # chunks that somebody judged, and that are no targets
     forbidden: Forbidden | None = None
+    documents: Sequence[str] = ()  # that are expected beside chunks: they may be lost in part
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
         """Which hits are correct, and where each target was found first."""
@@ -142,13 +143,14 @@ class Matcher:
             and not query.forbidden_chunk_ids
             and not query.forbidden_doc_ids
             and not query.alternatives
+            and not query.doc_alternatives
         )
 
     def targets(self, query: GoldenQuery) -> Targets:
         """The targets of a query: its chunks, else its anchors, else its documents."""
         if self._is_usual(query):
-            ids = query.expected_chunk_ids
-            return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), query.expected_doc_ids or ())
+            ids, doc_ids = query.expected_chunk_ids, query.expected_doc_ids or ()
+            return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), doc_ids, documents=doc_ids)
         known = self._known.get(query.id)
         if known is None:
             known = self._known[query.id] = self._with_labels(query)
@@ -160,6 +162,10 @@ class Matcher:
         alternatives = query.alternatives if targets.has_chunk_targets else query.doc_alternatives
         if alternatives and targets.matched_by != "anchor":
             targets = _joined(targets, alternatives)
+        doc_ids = query.expected_doc_ids
+        if doc_ids and targets.has_chunk_targets:
+            documents = [doc_ids[places[0]] for places in members_of(doc_ids, query.doc_alternatives)]
+            targets = msgspec.structs.replace(targets, documents=documents)
         wrong = frozenset(query.relevance).difference(gains_of(query))
         if wrong:
             targets = msgspec.structs.replace(targets, wrong_ids=wrong)

@@ -191,7 +191,8 @@ OPTIONS = (
     Option(
         "fail_on",
         "words",
-        f"what a query fails on, of {', '.join(_FAIL_ON)}; none for gates alone",
+        f"what a query fails on, of {', '.join(_FAIL_ON)}; +coverage for the defaults and coverage;"
+        " none for gates alone",
         default=DEFAULT_FAIL_ON,
         choices=_FAIL_ON,
         in_command=True,

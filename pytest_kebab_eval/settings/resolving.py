@@ -16,6 +16,7 @@ from pytest_kebab_eval.store import Address, placed, same_database, to_address
 from pytest_kebab_eval.text import brief
 
 DATABASE_NAME = "kebab.sqlite"
+_MIXED = "{} has checks with and without '+'; write '+' before each (the defaults and these) or before none"
 _NOT_ALONE = "{} has 'none' beside other words; write it alone"
 
 
@@ -119,6 +120,10 @@ def _words(given: Given, option: Option) -> frozenset[str]:
     words = _split(given)
     if words == ["none"]:
         return frozenset()
+    added = [word.removeprefix("+").lstrip() for word in words if word.startswith("+")]
+    if added and len(added) < len(words):
+        raise SettingsError(_MIXED.format(given.source))
+    words = [*added, *str(option.default).split(",")] if added else words
     for word in words:
         if word == "none":
             raise SettingsError(_NOT_ALONE.format(given.source))

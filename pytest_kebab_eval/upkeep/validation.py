@@ -24,6 +24,8 @@ class FindingKind(enum.Enum):
     NOT_JUDGED = "queries that expect nothing"
     FORBIDDEN = "expected passages in documents that are forbidden"
     WRONG = "expected chunks whose gain is 0"
+    NO_ANSWER = "queries whose rules no answer keeps"
+    NO_FORBIDDEN = "forbidden ids that the database does not have"
     OTHER_CHUNKER = "expected chunks of another chunker than most"
     ONLY_IN_LOCK = "expected chunks that only the lock file still knows"
     NO_CHUNK = "expected chunks that the database does not have"
@@ -70,6 +72,15 @@ def validate(golden: GoldenSet, database: Database) -> list[Finding]:
         )
     ]
     return [*_nothing_there(golden, database, seen), *findings]
+
+
+def contradictions(golden: GoldenSet) -> list[Finding]:
+    """What is off whatever the database has."""
+    return [
+        Finding(query.id, query.line, text, kind)
+        for query in golden.queries
+        for kind, text in _contradictions(query)
+    ]
 
 
 def summed_up(findings: Iterable[Finding]) -> Iterator[tuple[Finding | None, str]]:
@@ -185,14 +196,11 @@ def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: st
     is_ruled = query.forbidden or query.forbidden_chunk_ids or query.forbidden_doc_ids
     if query.can_be_answered is None and not is_ruled:
         yield FindingKind.NOT_JUDGED, "expects nothing, so nothing of it is judged"
-    alternatives = {name for group in query.alternatives for name in group}
-    for chunk_id in query.expected_chunk_ids if query.relevance else ():
-        if query.relevance.get(chunk_id) == 0 and chunk_id not in alternatives:
-            said = f"expects the chunk '{brief(chunk_id)}', and says by a gain of 0 that it is wrong"
-            yield FindingKind.WRONG, said
+    yield from _contradictions(query)
     if corpus.has_chunks:
         yield from _chunk_findings(query, corpus, lock, version)
     yield from _forbidden_documents(query, corpus)
+    yield from _unknown_forbidden(query, corpus)
     for what, name in _expected_ids(query) if corpus.has_documents else ():
         if what == "document" and corpus.path_of(name) is None:
             said = f"expects the document '{brief(name)}', which the database does not have"
@@ -200,6 +208,28 @@ def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: st
         elif what == "path" and not corpus.documents_at(name):
             said = f"has a support in '{brief(name)}', which no document has as its path"
             yield FindingKind.NO_PATH, said
+
+
+def _contradictions(query: GoldenQuery) -> Iterator[Said]:
+    alternatives = {name for group in query.alternatives for name in group}
+    for chunk_id in query.expected_chunk_ids if query.relevance else ():
+        if query.relevance.get(chunk_id) == 0 and chunk_id not in alternatives:
+            said = f"expects the chunk '{brief(chunk_id)}', and says by a gain of 0 that it is wrong"
+            yield FindingKind.WRONG, said
+    for wanted in query.must_contain:
+        if part := next((text for text in query.forbidden if text in wanted), None):
+            both = f"'{brief(wanted)}' in must_contain and '{brief(part)}' in forbidden"
+            yield FindingKind.NO_ANSWER, f"has {both}, which is part of it: no answer keeps both"
+
+
+def _unknown_forbidden(query: GoldenQuery, corpus: Corpus) -> Iterator[Said]:
+    """Forbidden ids that nothing has: such a rule never fires."""
+    chunks = (_Id("chunk", name) for name in query.forbidden_chunk_ids if corpus.has_chunks)
+    docs = (_Id("document", name) for name in query.forbidden_doc_ids if corpus.has_documents)
+    for forbidden in (*chunks, *docs):
+        if not _is_indexed(forbidden, corpus):
+            said = f"forbids the {forbidden.what} '{brief(forbidden.name)}', which the database does not have"
+            yield FindingKind.NO_FORBIDDEN, said
 
 
 def _chunk_findings(

@@ -116,6 +116,12 @@ def test_the_verdict_the_gates_and_the_failed_queries_are_seen_without_scrolling
         assert box["y"] + box["height"] < 900
 
 
+def test_a_phone_shows_the_first_failed_query_without_scrolling(report: Path, open_file: Open) -> None:
+    box = open_file(report, width=390).page.locator("#failed-rows .q >> nth=0").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 844
+
+
 def test_a_query_failed_or_passed_and_its_ranks_are_no_second_verdict(report: Path, open_file: Open) -> None:
     page = open_file(report).page
     rows = page.locator("#failed-rows summary, #rows summary")
@@ -153,7 +159,7 @@ def test_nothing_is_wider_than_the_window(either: Path, open_file: Open, width: 
     assert page.evaluate("document.documentElement.scrollWidth") == width
     outside = page.evaluate(
         """width => [...document.querySelectorAll("body *")]
-            .filter((node) => !node.closest(".scroll, .unseen, .pills input"))
+            .filter((node) => !node.closest(".scroll, nav, .unseen, .pills input"))
             .filter((node) => node.getBoundingClientRect().right > width + 1)
             .map((node) => node.outerHTML.slice(0, 80))""",
         width,
@@ -303,7 +309,7 @@ def test_filters_work_together_and_are_reset_together(report: Path, open_file: O
     assert len(opened.listed()) == 5
 
 
-def test_a_count_in_the_header_leads_to_its_queries(report: Path, open_file: Open) -> None:
+def test_a_count_leads_to_its_queries(report: Path, open_file: Open) -> None:
     opened = open_file(report)
     opened.page.get_by_role("link", name="2 failed").click()
     assert opened.listed() == ["gone", "answered"]
@@ -330,7 +336,7 @@ def test_a_query_opens_by_mouse_to_the_hits_of_both_runs(report: Path, open_file
         "1",
         "Secrets > Rotating",
         "k.md",
-        "✓ expected, lost in B",
+        "✗ expected · lost in B",
         "Create the new key",
         "k#3 · not in B",
     ]
@@ -362,14 +368,63 @@ def test_an_answer_shows_the_rule_it_breaks_and_the_citation_that_leads_nowhere(
 ) -> None:
     page = open_file(report).page
     page.locator("#rows summary", has_text="keep the logs").click()
-    b = page.locator(".side").nth(1)  # the answers come before the hits
+    page.locator(".answers").wait_for()
+    a, b = page.locator(".answers .side").all()
     assert b.locator("mark.bad").inner_text() == "90 days"
-    assert page.locator(".answers ins, .answers del").all_inner_texts()[:2] == ["30", "90"]
-    assert b.locator(".rules li").all_inner_texts() == [
-        "✗ lacks 30 days",
-        "✗ says, though forbidden, 90 days",
-        "✗ cites [1] nowhere.md · line 1–2 which leads nowhere",
+    box = page.locator("#rows .failures")
+    assert box.locator("b").inner_text().strip() == "✗ answer:"
+    assert "the answer kept its rules in A and does not in B" in box.inner_text()
+    assert box.locator("li").all_inner_texts() == [
+        "it lacks 30 days",
+        "it says, though forbidden, 90 days",
+        "it cites [1] nowhere.md · line 1–2, which leads nowhere",
     ]
+    # What is in the box is not said again, and B keeps no rule.
+    assert b.locator(".rules li").count() == 0
+    assert a.locator(".rules li").all_inner_texts() == [
+        "✓ contains 30 days",
+        "✓ avoids 90 days",
+        "✗ cites [1] l#2.md · line 1–2 which leads nowhere",
+    ]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_words_have_one_mark_and_what_it_means_is_said_after_both_answers(
+    report: Path, open_file: Open, width: int
+) -> None:
+    page = open_file(report, width=width).page
+    page.locator("#rows summary", has_text="keep the logs").click()
+    page.locator(".answers").wait_for()
+    # 30 and 90 differ, but they are in what keeps and breaks a rule, and that is what they are marked for.
+    assert page.locator(".answer mark").all_inner_texts() == ["30 days", "90 days"]
+    assert page.locator(".answer :is(ins, del)").count() == 0
+    legend = page.locator(".answers .legend")
+    assert legend.inner_text() == "In the answers: keeps a rule · breaks a rule"
+    boxes = [page.locator(".answer").last.bounding_box(), legend.bounding_box()]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+
+
+def test_a_check_that_does_not_fail_a_query_is_marked_as_not_counted(tmp_path: Path, open_file: Open) -> None:
+    entry = {"id": "q", "query": "logs?", "expected_chunk_ids": ["l#1"]}
+    a, b = (
+        {"q": result("l#1", "x", answer=answer(citations=[{"marker": "[1]", "chunk_id": cited}]))}
+        for cited in ("l#1", "x")
+    )
+    page = open_file(write_report(tmp_path, [entry], a, b)).page
+    chip = page.locator("#rows .chip")
+    assert chip.inner_text() == "attribution: not counted"
+    assert chip.get_attribute("title") == "lost, but not among the checks that fail a query here"
+
+
+def test_an_xfail_that_is_no_longer_needed_says_so_before_it_is_opened(
+    tmp_path: Path, open_file: Open
+) -> None:
+    entry = QUERIES[4] | {"xfail": {"reason": "slow index"}}
+    found = {"same": A["same"]}
+    page = open_file(write_report(tmp_path, [entry], found, found)).page
+    assert page.locator("#failed-rows .why").inner_text() == "accepted (xfail), but no longer fails"
 
 
 def test_what_an_answer_has_and_the_other_lacks_is_marked(tmp_path: Path, open_file: Open) -> None:
@@ -382,7 +437,8 @@ def test_what_an_answer_has_and_the_other_lacks_is_marked(tmp_path: Path, open_f
     page = open_file(write_report(tmp_path, [entry], a, b)).page
     page.locator("#rows summary").click()
     page.locator(".answers").wait_for()
-    assert page.locator(".answers del").all_inner_texts() == ["30", "it is", "[1]", "."]
+    # Not 30, which is in what a rule asks for.
+    assert page.locator(".answers del").all_inner_texts() == ["it is", "[1]", "."]
     assert page.locator(".answers .answer ins").all_inner_texts() == ["90", "now!"]
     assert page.locator(".answers .answer").all_inner_texts() == [*said]  # nothing is added or left out
 

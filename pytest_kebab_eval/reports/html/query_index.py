@@ -17,6 +17,7 @@ from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
+    checks_failed,
     counted_checks,
     failed_queries,
     has_same_ids,
@@ -29,6 +30,7 @@ QUERIES_A_BLOCK = 50
 ROWS_PACKED = 200  # at a time
 FAILED_SHOWN = 10  # above the metrics; the list below has all
 SLICE_SHOWN = 80  # characters of its name
+UNNEEDED_XFAIL = "accepted (xfail), but no longer fails"
 _MISS = 1 << 53  # below any rank
 
 
@@ -233,9 +235,16 @@ class QueryIndex:
             cause,
             failing,
             tuple(check for check in comparison.checks if check not in failing) if comparison else (),
-            short(comparison.note, TEXT_SHOWN) if comparison and comparison.note else None,
+            self._note(comparison, outcome),
             flow,
         )
+
+    def _note(self, comparison: QueryComparison | None, outcome: str) -> str | None:
+        if comparison is None:
+            return None
+        if outcome == "failed" and checks_failed(self._report, comparison) == ("xfail",):
+            return UNNEEDED_XFAIL
+        return short(comparison.note, TEXT_SHOWN) if comparison.note else None
 
     def _rank(self, query_id: str, rank: int | None, side: str, briefs: RunBriefs, has_targets: bool) -> str:
         """The first correct rank, or why there is none."""

@@ -22,6 +22,11 @@
     node.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
     return node;
   }
+  function titled(title, className, ...children) {
+    const node = el("span", className, ...children);
+    node.title = title;
+    return node;
+  }
   const number = (value) => value.toLocaleString("en-US");
   const queries = (count) => `${number(count)} ${count === 1 ? "query" : "queries"}`;
   const cutNote = (length) => (length ? el("span", "muted", ` … cut; ${number(length)} characters in all`) : null);
@@ -134,9 +139,10 @@
     const outcome = outcomeOf(query);
     const [name, sign, effect] = data.outcomes[outcome];
     const [, , moved] = data.kinds[query.kind] ?? ["", "", "same"];
-    const why = query.cause && el("span", "why", data.causes[query.cause]);
+    const said = query.cause ? data.causes[query.cause] : query.lost && query.note;
+    const why = said ? el("span", "why", said) : null;
     const chips = el("span", "chips", ...(query.checks ?? []).map((check) => el("span", "chip bad", `✗ ${check}`)),
-      ...(query.other_checks ?? []).map((check) => el("span", "chip", check)));
+      ...(query.other_checks ?? []).map((check) => titled("lost, but not among the checks that fail a query here", "chip", `${check}: not counted`)));
     const node = el("details", `q ${query.lost ? effect : moved}`, el("summary", "",
       el("span", `badge ${outcome === "passed" ? "same" : effect}`, `${sign} ${outcome === "accepted" ? "xfail" : name.split(",")[0]}`),
       el("code", "name", query.id), el("span", "text", el("bdi", "", query.query), why), chips, ranks(query)));
@@ -163,18 +169,19 @@
   // -- a query that is open: what failed, then what was expected, hits and answers
 
   function body(query, all) {
-    const both = [answers(all), retrieved(all, query)];
+    const both = [answers(query, all), retrieved(all, query)];
     const parts = saysAnswer(query) ? both : both.reverse();
     return el("div", "body", query.lost && failures(query, all), question(query, all), ...parts,
       facts(query, all), all.left_out && leftOut(Boolean(all.b)));
   }
 
   const saysAnswer = (query) => (query.checks ?? []).some((check) => ABOUT_ANSWERS.has(check));
+  const listsBroken = (query) => Boolean(query.lost) && saysAnswer(query); // in the box of what failed
 
   function failures(query, all) {
     const checks = (query.checks ?? ["failed"]).join(", ");
     const sentence = all.why ?? data.causes[query.cause] ?? query.note ?? "";
-    const said = saysAnswer(query) ? all.b?.answer : null;
+    const said = listsBroken(query) ? all.b?.answer : null;
     const broken = (said?.rules ?? []).filter(([, , kept]) => !kept).map(([rule, what]) => el("li", "", `it ${rule} `, el("code", "", what)));
     const astray = (said?.cites ?? []).filter(([, , resolves]) => !resolves)
       .map(([marker, where]) => el("li", "", `it cites ${marker} `, el("code", "", where), ", which leads nowhere"));
@@ -277,7 +284,7 @@
       const isNew = right && letter === "b" && (gained.has(chunk) || (all.a && query.kind === "win" && query.a === "miss"));
       const forbidden = letter === "b" && (all.forbidden ?? []).includes(rank);
       const marks = [];
-      if (right) marks.push(el("span", gone ? "no-ok" : "ok", gone ? "✓ expected, lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
+      if (right) marks.push(el("span", gone ? "no-ok" : "ok", gone ? "✗ expected · lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
       if (forbidden) marks.push(el("span", "no-ok", "✗ forbidden"));
       const notes = [];
       if (data.same_ids && !other.gone && there !== rank) {
@@ -292,7 +299,7 @@
 
   // -- answers
 
-  function answers(all) {
+  function answers(query, all) {
     const given = ["a", "b"].filter((letter) => all[letter]?.answer);
     if (!given.length) return null;
     const texts = given.map((letter) => all[letter].answer.text.map((part) => (typeof part === "string" ? part : part[0])).join(""));
@@ -301,20 +308,29 @@
     for (const letter of ["a", "b"]) {
       const result = all[letter];
       if (!result || result.gone) continue;
-      sides.append(result.answer ? answer(letter, result.answer, changed[given.indexOf(letter)])
+      const onlyKept = letter === "b" && listsBroken(query);
+      sides.append(result.answer ? answer(letter, result.answer, changed[given.indexOf(letter)], onlyKept)
         : el("div", "side", sideTitle(letter), el("p", "muted", "no answer")));
     }
-    const legend = changed.some((ranges) => ranges.length) && el("p", "muted small", "Words that only one of the answers has are ", el("ins", "", "underlined"), ".");
-    return el("div", "answers", sides, legend);
+    return el("div", "answers", sides, legend(sides));
   }
 
-  function answer(letter, given, changed) {
+  // What the marks in both answers mean, of those that there are.
+  function legend(sides) {
+    const meanings = [["mark.good", "mark", "good", "keeps a rule"], ["mark.bad", "mark", "bad", "breaks a rule"],
+      ["ins, del", "ins", "", "only in this answer"]].filter(([marks]) => sides.querySelector(marks));
+    const parts = meanings.flatMap(([, tag, name, words], at) => [at ? " · " : "", el(tag, name, words)]);
+    return parts.length ? el("p", "muted small legend", "In the answers: ", ...parts) : null;
+  }
+
+  function answer(letter, given, changed, onlyKept) {
     const title = sideTitle(letter);
     title.append(given.grounded ? "answer" : `refused${given.why ? `: ${given.why}` : ""}`);
     const text = markedText(given.text, changed, letter === "a" ? "del" : "ins");
-    const lines = given.rules.map(([rule, what, kept]) =>
+    const isShown = ([, , kept]) => kept || !onlyKept;
+    const lines = given.rules.filter(isShown).map(([rule, what, kept]) =>
       el("li", "", el("span", kept ? "ok" : "no-ok", kept ? "✓ " : "✗ "), `${rule} `, el("code", "", what)));
-    for (const [marker, where, resolves] of given.cites) {
+    for (const [marker, where, resolves] of given.cites.filter(isShown)) {
       lines.push(el("li", "", el("span", resolves ? "ok" : "no-ok", resolves ? "✓ " : "✗ "), `cites ${marker} `, el("code", "", where), resolves ? "" : " which leads nowhere"));
     }
     if (given.cites_more) lines.push(el("li", "muted", `and ${number(given.cites_more)} more citations`));
@@ -323,14 +339,14 @@
       lines.length ? el("ul", "rules", ...lines) : null);
   }
 
-  // Pieces of text, those that keep or break a rule marked, and within each what is changed.
+  // Pieces of text: those that keep or break a rule are marked for that, and what is changed in the others.
   function markedText(pieces, changed, tag) {
     let at = 0;
     return pieces.flatMap((piece) => {
       const [text, rule] = typeof piece === "string" ? [piece, ""] : piece;
       const nodes = [];
       let done = 0;
-      for (const [start, end] of changed) {
+      for (const [start, end] of rule ? [] : changed) {
         const [from, to] = [Math.max(start - at, done), Math.min(end - at, text.length)];
         if (from >= to) continue;
         nodes.push(text.slice(done, from), el(tag, "", text.slice(from, to)));

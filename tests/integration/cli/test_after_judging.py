@@ -66,8 +66,9 @@ def test_a_report_is_printed_without_the_first_bad_runs(project: Project) -> Non
     assert called.code == 1
     assert "q-002" in called.stdout
     assert "First bad runs" not in called.stdout
-    (said,) = called.stderr.splitlines()
-    assert said.startswith("kebab-eval: the reports do not say the first bad runs: ")
+    texts, first_bad = called.stderr.splitlines()
+    assert texts.startswith("kebab-eval: the texts of what failed are not shown: ")
+    assert first_bad.startswith("kebab-eval: the reports do not say the first bad runs: ")
 
 
 @pytest.mark.usefixtures("_event")

@@ -138,6 +138,24 @@ def test_it_is_as_unsure_in_words_as_in_json_also_where_nothing_flips(project: P
     assert f"(first bad run: {said})" in next(project.path.glob("out/suites/*/index.html")).read_text("utf-8")
 
 
+def test_a_query_is_blamed_for_every_rule_of_the_golden_file_that_it_can_fail_on(project: Project) -> None:
+    rules = {"require": "all", "must_rank_at_most": 1, "forbidden_chunk_ids": ["draft"]}
+    entry = {"id": "q-001", "query": "?", "expected_chunk_ids": ["c1", "c2"]}
+    project.write_golden(entry | rules)
+    both, one = result("c1", "c2"), result("c1", "draft")
+    runs(project, *[both] * 5, *[one] * 5)
+    rows = {row["check"]: (row["status"], *ends(row)) for row in blamed("q-001")}
+    assert rows == {
+        "retrieval": ("found", "r10", None),
+        "coverage": ("lost", "r5", "r6"),
+        "forbidden": ("lost", "r5", "r6"),
+        "rank_limit": ("found", "r10", None),
+    }
+    assert call("blame", "--all").stderr.endswith("1 query: 1 lost, 0 never found\n")
+    project.write_golden(entry)
+    assert [row["check"] for row in blamed("q-001")] == ["retrieval"]
+
+
 def test_a_first_bad_run_that_is_sure_is_named_without_doubt(project: Project) -> None:
     runs(project, HIT, MISS)
     assert blamed("q-001")[0]["sureness"] == 1.0

@@ -132,9 +132,10 @@ def test_the_site_finds_the_same_first_bad_runs(steps: Project) -> None:
     execute(steps.database, "DELETE FROM eval_runs WHERE run_id = 'A2'")
     assert call("site", "site").code == 0
     page = Path("site/suites/suite/index.html").read_text("utf-8")
-    table = page.partition('id="open"')[2].partition("</section>")[0]
-    rows = re.findall(r"<tr><th.*?</tr>", table.partition("<tbody>")[2], re.DOTALL)
-    assert [re.findall(r"q-\d+|2026-01-\d\d", row)[:3] for row in rows] == [
-        ["q-002", "2026-01-03", "2026-01-02"],
-        ["q-001", "2026-01-02", "2026-01-01"],
+    table = page.partition('id="failing"')[2].partition("</section>")[0]
+    groups = re.findall(r"<tbody>.*?</tbody>", table, re.DOTALL)
+    found = [dict.fromkeys(re.findall(r">(q-\d+)<|(2026-01-\d\d)", group)) for group in groups]
+    assert [["".join(pair) for pair in group] for group in found] == [
+        ["2026-01-03", "q-002", "2026-01-02"],  # first bad run, query, last good run
+        ["2026-01-02", "q-001", "2026-01-01"],
     ]

@@ -358,5 +358,6 @@ def test_reports_have_the_command_that_reviews_each_query_that_failed(project: P
     set_up(project, GOLDEN.replace("id: q2", "id: a $query"), a={**A, "a $query": A["q2"]}, b=B)
     shown = call("report", "A", "B", "--format", form).stdout.replace("\\u0027", "'")
     assert "kebab-eval review A B --query q1" in shown
-    assert "kebab-eval review A B --query 'a $query'" in shown
+    # Nothing of run B is there to be reviewed, which report.md takes into account.
+    assert ("kebab-eval review A B --query 'a $query'" in shown) == (form == "html")
     assert "--query q3" not in shown

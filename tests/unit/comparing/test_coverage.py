@@ -90,6 +90,19 @@ def test_documents_are_targets_too(tmp_path: Path) -> None:
     assert outcome(judged(tmp_path, entry, BOTH, ONE))[0] is Outcome.FAILED
 
 
+def test_a_document_expected_beside_chunks_is_lost_in_part_while_these_are_found(tmp_path: Path) -> None:
+    entry: Json = {"expected_chunk_ids": ["c1"], "expected_doc_ids": ["c1", ["c2", "c3"]], "require": "all"}
+    evaluation = judged(tmp_path / "lost", entry, BOTH, ONE)
+    assert outcome(evaluation) == (Outcome.FAILED, "lost c2, while another target is at rank 1")
+    found = comparison(evaluation)
+    assert (found.checks, found.lost, found.cause) == (("coverage",), ("c2",), "gone")
+    assert counted(evaluation, "partial_losses") == 1
+    alike = judged(tmp_path / "alternative", entry, BOTH, result("c1", "c3"))
+    assert outcome(alike)[0] is Outcome.PASSED
+    regression = comparison(judged(tmp_path / "regression", entry, BOTH, NEITHER))
+    assert (regression.checks, regression.lost) == (("retrieval",), ("c1",))
+
+
 # -- where it fails --------------------------------------------------------------------------------
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
+from pytest_kebab_eval.matching.hashes import shingle_hashes
 from pytest_kebab_eval.matching.letters import letters_of
-from pytest_kebab_eval.matching.shingles import hashed_text, shared_part, shingle_hashes
+from pytest_kebab_eval.matching.shingles import hashed_text, shared_part
 
 PASSAGE = (
     "Keys are rotated on the first Monday of a quarter. Create the new key beside the old one, move every"
@@ -370,34 +371,3 @@ def test_a_passage_that_stands_whole_in_a_list_of_near_copies_is_found() -> None
         f"- Invoices of the previous month are {line}." for line in (*lines, "archived on the tenth")
     )
     assert shared_part("Invoices of the previous month are archived on the tenth.", whole) == 1.0
-
-
-@pytest.mark.parametrize("length", [0, 300, 3000])
-def test_one_number_makes_another_passage_however_long_the_rest_is(length: int) -> None:
-    rest = " ".join(
-        f"word{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10 % 10]}{n % 7 * 'x'}" for n in range(length // 8)
-    )
-    text = (
-        f"Backups of the service are made every night and kept for {{}} days, then they are deleted. {rest}"
-    )
-    for one, other in ((30, 90), (30, 330), (5, 15), (10, 100), (365, 65), (1, 21)):
-        assert shared_part(text.format(one), text.format(other)) == 0.0
-        assert shared_part(text.format(other), text.format(one)) == 0.0
-    assert shared_part(text.format(30), text.format(30) + " See also: exports.") == 1.0
-
-
-def test_a_number_that_the_edge_of_a_chunk_cuts_in_two_is_the_same() -> None:
-    text = (
-        "Backups of the service are made every night and kept for 365 days, then they are deleted for good."
-    )
-    for edge in range(text.index("365"), text.index(" days") + 1):
-        assert shared_part(f"Of the manual. {text}", text[:edge]) == 1.0
-        assert shared_part(text[:edge], f"The start. {text}") == 1.0
-
-
-@pytest.mark.parametrize(
-    "other", ["kept for 30 full days", "kept[4] for 30 days", "kept for 30 days, 24 hours each"]
-)
-def test_a_number_that_only_one_text_has_is_no_other_number(other: str) -> None:
-    text = "Backups of the service are made every night and {}, then they are deleted for good."
-    assert shared_part(text.format("kept for 30 days"), text.format(other)) == 1.0

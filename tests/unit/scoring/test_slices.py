@@ -170,7 +170,7 @@ def test_a_slice_that_one_run_lacks_has_no_delta(tmp_path: Path) -> None:
 
 def slice_rows(report: CompareReport) -> dict[str, str]:
     """What the table of slices shows of hit@5."""
-    section = render_report_md(report).split("## Slices")[1].split("\n## ", maxsplit=1)[0]
+    section = render_report_md(report).split("<summary>Slices: ")[1].split("</details>", maxsplit=1)[0]
     header, _, *rows = [row.strip("| ").split(" | ") for row in section.splitlines() if row.startswith("| ")]
     column = header.index("hit@5")
     return {cells[0].strip("`"): cells[column] for cells in rows}
@@ -193,4 +193,4 @@ def test_run_b_alone_has_its_values_by_slice(tmp_path: Path) -> None:
 
 
 def test_without_slices_there_is_no_table_of_them(tmp_path: Path) -> None:
-    assert "## Slices" not in render_report_md(compared(tmp_path, {"q1": {}}, {"q1": HIT}, {"q1": HIT}))
+    assert "Slices: " not in render_report_md(compared(tmp_path, {"q1": {}}, {"q1": HIT}, {"q1": HIT}))

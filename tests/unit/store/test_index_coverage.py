@@ -37,7 +37,7 @@ def make_index(
 
 def index_rows(report: CompareReport) -> list[str]:
     """The rows of the table in `report.md`, without its head."""
-    lines = render_report_md(report).split("## Index")[1].splitlines()
+    lines = render_report_md(report).split("<summary>Index</summary>")[1].splitlines()
     return [row for row in lines if row.startswith("| ")][2:]
 
 

@@ -15,7 +15,7 @@ from pytest_kebab_eval.golden.lock import LockedChunk
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.upkeep.locking import Locking, make_lock
-from pytest_kebab_eval.upkeep.validation import FindingKind, validate
+from pytest_kebab_eval.upkeep.validation import FindingKind, contradictions, validate
 from tests.builders import Json, golden, line, make_database, result
 
 CORPUS = {"c1": ("d1", [line(start=1, end=9)]), "c2": ("d2", [line(start=3, end=4)])}
@@ -333,6 +333,25 @@ def test_an_expected_chunk_that_is_wrong_is_named_and_one_alone_is_nothing_to_ex
 
 def test_a_query_that_forbids_something_is_judged(tmp_path: Path) -> None:
     assert findings(tmp_path, {"id": "q1", "forbidden_doc_ids": ["d2"]}) == []
+
+
+def test_a_forbidden_id_that_nothing_has_is_named_since_its_rule_never_fires(tmp_path: Path) -> None:
+    entry: Json = {"id": "q1", "forbidden_doc_ids": ["d2", "d22"], "forbidden_chunk_ids": ["c1", "c11"]}
+    assert findings(tmp_path, entry) == [
+        ("q1", "forbids the chunk 'c11', which the database does not have"),
+        ("q1", "forbids the document 'd22', which the database does not have"),
+    ]
+
+
+def test_contradictions_of_the_file_are_found_without_a_database() -> None:
+    wrong: Json = {"id": "q1", "expected_chunk_ids": ["c1"], "relevance": {"c1": 0}}
+    rules: Json = {"id": "q2", "must_contain": ["blue sky"], "forbidden": ["grey", "blue"]}
+    both = "'blue sky' in must_contain and 'blue' in forbidden"
+    fine: Json = {"id": "q3", "must_contain": ["blue"], "forbidden": ["blue sky"]}
+    assert [(found.query_id, found.text) for found in contradictions(golden(wrong, rules, fine))] == [
+        ("q1", "expects the chunk 'c1', and says by a gain of 0 that it is wrong"),
+        ("q2", f"has {both}, which is part of it: no answer keeps both"),
+    ]
 
 
 def test_each_alternative_is_looked_for(tmp_path: Path) -> None:

@@ -142,6 +142,21 @@ def test_a_duration_is_in_the_unit_that_fits(milliseconds: float, words: str) ->
     assert duration_words(milliseconds) == words
 
 
+def test_the_page_calls_groundedness_answer_rules(tmp_path: Path) -> None:
+    entry = {"id": "q1", "query": "?", "must_contain": ["yes"], "tags": ["x"]}
+    a, b = ({"q1": result("c1", answer=answer(text))} for text in ("yes", "no"))
+    page = rendered(tmp_path, [entry], a=a, b=b)
+    assert ">answer rules<" in page.section("metrics")
+    assert "<caption>answer rules</caption>" in page.section("slices")
+    assert "groundedness" not in re.sub(r"<script.*?</script>", "", page.text, flags=re.DOTALL)
+
+
+def test_how_hits_were_matched_is_with_the_metrics_and_not_in_the_header(tmp_path: Path) -> None:
+    page = regression(tmp_path)
+    assert "Matched exact: chunk 1." in page.section("metrics")
+    assert "Matched" not in page.text.split("</header>")[0]
+
+
 def test_what_a_hook_adds_is_shown_at_the_end_as_plain_text(tmp_path: Path) -> None:
     page = regression(tmp_path, section=("Cost & <b>more</b>", "| a |\n| - |\n<script>alert(1)</script>"))
     end = page.text.split('<section id="queries"')[1]

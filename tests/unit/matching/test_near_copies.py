@@ -1,0 +1,49 @@
+"""What tells a passage from a near copy, and what only another cut has."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_kebab_eval.matching.shingles import hashed_text, shared_part
+
+
+def test_what_only_one_text_has_before_a_shared_footer_is_another_cut_by_hashes_too() -> None:
+    start = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call that week."
+    footer = "This page is part of the handbook for operators; ask the team before you copy it."
+    more = "Create the new key beside the old one, move every service, then revoke the old key."
+    other = "Daily dumps are kept for thirty-five days, weekly ones for a year, all in another region."
+    expected = hashed_text(f"{start} {more} {footer}")
+    assert expected is not None
+    assert shared_part(expected, f"{start} {footer}") == pytest.approx(1, abs=0.15)
+    assert shared_part(expected, f"{other} {footer}") == 0.0
+
+
+@pytest.mark.parametrize("length", [0, 300, 3000])
+def test_one_number_makes_another_passage_however_long_the_rest_is(length: int) -> None:
+    rest = " ".join(
+        f"word{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10 % 10]}{n % 7 * 'x'}" for n in range(length // 8)
+    )
+    text = (
+        f"Backups of the service are made every night and kept for {{}} days, then they are deleted. {rest}"
+    )
+    for one, other in ((30, 90), (30, 330), (5, 15), (10, 100), (365, 65), (1, 21)):
+        assert shared_part(text.format(one), text.format(other)) == 0.0
+        assert shared_part(text.format(other), text.format(one)) == 0.0
+    assert shared_part(text.format(30), text.format(30) + " See also: exports.") == 1.0
+
+
+def test_a_number_that_the_edge_of_a_chunk_cuts_in_two_is_the_same() -> None:
+    text = (
+        "Backups of the service are made every night and kept for 365 days, then they are deleted for good."
+    )
+    for edge in range(text.index("365"), text.index(" days") + 1):
+        assert shared_part(f"Of the manual. {text}", text[:edge]) == 1.0
+        assert shared_part(text[:edge], f"The start. {text}") == 1.0
+
+
+@pytest.mark.parametrize(
+    "other", ["kept for 30 full days", "kept[4] for 30 days", "kept for 30 days, 24 hours each"]
+)
+def test_a_number_that_only_one_text_has_is_no_other_number(other: str) -> None:
+    text = "Backups of the service are made every night and {}, then they are deleted for good."
+    assert shared_part(text.format("kept for 30 days"), text.format(other)) == 1.0
