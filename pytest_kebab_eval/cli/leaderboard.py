@@ -49,9 +49,10 @@ def leaderboard(
     """Compare many runs with one baseline, the best first.
 
     Each run is compared as by 'compare': its metrics, the change over the queries that both have, with a 95 %
-    interval, and how many queries it won and failed. What is called improved or worse is so by the metric of
-    --sort, corrected for the number of runs (Holm). Without RUN, --suite or --last say which. Exits with 0
-    whatever it finds, and with 1 if a comparison cannot be relied on.
+    interval, and how many queries it won and failed, and lost a target of while another is found (partial).
+    What is called improved or worse is so by the metric of --sort, corrected for the number of runs (Holm).
+    Without RUN, --suite or --last say which. Exits with 0 whatever it finds, and with 1 if a comparison
+    cannot be relied on.
     """
     sources = sources_from(run_a=a, run_b="latest", **given)
     settings = resolve(sources)
@@ -104,7 +105,7 @@ def _print_board(board: Board, metric: str) -> None:
     columns = [name for name in MAIN_METRICS if name in measured and name != metric]
     width = max(len(brief(name, _NAME_WIDTH)) for name in (board.run_a, *(row.run_id for row in rows)))
     titles = _cells(metric, {}, columns, titles=True)
-    change = f"{'change':>9}  {'95 % interval':<19}  {'p':>6}  {'wins':>4}  {'failed':>6}"
+    change = f"{'change':>9}  {'95 % interval':<19}  {'p':>6}  {'wins':>4}  {'failed':>6}  {'partial':>7}"
     print_line(f"{'run':<{width}}{titles[0]}  {change}{titles[1]}  verdict")
     first, others = _cells(metric, board.values_a, columns)
     print_line(f"{brief(board.run_a, _NAME_WIDTH):<{width}}{first}{'':{len(change) + 2}}{others}  baseline")
@@ -115,7 +116,7 @@ def _print_board(board: Board, metric: str) -> None:
         interval = f"{format_delta(test.low)} … {format_delta(test.high)}" if test else "–"
         p = f"{p_values[row.run_id]:.4f}" if row.run_id in p_values else "–"
         change = f"{format_delta(row.deltas.get(metric)):>9}  {interval:<19}  {p:>6}"
-        counts = f"{len(row.wins):>4}  {len(row.failed):>6}"
+        counts = f"{len(row.wins):>4}  {len(row.failed):>6}  {len(row.partial_losses):>7}"
         name = f"{brief(row.run_id, _NAME_WIDTH):<{width}}"
         print_line(f"{name}{first}  {change}  {counts}{others}  {verdict}", _COLOURS.get(verdict))
     print_line("")

@@ -25,7 +25,7 @@ from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.golden.reading import Problem, read_text
 from pytest_kebab_eval.golden.sheets import SheetRow, read_sheet, render_sheet
 from pytest_kebab_eval.model import GoldenQuery
-from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.reports.wording import counted, partial_losses
 from pytest_kebab_eval.settings import resolve
 from pytest_kebab_eval.text import brief, printable, shown_path
 from pytest_kebab_eval.upkeep.reviewing import Label, Review, apply_decisions
@@ -91,6 +91,10 @@ def review(
     elif not any(reviewed.hits for reviewed in found):
         which = "these queries" if query_ids or every else "the queries that fail or nobody has reviewed"
         tell(f"nothing to review: of {which}, no top hit of B is without a label")
+        in_part = [] if query_ids or every else partial_losses(evaluation.report)
+        if in_part:
+            lost = f"{counted(len(in_part), 'query')} lost a target and still found another"
+            tell(f"{lost}: review these with --fail-on +coverage, or all queries with --all")
         return
     elif out:
         _write_sheet(out, found)

@@ -98,6 +98,9 @@ def _row_of(entry: Entry) -> SheetRow | Problem | None:
     row = entry.value
     if not isinstance(row, dict):
         return Problem(entry.line, "this is no mapping with query_id, chunk_id and verdict")
+    if "query_id" not in row and "verdict" not in row:
+        rows = "rows of query_id, chunk_id and verdict"
+        raise ParseError(entry.line, f"this is no sheet: one has {rows}, as review A B --out FILE writes it")
     verdict = row.get("verdict")
     if verdict is None or verdict == "":
         return None

@@ -34,7 +34,7 @@ EXPECTED_PASSAGES = ("reference_contexts", "expected_contexts", "gold_contexts",
 
 _TEXT_KEYS = ("page_content", "pageContent", "text", "content", "context", "chunk", "body", "snippet")
 _ID_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "doc_id", "document_id")
-_DOCUMENT_KEYS = ("doc_id", "document_id", "source", "file_path", "url", "path")
+_DOCUMENT_KEYS = ("doc_id", "document_id", "doc_uri", "source", "file_path", "url", "path")
 _NESTED_KEYS = ("metadata", "meta")
 _ROLES = ("role", "type")
 _USERS = ("user", "human")

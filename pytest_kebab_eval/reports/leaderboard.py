@@ -45,6 +45,7 @@ class BoardRow(Value, frozen=True, kw_only=True):
     has_gaps: bool  # whether one has queries that the other lacks
     wins: tuple[str, ...]
     failed: tuple[str, ...]  # without those whose loss is accepted
+    partial_losses: tuple[str, ...]  # also of queries that failed
     failed_gates: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()  # why the comparison is not to be relied on
     warnings: tuple[str, ...] = ()
@@ -157,6 +158,7 @@ class BoardComparison:
             has_gaps=deltas.paired.unpaired is not None,
             wins=tuple(q.query_id for q in report.per_query if q.kind is ComparisonKind.WIN),
             failed=tuple(query.query_id for query in failed_queries(report)),
+            partial_losses=tuple(query.query_id for query in report.per_query if query.is_partial_loss),
             failed_gates=tuple(gate.gate for gate in report.gates if not gate.passed),
             problems=(*report.problems, *unreadable),
             warnings=report.warnings,

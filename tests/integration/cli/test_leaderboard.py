@@ -35,11 +35,11 @@ def test_runs_are_sorted_and_judged_together() -> None:
     assert (called.code, called.stderr) == (0, "")
     # six rise by 1, none falls: mid-p 2^-6 = 0.0156, times 3 (Holm); five fall: 2^-5 = 0.0312, times 2
     assert [" ".join(line.split()) for line in called.lines] == [
-        "run mrr change 95 % interval p wins failed hit@1 hit@5 ndcg@10 verdict",
+        "run mrr change 95 % interval p wins failed partial hit@1 hit@5 ndcg@10 verdict",
         "A 0.5000 0.5000 0.5000 0.5000 baseline",
-        "up 1.0000 +0.5000 +0.1024 … +0.7548 0.0468 6 0 1.0000 1.0000 1.0000 improved",
-        "same 0.5000 0 -0.1980 … +0.1980 1.0000 0 0 0.5000 0.5000 0.5000 no evidence of change",
-        "down 0.0833 -0.4167 -0.6768 … -0.0375 0.0624 0 5 0.0833 0.0833 0.0833 no evidence of change",
+        "up 1.0000 +0.5000 +0.1024 … +0.7548 0.0468 6 0 0 1.0000 1.0000 1.0000 improved",
+        "same 0.5000 0 -0.1980 … +0.1980 1.0000 0 0 0 0.5000 0.5000 0.5000 no evidence of change",
+        "down 0.0833 -0.4167 -0.6768 … -0.0375 0.0624 0 5 0 0.0833 0.0833 0.0833 no evidence of change",
         "",
         "improved and worse are by mrr; its p is corrected for 3 runs (Holm), the intervals are not",
     ]
@@ -49,7 +49,7 @@ def test_runs_are_sorted_and_judged_together() -> None:
 def test_with_one_run_less_the_same_change_is_enough() -> None:
     (line,) = [line for line in call("leaderboard", "A", "up", "--sort", "hit@1").lines if line[:2] == "up"]
     # mid-p of six changes, all one way: 2^-6 = 0.0156
-    assert line.split()[6:10] == ["0.0156", "6", "0", "1.0000"]
+    assert line.split()[6:11] == ["0.0156", "6", "0", "0", "1.0000"]
     assert line.endswith("  improved")
 
 
@@ -65,6 +65,16 @@ def test_as_json_every_metric_has_the_p_of_compare_and_the_corrected_one() -> No
         assert run["deltas"]["mrr"] == report["deltas"]["mrr"]
     up, down = board["runs"]
     assert (up["wins"], down["failed"]) == (QUERIES[6:], QUERIES[1:6])
+
+
+def test_partial_losses_have_a_column_since_a_run_may_have_no_other(project: Project) -> None:
+    project.write_golden(*({"id": name, "expected_chunk_ids": ["c", "d"]} for name in QUERIES))
+    both, one = ({name: result("c", *more) for name in QUERIES} for more in (["d"], []))
+    project.make_database(A=both, B=one)
+    (line,) = [line for line in call("leaderboard", "A", "B").lines if line[:2] == "B "]
+    assert line.split()[7:10] == ["0", "0", "12"]
+    (run,) = json.loads(call("leaderboard", "A", "B", "--json").stdout)["runs"]
+    assert run["partial_losses"] == QUERIES
 
 
 @pytest.mark.usefixtures("runs")

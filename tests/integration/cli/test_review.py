@@ -124,6 +124,7 @@ def test_hits_beyond_the_cutoff_are_not_asked_about(project: Project) -> None:
         (["--out", "s.yaml", "--query", "q9", "--query", "q8"], "has no query 'q9', 'q8'"),
         (["--out", "kebab.sqlite"], "kebab.sqlite is there already"),
         (["--apply", "none.yaml"], "there is no sheet none.yaml"),
+        (["--apply", "fixtures/golden_queries.yaml"], "queries.yaml:2: this is no sheet: one has rows of"),
     ],
 )
 def test_wrong_use_is_one_sentence_and_exits_with_2(project: Project, args: list[str], said: str) -> None:
@@ -137,6 +138,14 @@ def test_without_anything_to_label_no_sheet_is_written(project: Project) -> None
     set_up(project, b=A)
     assert sheet_of(project) == []
     assert "nothing to review" in call("review", "A", "B", "--out", "sheet.yaml").stderr
+
+
+def test_where_nothing_fails_but_targets_are_lost_it_says_how_to_review_these(project: Project) -> None:
+    golden = "- {id: q1, query: keys, expected_chunk_ids: [c1, c2]}\n"
+    both, one = result(text_hit("c1", KEYS), text_hit("c2", DUMPS, 2)), result(text_hit("c1", KEYS))
+    set_up(project, golden, {"q1": both}, {"q1": one})
+    said = call("review", "A", "B", "--out", "sheet.yaml").stderr
+    assert "1 query lost a target and still found another: review these with --fail-on +coverage" in said
 
 
 # -- applying it ---------------------------------------------------------------------------------------

@@ -57,6 +57,14 @@ GOOD: dict[str, dict[str, str]] = {
         "run-items.csv": "traceId,datasetItemId\nt1,i1\n",
         "observations.jsonl": '{"traceId": "t1", "type": "RETRIEVER", "output": ["a passage"]}\n',
     },
+    "spans": {
+        "spans.jsonl": '{"context": {"trace_id": "1"}, "attributes": {"input.value": "q?"}}\n',
+        "dataset.csv": "question,expected_ids\nq?,c1\n",
+    },
+    "mlflow": {
+        "results.json": '{"columns": ["inputs", "outputs"], "data": [["q?", "that"]]}\n',
+        "dataset.csv": "inputs,ground_truth\nq?,that\n",
+    },
     "wfgy": {"gold.jsonl": '{"qid": "q"}\n', "trace.jsonl": '{"qid": "q"}\n'},
     "eval-harness": {"dataset.yml": "samples: [{id: q}]\n", "outputs.json": '{"outputs": {"q": ["d"]}}\n'},
     "helloworld": {

@@ -284,6 +284,8 @@ def test_every_format_is_registered_with_the_options_of_its_files() -> None:
         "promptfoo": ["results"],
         "langsmith": ["results", "examples"],
         "langfuse": ["traces", "items", "run-items", "observations"],
+        "spans": ["spans", "dataset"],
+        "mlflow": ["results", "dataset"],
         "wfgy": ["gold", "trace"],
         "eval-harness": ["dataset", "outputs"],
         "helloworld": ["eval-set", "results", "config"],

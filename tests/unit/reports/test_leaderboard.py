@@ -136,6 +136,7 @@ def row(run_id: str, p: float | None = None, *, verdict: str = IMPROVED, **delta
         has_gaps=False,
         wins=(),
         failed=(),
+        partial_losses=(),
     )
 
 
