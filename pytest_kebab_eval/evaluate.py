@@ -133,7 +133,7 @@ def failure_evidence(settings: Settings, inputs: Inputs, evaluation: Evaluation)
         return {}
     compared = {comparison.query_id: comparison for comparison in report.per_query}
     shown = report.replicates.shown if report.replicates else {}
-    found = read_evidence(settings, inputs, failed, evaluation.matcher, shown, HITS_SHOWN)
+    found = read_evidence(settings, inputs, failed, evaluation.matcher, shown, (0, HITS_SHOWN))
     return {query.id: evidence.for_message(query, compared.get(query.id)) for query, evidence in found}
 
 

@@ -16,15 +16,17 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher, Targets
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable, gains_of
 from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Observer, Scorer, score_together
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, IndexCoverage, open_database
+from pytest_kebab_eval.store.database import decode_row
 
-HITS_KNOWN = 10  # of a result: as many as are shown anywhere
+HITS_KNOWN = (10, 10)  # of a result of A, and of B: as many as are shown anywhere
+_QUERIES_TOGETHER = 100  # whose results and passages are read by a few statements
 
 Cards = tuple[Scorecard, ...]
 Scored = tuple[
@@ -135,7 +137,7 @@ class OpenStores:
         return database.result(run.run_id, query_id)
 
     def evidence(
-        self, queries: Iterable[GoldenQuery], shown: ShownRuns, most_hits: int = HITS_KNOWN
+        self, queries: Iterable[GoldenQuery], shown: ShownRuns, most_hits: tuple[int, int] = HITS_KNOWN
     ) -> Iterator[QueryEvidence]:
         """Queries with their stored results, judged again; the first hits have what the index knows."""
         judge = QueryJudge(self.matcher, self._settings.k)
@@ -144,8 +146,9 @@ class OpenStores:
         self.matcher.will_judge(queries)
         targets = TargetPassages(self._expected_locations())
         is_exact = self.matcher.mode is MatchMode.EXACT
-        for query in queries:
-            stored_a, stored_b = (self.stored(letter, shown, query.id) for letter in "ab")
+        most_a, most_b = most_hits
+        stored = self._stored_together(queries, shown, most_hits)
+        for query, (stored_a, stored_b) in zip(queries, stored, strict=True):
             a, b = _readable(stored_a), _readable(stored_b)
             judged_a = JudgedResult(a, judge.ranking(query, a, passages_a), passages_a)
             judged_b = JudgedResult(b, judge.ranking(query, b, passages_b), passages_b)
@@ -153,8 +156,8 @@ class OpenStores:
             # B's passages are those of A only if one chunker made both.
             sides = (judged_a, judged_b) if is_exact else (judged_a,)
             yield QueryEvidence(
-                a=judged_a.with_all_known(most_hits),
-                b=judged_b.with_all_known(most_hits),
+                a=judged_a.with_all_known(most_a),
+                b=judged_b.with_all_known(most_b),
                 correct_a=judged_a.ranking.correct,
                 correct_b=judged_b.ranking.correct,
                 expected=wanted.ids,
@@ -165,12 +168,52 @@ class OpenStores:
                 passages=tuple(targets.find(query, wanted, sides)),
             )
 
+    def _stored_together(
+        self, queries: Sequence[GoldenQuery], shown: ShownRuns, most_hits: tuple[int, int]
+    ) -> Iterator[tuple[_Stored, _Stored]]:
+        """The results of both sides, many queries at a time; the index has read what it will be asked for."""
+        for first in range(0, len(queries), _QUERIES_TOGETHER):
+            some = queries[first : first + _QUERIES_TOGETHER]
+            results = [self._read_results(letter, shown, [query.id for query in some]) for letter in "ab"]
+            chunk_ids = {name for query in some for name in _expected_ids(query)}
+            for found, most in zip(results, most_hits, strict=True):
+                kept = most if self.matcher.mode is MatchMode.EXACT else None
+                hits = (hit for result in found.values() for hit in _hits(result)[:kept])
+                chunk_ids |= {hit.chunk_id for hit in hits if hit.chunk_id}
+            for corpus in {self.a.corpus, self.b.corpus}:
+                corpus.read_ahead(chunk_ids)
+            yield from ((results[0].get(query.id), results[1].get(query.id)) for query in some)
+
+    def _read_results(self, letter: str, shown: ShownRuns, query_ids: Sequence[str]) -> dict[str, _Stored]:
+        """What the runs that are shown of these queries stored for them."""
+        runs = self._stored_runs(letter)
+        by_run: dict[int, list[str]] = {}
+        for query_id in query_ids if runs else ():
+            by_run.setdefault(shown.get(query_id, (0, 0))["ab".index(letter)], []).append(query_id)
+        found: dict[str, _Stored] = {}
+        for number, wanted in by_run.items():
+            database, run = runs[number]
+            found.update((name, decode_row(name, row)) for name, row in database.rows(run.run_id, wanted))
+        return found
+
     def _expected_locations(self) -> Locations:
         """Where the expected chunks are; in exact mode their ids are those of the runs' own chunker."""
         if self.matcher.mode is not MatchMode.EXACT:
             return self.matcher.locations
         corpora = [database.corpus for database in dict.fromkeys((self.a, self.b))]
         return Locations(self._inputs.golden.lock, corpora, version=self._inputs.run_b.chunker_version)
+
+
+_Stored = QueryResult | Unreadable | None
+
+
+def _expected_ids(query: GoldenQuery) -> Iterator[str]:
+    yield from gains_of(query)
+    yield from (name for group in query.alternatives for name in group)
+
+
+def _hits(result: _Stored) -> Sequence[Hit]:
+    return result.hits if isinstance(result, QueryResult) else ()
 
 
 def _readable(result: QueryResult | Unreadable | None) -> QueryResult | None:
@@ -183,7 +226,7 @@ def read_evidence(
     queries: Sequence[GoldenQuery],
     matcher: Matcher | None = None,
     shown: ShownRuns | None = None,
-    most_hits: int = HITS_KNOWN,
+    most_hits: tuple[int, int] = HITS_KNOWN,
 ) -> Iterator[tuple[GoldenQuery, QueryEvidence]]:
     """Golden queries with their stored results, one at a time.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
 
 _CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
-_DOCUMENTS_AT_A_TIME = 500  # whose chunks one statement reads
+_READ_TOGETHER = 500  # chunks or documents, by one statement
+_TEXTS_AHEAD = 20_000_000  # characters; chunks after that are read when they are asked for
 _VALUES = ("text", "heading_path_json", "source_spans_json")  # that are read when they are asked for
 _VersionedExtents = tuple["str | None", tuple[Box, ...]]  # of a chunk
 _T = TypeVar("_T")
@@ -70,6 +71,9 @@ class Corpus:
         self._texts_read = 0  # characters
         self._announced: Collection[str] = ()
         self._last_rows: tuple[str | None, Sequence[tuple[Any, ...]]] = (None, ())  # of a chunk id
+        self._ahead: dict[
+            str, list[tuple[Any, ...]]
+        ] = {}  # rows by chunk id, of those that will be asked for
         self._paths: dict[str, str | None] = {}
 
     @cached_property
@@ -141,11 +145,43 @@ class Corpus:
         chunk = self.chunk(chunk_id, version)
         if chunk is None:
             return None
-        if self._last_rows[0] != chunk_id:
+        rows: Sequence[tuple[Any, ...]] | None = self._ahead.get(chunk_id)
+        if rows is None and self._last_rows[0] != chunk_id:
             columns = map(self._column, ("chunker_version", *_VALUES))
             self._last_rows = chunk_id, [*self._database.select("chunks", *columns, chunk_id=chunk_id)]
-        rows = (row for row in self._last_rows[1] if _text(row[0]) == chunk.chunker_version)
-        return next(rows, (None,) * (len(_VALUES) + 1))[_VALUES.index(column) + 1]
+        own = (row for row in rows or self._last_rows[1] if _text(row[0]) == chunk.chunker_version)
+        return next(own, (None,) * (len(_VALUES) + 1))[_VALUES.index(column) + 1]
+
+    def read_ahead(self, chunk_ids: Iterable[str]) -> None:
+        """Read chunks that will be asked for, and where they are, in few statements; forget the last ones."""
+        self._ahead = {}
+        if not self.has_chunks:
+            return
+        columns = ("chunk_id", "doc_id", *map(self._column, ("chunker_version", *_VALUES)))
+        room = _TEXTS_AHEAD
+        for some in _batches(sorted({*chunk_ids})):
+            found: dict[str, list[tuple[Any, ...]]] = {chunk_id: [] for chunk_id in some}
+            for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
+                found.setdefault(_text(chunk_id) or "", []).append(tuple(row))
+                room -= len(_text(row[2]) or "")
+            for chunk_id, rows in found.items():
+                self._chunks[chunk_id] = tuple(
+                    Chunk(_text(doc_id), extents(_spans(spans)), _text(version))
+                    for doc_id, version, _, _, spans in rows
+                )
+                self._ahead[chunk_id] = [row[1:] for row in rows]
+            if room < 0:
+                break
+        chunks = (chunk for chunk_id in self._ahead for chunk in self._chunks[chunk_id])
+        self._read_paths({chunk.doc_id for chunk in chunks if chunk.doc_id})
+
+    def _read_paths(self, doc_ids: set[str]) -> None:
+        wanted = sorted(doc_ids - self._paths.keys()) if self.has_paths else []
+        for some in _batches(wanted):
+            self._paths.update(dict.fromkeys(some))
+            found = self._database.select_among("documents", "doc_id", "workspace_path", doc_id=some)
+            for doc_id, path in found:
+                self._paths[_text(doc_id) or ""] = _text(path)
 
     def _column(self, name: str) -> str:
         """What to select for a column of chunks that may not be there."""
@@ -178,8 +214,7 @@ class Corpus:
         """Read what chunks say, as far as there is room; of a document that does not fit, nothing is kept."""
         columns = ("doc_id", "chunk_id", self._column("chunker_version"), "text")
         self._texts.update((doc_id, {}) for doc_id in doc_ids)
-        for first in range(0, len(doc_ids), _DOCUMENTS_AT_A_TIME):
-            together = doc_ids[first : first + _DOCUMENTS_AT_A_TIME]
+        for together in _batches(doc_ids):
             found = self._database.select_among("chunks", *columns, doc_id=together)
             for doc_id, chunk_id, version, text in found:
                 said = ChunkText(_text(chunk_id) or "", _text(text) or "")
@@ -285,6 +320,10 @@ class Corpus:
         for doc_id, *row in self._database.select("chunks", *columns):
             found[_text(doc_id) or ""].append(tuple(row))
         return found
+
+
+def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (names[first : first + _READ_TOGETHER] for first in range(0, len(names), _READ_TOGETHER))
 
 
 def _coverage(documents: int, without_chunks: int, token_estimates: Sequence[object]) -> IndexCoverage:

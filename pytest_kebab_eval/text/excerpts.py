@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from pytest_kebab_eval.text import printable
 
 MAX_SEARCHED = 20_000  # characters of a text; what comes after them is not looked at
-_RUN = 20  # characters in a row that two texts share not by chance; half as many more are always found
+_RUN = 20  # characters in a row that two texts share not by chance
 _FAR = 200  # characters: no more is shown anywhere
 
 
@@ -26,18 +27,22 @@ def contains(text: str, wanted: str) -> bool:
 
 
 def shared_text(text: str, other: str) -> str:
-    """A long run of characters of a text that another has, too, the first that is seen; empty if none is."""
+    """A run of a text, of four words or more, that another has, too, the first that is seen; else empty."""
     line = _one_line(text)
-    ours, theirs = line.lower(), _one_line(other).lower()
-    if len(ours) != len(line):  # a few letters have a lower case of two
+    ours, runs = line.lower(), _runs(other)
+    pieces = _pieces(ours)
+    if runs.isdisjoint(_in_a_row(pieces)) or len(ours) != len(line):  # a few letters have a lower case of two
         return ""
-    for start in range(0, len(line) - _RUN + 1, _RUN // 2):
-        there = theirs.find(ours[start : start + _RUN])
+    theirs, between = _one_line(other).lower(), "" if len(pieces) == len(ours) else " "
+    for at, run in enumerate(_in_a_row(pieces)):
+        there = theirs.find(between.join(run)) if run in runs else -1
         if there >= 0:
+            start = len(ours) - len(between.join(pieces[at:]))
             # Those before the start are looked at from it backwards.
             before = _alike(ours[:start][: -_FAR - 1 : -1], theirs[:there][: -_FAR - 1 : -1])
             after = _alike(ours[start : start + _FAR], theirs[there : there + _FAR])
-            return line[start - before : start + after]
+            if before + after >= _RUN:
+                return line[start - before : start + after]
     return ""
 
 
@@ -47,8 +52,24 @@ def _alike(one: str, other: str) -> int:
     return next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), min(len(one), len(other)))
 
 
+@lru_cache(maxsize=16)  # what is shown of a query is asked for several times in a row
 def _one_line(text: str) -> str:
     return printable(" ".join(text[:MAX_SEARCHED].split()))
+
+
+@lru_cache(maxsize=4)
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(_in_a_row(_pieces(_one_line(text).lower())))
+
+
+def _pieces(line: str) -> Sequence[str]:
+    """The words of a line; its characters where a script has no spaces."""
+    words = line.split(" ")
+    return words if len(words) > len(line) // _RUN else [*line]
+
+
+def _in_a_row(pieces: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return zip(pieces, pieces[1:], pieces[2:], pieces[3:], strict=False)
 
 
 def _find(line: str, wanted: str) -> tuple[int, int] | None:

@@ -229,7 +229,7 @@ def test_a_snapshot_that_differs_is_shown_safely(evil: Project) -> None:
     path.write_text(json.dumps(stored), "utf-8")
     assert "the comparison is not the one in" in said(evil.pytest("-v", a=A, b=B))
     del stored["per_query"][0][EVIL]
-    stored[EVIL] = {EVIL: EVIL}
+    stored["metrics"].append({"metric": EVIL, EVIL: EVIL})
     path.write_text(json.dumps(stored), "utf-8")
     assert "the comparison is not the one in" in said(evil.pytest("-v", a=A, b=B))
     path.write_text(EVIL, "utf-8")

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence, passage_of
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase
 from pytest_kebab_eval.upkeep.proposing import AskedRun, Question, propose
 from tests.builders import Json, hit, line, make_database, query, result, stored_hit, write_golden
 
@@ -119,3 +121,39 @@ def test_a_proposal_shows_the_text_of_the_index_to_who_reviews_it(tmp_path: Path
         run = AskedRun("a", database.results("a"), Passages(database.corpus, "v1"))
         made = propose([Question("where?", 1)], [run], None, 1)
     assert made.comments == {"q1": ("1. d.md: text of c1",)}
+
+
+def test_more_failing_queries_are_not_more_statements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for name in ("select", "select_among", "result_rows_of"):
+        plain = getattr(SqliteDatabase, name)
+
+        def counting(self: SqliteDatabase, table: str, *args: Any, _plain: Any = plain, **more: Any) -> Any:
+            asked.append(table)
+            return _plain(self, table, *args, **more)
+
+        monkeypatch.setattr(SqliteDatabase, name, counting)
+
+    def statements(count: int) -> int:
+        directory = tmp_path / str(count)
+        directory.mkdir()
+        names = [f"q{n}" for n in range(count)]
+        entries = [{"id": name, "query": "?", "expected_chunk_ids": [f"c{name}"]} for name in names]
+        corpus = {f"{side}{name}": (f"d{name}", [line(start=1, end=9)]) for name in names for side in "cx"}
+        db = make_database(
+            directory / "kebab.sqlite",
+            a={name: result(hit(f"c{name}", **BARE)) for name in names},
+            b={name: result(hit(f"x{name}", **BARE)) for name in names},
+            corpus=corpus,
+        )
+        settings = Settings("a", "b", db, db, write_golden(directory / "golden.yaml", entries))
+        inputs = find_inputs(settings)
+        matcher = evaluate(settings, inputs).matcher
+        asked.clear()
+        found = [evidence for _, evidence in read_evidence(settings, inputs, inputs.golden.queries, matcher)]
+        assert [evidence.passages[0].text for evidence in found] == [f"text of c{name}" for name in names]
+        return len(asked)
+
+    assert statements(50) == statements(3)
