@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from pytest_kebab_eval.comparing.checks import ALL_CHECKS, LOSS
+from pytest_kebab_eval.comparing.checks import ALL_CHECKS, COVERAGE, LOSS
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
@@ -145,8 +145,8 @@ def worse_by_noise(report: CompareReport) -> list[str]:
 
 
 def _counted_rates(report: CompareReport) -> list[QueryRates]:
-    """The rates of checks that count as a failure."""
-    checks = report.comparison.checks if report.comparison else ()
+    """The rates of checks that count as a failure, and of targets that are lost in part."""
+    checks = {COVERAGE.name, *(report.comparison.checks if report.comparison else ())}
     return [rates for rates in report.rates or () if rates.check in checks]
 
 
@@ -316,7 +316,8 @@ def check_noise(check: CheckRates, runs_a: int) -> str:
     flaky = f"{check.flaky} of {counted(check.queries, 'query')} flaky in A, " if runs_a > 1 else ""
     said = [f"{flaky}{disagree}"]
     if check.together and (check.together.worse or check.together.better):
-        said.append(f"B did worse on {check.together.worse} and better on {check.together.better}")
+        targets = " targets" if check.what == COVERAGE.words else ""
+        said.append(f"B did worse on {check.together.worse}{targets} and better on {check.together.better}")
     return "; ".join(said)
 
 
