@@ -19,6 +19,7 @@ from pytest_kebab_eval.cli.output import (
     tell,
     write_file,
 )
+from pytest_kebab_eval.comparing.evidence import KnownPassage
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.golden import GoldenSet, lock_path
 from pytest_kebab_eval.golden.lock import Lock, render_lock
@@ -159,8 +160,8 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
                 "line": query.line,
                 "ids": query.ids,
                 "by": "text" if query.by_text else "span",
-                "old_texts": query.old_texts,
-                "new_texts": query.new_texts,
+                "old_texts": {name: found.text for name, found in query.old.items() if found.text},
+                "new_texts": {name: found.text for name, found in query.new.items() if found.text},
             }
             for query in made.changed
         ]
@@ -223,17 +224,16 @@ def _sentence(query: NewChunks | Undecided) -> str:
 def _texts(query: NewChunks) -> Iterator[str]:
     """What the chunks that go say, and those that come, as far as the texts are known."""
     for old, new in query.ids.items():
-        if old in query.old_texts:
-            yield f"- {brief(old, 60)}: {_excerpt(query.old_texts[old])}"
-        for name in new[:_IDS_SHOWN]:
-            if name in query.new_texts:
-                yield f"+ {brief(name, 60)}: {_excerpt(query.new_texts[name])}"
+        found = [("-", query.old[old]), *(("+", query.new[name]) for name in new[:_IDS_SHOWN])]
+        yield from (f"{sign} {_passage(passage)}" for sign, passage in found if passage.text)
 
 
-def _excerpt(text: str) -> str:
-    """A text on one line; of a long one the start and the end, where chunkers differ."""
-    words = " ".join(text.split())
-    return brief(words if len(words) <= _TEXT_SHOWN else f"{words[:120]} … {words[-70:]}", _TEXT_SHOWN)
+def _passage(passage: KnownPassage) -> str:
+    """Where it is and what it says: of a long text the start and the end, where chunkers differ."""
+    words = " ".join(passage.text.split())
+    said = brief(words if len(words) <= _TEXT_SHOWN else f"{words[:120]} … {words[-70:]}", _TEXT_SHOWN)
+    where = f"{brief(passage.where, 60)}  " if passage.where else ""
+    return f'{where}"{said}"  ({brief(passage.id, 60)})'
 
 
 def write_if_changed(path: Path, text: str) -> None:

@@ -56,13 +56,14 @@ class TargetPassages:
                 support = query.gold_supports[number]
                 yield KnownPassage(name, support.path, support.heading, " … ".join(support.snippets))
             elif targets.has_chunk_targets:
-                yield self._chunk(query, name, hit)
+                yield self.chunk(query, name, hit)
             else:
                 yield KnownPassage(name, self._path(name) or (hit and hit.doc_path) or name)
         for group in query.alternatives if targets.matched_by != "anchor" else ():
-            yield from (self._chunk(query, name, None) for name in group if name not in targets.ids)
+            yield from (self.chunk(query, name) for name in group if name not in targets.ids)
 
-    def _chunk(self, query: GoldenQuery, name: str, hit: Hit | None) -> KnownPassage:
+    def chunk(self, query: GoldenQuery, name: str, hit: Hit | None = None) -> KnownPassage:
+        """A chunk that a query expects; the hit that found it is asked for what nothing else knows."""
         locations = self._locations
         text, doc_id = locations.text_of(query, name), locations.locate(query, name).doc_id
         headings = () if locations.is_left(name) else self._headings(name)

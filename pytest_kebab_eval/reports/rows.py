@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import (
@@ -127,14 +127,14 @@ def summary_rows(report: CompareReport, *, all_metrics: bool = False) -> list[Su
     wanted = {*IN_SUMMARY, *(gate.metric for gate in report.gates)}
     if all_metrics:
         return _tested(metric_rows(report))
-    tested = _tested(_each_once(metric_rows(report), wanted))
+    tested = _tested(each_once(metric_rows(report), wanted))
     return [found for found in tested if found.row.name in wanted or found.direction]
 
 
 def changed_rows(report: CompareReport) -> list[SummaryRow]:
     """The metrics of gates, and each thing that changed, once."""
     in_gates = {gate.metric for gate in report.gates}
-    tested = _tested(_each_once(metric_rows(report), {*IN_SUMMARY, *in_gates}))
+    tested = _tested(each_once(metric_rows(report), {*IN_SUMMARY, *in_gates}))
     return [found for found in tested if found.row.name in in_gates or found.row.delta]
 
 
@@ -170,7 +170,20 @@ def _urgency(row: SummaryRow, in_gates: Mapping[str, bool]) -> int:
     return 2 if row.direction else 3 if row.row.delta else 4
 
 
-def _each_once(rows: Iterable[MetricRow], wanted: Collection[str]) -> list[MetricRow]:
+class ChangedMetric(Protocol):
+    """A metric, and what tells its changes from those of another, if anything."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def changes(self) -> tuple[object, ...] | None: ...
+
+
+_Changed = TypeVar("_Changed", bound=ChangedMetric)
+
+
+def each_once(rows: Iterable[_Changed], wanted: Collection[str]) -> list[_Changed]:
     """The wanted metrics, and one of every other family unless its changes are those of another."""
     rows = [*rows]
     families = {_family(row.name) for row in rows if row.name in wanted}

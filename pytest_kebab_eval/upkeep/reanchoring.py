@@ -8,6 +8,8 @@ from itertools import chain
 
 import msgspec
 
+from pytest_kebab_eval.comparing.evidence import KnownPassage, passage_of
+from pytest_kebab_eval.comparing.passages import TargetPassages
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.editing import Refused, rename_chunks
@@ -41,8 +43,8 @@ class NewChunks(Value, frozen=True):
     line: int
     ids: dict[str, tuple[str, ...]]  # only those that change
     by_text: bool = False
-    old_texts: dict[str, str] = msgspec.field(default_factory=dict)  # by id, as far as they are known
-    new_texts: dict[str, str] = msgspec.field(default_factory=dict)
+    old: dict[str, KnownPassage] = msgspec.field(default_factory=dict)  # by id
+    new: dict[str, KnownPassage] = msgspec.field(default_factory=dict)
 
 
 class Undecided(Value, frozen=True):
@@ -187,23 +189,21 @@ class _Anchors:
             if reason := self._untrue(query, name, new):
                 return Undecided(query.id, query.line, reason)
         return (
-            NewChunks(query.id, query.line, changed, by_text, *self._texts(query, changed))
+            NewChunks(query.id, query.line, changed, by_text, *self._passages(query, changed))
             if wanted
             else None
         )
 
-    def _texts(
+    def _passages(
         self, query: GoldenQuery, changed: Mapping[str, Sequence[str]]
-    ) -> tuple[dict[str, str], dict[str, str]]:
-        """What the old chunks say, and the new ones, so that a person can compare them."""
-        old = {name: self._locations.text_of(query, name) for name in changed}
-        new = {
-            name: self._chunks.passages.text(self._chunks.all[name])
-            for name in chain.from_iterable(changed.values())
-        }
+    ) -> tuple[dict[str, KnownPassage], dict[str, KnownPassage]]:
+        """What is known of the old chunks, and of the new ones, so that a person can compare them."""
+        known = TargetPassages(self._locations)
+        new = {name: self._chunks.all[name] for name in chain.from_iterable(changed.values())}
+        whole = {name: msgspec.structs.replace(hit, snippet=None) for name, hit in new.items()}
         return (
-            {name: text for name, text in old.items() if isinstance(text, str)},
-            {name: text for name, text in new.items() if text},
+            {name: known.chunk(query, name) for name in changed},
+            {name: passage_of(self._chunks.passages.with_all_known(hit)) for name, hit in whole.items()},
         )
 
     def _why_not(self, name: str, *, only_document: bool) -> str:

@@ -121,7 +121,7 @@ def test_the_way_from_all_suites_to_a_suite_to_its_metrics_and_back(site: Path, 
 def test_a_point_of_a_trend_says_what_it_is_and_leads_to_its_report(site: Path, open_file: Open) -> None:
     page = open_file(site / PAGES[1]).page
     point = page.locator("#trends figure >> nth=0 >> a >> nth=1")
-    assert point.locator("title").text_content() == "r1 · 2026-01-02: 0.8000"
+    assert point.locator("title").text_content() == "r1 · 2026-01-02 00:00: 0.8000"
     point.locator("circle").click()
     page.locator("header .run").first.wait_for()
     assert page.locator("header .run .id").all_inner_texts() == ["r0", "r1"]
@@ -132,7 +132,18 @@ def test_the_query_that_flips_is_the_one_that_changed_most_often(site: Path, ope
     rows = page.locator("#changed tbody tr")
     assert rows.first.locator("code").inner_text() == "flips"
     # lost in r1, r3, …, r11: six times; found again in r2, r4, …, r10: five times
-    assert rows.first.locator("td.num").all_inner_texts() == ["11", "6", "5", "–", "–", "–"]
+    assert rows.first.locator("td.num").all_inner_texts() == ["11", "6", "5", "0", "0", "0"]
+
+
+def test_a_phone_shows_the_verdicts_of_a_leaderboard_and_all_that_changed_in_a_first_bad_run(
+    site: Path, open_file: Open
+) -> None:
+    verdict = open_file(site / PAGES[3], width=390).page.locator("td.verdict").first.bounding_box()
+    assert verdict is not None
+    assert verdict["x"] + verdict["width"] <= 390
+    group = open_file(site / PAGES[1], width=390).page.locator("#failing .group div").first.bounding_box()
+    assert group is not None
+    assert group["x"] + group["width"] <= 390
 
 
 def test_hostile_text_is_shown_and_does_nothing(site: Path, open_file: Open) -> None:

@@ -21,7 +21,7 @@ from pytest_kebab_eval.text import printable, shown_path
 
 MANIFEST = "site.json"
 NO_JEKYLL = ".nojekyll"  # without it GitHub Pages leaves out what begins with an underscore
-FORMAT = 4
+FORMAT = 5
 _TO_IGNORE = ("CNAME",)  # beside hidden files such as .git: what a branch for GitHub Pages may have
 _OURS = re.compile(
     r"index\.html|\.nojekyll|suites/[^/]+/(?:(?:index|trends|leaderboard)\.html"

@@ -20,6 +20,7 @@ from pytest_kebab_eval.reports.html.markup import query_fragment, short, short_v
 from pytest_kebab_eval.reports.html.page import page_environment
 from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS, share_below
 from pytest_kebab_eval.reports.leaderboard import MAIN_METRICS, Board
+from pytest_kebab_eval.reports.rows import each_once
 from pytest_kebab_eval.reports.site.boards import changed_queries
 from pytest_kebab_eval.reports.site.records import RunRecord, suite_directory
 from pytest_kebab_eval.reports.site.suites import Suite
@@ -35,8 +36,8 @@ _MISS, _DEEPEST = 14, 10  # of a strip: how far down a miss is, and the ranks th
 
 def render_overview(suites: list[Suite], repository: Repository | None = None) -> str:
     """The page of all suites."""
-    addresses = {suite.name: f"{quote(suite_directory(suite.name))}/index.html" for suite in suites}
-    return _render("index.html.jinja", repository, suites=suites, addresses=addresses)
+    directories = {suite.name: quote(suite_directory(suite.name)) for suite in suites}
+    return _render("index.html.jinja", repository, suites=suites, directories=directories)
 
 
 def render_suite(suite: Suite, repository: Repository | None = None, *, has_board: bool = False) -> str:
@@ -124,7 +125,7 @@ class Step(NamedTuple):
 class Chart(NamedTuple):
     """One metric over the runs, on a scale of its own."""
 
-    metric: str
+    name: str
     lower_is_better: bool
     points: tuple[Point, ...]
     line: str  # a path, in a box 100 wide and as high as the chart
@@ -134,11 +135,16 @@ class Chart(NamedTuple):
     most: float
     worst: Step | None  # the largest step for the worse
 
+    @property
+    def changes(self) -> tuple[object, ...]:
+        return tuple((point.run.run_id, point.value) for point in self.points)
+
 
 class Trends(NamedTuple):
     """The metrics of a suite: those that changed, drawn, and those that did not."""
 
     charts: list[Chart]
+    more: list[Chart]  # other cutoffs, and those that changed just as one of `charts` did
     unchanged: list[tuple[str, float, int]]  # metric, value, runs
     runs: list[RunRecord]  # that are drawn
     height: int = _TOP + _HEIGHT + 8
@@ -149,17 +155,19 @@ def trends(suite: Suite, wanted: Sequence[str] | None = None) -> Trends:
     runs = [run for run in suite.runs if run.values and not run.of_other_golden][-RUNS_DRAWN:]
     lower = {metric.name: metric.family.lower_is_better for metric in all_metrics()}
     measured = {name for run in runs for name in run.values}
-    made = Trends([], [], runs)
+    charts, unchanged = [], []
     metrics = wanted or [*lower, *sorted(measured - lower.keys())]
     newest = drifts_of([run.point for run in runs[-LAST_RUNS:]], metrics)
     drifts = {drift.metric: drift for found in newest.values() for drift in found}
     for metric in metrics:
         points = tuple(_points(runs, metric))
         if len({point.value for point in points}) > 1:
-            made.charts.append(_chart(metric, lower.get(metric, False), points, drifts.get(metric)))
+            charts.append(_chart(metric, lower.get(metric, False), points, drifts.get(metric)))
         elif points:
-            made.unchanged.append((metric, points[0].value, len(points)))
-    return made
+            unchanged.append((metric, points[0].value, len(points)))
+    shown = charts if wanted else each_once(charts, MAIN_TRENDS)
+    more = [chart for chart in charts if chart not in shown]
+    return Trends(shown, more, unchanged, runs)
 
 
 def _points(runs: Sequence[RunRecord], metric: str) -> Iterator[Point]:

@@ -17,7 +17,7 @@ from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.html.markup import short, short_setting
-from pytest_kebab_eval.reports.wording import failed_queries, headline, verdict_effect
+from pytest_kebab_eval.reports.wording import checks_failed, failed_queries, headline, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.store import Database, whole_runs
@@ -126,6 +126,7 @@ class ComparisonRecord(Value, frozen=True, kw_only=True):
     unreadable: tuple[str, ...]
     absent: tuple[str, ...]  # the queries that B has no result for
     problems: tuple[str, ...] = ()
+    unneeded: tuple[str, ...] = ()  # queries that are accepted (xfail), but no longer fail
 
 
 class RunRecord(Value, frozen=True, kw_only=True):
@@ -149,7 +150,8 @@ class RunRecord(Value, frozen=True, kw_only=True):
 
     @property
     def date(self) -> str:
-        return short(self.created_at[:10])
+        """To the minute: many runs may be of one day."""
+        return short(self.created_at[:16].replace("T", " "))
 
     @property
     def report(self) -> str | None:
@@ -182,6 +184,9 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
         unreadable=tuple(result.query_id for result in report.unreadable if result.side == "b"),
         absent=tuple(query.query_id for query in report.per_query if query.cause == "absent"),
         problems=report.problems,
+        unneeded=tuple(
+            query.query_id for query in failed_queries(report) if checks_failed(report, query) == ("xfail",)
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.sightings import LossPoint, Sighting, State, Trace
 from pytest_kebab_eval.reports.first_bad import FlakyQuery, doubt_words
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, RunRecord
+from pytest_kebab_eval.reports.wording import counted
 
 
 class FailingQuery(NamedTuple):
@@ -106,6 +107,19 @@ class Suite:
                 step.append((check, good, bad, doubt))
         described = (self._describe(query_id, steps) for (query_id, _), steps in sorted(found.items()))
         return sorted(described, key=lambda regression: regression.runs_since)
+
+    @property
+    def failing_words(self) -> str:
+        """How many queries fail now, and since when."""
+        failing = {query.query_id for query in self.failing_queries}
+        new = {query.query_id for query in self.failing_queries if query.first_bad is self.newest}
+        if not failing:
+            return "No query that passed in an earlier run fails now."
+        since = f", {len(new) or 'none'} of them since the newest run"
+        if len(failing) == 1:
+            since = ", since the newest run" if new else ""
+        fail = "fails" if len(failing) == 1 else "fail"
+        return f"{counted(len(failing), 'query')} that passed in an earlier run {fail} now{since}."
 
     def _describe(self, query_id: str, steps: list[tuple[str, Sighting, Sighting, str]]) -> FailingQuery:
         """What a query lost from a good run to a bad one, check by check."""

@@ -83,6 +83,7 @@ class GitLab:
             **({"CI_COMMIT_BRANCH": "main"} if name == "kebab-baseline" else {}),
             "CI_JOB_ID": str(self._jobs),
             "CI_JOB_TOKEN": "job-token",
+            "CI_JOB_URL": f"https://gitlab.example/team/notes/-/jobs/{self._jobs}",
             "CI_MERGE_REQUEST_IID": "12",
             "KNOWN_URL": BASELINE_URL,
             "LIST_URL": PACKAGES_URL,
@@ -117,8 +118,9 @@ def test_what_the_default_branch_recorded_is_what_a_merge_request_is_held_agains
     lost = gitlab.run("kebab-gate")
     assert lost.returncode == 1
     assert "lost loans, at rank 1 in A" in lost.stdout
-    report = gitlab.workspace / "runs" / "mr-12-4" / "report.md"
-    assert "A (baseline) `run-2` → B (candidate) `mr-12-4`" in report.read_text("utf-8")
+    report = (gitlab.workspace / "runs" / "mr-12-4" / "report.md").read_text("utf-8")
+    assert "A (baseline) `run-2` → B (candidate) `mr-12-4`" in report
+    assert "[report.html](https://gitlab.example/team/notes/-/jobs/4/artifacts/browse/runs)" in report
     assert (gitlab.workspace / JOBS["kebab-gate"]["artifacts"]["reports"]["junit"]).is_file()
 
 

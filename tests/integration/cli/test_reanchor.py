@@ -408,16 +408,17 @@ def test_once_a_person_has_rewritten_what_was_left_all_is_of_one_chunker(project
     assert sorted(json.loads(lock_file(project).read_bytes())["chunks"]) == ["n1", "n5"]
 
 
-def test_the_texts_that_go_and_come_are_shown(project: Project) -> None:
+def test_the_passages_that_go_and_come_are_shown_with_where_they_are(project: Project) -> None:
     old = {"q1": result(at("c1", 1, 10, text=f"{KEYS}\n{BACKUPS}"))}
-    new = {"q1": result(at("n1", 1, 5, text=KEYS), at("n2", 6, 10, 2, text=BACKUPS))}
+    first = at("n1", 1, 5, text=KEYS, heading_path=["Keys"])
+    new = {"q1": result(first, at("n2", 6, 10, 2, text=BACKUPS))}
     set_up(project, new, old, GOLDEN.partition("- id: q2")[0])
     called = call("reanchor", "--to", "new", "--check")
     assert called.lines == [
         "fixtures/golden_queries.yaml:2: query 'q1': c1 -> n1, n2",
-        f"  - c1: {KEYS} {BACKUPS}",
-        f"  + n1: {KEYS}",
-        f"  + n2: {BACKUPS}",
+        f'  - d1  "{KEYS} {BACKUPS}"  (c1)',
+        f'  + d1.md > Keys  "{KEYS}"  (n1)',
+        f'  + d1.md  "{BACKUPS}"  (n2)',
     ]
     (changed,) = json.loads(call("reanchor", "--to", "new", "--check", "--json").stdout)["changed"]
     assert changed["old_texts"] == {"c1": f"{KEYS}\n{BACKUPS}"}
@@ -433,9 +434,9 @@ def test_of_a_long_text_the_start_and_the_end_are_shown(project: Project) -> Non
         GOLDEN.partition("- id: q2")[0],
     )
     (_, shown) = call("reanchor", "--to", "new").lines
-    assert shown.startswith("  + n1: word0 word1 ")
+    assert shown.startswith('  + d1.md  "word0 word1 ')
     assert " … " in shown
-    assert shown.endswith("word98 word99")
+    assert shown.endswith('word98 word99"  (n1)')
 
 
 NOTICE = "Only an administrator of the project can change this, and only in the settings page."

@@ -14,6 +14,7 @@ from pytest_kebab_eval import CompareReport, render_report_md
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import PageQueries
@@ -234,7 +235,7 @@ def _comparison(
         run_a=f"r{number}" if number else None,
         headline="1 of 2 queries failed.",
         effect="lost",
-        counts={},
+        counts={kind.value: 0 for kind in ComparisonKind},
         config_changes=(),
         ranks=pairs,
         reasons={query_id: "it is gone" for query_id, (a, b) in pairs.items() if a and not b},

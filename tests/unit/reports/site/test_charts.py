@@ -14,9 +14,16 @@ def test_a_metric_is_drawn_from_the_first_run_to_the_last_on_its_own_scale() -> 
     assert chart.line == "M1.0 68.0L50.0 8.0L99.0 38.0"
 
 
-def test_a_point_names_its_run_its_day_and_its_commit() -> None:
+def test_of_metrics_that_say_the_same_one_is_drawn_and_the_others_are_folded() -> None:
+    names = ("hit@5", "hit@10", "hit@k", "map", "map@10", "mine")
+    made = trends(suite({}, values=[dict.fromkeys(names, value) for value in (0.5, 1.0)]))
+    assert [chart.name for chart in made.charts] == ["hit@5"]
+    assert sorted(chart.name for chart in made.more) == sorted(set(names) - {"hit@5"})
+
+
+def test_a_point_names_its_run_its_minute_and_its_commit() -> None:
     (chart,) = trends(suite({}, values=[{"mrr": 0.5}, {"mrr": 1.0}])).charts
-    assert chart.points[1].words == "r2 · 2026-01-02 · 200000000000: 1.0000"
+    assert chart.points[1].words == "r2 · 2026-01-02 00:00 · 200000000000: 1.0000"
 
 
 def test_the_worst_step_is_the_largest_drop() -> None:
@@ -43,7 +50,7 @@ def test_a_metric_that_never_changed_is_listed_and_not_drawn() -> None:
 
 def test_every_metric_is_there_custom_ones_last() -> None:
     rows = [{"mine": 0.1, "mrr": 0.5, "hit@5": 1.0}, {"mine": 0.2, "mrr": 0.6, "hit@5": 0.9}]
-    assert [chart.metric for chart in trends(suite({}, values=rows)).charts] == ["hit@5", "mrr", "mine"]
+    assert [chart.name for chart in trends(suite({}, values=rows)).charts] == ["hit@5", "mrr", "mine"]
 
 
 def test_a_run_without_the_metric_leaves_a_gap_in_the_points() -> None:

@@ -82,6 +82,20 @@ def test_what_a_query_lost_in_one_run_is_one_regression() -> None:
     assert (regression.checks, regression.rank) == (("retrieval", "answer"), 3)
 
 
+def test_how_many_queries_fail_now_is_told_from_how_many_do_since_the_newest_run() -> None:
+    lost: list[int | None] = [1, 1, None, None]
+    fails = "that passed in an earlier run"
+    table: list[tuple[dict[str, list[int | None]], str]] = [
+        ({"q": [1, 1]}, f"No query {fails} fails now."),
+        ({"q": lost}, f"1 query {fails} fails now."),
+        ({"q": lost[:3]}, f"1 query {fails} fails now, since the newest run."),
+        ({"q": lost, "p": lost}, f"2 queries {fails} fail now, none of them since the newest run."),
+        ({"q": lost, "p": [1, 1, 1, None]}, f"2 queries {fails} fail now, 1 of them since the newest run."),
+    ]
+    for ranks, words in table:
+        assert suite(ranks).failing_words == words
+
+
 # -- changes ---------------------------------------------------------------------------------------
 
 
