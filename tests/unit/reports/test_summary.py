@@ -28,14 +28,14 @@ def test_the_summary_adds_what_changed_significantly_each_thing_once(tmp_path: P
 
 
 def test_a_small_p_that_is_no_evidence_says_why(tmp_path: Path) -> None:
-    # One query falls far and six by little: all signs agree (0.5 ** 7 = 0.0078), the mean does not tell.
+    # One query falls far and six by little: all signs agree (2 * 0.5 ** 7 = 0.0156), the mean does not tell.
     ids = [f"q{n}" for n in range(40)]
     ninth, tenth = result(*"abcdefgh", "c1"), result(*"abcdefghi", "c1")
     a = dict.fromkeys(ids, HIT) | dict.fromkeys(ids[1:7], ninth)
     b = a | dict.fromkeys(ids[1:7], tenth) | {"q0": MISS}
     report = compared(tmp_path, dict.fromkeys(ids, C1), a, b)
     (line,) = (line for line in summary(report) if line.text.startswith("mrr "))
-    assert line.text.endswith("no evidence of change (p = 0.0078, but the interval has 0)")
+    assert line.text.endswith("no evidence of change (p = 0.0156, but the interval has 0)")
 
 
 def test_a_metric_that_falls_is_worse_only_if_it_is_given_how_many_are_listed(tmp_path: Path) -> None:
