@@ -110,8 +110,9 @@ def _how_sure(lost: Sequence[QueryRates]) -> str:
     )
     if least.one_of is None:
         return said
+    what = "targets" if least.what == COVERAGE.words else "queries"
     return (
-        f"one of {least.one_of} queries that fell this far, while {least.rose or 'none'} rose as far; {said}"
+        f"one of {least.one_of} {what} that fell this far, while {least.rose or 'none'} rose as far; {said}"
     )
 
 

@@ -28,7 +28,7 @@ WORSE = "worse"
 NO_EVIDENCE = "no evidence of change"
 TOO_FEW = "too few queries to tell"
 
-_ALPHA = 0.05
+ALPHA = 0.05
 _Z = 1.959963984540054  # the normal quantile of 0.975
 LEAST_P = 0.0001  # what a smaller p is shown as: never 0
 _LEAST_YES_NO = 5  # changes, all one way, for mid-p < 0.05: 2^-5 = 0.031, but 2^-4 = 0.063
@@ -90,11 +90,11 @@ def paired_significance(
     if n < (_LEAST_YES_NO if yes_no else LEAST_GRADED):
         verdict = TOO_FEW
         found = found._replace(smallest=None)
-    elif p >= _ALPHA or (not yes_no and found.low <= 0 <= found.high):
+    elif p >= ALPHA or (not yes_no and found.low <= 0 <= found.high):
         verdict = NO_EVIDENCE
     else:
         verdict = IMPROVED if (mean < 0) == lower_is_better else WORSE
-    shown = 0.0 if verdict == NO_EVIDENCE or p >= _ALPHA else mean
+    shown = 0.0 if verdict == NO_EVIDENCE or p >= ALPHA else mean
     low, high = _agreeing(found, shown, math.inf if max_value is None else max_value)
     return Significance(
         n,
@@ -110,7 +110,7 @@ def paired_significance(
 
 def sure_of_many(p_values: Mapping[Key, float]) -> set[Key]:
     """Those that are significant also given how many there are."""
-    return {name for name, p in corrected(p_values).items() if p < _ALPHA}
+    return {name for name, p in corrected(p_values).items() if p < ALPHA}
 
 
 def corrected(p_values: Mapping[Key, float]) -> dict[Key, float]:

@@ -159,7 +159,7 @@ def _metric_lines(report: CompareReport, summary: Sequence[SummaryRow]) -> Itera
         )
         numbers = f"{format_value(row.a):>9} {format_value(row.b):>9} {format_delta(row.delta):>9}{extra}"
         p = (
-            f" ({format_p(row.significance.p)})"
+            f" ({format_p(row.significance.p)}{row.doubt})"
             if row.significance and row.significance.p is not None
             else ""
         )

@@ -6,7 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import IMPROVED, NO_EVIDENCE, WORSE, Significance, sure_of_many
+from pytest_kebab_eval.comparing.significance import (
+    ALPHA,
+    IMPROVED,
+    NO_EVIDENCE,
+    WORSE,
+    Significance,
+    sure_of_many,
+)
 from pytest_kebab_eval.metrics import Metric, all_metrics, is_metric
 
 SLICE_METRICS = ("hit@5", "mrr", "recall@10_doc", "groundedness")
@@ -62,6 +69,13 @@ class MetricRow(NamedTuple):
         if self.not_comparable:
             return "not comparable"
         return self.significance.verdict if self.significance else "–"
+
+    @property
+    def doubt(self) -> str:
+        """Why a small p is no evidence; stands after it."""
+        test = self.significance
+        is_held_back = test and test.verdict == NO_EVIDENCE and test.p is not None and test.p < ALPHA
+        return ", but the interval has 0" if is_held_back else ""
 
 
 def metric_rows(report: CompareReport) -> list[MetricRow]:

@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from pytest_kebab_eval.comparing.checks import ALL_CHECKS, LOSS
+from pytest_kebab_eval.comparing.checks import ALL_CHECKS, COVERAGE, LOSS
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
@@ -46,9 +46,10 @@ def headline(report: CompareReport) -> str:
     """The comparison in one sentence, and what else went wrong."""
     sentences = [_main_sentence(report)]
     if report.tolerated:
-        checks = _by_check(report, report.tolerated)
+        checks, count = _by_check(report, report.tolerated), len(report.tolerated)
+        lost = f"lost what does not fail {'it' if count == 1 else 'them'} here ({checks})"
         sentences.append(
-            f"{counted(len(report.tolerated), 'query')} lost what does not fail them here ({checks})."
+            f"{counted(count, 'query')} {lost}: {first_of([*report.tolerated], NAMES_SHOWN, 40)}."
         )
     failed = sum(not gate.passed for gate in report.gates)
     if failed:
@@ -88,14 +89,25 @@ def _main_sentence(report: CompareReport) -> str:
     failed = [query.query_id for query in failed_queries(report) if query.kind is not ComparisonKind.NEW]
     said = f"{len(failed)} of {queries} failed{f' ({_by_check(report, failed)})' if failed else ''}"
     notes = [f"{len(report.accepted)} accepted (xfail)"] if report.accepted else []
-    partial, worse = len(partial_losses(report)), report.count(ComparisonKind.LOSS)
-    notes += [f"{partial} with a partial loss (a target lost, another still found)"] if partial else []
-    notes += [f"{worse} ranked worse"] if worse else []
+    in_part = [query.query_id for query in report.per_query if query.is_partial_loss]
+    told = [query.query_id for query in partial_losses(report)]
+    if told:
+        losses = f"{_further(in_part, failed)}{'partial loss' if len(told) == 1 else 'partial losses'}"
+        names = first_of(told, NAMES_SHOWN, 40)
+        notes.append(f"{len(told)} {losses} (a target lost, another still found: {names})")
+    all_worse = [query.query_id for query in report.per_query if query.kind is ComparisonKind.LOSS]
+    worse = len({*all_worse}.difference(failed))
+    notes += [f"{worse} {_further(all_worse, failed)}ranked worse"] if worse else []
     if report.problems:
         return f"This comparison cannot be relied on{f'; {said}' if failed and report.run_a else ''}."
     if not failed and worse_by_noise(report):
         notes.insert(0, _noisy(report, queries))
     return f"{'; '.join(filter(None, [said, ', '.join(notes)]))}."
+
+
+def _further(names: Collection[str], failed: Collection[str]) -> str:
+    """Said of those that did not fail, where others of the kind did."""
+    return "" if {*names}.isdisjoint(failed) else "further "
 
 
 def failed_queries(report: CompareReport) -> list[QueryComparison]:
@@ -145,8 +157,8 @@ def worse_by_noise(report: CompareReport) -> list[str]:
 
 
 def _counted_rates(report: CompareReport) -> list[QueryRates]:
-    """The rates of checks that count as a failure."""
-    checks = report.comparison.checks if report.comparison else ()
+    """The rates of checks that count as a failure, and of targets that are lost in part."""
+    checks = {COVERAGE.name, *(report.comparison.checks if report.comparison else ())}
     return [rates for rates in report.rates or () if rates.check in checks]
 
 
@@ -316,7 +328,8 @@ def check_noise(check: CheckRates, runs_a: int) -> str:
     flaky = f"{check.flaky} of {counted(check.queries, 'query')} flaky in A, " if runs_a > 1 else ""
     said = [f"{flaky}{disagree}"]
     if check.together and (check.together.worse or check.together.better):
-        said.append(f"B did worse on {check.together.worse} and better on {check.together.better}")
+        targets = " targets" if check.what == COVERAGE.words else ""
+        said.append(f"B did worse on {check.together.worse}{targets} and better on {check.together.better}")
     return "; ".join(said)
 
 

@@ -62,17 +62,17 @@ def test_a_loss_of_more_than_three_ranks_may_be_asked_for_in_ini(project: Projec
         (
             "loss",
             2,
-            "2 of 3 queries failed (loss 2); 1 with a partial loss *, 2 ranked worse.",
+            "2 of 3 queries failed (loss 2); 1 partial loss (*).",
         ),
         (
             "loss>3",
             1,
-            "1 of 3 queries failed (loss 1); 1 with a partial loss *, 2 ranked worse.",
+            "1 of 3 queries failed (loss 1); 1 partial loss (*), 1 further ranked worse.",
         ),
         (
             "loss>4",
             0,
-            "0 of 3 queries failed; 1 with a partial loss *, 2 ranked worse.",
+            "0 of 3 queries failed; 1 partial loss (*), 2 ranked worse.",
         ),
     ],
 )
@@ -86,7 +86,7 @@ def test_a_query_that_fails_by_its_rank_is_counted_and_told_as_failed(
     project.make_database(A=a, B=b)
     outcome = project.pytest(f"--kebab-fail-on={fail_on}", "--kebab-gate=failed <= 0")
     outcome.assert_outcomes(failed=failed + bool(failed), passed=3 - failed + (not failed))
-    said = said.replace("*", "(a target lost, another still found)")
+    said = said.replace("*", "a target lost, another still found: q3")
     assert said in outcome.stdout.str()
     report = project.report()
     assert report["comparison"]["values"]["failed"] == failed
@@ -108,7 +108,7 @@ def test_blame_does_not_say_that_nothing_was_lost_where_a_target_was(project: Pr
     called = call("blame", "--regressions", "A", "B")
     assert (
         called.stderr.splitlines()[-1]
-        == "0 of 1 query failed; 1 with a partial loss (a target lost, another still found)."
+        == "0 of 1 query failed; 1 partial loss (a target lost, another still found: q1)."
     )
 
 
@@ -132,7 +132,7 @@ def test_a_partial_loss_is_told_and_fails_where_the_golden_file_requires_all(
     outcome.assert_outcomes(passed=1)
     assert outcome.ret == pytest.ExitCode.OK
     assert (
-        "0 of 1 query failed; 1 with a partial loss (a target lost, another still found)."
+        "0 of 1 query failed; 1 partial loss (a target lost, another still found: q1)."
         in outcome.stdout.str()
     )
     assert project.report()["comparison"]["values"]["partial_losses"] == 1

@@ -10,7 +10,7 @@ import pytest
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.reports.as_markdown import render_report_md
-from pytest_kebab_eval.reports.wording import headline, rank_changes
+from pytest_kebab_eval.reports.wording import check_noise, headline, rank_changes
 from tests.builders import Json, hit, result
 from tests.unit.comparing.conftest import Sides, comparison, failing, rates_of, runs
 from tests.unit.comparing.test_checks_of_b import judged, outcome
@@ -60,8 +60,7 @@ def test_a_partial_loss_does_not_fail_by_itself_but_nobody_says_that_nothing_was
     assert found.note == "lost in part: c2"
     report = evaluation.report
     assert (
-        headline(report)
-        == "0 of 2 queries failed; 1 with a partial loss (a target lost, another still found)."
+        headline(report) == "0 of 2 queries failed; 1 partial loss (a target lost, another still found: q1)."
     )
     assert rank_changes(report).endswith(", 1 partial loss")
     text = render_report_md(report)
@@ -228,6 +227,17 @@ def test_each_target_is_counted_on_its_own(sides: Sides) -> None:
     expecting_two(sides, require="all")
     evaluation = sides.evaluate(runs("q1", ONE, OTHER, ONE, OTHER), runs("q1", OTHER, ONE, OTHER, ONE))
     assert failing(evaluation) == {}
+
+
+def test_targets_lost_within_the_noise_are_named_by_query_and_counted_as_targets(sides: Sides) -> None:
+    expecting_two(sides)
+    found = sides.evaluate(runs("q1", BOTH, BOTH, BOTH), runs("q1", ONE, OTHER, BOTH)).report
+    said = f"B did worse on 1 of {len(found.per_query)} queries, as noise alone might (q1), and better on 0."
+    assert said in headline(found)
+    assert found.replicates
+    checks = found.replicates.checks
+    (noise,) = [check for check in checks if check.check == "coverage"]
+    assert check_noise(noise, 3).endswith("; B did worse on 2 targets and better on 0")
 
 
 def test_the_run_that_is_shown_of_b_is_one_that_lost_the_target(sides: Sides) -> None:

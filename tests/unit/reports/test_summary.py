@@ -27,6 +27,17 @@ def test_the_summary_adds_what_changed_significantly_each_thing_once(tmp_path: P
     assert not any(line.text.startswith("map") for line in lines)  # changes as mrr does
 
 
+def test_a_small_p_that_is_no_evidence_says_why(tmp_path: Path) -> None:
+    # One query falls far and six by little: all signs agree (2 * 0.5 ** 7 = 0.0156), the mean does not tell.
+    ids = [f"q{n}" for n in range(40)]
+    ninth, tenth = result(*"abcdefgh", "c1"), result(*"abcdefghi", "c1")
+    a = dict.fromkeys(ids, HIT) | dict.fromkeys(ids[1:7], ninth)
+    b = a | dict.fromkeys(ids[1:7], tenth) | {"q0": MISS}
+    report = compared(tmp_path, dict.fromkeys(ids, C1), a, b)
+    (line,) = (line for line in summary(report) if line.text.startswith("mrr "))
+    assert line.text.endswith("no evidence of change (p = 0.0156, but the interval has 0)")
+
+
 def test_a_metric_that_falls_is_worse_only_if_it_is_given_how_many_are_listed(tmp_path: Path) -> None:
     ids = [f"q{n}" for n in range(40)]
     b = {query_id: MISS if number < 5 else HIT for number, query_id in enumerate(ids)}
@@ -115,6 +126,6 @@ def test_what_fail_on_leaves_out_is_told_from_what_failed(tmp_path: Path) -> Non
     assert [*report.failed] == ["q1"]
     assert [*report.tolerated] == ["q2"]
     assert headline(report) == (
-        "1 of 2 queries failed (retrieval 1). 1 query lost what does not fail them here (answer 1)."
+        "1 of 2 queries failed (retrieval 1). 1 query lost what does not fail it here (answer 1): q2."
     )
     assert "`q2`" in folded(render_report_md(report), "Lost what does not fail them here")
