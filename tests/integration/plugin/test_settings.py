@@ -90,7 +90,9 @@ def test_the_reports_go_to_the_runs_dir_of(
 
 @pytest.mark.parametrize("source", ["command line", "ini"])
 def test_fail_on_is_set_in(project: Project, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
-    project.pytest(*setting(project, monkeypatch, source, "fail_on", "error, loss")).assert_outcomes(passed=2)
+    project.pytest(*setting(project, monkeypatch, source, "fail_on", "error, answer")).assert_outcomes(
+        passed=2
+    )
 
 
 @pytest.mark.parametrize("source", ["command line", "ini"])
