@@ -92,11 +92,7 @@ def bisect(
     first, last = repository.commit_of(inputs.run_a, "A"), repository.commit_of(inputs.run_b, "B")
     is_dirty = bool(inputs.run_b.recorded.dirty)
     line = [first] if first == last and is_dirty else repository.first_parents(first, last)
-    for letter, run in (("A", inputs.run_a), ("B", inputs.run_b)):
-        if run.recorded.dirty:
-            tell(
-                f"run {letter}, {printable(run.run_id)}, was recorded with uncommitted changes at its commit"
-            )
+    _tell_dirty(A=inputs.run_a, B=inputs.run_b)
     watched = _watched(settings, inputs, queries)
     search = Bisection(settings, inputs, line)
     recorder = _Recorder(search, repository, watched, command, numbered=repeat > 1)
@@ -119,6 +115,14 @@ def bisect(
     else:
         for step in steps:
             _print_step(step, search, repository)
+
+
+def _tell_dirty(**runs: Run) -> None:
+    for letter, run in runs.items():
+        if run.recorded.dirty:
+            tell(
+                f"run {letter}, {printable(run.run_id)}, was recorded with uncommitted changes at its commit"
+            )
 
 
 def _tell_flips(suspects: Sequence[LikelySuspect]) -> None:

@@ -26,7 +26,7 @@ _WORKFLOWS = (".github/workflows/*.y*ml", ".gitlab-ci.yml", ".gitlab/*.yml")
 _LONG_FILE = 2_000_000  # bytes: counting the queries would take a second and more
 
 
-class Step(NamedTuple):
+class GuideStep(NamedTuple):
     """One thing on the way to a gate: what is there, and the command that makes what is missing."""
 
     name: str
@@ -36,7 +36,7 @@ class Step(NamedTuple):
     is_optional: bool = False
 
 
-_ALL_DONE = Step(
+_ALL_DONE = GuideStep(
     "",
     "",
     "pytest --kebab-record NEW --kebab-run-a OLD",
@@ -69,22 +69,22 @@ def _ini() -> tuple[str | None, dict[str, str]]:
     return None, {}
 
 
-def _golden(sources: Sources) -> Step:
+def _golden(sources: Sources) -> GuideStep:
     try:
         path = golden_of(sources)
         if not exists(path):
             why = "writes a golden file, a test that records, and a CI workflow; it asks before each"
-            return Step("golden file", f"there is no {shown_path(path)}", "kebab-eval init", why)
+            return GuideStep("golden file", f"there is no {shown_path(path)}", "kebab-eval init", why)
         if path.stat().st_size > _LONG_FILE:
-            return Step("golden file", shown_path(path))
+            return GuideStep("golden file", shown_path(path))
         count = len(load_golden_set(path).queries)
-        return Step("golden file", f"{shown_path(path)}: {count} {'query' if count == 1 else 'queries'}")
+        return GuideStep("golden file", f"{shown_path(path)}: {count} {'query' if count == 1 else 'queries'}")
     except KebabEvalError as error:
         check = f"kebab-eval validate --golden-only --golden {shlex.quote(shown_path(golden_of(sources)))}"
-        return Step("golden file", _first_line(error), check, "lists what is wrong with the golden file")
+        return GuideStep("golden file", _first_line(error), check, "lists what is wrong with the golden file")
 
 
-def _runs(sources: Sources) -> Iterator[Step]:
+def _runs(sources: Sources) -> Iterator[GuideStep]:
     """The stored runs, and whether the newest was judged."""
     name, records = "runs", "records what your retriever finds, in a test that takes kebab_recorder"
     try:
@@ -92,16 +92,18 @@ def _runs(sources: Sources) -> Iterator[Step]:
         where = shown_address(address)
         runs = _newest_suite(address)
     except KebabEvalError as error:
-        yield Step(name, _first_line(error), "kebab-eval runs --db FILE", "lists those of another database")
+        yield GuideStep(
+            name, _first_line(error), "kebab-eval runs --db FILE", "lists those of another database"
+        )
         return
     if not runs:
-        yield Step(name, f"none yet in {where}", "pytest --kebab-record baseline", records)
+        yield GuideStep(name, f"none yet in {where}", "pytest --kebab-record baseline", records)
     elif len(runs) == 1:
         found = f"one in {where}: {brief(runs[0].run_id, 40)}"
-        yield Step(name, found, "pytest --kebab-record candidate", f"{records}, after your change")
+        yield GuideStep(name, found, "pytest --kebab-record candidate", f"{records}, after your change")
     else:
         newest = " and ".join(brief(run.run_id, 40) for run in runs[:2])
-        yield Step(name, f"{len(runs)} in {where}, the newest {newest}")
+        yield GuideStep(name, f"{len(runs)} in {where}, the newest {newest}")
         yield _verdict(sources, *runs[:2])
 
 
@@ -115,30 +117,32 @@ def _newest_suite(address: Address) -> list[Run]:
     return [run for run in runs if run.suite == runs[0].suite]
 
 
-def _verdict(sources: Sources, b: Run, a: Run) -> Step:
+def _verdict(sources: Sources, b: Run, a: Run) -> GuideStep:
     reports = sources.read("runs_dir") / file_name(b.run_id)
     if exists(reports):
-        return Step("verdict", f"the reports of {brief(b.run_id, 40)} are in {shown_path(reports)}")
+        return GuideStep("verdict", f"the reports of {brief(b.run_id, 40)} are in {shown_path(reports)}")
     names = [shlex.quote(run.run_id) for run in (a, b)]
     judge = f"pytest --kebab-run-a {names[0]} --kebab-run-b {names[1]}"
     why = "judges them: each golden query is a test, which fails if the newer run lost it"
-    return Step("verdict", f"{brief(b.run_id, 40)} is not judged yet", judge, why)
+    return GuideStep("verdict", f"{brief(b.run_id, 40)} is not judged yet", judge, why)
 
 
-def _settings(file: str | None, values: dict[str, str]) -> Step:
+def _settings(file: str | None, values: dict[str, str]) -> GuideStep:
     """The policy, which has a default."""
     if file:
-        return Step("settings", f"{file} has {', '.join(sorted(values))}")
-    return Step("settings", "none: every lost query fails (docs/policies.md has others)", is_optional=True)
+        return GuideStep("settings", f"{file} has {', '.join(sorted(values))}")
+    return GuideStep(
+        "settings", "none: every lost query fails (docs/policies.md has others)", is_optional=True
+    )
 
 
-def _workflow() -> Step:
+def _workflow() -> GuideStep:
     for pattern in _WORKFLOWS:
         for path in sorted(Path().glob(pattern)):
             with suppress(OSError):
                 if "kebab" in path.read_text(encoding="utf-8", errors="replace"):
-                    return Step("CI", shown_path(path))
-    return Step(
+                    return GuideStep("CI", shown_path(path))
+    return GuideStep(
         "CI", "no workflow has the gate", "kebab-eval init", "writes one; what is there stays as it is"
     )
 

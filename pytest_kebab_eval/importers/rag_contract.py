@@ -31,16 +31,16 @@ class _Golden(msgspec.Struct):
     metadata: Json = {}
 
 
-class _Found(msgspec.Struct):
+class _FoundDocument(msgspec.Struct):
     doc_id: Id
     chunk_id: Id | None = None
     score: float | None = None
     text_preview: str | None = None
 
 
-class _Row(msgspec.Struct):
+class _Question(msgspec.Struct):
     query_id: Id | None = None
-    results: tuple[_Found, ...] = ()
+    results: tuple[_FoundDocument, ...] = ()
     latency_ms: float | None = None
     retriever_version: str | None = None
     embedding_model: str | None = None
@@ -76,7 +76,9 @@ def _golden(source: Source) -> Iterator[Json]:
 
 def _results(source: Source, golden: Mapping[str, Json], config: Json) -> Iterator[tuple[str, bytes]]:
     """The results; `config` is filled from the first of them."""
-    for number, (_, query_id, row) in enumerate(unique_records(source, _Row, "row of a run", "query_id")):
+    for number, (_, query_id, row) in enumerate(
+        unique_records(source, _Question, "row of a run", "query_id")
+    ):
         if number == 0:
             config.update(_snapshot(row))
         hits = [_hit(rank, found) for rank, found in enumerate(row.results, start=1)]
@@ -84,7 +86,7 @@ def _results(source: Source, golden: Mapping[str, Json], config: Json) -> Iterat
         yield query_id, result_json(query_id, query, hits, None, elapsed_ms=row.latency_ms)
 
 
-def _hit(rank: int, found: _Found) -> Json:
+def _hit(rank: int, found: _FoundDocument) -> Json:
     document = str(found.doc_id).strip()
     known = {
         "chunk_id": document if found.chunk_id is None else str(found.chunk_id),
@@ -94,7 +96,7 @@ def _hit(rank: int, found: _Found) -> Json:
     return {"rank": rank, "doc_id": document, **{name: value for name, value in known.items() if value}}
 
 
-def _snapshot(row: _Row) -> Json:
+def _snapshot(row: _Question) -> Json:
     known = {
         "chunker_version": row.chunking_version,
         "index_version": row.index_version,

@@ -21,7 +21,7 @@ _LEAST_OF_SHORT = 8  # short hits are evidence where they have an eighth of a lo
 _MOST_CHUNKS = 16  # of the index that are held against a hit: a footer is in all of them
 
 
-class _Found(NamedTuple):
+class _FoundCopy(NamedTuple):
     """A chunk that is the target by its text, and its place among the hits; None if it is not one of them."""
 
     at: int | None
@@ -40,7 +40,7 @@ class FoundTexts:
         self._judged = judged
         self._passages = passages
         self._found = [
-            _Found(at, hit, match)
+            _FoundCopy(at, hit, match)
             for at, (hit, matches) in enumerate(judged)
             for match in matches
             if match.target == number and match.by_text and match.is_correct
@@ -73,9 +73,9 @@ class FoundTexts:
                     known.add(hit.chunk_id)
                     matched = match(hit)
                     if matched and matched.is_correct:
-                        self._found.append(_Found(None, hit, matched))
+                        self._found.append(_FoundCopy(None, hit, matched))
 
-    def _shared_text(self, found: _Found) -> str:
+    def _shared_text(self, found: _FoundCopy) -> str:
         """The middle of the letters that the hit shares with the target."""
         start, stop, offset = found.match.place
         letters = letters_of(self._passages.text(found.hit) or "")[start + offset : stop + offset]
@@ -102,7 +102,7 @@ class FoundTexts:
                 copies.add(less.at)
         return copies, is_unclear
 
-    def _are_apart(self, one: _Found, other: _Found) -> bool:
+    def _are_apart(self, one: _FoundCopy, other: _FoundCopy) -> bool:
         (start, stop, _), (other_start, other_stop, _) = one.match.place, other.match.place
         both = min(stop, other_stop) - max(start, other_start)
         if 2 * both < min(stop - start, other_stop - other_start):
@@ -113,8 +113,8 @@ class FoundTexts:
         return letters == other_letters or shared * min(len(letters), len(other_letters)) < both
 
     def _less(
-        self, one: _Found, other: _Found, around: Callable[[], str | HashedText | None]
-    ) -> _Found | None:
+        self, one: _FoundCopy, other: _FoundCopy, around: Callable[[], str | HashedText | None]
+    ) -> _FoundCopy | None:
         """Which of two shares less of the target, or of what is around it; None if that is not known."""
         if abs(one.length - other.length) >= SHINGLE:
             return min(one, other, key=lambda found: found.length)

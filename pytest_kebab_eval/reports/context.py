@@ -43,6 +43,8 @@ def report_context(
     """
     golden = {query.id: query for query in queries}
     failed = most_telling(report)
+    regressions = [query for query in report.per_query if query.kind is ComparisonKind.REGRESSION]
+    accounted_for = {*report.failed, *report.tolerated}
     return {
         "report": report,
         "report_url": report_url,  # of report.html, where it will be found
@@ -58,13 +60,7 @@ def report_context(
         "causes": Counter(query.cause for query in failed if query.cause).most_common(),
         "cause_words": CAUSES,
         "checks_failed": partial(checks_failed, report),
-        "lost_without_failing": [
-            query
-            for query in report.per_query
-            if query.kind is ComparisonKind.REGRESSION
-            and query.query_id not in report.failed
-            and query.query_id not in report.tolerated
-        ],
+        "lost_without_failing": [query for query in regressions if query.query_id not in accounted_for],
         "partial_losses": partial_losses(report),
         "tolerated": [query for query in report.per_query if query.query_id in report.tolerated],
         "review_command": partial(review_command, report),

@@ -18,7 +18,7 @@ _SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!/)(.+)")  # git@host:owner/name
 _COMMITS = {"gitlab": "/-/commit/", "bitbucket": "/commits/"}
 
 
-class Repository(NamedTuple):
+class WebRepository(NamedTuple):
     """A repository on the web."""
 
     url: str
@@ -29,7 +29,7 @@ class Repository(NamedTuple):
         return f"{self.url}{self.commits}{commit}" if commit and _COMMIT.fullmatch(commit) else None
 
 
-def find_repository(environment: Mapping[str, str] = os.environ) -> Repository | None:
+def find_repository(environment: Mapping[str, str] = os.environ) -> WebRepository | None:
     """The repository of the working directory, if it is one on the web."""
     github, name = environment.get("GITHUB_SERVER_URL"), environment.get("GITHUB_REPOSITORY")
     if github and name:
@@ -40,7 +40,7 @@ def find_repository(environment: Mapping[str, str] = os.environ) -> Repository |
     return to_repository(_origin())
 
 
-def to_repository(remote: str) -> Repository | None:
+def to_repository(remote: str) -> WebRepository | None:
     """A remote as an address of the web: host and path alone, so that no user, password or token is in it."""
     if "://" in remote:
         try:
@@ -58,7 +58,7 @@ def to_repository(remote: str) -> Repository | None:
     if not scheme or not _HOST.fullmatch(host) or not _PATH.fullmatch(path):
         return None
     commits = next((words for part, words in _COMMITS.items() if part in host), "/commit/")
-    return Repository(f"{scheme}://{host}{path}", commits)
+    return WebRepository(f"{scheme}://{host}{path}", commits)
 
 
 def _origin() -> str:

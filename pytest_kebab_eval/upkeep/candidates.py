@@ -125,18 +125,18 @@ class _Texts:
             yield from (number for number, other in enumerate(self._letters) if letters and letters in other)
         size = min(self._size, shingle_size(letters))
         if size not in self._pieces:
-            cut = [_Pieces.of(text, size) for text in self._letters]
+            cut = [_ChunkPieces.of(text, size) for text in self._letters]
             self._pieces[size] = _PieceIndex(cut, self._least_part, 2 * size)
-        yield from self._pieces[size].sharing(_Pieces.of(letters, size))
+        yield from self._pieces[size].sharing(_ChunkPieces.of(letters, size))
 
     def _sharing_hashes(self, text: HashedText) -> Iterable[int]:
         if text.is_whole:
             return self._having_words(text.size)[hash_codes(text.hashes)]
         if text.size not in self._hashes:
             hashes = ((shingle_hashes(letters, text.size), len(letters)) for letters in self._letters)
-            cut = [_Pieces.of_hashes(codes, 1, length, text.size) for codes, length in hashes]
+            cut = [_ChunkPieces.of_hashes(codes, 1, length, text.size) for codes, length in hashes]
             self._hashes[text.size] = _PieceIndex(cut, self._least_part, 3 * text.size)
-        own = _Pieces.of_hashes(hash_codes(text.hashes), text.size, text.letters, text.size)
+        own = _ChunkPieces.of_hashes(hash_codes(text.hashes), text.size, text.letters, text.size)
         return self._hashes[text.size].sharing(own)
 
     def _having_words(self, size: int) -> defaultdict[str, list[int]]:
@@ -149,7 +149,7 @@ class _Texts:
         return self._words[size]
 
 
-class _Pieces(NamedTuple):
+class _ChunkPieces(NamedTuple):
     """Pieces of a text, or hashes of them."""
 
     distinct: set[str]
@@ -159,7 +159,7 @@ class _Pieces(NamedTuple):
     places: Callable[[AbstractSet[str]], Iterable[int]]  # where the text has some of them
 
     @classmethod
-    def of(cls, letters: str, shingle: int) -> _Pieces:
+    def of(cls, letters: str, shingle: int) -> _ChunkPieces:
         """Pieces such that texts which share a shingle have one in common.
 
         Of those that begin within a few letters of each other, the first in the order of letters is chosen.
@@ -171,7 +171,7 @@ class _Pieces(NamedTuple):
         return cls(chosen, len(letters), size, shingle, partial(_places, runs, 1))
 
     @classmethod
-    def of_hashes(cls, codes: str, step: int, length: int, size: int) -> _Pieces:
+    def of_hashes(cls, codes: str, step: int, length: int, size: int) -> _ChunkPieces:
         """Hashes that are so many letters apart."""
         return cls({*codes}, length, size, size, partial(_places, codes, step))
 
@@ -211,7 +211,7 @@ class _PieceIndex:
     have something else beside it.
     """
 
-    def __init__(self, texts: Sequence[_Pieces], least_part: float, letters: int) -> None:
+    def __init__(self, texts: Sequence[_ChunkPieces], least_part: float, letters: int) -> None:
         self._lengths = [text.length for text in texts]
         self._least_part = least_part
         self._letters = letters  # that a piece stands for in a shared run, at most
@@ -229,7 +229,7 @@ class _PieceIndex:
                 for piece in often:
                     self._often[piece].setdefault(cover, []).append(number)
 
-    def sharing(self, text: _Pieces) -> Iterator[int]:
+    def sharing(self, text: _ChunkPieces) -> Iterator[int]:
         """The chunks that may have enough of the pieces of a text, some of them twice."""
         often = text.distinct & self._often.keys()
         rare = (text.distinct & self._having.keys()) - often
@@ -244,12 +244,12 @@ class _PieceIndex:
             )
             yield from self._enough(text, found)
 
-    def _enough(self, text: _Pieces, found: Iterable[list[int]], uncounted: int = 0) -> Iterator[int]:
+    def _enough(self, text: _ChunkPieces, found: Iterable[list[int]], uncounted: int = 0) -> Iterator[int]:
         for number, count in Counter(chain.from_iterable(found)).items():
             if self._is_enough(count + uncounted, min(text.length, self._lengths[number])):
                 yield number
 
-    def _cover(self, often: AbstractSet[str], text: _Pieces) -> _Cover:
+    def _cover(self, often: AbstractSet[str], text: _ChunkPieces) -> _Cover:
         """How what very many have stands in a text: of its letters, whether they may be enough."""
         cover = text.cover(often)
         is_enough = self._is_enough(len(often), text.length)

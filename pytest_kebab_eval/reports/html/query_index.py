@@ -34,7 +34,7 @@ UNNEEDED_XFAIL = "accepted (xfail), but no longer fails"
 _MISS = 1 << 53  # below any rank
 
 
-class Outcome(NamedTuple):
+class ShownOutcome(NamedTuple):
     """What a query comes to: its name, its sign, and its effect (lost, worse, better or same)."""
 
     name: str
@@ -43,11 +43,11 @@ class Outcome(NamedTuple):
 
 
 _OUTCOMES = {
-    "failed": Outcome("failed", "✗", "lost"),
-    "accepted": Outcome("failed as accepted (xfail)", "▼", "worse"),
-    "new": Outcome("new, without a baseline", "+", "same"),
-    "none": Outcome("not run", "–", "same"),
-    "passed": Outcome("passed", "✓", "better"),
+    "failed": ShownOutcome("failed", "✗", "lost"),
+    "accepted": ShownOutcome("failed as accepted (xfail)", "▼", "worse"),
+    "new": ShownOutcome("new, without a baseline", "+", "same"),
+    "none": ShownOutcome("not run", "–", "same"),
+    "passed": ShownOutcome("passed", "✓", "better"),
 }
 
 
@@ -300,7 +300,7 @@ class QueryIndex:
         """How many queries that were run have nothing to find."""
         return len(self.listed) - self.flows.total() - self.kind_counts["none"]
 
-    def outcomes(self) -> list[tuple[str, Outcome, int]]:
+    def outcomes(self) -> list[tuple[str, ShownOutcome, int]]:
         counts = self.outcome_counts
         return [(key, outcome, counts[key]) for key, outcome in _OUTCOMES.items() if counts[key]]
 

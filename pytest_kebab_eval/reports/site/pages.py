@@ -25,7 +25,7 @@ from pytest_kebab_eval.reports.site.boards import changed_queries
 from pytest_kebab_eval.reports.site.records import RunRecord, suite_directory
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.reports.wording import counted, drift_words
-from pytest_kebab_eval.store.repository import Repository
+from pytest_kebab_eval.store.repository import WebRepository
 
 CHANGED_SHOWN = 30
 OPEN_SHOWN = 200
@@ -34,13 +34,13 @@ _TOP, _HEIGHT = 8, 60
 _MISS, _DEEPEST = 14, 10  # of a strip: how far down a miss is, and the ranks that are told apart
 
 
-def render_overview(suites: list[Suite], repository: Repository | None = None) -> str:
+def render_overview(suites: list[Suite], repository: WebRepository | None = None) -> str:
     """The page of all suites."""
     directories = {suite.name: quote(suite_directory(suite.name)) for suite in suites}
     return _render("index.html.jinja", repository, suites=suites, directories=directories)
 
 
-def render_suite(suite: Suite, repository: Repository | None = None, *, has_board: bool = False) -> str:
+def render_suite(suite: Suite, repository: WebRepository | None = None, *, has_board: bool = False) -> str:
     """The page of a suite."""
     measured = {name for run in suite.runs for name in run.values}
     return _render(
@@ -61,7 +61,7 @@ def render_suite(suite: Suite, repository: Repository | None = None, *, has_boar
     )
 
 
-def render_trends(suite: Suite, repository: Repository | None = None) -> str:
+def render_trends(suite: Suite, repository: WebRepository | None = None) -> str:
     """The page with the trends of all metrics of a suite."""
     return _render("trends.html.jinja", repository, suite=suite, trends=trends(suite))
 
@@ -81,7 +81,7 @@ def render_board(suite: Suite, board: Board) -> str:
     )
 
 
-def _render(template: str, repository: Repository | None, **values: Any) -> str:
+def _render(template: str, repository: WebRepository | None, **values: Any) -> str:
     commit_url = repository.commit_url if repository else lambda commit: None
     return _environment().get_template(f"site/{template}").render(values, commit_url=commit_url)
 

@@ -24,7 +24,7 @@ from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunR
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store.repository import Repository
+from pytest_kebab_eval.store.repository import WebRepository
 from tests.builders import Json, answer, golden, make_database, result, write_golden
 
 Results = Mapping[str, Json]
@@ -166,7 +166,7 @@ def rendered(
     configs: dict[str, Json | str] | None = None,
     corpus: dict[str, tuple[str, list[Json]]] | None = None,
     section: tuple[str, str] | None = None,
-    repository: Repository | None = None,
+    repository: WebRepository | None = None,
 ) -> Page:
     """The report of B against A, or of B alone."""
     tmp_path.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.store.repository import Repository, find_repository, to_repository
+from pytest_kebab_eval.store.repository import WebRepository, find_repository, to_repository
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -63,14 +63,14 @@ def test_what_is_no_plain_address_of_the_web_is_not_linked_to(remote: str) -> No
 
 @pytest.mark.parametrize("commit", [None, "", "main", "abc", "0123456/../..", "0123456 ", "DEADBEEF"])
 def test_what_is_no_hash_is_not_linked_to(commit: str | None) -> None:
-    assert Repository("https://github.com/acme/docs").commit_url(commit) is None
+    assert WebRepository("https://github.com/acme/docs").commit_url(commit) is None
 
 
 def test_the_variables_of_a_ci_service_say_where_it_is() -> None:
     github = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/docs"}
-    assert find_repository(github) == Repository("https://github.com/acme/docs")
+    assert find_repository(github) == WebRepository("https://github.com/acme/docs")
     gitlab = {"CI_PROJECT_URL": "https://git.example.org/acme/docs"}
-    assert find_repository(gitlab) == Repository("https://git.example.org/acme/docs", "/-/commit/")
+    assert find_repository(gitlab) == WebRepository("https://git.example.org/acme/docs", "/-/commit/")
 
 
 def test_elsewhere_it_is_the_remote_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +79,6 @@ def test_elsewhere_it_is_the_remote_of_git(tmp_path: Path, monkeypatch: pytest.M
     subprocess.run(["git", "init", "-q"], check=True)
     assert find_repository({}) is None
     subprocess.run(["git", "remote", "add", "origin", "https://me:s3cret@example.org/acme/docs"], check=True)
-    assert find_repository({}) == Repository("https://example.org/acme/docs")
+    assert find_repository({}) == WebRepository("https://example.org/acme/docs")
     monkeypatch.setenv("PATH", "")
     assert find_repository({}) is None

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.reports.html.runs import duration_words
-from pytest_kebab_eval.store.repository import Repository
+from pytest_kebab_eval.store.repository import WebRepository
 from tests.builders import Json, answer, hit, line, result
 from tests.unit.reports.conftest import FINDS_C1, Page, regression, rendered
 
@@ -126,7 +126,9 @@ def test_the_runs_are_shown_with_their_commits_their_dates_and_how_long_they_too
         with sqlite3.connect(tmp_path / "runs.sqlite") as connection:
             connection.execute("UPDATE eval_runs SET commit_hash = ? WHERE run_id = ?", (commit, run))
         connection.close()
-    header = regression(tmp_path, repository=Repository("https://example.org/acme")).text.split("<section")[0]
+    header = regression(tmp_path, repository=WebRepository("https://example.org/acme")).text.split(
+        "<section"
+    )[0]
     a, b = re.findall(r'<li class="run">(.*)</li>', header)
     assert '<a href="https://example.org/acme/commit/0123456789abcdef"><code>0123456789ab</code></a>' in a
     assert re.findall(r'class="fact">([^<]*)</span>', a) == ["2026-01-01 00:00", "1 query took 10 ms"]
