@@ -43,6 +43,7 @@ def row(name: str, metric: str, a: Ranks, b: Ranks) -> BoardRow:
         has_gaps=False,
         wins=(),
         failed=(),
+        partial_losses=(),
     )
 
 

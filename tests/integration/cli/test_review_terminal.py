@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import select
@@ -49,17 +50,25 @@ class Terminal:
         os.close(slave)
         self.shown = ""
         self.asked = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def wait_for(self, text: str, times: int = 1) -> None:
         """Read what is shown until the text was there that often."""
         until = time.monotonic() + 30
         while self.shown.count(text) < times:
             assert select.select([self.master], [], [], until - time.monotonic())[0], self.shown
-            try:
-                self.shown += os.read(self.master, 4096).decode()
-            except OSError:  # the other side is closed
+            if not self._read():
                 break
         assert self.shown.count(text) >= times, self.shown
+
+    def _read(self) -> bool:
+        """Read what is there; False if the other side is closed."""
+        try:
+            data = os.read(self.master, 4096)
+        except OSError:
+            return False
+        self.shown += self._decoder.decode(data)
+        return bool(data)
 
     def press(self, *keys: str) -> None:
         """Press keys, each when it is asked for; before the terminal is raw, they would be dropped."""
@@ -74,6 +83,8 @@ class Terminal:
 
     def end(self) -> int:
         self.wait_for(" labelled")
+        while self._read():  # to its end
+            pass
         code = self.process.wait(30)
         os.close(self.master)
         return code
