@@ -27,7 +27,7 @@ from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, doubt_words, state
 from pytest_kebab_eval.reports.html.markup import short_setting
 from pytest_kebab_eval.reports.wording import counted, headline
 from pytest_kebab_eval.settings import Settings, resolve
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, first_of, printable
 from pytest_kebab_eval.text.progress import Progress
 
 _CHANGES_SHOWN = 10
@@ -162,7 +162,8 @@ def _details(found: Blame) -> Iterator[str]:
         yield f"first lost   {_seen(found.first_bad, found.check)}"
         yield f"changed      {_changed(found)}"
         if doubt := doubt_words(found.sureness, len(found.candidates)):
-            yield f"doubt        {doubt}{_others(found, found.first_bad)}"
+            others = [seen for seen in found.candidates if seen.run_id != found.first_bad.run_id]
+            yield f"doubt        {doubt}{f': {_names(others)}' if others else ''}"
     if found.is_flaky and found.candidates:
         yield f"if not luck  it was lost in one of {_names(found.candidates)}"
     if found.unknown:
@@ -172,16 +173,8 @@ def _details(found: Blame) -> Iterator[str]:
         yield f"not known    {runs}"
 
 
-def _others(found: Blame, bad: Seen) -> str:
-    """The other runs that may have lost it."""
-    others = [seen for seen in found.candidates if seen.run_id != bad.run_id]
-    return f": {_names(others)}" if others else ""
-
-
 def _names(runs: Sequence[Seen]) -> str:
-    shown = ", ".join(printable(seen.run_id) for seen in runs[:_RUNS_SHOWN])
-    more = f" and {len(runs) - _RUNS_SHOWN} more" if len(runs) > _RUNS_SHOWN else ""
-    return f"{shown}{more}"
+    return first_of([seen.run_id for seen in runs], _RUNS_SHOWN)
 
 
 def _seen(seen: Seen, check: str) -> str:
