@@ -1,8 +1,8 @@
 """The chunks of one document that an expected chunk may have become, found without asking all of them.
 
 The gate's rules then decide which of these it is. So a chunk of a long document costs little more than one of
-a short document: 2,000 chunks take some four times as long as 500, and six times by hashes if all end with the
-same footer (`benchmarks/reanchoring.py`).
+a short document: 2,000 chunks take some four times as long as 500, and six times by hashes if all end with
+the same footer (`benchmarks/reanchoring.py`).
 """
 
 from __future__ import annotations
