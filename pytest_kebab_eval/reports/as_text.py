@@ -8,6 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.config_changes import changed_settings
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
@@ -34,6 +35,7 @@ from pytest_kebab_eval.reports.wording import (
 from pytest_kebab_eval.text import brief, first_of, printable
 
 _FLAKY_SHOWN = 10
+_SETTINGS_SHOWN = 3
 MAX_METRICS = 12  # rows of the table
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
@@ -97,6 +99,9 @@ def summary(
 ) -> Iterator[Line]:
     """The comparison in total, in 80 columns; the flag is what shows all metrics."""
     shown = summary_rows(report, all_metrics=True) if all_metrics else shortlist(report, MAX_METRICS)
+    if report.run_a:
+        changed = changed_settings(report.config_changes, _SETTINGS_SHOWN)
+        yield Line(f"changed in the configuration: {changed}")
     yield from _metric_lines(report, shown)
     left_out = len(metric_rows(report)) - len(shown)
     if left_out:
