@@ -65,7 +65,7 @@ def explain(
     failed = FailedQuery(query, comparison, evidence)
     label = ""
     for fact in failed.facts():
-        lines.append(f"  {fact.label if fact.label != label else '':<9} {_in_text(fact.words)}")
+        lines.append(f"  {fact.label if fact.label != label else '':<9} {in_text(fact.words)}")
         label = fact.label
     lines.append(f"  golden    {where}")
     if evidence.b and evidence.b.hits:
@@ -76,7 +76,8 @@ def explain(
     return "\n".join(lines)
 
 
-def _in_text(words: Words) -> str:
+def in_text(words: Words) -> str:
+    """Words on one line."""
     return "".join(
         piece if isinstance(piece, str) else f"{piece.quote}{brief(piece.text, piece.width)}{piece.quote}"
         for piece in words
@@ -88,7 +89,7 @@ def _top_hits(failed: FailedQuery) -> Iterator[str]:
     forbidden = {hit.rank: "!" for hit in failed.comparison.forbidden or ()}
     marks = dict.fromkeys(evidence.correct_b, "*") | forbidden
     for hit in evidence.b.hits[:HITS_SHOWN] if evidence.b else ():
-        yield f"  {marks.get(hit.rank, ' ')} {hit.rank:>3}  {_in_text(failed.hit_words(hit))}"
+        yield f"  {marks.get(hit.rank, ' ')} {hit.rank:>3}  {in_text(failed.hit_words(hit))}"
 
 
 # -- the summary ---------------------------------------------------------------------------------
