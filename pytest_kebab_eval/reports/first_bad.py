@@ -53,8 +53,8 @@ def doubt_words(sureness: float | None, candidates: int) -> str:
 
 # Shown wherever `doubt_words` are.
 DOUBT_MEANING = (
-    "% sure: how likely it is that the query was lost in this run and in none of the others that are stored;"
-    " more runs make it surer, and kebab-eval blame names those not ruled out"
+    "How sure: the probability that the query was lost in this run, and in no other that is stored; more"
+    " runs make it surer, and kebab-eval blame names those not ruled out"
 )
 
 
