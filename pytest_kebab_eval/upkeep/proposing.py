@@ -277,8 +277,8 @@ def _entry(name: str, question: Question, pooled: Sequence[Pooled], found: Seque
     answers = [run.result.answer.text for run in found if run.result.answer]
     words = {*words_of(" ".join([question.text, *answers]))}
     hits = [hit for hit, _, _ in pooled]
-    known = (passages.with_all_known(hit) for hit, passages, _ in pooled)
-    supports = [place for hit in known if (place := support_of(hit, words))]
+    located = (passages.with_all_known(hit) for hit, passages, _ in pooled)
+    supports = [place for hit in located if (place := support_of(hit, words))]
     expected: dict[str, list[Any]] = {
         "expected_chunk_ids": list(dict.fromkeys(hit.chunk_id for hit in hits if hit.chunk_id)),
         "expected_doc_ids": list(dict.fromkeys(hit.doc_id for hit in hits if hit.doc_id)),
