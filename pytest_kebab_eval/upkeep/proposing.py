@@ -270,7 +270,8 @@ def _entry(
     answers = [result.answer.text for _, result in found if result.answer]
     words = {*words_of(" ".join([question.text, *answers]))}
     hits = [hit for hit, _, _ in pooled]
-    supports = [place for hit, passages, _ in pooled if (place := support_of(hit, passages, words))]
+    located = (passages.with_all_known(hit) for hit, passages, _ in pooled)
+    supports = [place for hit in located if (place := support_of(hit, words))]
     expected: dict[str, list[Any]] = {
         "expected_chunk_ids": list(dict.fromkeys(hit.chunk_id for hit in hits if hit.chunk_id)),
         "expected_doc_ids": list(dict.fromkeys(hit.doc_id for hit in hits if hit.doc_id)),
@@ -280,11 +281,10 @@ def _entry(
     return {"id": name, "query": question.text, **known, "reviewed": False}
 
 
-def support_of(hit: Hit, passages: Passages, words: set[str]) -> dict[str, Any] | None:
+def support_of(hit: Hit, words: set[str]) -> dict[str, Any] | None:
     """The place of a hit in words that the next chunker keeps; None if its path or text is not known."""
-    path, text = passages.path(hit), passages.text(hit)
-    snippet = _snippet(text, words) if path and text else None
-    return {"path": path, "snippets": [snippet]} if snippet else None
+    snippet = _snippet(hit.text, words) if hit.doc_path and hit.text else None
+    return {"path": hit.doc_path, "snippets": [snippet]} if snippet else None
 
 
 def _snippet(text: str, words: set[str]) -> str | None:
