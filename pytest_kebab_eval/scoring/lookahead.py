@@ -13,7 +13,7 @@ from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Unreadable
 from pytest_kebab_eval.store import Corpus
 
-_FIRST, _MOST = 100, 1_600  # results in memory: few queries need no more, and many take few statements
+_TOGETHER = 1_600  # results in memory at once
 
 
 def with_lookahead(
@@ -26,13 +26,12 @@ def with_lookahead(
     if corpus is None or not (corpus.has_chunks or corpus.has_paths):
         yield from results
         return
-    results, size = iter(results), _FIRST
-    while some := [*islice(results, size)]:
+    results = iter(results)
+    while some := [*islice(results, _TOGETHER)]:
         read_ahead([result for result in some if isinstance(result, QueryResult)], corpus, matcher, queries)
         some.reverse()
         while some:  # each is gone when the next one is judged
             yield some.pop()
-        size = min(2 * size, _MOST)
 
 
 def read_ahead(

@@ -53,9 +53,17 @@ def record(db: str, run_id: str, version: str, count: int, *, with_spans: bool) 
             )
 
 
+def _counted(execute: Any, found: list[str]) -> Any:
+    def counted(self: Any, query: str, *args: Any, **options: Any) -> Any:
+        found.append(query)
+        return execute(self, query, *args, **options)
+
+    return counted
+
+
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is sent to any store: the statements of SQLite, the round trips to PostgreSQL."""
+    """What is sent to any store: every statement, but not the fetches of an open cursor of PostgreSQL."""
     found: list[str] = []
     connect = sqlite3.connect
 
@@ -68,13 +76,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with suppress(ImportError):
         import psycopg
 
-        wait = psycopg.Connection.wait
-
-        def counted(self: Any, *args: Any, **options: Any) -> Any:
-            found.append("")
-            return wait(self, *args, **options)
-
-        monkeypatch.setattr(psycopg.Connection, "wait", counted)
+        for kind in (psycopg.Cursor, psycopg.ServerCursor):
+            monkeypatch.setattr(kind, "execute", _counted(kind.execute, found))
     return found
 
 
