@@ -23,7 +23,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher, Targets
-from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable, gains_of
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, gains_of
 from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.lookahead import read_ahead
@@ -197,11 +197,12 @@ class OpenStores:
             database, run = runs[number]
             found.update((result.query_id, result) for result in database.results_of(run.run_id, wanted))
         if found:
-            corpus, results = database.corpus, [result for result in found.values() if _readable(result)]
+            corpus = database.corpus
+            results = [result for result in found.values() if isinstance(result, QueryResult)]
             read_ahead(results, corpus, self.matcher, self._queries)
-            hits = [hit for result in results for hit in _hits(result)[:most_hits] if hit.chunk_id]
-            corpus.read_ahead(hit.chunk_id for hit in hits)
-            corpus.read_paths({hit.doc_id or hit.chunk_id for hit in hits})
+            hits = [hit for result in results for hit in result.hits[:most_hits]]
+            corpus.read_ahead(hit.chunk_id for hit in hits if hit.chunk_id)
+            corpus.read_paths({hit.doc_id or hit.chunk_id for hit in hits if hit.chunk_id})
         return found
 
     def _expected_locations(self) -> Locations:
@@ -218,10 +219,6 @@ _Stored = QueryResult | Unreadable | None
 def _expected_ids(query: GoldenQuery) -> Iterator[str]:
     yield from gains_of(query)
     yield from (name for group in query.alternatives for name in group)
-
-
-def _hits(result: _Stored) -> Sequence[Hit]:
-    return result.hits if isinstance(result, QueryResult) else ()
 
 
 def _readable(result: QueryResult | Unreadable | None) -> QueryResult | None:

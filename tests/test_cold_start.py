@@ -1,4 +1,4 @@
-"""A first gate on a new machine: our modules as pip compiled them, and no more of them than it needs."""
+"""A first gate on a new machine: our modules are loaded as pip compiled them."""
 
 from __future__ import annotations
 
