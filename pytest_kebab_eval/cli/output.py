@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-import msgspec
 
 from pytest_kebab_eval.cli.options import with_command_flags
 from pytest_kebab_eval.errors import StoreError
@@ -39,6 +38,8 @@ def print_report(parts: Iterable[str], form: str) -> None:
 
 def print_json(data: Any) -> None:
     """Print data for a script; values of our own are printed by their fields."""
+    import msgspec
+
     click.echo(safe_json(json.dumps(msgspec.to_builtins(data), indent=2, ensure_ascii=False)))
 
 
