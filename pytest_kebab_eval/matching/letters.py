@@ -62,7 +62,7 @@ _kept_letters = lru_cache(maxsize=1024)(_letters)  # the queries of a document h
 
 def _without_markup(text: str) -> str:
     if "&" in text:
-        text = _ENTITY.sub(_unescaped, text)
+        text = _ENTITY.sub(_unescaped, _ENTITY.sub(_unescaped, text))  # some are escaped twice
     if "](" in text:
         text = _LINK_TARGET.sub(" ", text)
     if "```" in text or "~~~" in text:

@@ -11,7 +11,7 @@ from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.matching.copies import FoundTexts
 from pytest_kebab_eval.matching.letters import comparable_letters
 from pytest_kebab_eval.matching.locations import Location, Passages, has_document
-from pytest_kebab_eval.matching.shingles import SHINGLE, Shared, compare_texts, length_of
+from pytest_kebab_eval.matching.shingles import SHINGLE, Shared, compare_texts, is_short, length_of
 from pytest_kebab_eval.matching.strategies import HitByHit, JudgedHits, Match, as_hit
 from pytest_kebab_eval.model import Cited, Hit
 from pytest_kebab_eval.spans import Box, overlap, relative_length
@@ -162,10 +162,9 @@ class ByText(HitByHit):
         """What both texts share; None if one is not known."""
         if target.text is None or compared.text is None:
             return None
-        if alone and compared.hit.chunk_id != target.chunk_id:
-            shorter = min(length_of(target.text), length_of(compared.text))
-            if 0 < shorter < LEAST_ALONE:
-                return Shared(0.0)
+        is_other = alone and compared.hit.chunk_id != target.chunk_id
+        if is_other and any(is_short(text, LEAST_ALONE) for text in (target.text, compared.text)):
+            return Shared(0.0)
         if len(compared.text) > TEXT_COMPARED and length_of(target.text) < FAIR_PART * TEXT_COMPARED:
             return Shared(0.0)  # too long to be compared, and for the target to be a fair part of it
         shared = compare_texts(target.text, compared.text)

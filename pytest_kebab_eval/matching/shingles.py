@@ -25,7 +25,9 @@ MOST_SUBSTITUTED = 0.03  # of what should be the same in two chunks of one passa
 _INSERTED = 200  # letters that only one text has, such as the address of a link
 _TELLING = 6  # letters; fewer are in a longer text by chance
 _OTHER = 1 << 40  # letters substituted: more than any share of a text
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile("[\\d〇零一二三四五六七八九十百千万萬亿億两兩]+")
+_WRITTEN_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")  # with what is in it: 1.5, 3.12, 10:30
+_THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _FIRST_LOOKS = 10
 _POSITIONS_TRIED = 4  # of a shingle that a text has several times
 
@@ -85,6 +87,10 @@ def compare_texts(expected: str | HashedText, text: str) -> Shared | None:
             return _NOTHING
     whole_at = longer.find(shorter)
     if whole_at >= 0:
+        if _has_another_number(longer[:whole_at], shorter, longer[whole_at + len(shorter) :]):
+            return _NOTHING
+        if _divides_numbers_otherwise(*((expected, text) if is_shorter else (text, expected))):
+            return _NOTHING
         return Shared(1.0, _in_expected(Stretch(0, len(shorter), whole_at), is_shorter=is_shorter))
     if not _may_share(shorter, longer, size):
         return _NOTHING
@@ -95,22 +101,40 @@ def compare_texts(expected: str | HashedText, text: str) -> Shared | None:
     return Shared(alignment.shared / len(shorter), _in_expected(main, is_shorter=is_shorter))
 
 
+def _has_another_number(before: str, whole: str, after: str) -> bool:
+    """Whether all that two texts do not share are more digits of a number at the edge: 5 and 50 minutes."""
+    return (not before and after.isdecimal() and whole[-1].isdecimal()) or (
+        not after and before.isdecimal() and whole[0].isdecimal()
+    )
+
+
+def _divides_numbers_otherwise(whole: str, part_of: str) -> bool:
+    """Whether a text that another has by its letters has other numbers of the same digits: 1.5 and 15."""
+    theirs = _written_numbers(part_of)
+    unknown = _written_numbers(whole) - theirs
+    return bool(unknown) and not {*map(letters_of, unknown)}.isdisjoint(map(letters_of, theirs))
+
+
+def _written_numbers(text: str) -> set[str]:
+    return {*_WRITTEN_NUMBER.findall(_THOUSANDS.sub("", text))}
+
+
 def _in_expected(stretch: Stretch, *, is_shorter: bool) -> Stretch:
     """A stretch of the shorter text as it is in the expected one."""
     start, stop, offset = stretch
     return stretch if is_shorter else Stretch(start + offset, stop + offset, -offset)
 
 
-def is_short(text: str | HashedText) -> bool:
-    """Whether a text is so short that it is only found whole."""
+def is_short(text: str | HashedText, least: int = SHORT) -> bool:
+    """Whether a text has fewer letters than that: of as many as say the same in a script with spaces."""
     if isinstance(text, HashedText):
-        return _is_short(text.letters, text.size)
+        return _is_short(text.letters, text.size, least)
     letters = letters_of(text)
-    return _is_short(len(letters), shingle_size(letters))
+    return _is_short(len(letters), shingle_size(letters), least)
 
 
-def _is_short(letters: int, size: int) -> bool:
-    return letters * SHINGLE < SHORT * size
+def _is_short(letters: int, size: int, least: int = SHORT) -> bool:
+    return letters * SHINGLE < least * size
 
 
 def length_of(text: str | HashedText) -> int:

@@ -203,8 +203,10 @@ class Corpus:
         return _spans(self._value("source_spans_json", chunk_id, version))
 
     def text(self, chunk_id: str, version: str | None) -> str | None:
-        """What the chunk says; None if that is not stored, for which recorders have an empty text."""
-        return _text(self._value("text", chunk_id, version)) or None
+        """What the chunk says; None if that is not stored: then all texts of its chunker are empty."""
+        text = _text(self._value("text", chunk_id, version))
+        chunk = self.chunk(chunk_id, version) if text == "" else None
+        return None if chunk and chunk.chunker_version not in self._versions_with_texts else text
 
     def texts_in(
         self, doc_id: str, version: str | None, others: Callable[[], Collection[str]]
@@ -304,6 +306,12 @@ class Corpus:
         """The chunkers whose chunks there are."""
         found = self._database.select("chunks", f"DISTINCT {self._column('chunker_version')}")
         return {_text(version) for (version,) in found}
+
+    @cached_property
+    def _versions_with_texts(self) -> set[str | None]:
+        """The chunkers some of whose chunks say something."""
+        found = self._database.select("chunks", f"DISTINCT {self._column('chunker_version')}", "text = ''")
+        return {_text(version) for version, is_empty in found if not is_empty}
 
     @cached_property
     def _documents(self) -> dict[str, list[str]]:

@@ -66,6 +66,20 @@ def outcome(report: CompareReport) -> tuple[str, bool]:
     return query.kind.value, any(AMBIGUOUS in warning for warning in report.warnings)
 
 
+@pytest.mark.parametrize(
+    ("others", "said", "matched_by"),
+    [((BACKUPS,), "regression", "text"), ((), "draw", "document")],
+    ids=["texts are stored", "no text is stored"],
+)
+def test_a_chunk_without_text_is_not_the_passage_where_the_index_has_texts(
+    project: Project, store: Store, others: Sequence[str], said: str, matched_by: str
+) -> None:
+    report = compare(project, store, ROTATION, ("", *others), "b1")
+    assert outcome(report) == (said, False)
+    assert report.deltas is not None
+    assert report.deltas.matched_by[matched_by] == 1
+
+
 @pytest.mark.parametrize(("found", "said"), [("b1", "regression"), ("b2", "draw")])
 def test_a_copy_that_shares_less_than_another_chunk_of_the_index_is_not_the_passage(
     project: Project, store: Store, found: str, said: str

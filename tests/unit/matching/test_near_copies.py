@@ -47,3 +47,29 @@ def test_a_number_that_the_edge_of_a_chunk_cuts_in_two_is_the_same() -> None:
 def test_a_number_that_only_one_text_has_is_no_other_number(other: str) -> None:
     text = "Backups of the service are made every night and {}, then they are deleted for good."
     assert shared_part(text.format("kept for 30 days"), text.format(other)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5 days after the last login an account is locked for good", "15 days after the last login {}"),
+        ("After each failed login the account is locked for minutes: 5", "{}0"),
+        ("The quota of a new project is 1.5 gigabytes unless it was raised", "1.5 -> 15"),
+        ("The quota of a new project is 2.50 gigabytes unless it was raised", "2.50 -> 25.0"),
+        ("The agent needs a server of version 1.12 or later to start its tasks", "1.12 -> 11.2"),
+        ("会话在闲置三十分钟之后会自动关闭，用户必须使用第二种验证方式重新登录系统。", "三十 -> 九十"),
+    ],
+)
+def test_numbers_at_the_edges_and_with_points_and_in_chinese_are_told_apart(one: str, other: str) -> None:
+    old, _, new = other.partition(" -> ")
+    other = one.replace(old, new) if new else other.format(one.removeprefix("5 days after the last login "))
+    assert other != one
+    assert shared_part(one, other) == 0.0
+    assert shared_part(other, one) == 0.0
+    assert shared_part(one, f"Before it. {one} And after it.") == 1.0
+
+
+def test_thousands_are_written_in_several_ways() -> None:
+    text = "A search is stopped after {} milliseconds, and the error is written to the log of the server."
+    for written in ("10.000", "10 000", "10000"):
+        assert shared_part(text.format("10,000"), text.format(written)) == 1.0
