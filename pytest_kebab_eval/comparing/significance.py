@@ -3,8 +3,8 @@
 The verdict is that of the test, and the interval is cut or stretched to agree with it on 0. Where values are
 not yes or no, the interval of the mean must show a change, too: signs tell whether queries changed by luck,
 but many small gains tell little of the mean, which a few large losses may outweigh. A verdict is not
-corrected for how many metrics are looked at: of twenty that did not change, expect one below 0.05. What the
-summary calls worse is (`sure_of_many`).
+corrected for how many metrics are looked at: of twenty that did not change, expect one below 0.05. What
+reports call worse is (`sure_of_many`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.failures import FailedQuery, Words
-from pytest_kebab_eval.reports.rows import SummaryRow, metric_rows, shortlist, summary_rows
+from pytest_kebab_eval.reports.rows import MetricRow, metric_rows, shortlist
 from pytest_kebab_eval.reports.wording import (
     check_noise,
     counted,
@@ -99,12 +99,13 @@ def summary(
     report: CompareReport, *, all_metrics: bool = False, flag: str = "--kebab-all-metrics"
 ) -> Iterator[Line]:
     """The comparison in total, in 80 columns; the flag is what shows all metrics."""
-    shown = summary_rows(report, all_metrics=True) if all_metrics else shortlist(report, MAX_METRICS)
+    everything = metric_rows(report)
+    shown = everything if all_metrics else shortlist(report, MAX_METRICS)
     if report.run_a:
         changed = changed_settings(report.config_changes, _SETTINGS_SHOWN)
         yield Line(f"changed in the configuration: {changed}")
     yield from _metric_lines(report, shown)
-    left_out = len(metric_rows(report)) - len(shown)
+    left_out = len(everything) - len(shown)
     if left_out:
         yield Line(f"and {counted(left_out, 'more metric')}: {flag} shows all")
     if report.deltas is not None:
@@ -147,8 +148,7 @@ def _noise_lines(report: CompareReport) -> Iterator[Line]:
         yield Line(f"flaky: and {len(flaky) - _FLAKY_SHOWN} more, in report.json")
 
 
-def _metric_lines(report: CompareReport, summary: Sequence[SummaryRow]) -> Iterator[Line]:
-    rows = [row for row, *_ in summary]
+def _metric_lines(report: CompareReport, rows: Sequence[MetricRow]) -> Iterator[Line]:
     names = [f"{row.label}{' ↓' if row.lower_is_better else ''}" for row in rows]
     width = max(map(len, [*names, "metric" + " " * 16]))
     if report.deltas is None:
@@ -159,7 +159,7 @@ def _metric_lines(report: CompareReport, summary: Sequence[SummaryRow]) -> Itera
     extra = f"{'± A':>8}{'± B':>8}" if report.replicates else ""
     change = "paired" if report.deltas.paired.unpaired else "B - A"
     yield Line(f"{'metric':<{width}} {'A':>9} {'B':>9} {change:>9}{extra}  significance")
-    for name, (row, direction, conclusion) in zip(names, summary, strict=True):
+    for name, row in zip(names, rows, strict=True):
         extra = (
             f"{format_spread(row.spread_a):>8}{format_spread(row.spread_b):>8}" if report.replicates else ""
         )
@@ -170,8 +170,8 @@ def _metric_lines(report: CompareReport, summary: Sequence[SummaryRow]) -> Itera
             else ""
         )
         n = "" if row.n_a == row.n_b else f"n {row.n_a}→{row.n_b}"
-        figures = filter(None, [numbers, f"{conclusion}{p}" if row.delta else "", n])
-        yield Line(f"{name:<{width}} {'  '.join(figures)}", direction)
+        figures = filter(None, [numbers, f"{row.conclusion}{p}" if row.delta else "", n])
+        yield Line(f"{name:<{width}} {'  '.join(figures)}", row.direction)
 
 
 _DIRECTIONS = {ComparisonKind.WIN: 1, ComparisonKind.LOSS: -1, ComparisonKind.REGRESSION: -1}

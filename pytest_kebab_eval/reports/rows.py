@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_kebab_eval.comparing.report import CompareReport
@@ -43,6 +43,7 @@ class MetricRow(NamedTuple):
     not_comparable: str | None
     spread_a: float | None = None  # the standard deviation between several runs of A
     spread_b: float | None = None
+    unsure_among: int = 0  # tests, of which it is one that shows nothing given how many there are
 
     @property
     def label(self) -> str:
@@ -68,6 +69,8 @@ class MetricRow(NamedTuple):
         """Whether the delta is significant, in words."""
         if self.not_comparable:
             return "not comparable"
+        if self.unsure_among:
+            return f"{NO_EVIDENCE} among {self.unsure_among} tests"
         return self.significance.verdict if self.significance else "–"
 
     @property
@@ -79,7 +82,33 @@ class MetricRow(NamedTuple):
 
 
 def metric_rows(report: CompareReport) -> list[MetricRow]:
-    """The metrics that either run has a value for; custom metrics come last."""
+    """The metrics that either run has a value for; custom metrics come last.
+
+    A change is one only if it is also given how many metrics are tested (Holm): those that may be in the
+    summary among themselves, and each of the others among all. Every report calls a metric the same.
+    """
+    rows = _measured(report)
+    listed = _tests(each_once(rows, _always_listed(report)))
+    other = _tests(rows)
+    sure = sure_of_many(listed) | {changes for changes in sure_of_many(other) if changes not in listed}
+    return [
+        row
+        if not row.direction or row.changes in sure
+        else row._replace(unsure_among=len(listed if row.changes in listed else other))
+        for row in rows
+    ]
+
+
+def _tests(rows: Iterable[MetricRow]) -> dict[tuple[object, ...] | None, float]:
+    """The p of each test; metrics with the same changes are one."""
+    return {
+        row.changes: row.significance.p
+        for row in rows
+        if row.significance and row.significance.p is not None and not row.not_comparable
+    }
+
+
+def _measured(report: CompareReport) -> list[MetricRow]:
     b = report.aggregate_b.values
     a = report.aggregate_a.values if report.aggregate_a else {}
     deltas = report.deltas.values if report.deltas else {}
@@ -114,66 +143,47 @@ IN_SUMMARY = (
 )
 
 
-class SummaryRow(NamedTuple):
-    """A metric in the summary, where a change is one only if it is also given how many metrics are listed."""
-
-    row: MetricRow
-    direction: int
-    conclusion: str
+def _always_listed(report: CompareReport) -> set[str]:
+    return {*IN_SUMMARY, *(gate.metric for gate in report.gates)}
 
 
-def summary_rows(report: CompareReport, *, all_metrics: bool = False) -> list[SummaryRow]:
-    """Each thing that is measured once, and of what is not always listed only what changed; or all."""
-    wanted = {*IN_SUMMARY, *(gate.metric for gate in report.gates)}
-    if all_metrics:
-        return _tested(metric_rows(report))
-    tested = _tested(each_once(metric_rows(report), wanted))
-    return [found for found in tested if found.row.name in wanted or found.direction]
+def summary_rows(report: CompareReport) -> list[MetricRow]:
+    """Each thing that is measured once, and of what is not always listed only what changed."""
+    wanted = _always_listed(report)
+    return [row for row in each_once(metric_rows(report), wanted) if row.name in wanted or row.direction]
 
 
-def changed_rows(report: CompareReport) -> list[SummaryRow]:
-    """The metrics of gates, and of the others that changed one for each change."""
+def changed_rows(report: CompareReport) -> list[MetricRow]:
+    """The metrics of gates, those that changed for sure, and one of each other family that may have."""
     in_gates = {gate.metric for gate in report.gates}
-    tested = _tested(each_once(metric_rows(report), {*IN_SUMMARY, *in_gates}))
-    seen = {found.row.changes for found in tested if found.row.name in in_gates} - {None}
-    listed = []
-    for found in tested:
-        if found.row.name in in_gates or (found.row.delta and found.row.changes not in seen):
-            listed.append(found)
-            seen |= {found.row.changes} - {None}
-    return listed
+    rows = each_once(metric_rows(report), _always_listed(report))
+    first = [row for row in rows if row.name in in_gates]
+    first += [row for row in rows if row.direction and row not in first]
+    listed: dict[str, MetricRow] = {}
+    for row in [*first, *(row for row in rows if row.delta and row.name in IN_SUMMARY)]:
+        is_told = any(
+            row.changes == other.changes is not None or _family(row.name) == _family(other.name)
+            for other in listed.values()
+        )
+        if row.name in in_gates or not is_told:
+            listed[row.name] = row
+    return [row for row in rows if row.name in listed]
 
 
-def _tested(listed: Sequence[MetricRow]) -> list[SummaryRow]:
-    """The rows with what is sure of each, given how many of them there are."""
-    tested = {
-        row.changes: row.significance.p  # metrics with the same changes are one test
-        for row in listed
-        if row.significance and row.significance.p is not None and not row.not_comparable
-    }
-    sure = sure_of_many(tested)
-    found = []
-    for row in listed:
-        is_sure = row.changes in sure or not row.direction
-        conclusion = row.conclusion if is_sure else f"{NO_EVIDENCE} among {len(tested)} tests"
-        found.append(SummaryRow(row, row.direction if is_sure else 0, conclusion))
-    return found
-
-
-def shortlist(report: CompareReport, most: int) -> list[SummaryRow]:
+def shortlist(report: CompareReport, most: int) -> list[MetricRow]:
     """Of the summary no more than these: what gates ask for, then what changed, then the others."""
     rows = summary_rows(report)
     in_gates = {gate.metric: gate.passed for gate in sorted(report.gates, key=lambda gate: not gate.passed)}
     urgent = sorted(rows, key=lambda row: _urgency(row, in_gates))
-    kept = {row.row.name for row in urgent[:most]}
-    return [row for row in rows if row.row.name in kept]
+    kept = {row.name for row in urgent[:most]}
+    return [row for row in rows if row.name in kept]
 
 
-def _urgency(row: SummaryRow, in_gates: Mapping[str, bool]) -> int:
+def _urgency(row: MetricRow, in_gates: Mapping[str, bool]) -> int:
     """0 for a metric of a gate that failed, 1 of another gate, 2 if it changed for sure, 3 if perhaps."""
-    if row.row.name in in_gates:
-        return int(in_gates[row.row.name])
-    return 2 if row.direction else 3 if row.row.delta else 4
+    if row.name in in_gates:
+        return int(in_gates[row.name])
+    return 2 if row.direction else 3 if row.delta else 4
 
 
 class ChangedMetric(Protocol):

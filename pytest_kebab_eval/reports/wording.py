@@ -178,8 +178,8 @@ def _noisy(report: CompareReport, queries: str) -> str:
     said = f"B did worse on {len(unsure)} of {queries}"
     worse = [
         f"{row.name} is worse ({format_p(row.significance.p)})"
-        for row, direction, _ in summary_rows(report)
-        if direction < 0 and row.significance and row.significance.p is not None
+        for row in summary_rows(report)
+        if row.direction < 0 and row.significance and row.significance.p is not None
     ]
     if worse:
         return f"{said} and better on {better}; no query stands out from noise, but {worse[0]}"

@@ -113,6 +113,16 @@ def test_metrics_that_changed_alike_are_one_row_and_those_of_gates_stay(tmp_path
 # -- runs that do not cover the same queries -------------------------------------------------------
 
 
+def test_open_are_the_metrics_of_gates_and_one_of_each_family_that_changed(tmp_path: Path) -> None:
+    ids = [f"q{n}" for n in range(40)]
+    a = dict.fromkeys(ids, HIT) | {"q9": result("x", "c1")}
+    b = dict.fromkeys(ids, HIT) | {"q0": MISS, "q1": result("x", "c1"), "q2": result(*"abcd", "c1")}
+    report = compared(tmp_path, dict.fromkeys(ids, C1), a, b, "ndcg@5 >= 0")
+    opened, everything = tables(section(render_report_md(report), "Metrics"))
+    assert [row[0] for row in opened[2:]] == ["`hit@1`", "`mrr`", "`precision@5_chunk`", "`ndcg@5`"]
+    assert len(everything) > 20
+
+
 @pytest.mark.parametrize(("a", "b", "absent"), [(["q1", "q2"], ["q1"], "B"), (["q1"], ["q1", "q2"], "A")])
 def test_a_run_that_lacks_a_query_is_named_wherever_a_delta_is_shown(
     tmp_path: Path, a: list[str], b: list[str], absent: str

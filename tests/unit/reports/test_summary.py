@@ -13,7 +13,18 @@ from pytest_kebab_eval.reports.as_text import MAX_METRICS, Line, summary
 from pytest_kebab_eval.reports.rows import metric_rows
 from pytest_kebab_eval.reports.wording import headline
 from tests.builders import Json, answer, result
-from tests.unit.reports.conftest import AFTER, BEFORE, C1, HIT, MISS, RICH, compared, folded
+from tests.unit.reports.conftest import (
+    AFTER,
+    BEFORE,
+    C1,
+    HIT,
+    MISS,
+    RICH,
+    compared,
+    folded,
+    rendered,
+    tables,
+)
 
 
 def test_the_summary_adds_what_changed_significantly_each_thing_once(tmp_path: Path) -> None:
@@ -47,6 +58,36 @@ def test_a_metric_that_falls_is_worse_only_if_it_is_given_how_many_are_listed(tm
     assert "no evidence of change among " in line.text
     assert "tests (p = 0.0312)" in line.text
     assert line.direction == 0
+
+
+@pytest.mark.parametrize(("lost", "said"), [(5, "no evidence of change among "), (20, "worse")])
+def test_every_report_says_the_same_of_a_metric(tmp_path: Path, lost: int, said: str) -> None:
+    ids = [f"q{n}" for n in range(40)]
+    a, b = dict.fromkeys(ids, HIT), dict.fromkeys(ids, HIT) | dict.fromkeys(ids[:lost], MISS)
+    report = compared(tmp_path, dict.fromkeys(ids, C1), a, b, "hit@1 >= 0")
+    assert report.significance["hit@1"].verdict == "worse"  # by its own p, 0.0312 or less
+    (conclusion,) = (row.conclusion for row in metric_rows(report) if row.name == "hit@1")
+    assert conclusion.startswith(said)
+    terminal = [
+        line.text
+        for lines in (summary(report), summary(report, all_metrics=True))
+        for line in lines
+        if line.text.startswith("hit@1 ")
+    ]
+    markdown = [
+        " ".join(row)
+        for table in tables(render_report_md(report))
+        for row in table
+        if row[0] == "`hit@1`"  # open, and among all
+    ]
+    page = rendered(
+        tmp_path, [C1 | {"id": name, "query": "?"} for name in ids], a=a, b=b, gates=("hit@1 >= 0",)
+    )
+    html = [row for row in page.section("metrics").split("<tr") if ">hit@1<" in row]  # drawn, and among all
+    for shown in (terminal, markdown, html):
+        assert len(shown) == 2
+        assert all(conclusion in row for row in shown)
+        assert all(("worse" in row) == (said == "worse") for row in shown)
 
 
 def test_a_change_in_the_summary_that_may_be_noise_is_not_red(tmp_path: Path) -> None:
@@ -140,3 +181,9 @@ def test_what_fail_on_leaves_out_is_told_from_what_failed(tmp_path: Path) -> Non
         "1 of 2 queries failed (retrieval 1). 1 query lost what does not fail it here (answer 1): q2."
     )
     assert "`q2`" in folded(render_report_md(report), "Lost what does not fail them here")
+
+
+def test_a_query_that_passes_although_it_is_accepted_is_told_as_that(tmp_path: Path) -> None:
+    entries = {"q1": C1 | {"xfail": {"reason": "issue 7"}}, "q2": C1}
+    report = compared(tmp_path, entries, {"q1": HIT, "q2": HIT}, {"q1": HIT, "q2": HIT})
+    assert headline(report) == "1 of 2 queries failed (1 passed despite xfail)."
