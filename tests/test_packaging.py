@@ -70,7 +70,7 @@ def test_the_declared_dependencies_are_those_that_are_imported() -> None:
     assert imported == {floor(requirement)[0] for requirement in REQUIRED}
 
 
-def test_make_lowest_tests_the_lowest_versions_that_are_declared() -> None:
+def test_make_versions_tests_the_lowest_versions_that_are_declared() -> None:
     lines = (ROOT / ".ci" / "lowest.txt").read_text("utf-8").splitlines()
     pins = [tuple(line.split("==")) for line in lines if not line.startswith("#")]
     assert {(normal(name), version) for name, version in pins} == set(map(floor, REQUIRED))
