@@ -43,7 +43,7 @@ def normal(name: str) -> str:
 
 
 def floor(requirement: str) -> tuple[str, str]:
-    """`click>=8.1` -> `click`, `8.1`; `psycopg[binary]>=3.2.1` -> `psycopg`, `3.2.1`."""
+    """`click>=8.2` -> `click`, `8.2`; `psycopg[binary]>=3.2.1` -> `psycopg`, `3.2.1`."""
     name, version = requirement.split(">=")
     return normal(name.partition("[")[0]), version
 
