@@ -197,6 +197,7 @@ def _without_more(schema: Any) -> Any:
 def call(*args: str | Path, given: str | None = None) -> Called:
     """Call the command in this process; an exception that it does not handle is raised."""
     runner = CliRunner()
+    vars(runner)["mix_stderr"] = False  # click 8.1 mixes standard error into standard output
     called = runner.invoke(main, list(map(str, args)), input=given, catch_exceptions=False)
     if "--json" in args and called.exit_code in {0, 1} and called.stdout:
         check_output(str(args[0]), called.stdout)
