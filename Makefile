@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Where it is set, every process that a test starts compiles all modules anew, which takes twice the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick lowest newest lint types templates coverage check reference bench matching fuzz faults resume crowd docs site accessibility sdist release compat tools clean
+.PHONY: help demo test quick versions lint types templates coverage check reference bench matching fuzz faults resume crowd docs site accessibility sdist release compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -41,11 +41,8 @@ QUICK := tests/unit tests/test_architecture.py tests/test_output.py $(addprefix 
 quick: $(VENV)/.installed ## run the tests for between two edits: no server, no browser, few programs
 	KEBAB_TEST_POSTGRES=none HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 -q $(NOT_HERE) -p no:timeout $(QUICK)
 
-lowest: ## run the tests with the lowest declared version of every dependency
-	PIP_CONSTRAINT='$(CURDIR)/.ci/lowest.txt' $(MAKE) test VENV=build/lowest
-
-newest: ## run the tests with the newest version of every dependency, also pre-releases
-	PIP_PRE=1 $(MAKE) test VENV=build/newest
+versions: ## the tests on every Python that is installed, with the lowest and the newest dependencies: VERSIONS='3.10 3.12', DEPENDENCIES=lowest for some
+	$(PYTHON) .ci/versions.py
 
 lint: $(VENV)/.installed ## ruff: format and rules
 	$(BIN)/ruff format --check .

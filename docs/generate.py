@@ -5,6 +5,7 @@ python docs/generate.py            # `make docs`; a test checks that nothing wou
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -128,6 +129,14 @@ def policy_table() -> str:
     return "\n".join(["| policy | a build fails where |", "| --- | --- |", *rows])
 
 
+def version_table() -> str:
+    """What `make versions` gave."""
+    rows = json.loads((ROOT / ".ci" / "versions.json").read_text(encoding="utf-8"))
+    lines = [f"| {' | '.join(map(str, row.values()))} |" for row in rows]
+    head = ["| Python | dependencies | passed | failed | skipped |", "| --- | --- | ---: | ---: | ---: |"]
+    return "\n".join([*head, *lines])
+
+
 def agents_file() -> str:
     """What `kebab-eval init --agents` writes."""
     return f"```text\n{STARTER.with_name('AGENTS.md').read_text(encoding='utf-8')}```"
@@ -159,6 +168,7 @@ PARTS = {
     "metrics": metric_table,
     "options": option_table,
     "starter": starter,
+    "versions": version_table,
     "workflow": workflow,
 }
 

@@ -3,7 +3,8 @@
 Calls are counted where Python makes them: functions of `os`, `open` and what is written to the files that it
 opens, `sqlite3.connect` and the statements of its connections. Only calls on paths under a root count. Two
 faults are of the system: `size`, a limit on how large any file may become (which SQLite meets in the middle
-of a transaction), and `page`, a limit on the pages of a database.
+of a transaction), and `page`, a limit on the pages of a database. With Python 3.10, calls that pathlib makes
+are not counted.
 """
 
 from __future__ import annotations

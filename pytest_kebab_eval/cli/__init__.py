@@ -165,6 +165,7 @@ COMMANDS = [Deferred(*row) for rows in _TABLE.values() for row in rows]
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
+    subcommand_metavar="[COMMAND] [ARGS]...",  # as later versions of click say it
 )
 @click.version_option(package_name="pytest-kebab-eval")
 @click.pass_context

@@ -126,7 +126,10 @@ def _progress_style(config: pytest.Config) -> Any:
 
 def _starts_are_seen(config: pytest.Config) -> bool:
     """Whether something is printed when an item starts, or somebody but pytest listens."""
-    listeners = _modules(config, "pytest_runtest_logstart", "pytest_runtest_logfinish")
+    finish_listeners = _modules(config, "pytest_runtest_logfinish")
+    if "_pytest.terminal" in finish_listeners:  # in pytest 8.2 it counts the items there, for [100%]
+        return True
+    listeners = finish_listeners | _modules(config, "pytest_runtest_logstart")
     plugins = config.pluginmanager
     is_quiet = (
         not plugins.has_plugin("terminal")

@@ -143,7 +143,9 @@ def become(args: list[str]) -> None:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     else:
         sys.argv[:], sys.path[0] = [what, *rest], str(Path(what).resolve().parent)
-        runpy.run_path(what, run_name="__main__")
+        main.__file__ = what
+        # Not runpy.run_path, whose `__package__` makes click 8.1 take another name for the program.
+        exec(compile(Path(what).read_bytes(), what, "exec"), vars(main))
 
 
 def warm_up(address: str) -> None:

@@ -193,7 +193,9 @@ def _text(error: Exception) -> str:
     lines = [line.strip() for line in str(text).splitlines() if line.strip()]
     attempts = [line for line in lines if line.startswith("- host:")]
     line = attempts[-1].partition("connection failed: ")[2] if attempts else lines[0]
-    return brief(mask_text(line.removeprefix("connection failed: ").removeprefix("FATAL:  ")), 300)
+    for prefix in ("connection failed: ", "consuming input failed: ", "FATAL:  "):  # psycopg's, PostgreSQL's
+        line = line.removeprefix(prefix)
+    return brief(mask_text(line), 300)
 
 
 @contextmanager

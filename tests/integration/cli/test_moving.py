@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from pytest_kebab_eval.cli import main
 from tests.builders import make_database, result, write_golden
-from tests.integration.conftest import execute
+from tests.integration.conftest import call, execute
 
 
 @pytest.fixture
@@ -21,14 +19,10 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_database(tmp_path / "kebab.sqlite", r1=runs["r1"], r2=runs["r2"], r3=runs["r3"])
 
 
-def call(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
-
-
 def test_a_tagged_baseline_is_compared_with(db: Path) -> None:
     assert call("tag", "latest~2", "baseline").stderr == "tag baseline: r1\n"
     done = call("compare", "tag:baseline", "latest", "--golden", "golden.yaml")
-    assert done.exit_code == 1
+    assert done.code == 1
     assert "q1" in done.stdout
     assert call("tag", "r2", "baseline").stderr == "tag baseline: r2; it was r1\n"
     assert call("tag").stdout == "baseline  r2\n"
@@ -41,9 +35,9 @@ def test_a_tagged_baseline_is_compared_with(db: Path) -> None:
 
 def test_a_tag_that_is_set_or_removed_is_data_for_a_script(db: Path) -> None:
     done = call("tag", "latest~2", "baseline", "--json")
-    assert (done.exit_code, json.loads(done.stdout), done.stderr) == (0, {"baseline": "r1"}, "")
+    assert (done.code, json.loads(done.stdout), done.stderr) == (0, {"baseline": "r1"}, "")
     gone = call("tag", "--delete", "baseline", "--json")
-    assert (gone.exit_code, json.loads(gone.stdout), gone.stderr) == (0, {"baseline": None}, "")
+    assert (gone.code, json.loads(gone.stdout), gone.stderr) == (0, {"baseline": None}, "")
     assert json.loads(call("tag", "--json").stdout) == {}
 
 
@@ -80,7 +74,7 @@ def test_a_tag_that_is_set_or_removed_is_data_for_a_script(db: Path) -> None:
 )
 def test_wrong_use_is_said_in_a_sentence(db: Path, arguments: tuple[str, ...], message: str) -> None:
     done = call(*arguments)
-    assert done.exit_code == 2
+    assert done.code == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not Path("b.sqlite").exists()
@@ -88,7 +82,7 @@ def test_wrong_use_is_said_in_a_sentence(db: Path, arguments: tuple[str, ...], m
 
 def test_runs_are_copied_and_can_be_copied_again(db: Path) -> None:
     done = call("copy", "r1", "latest", "--to", "b.sqlite")
-    assert (done.exit_code, done.stdout) == (0, "r1\nr3\n")
+    assert (done.code, done.stdout) == (0, "r1\nr3\n")
     assert done.stderr == "2 runs copied to b.sqlite\n"
     again = call("copy", "--latest", "2", "--from", str(db), "--to", "b.sqlite")
     assert (again.stdout, again.stderr) == ("r2\n", "1 run copied to b.sqlite; 1 run there already\n")
@@ -100,7 +94,7 @@ def test_a_run_with_another_configuration_is_not_taken_for_the_same(db: Path) ->
     call("copy", "r1", "--to", "b.sqlite")
     execute(db, "UPDATE eval_runs SET config_snapshot_json = '{\"rrf_k\": 61}' WHERE run_id = ?", "r1")
     done = call("copy", "r1", "--to", "b.sqlite")
-    assert (done.exit_code, done.stdout) == (2, "")
+    assert (done.code, done.stdout) == (2, "")
     assert (
         "b.sqlite has another run 'r1' already; nothing was copied: it has another configuration. To keep"
         " both, kebab-eval export this one and import it with --run-id"
@@ -127,7 +121,7 @@ def test_prune_says_how_much_room_it_gave_back_or_why_not(db: Path) -> None:
     assert said.startswith("1 run removed from kebab.sqlite\nit takes 0.6 MB now, 0.6 MB less than before\n")
     execute(db, "CREATE INDEX slow ON eval_runs (hex(suite))")
     failed = call("prune", "--keep", "1")
-    assert failed.exit_code == 0
+    assert failed.code == 0
     assert (
         "warning: the room of removed runs was not given back in kebab.sqlite: a view, trigger or"
         in failed.stderr

@@ -45,7 +45,7 @@ def outcome_of(project: Project, store: Store, *args: str) -> dict[str, str]:
     printed = str(outcome.stdout).replace(name, "DB")
     return {
         "printed": printed.rpartition(" in ")[0],
-        "code": str(outcome.ret),
+        "code": str(int(outcome.ret)),
         "A": str(store.aggregate_of("A")),
         "B": str(store.aggregate_of("B")),
         **{path: (project.path / path).read_text("utf-8") for path in project.reports()},
