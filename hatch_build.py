@@ -1,11 +1,14 @@
-"""Makes the README what a package index can show: its links lead to the files of the release."""
+"""Makes the README what a package index can show, and compiles the templates of reports for the wheel."""
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 REPOSITORY = "https://github.com/pytest-kebab-eval/pytest-kebab-eval"
@@ -37,3 +40,36 @@ class ReadmeHook(MetadataHookInterface):
             "content-type": "text/markdown",
             "text": with_absolute_links(text, version),
         }
+
+
+class TemplatesHook(BuildHookInterface[Any]):
+    """Puts the templates into the wheel as Python modules, too; a checkout goes without."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return
+        sys.path.insert(0, self.root)
+        from pytest_kebab_eval.reports.templates import COMPILED
+
+        self._directory = TemporaryDirectory()  # deleted when the build is over
+        compile_templates(Path(self._directory.name))
+        build_data["force_include"][self._directory.name] = str(COMPILED.relative_to(self.root))
+
+
+def compile_templates(directory: Path) -> None:
+    """Write every template as a module, with the options of the environment that renders it."""
+    from jinja2 import nodes
+
+    from pytest_kebab_eval.reports.templates import make_environment
+
+    def at_run_time(*args: object) -> str:
+        raise NotImplementedError  # so that Jinja2 computes nothing in advance
+
+    text = make_environment(autoescape=False, keep_trailing_newline=True)
+    page = make_environment(autoescape=True, finalize=at_run_time)
+    for name in text.list_templates(extensions=["jinja"]):
+        environment = text if name.endswith(".md.jinja") else page
+        source = environment.loader.get_source(environment, name)[0]
+        used = {node.name for node in environment.parse(source).find_all(nodes.Filter)}
+        environment.filters.update(dict.fromkeys(used - environment.filters.keys(), at_run_time))
+        environment.compile_templates(directory, filter_func=name.__eq__, zip=None, ignore_errors=False)

@@ -1,4 +1,4 @@
-"""A first gate on a new machine: our modules are loaded as pip compiled them."""
+"""A first gate on a new machine: our modules and templates are loaded as pip compiled them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,21 @@ def show():
     modules = [name for name in sys.modules if name.partition(".")[0] == "pytest_kebab_eval"]
     print("FINDERS", *finders)
     print("MODULES", *modules)
+"""
+NO_COMPILING = """
+import jinja2
+
+compiled = []
+
+class Environment(jinja2.Environment):
+    def compile(self, *args, **more):
+        compiled.append(str(args))
+        return super().compile(*args, **more)
+
+jinja2.Environment = Environment
+
+def pytest_unconfigure():
+    print("COMPILED", *compiled, sep="")
 """
 OFF = ("cov", "html", "metadata", "rerunfailures", "timeout", "xdist", "cacheprovider", "hypothesispytest")
 GATE = ("golden.yaml", "--kebab-golden=golden.yaml", "--kebab-run-a=A", "--kebab-run-b=B")
@@ -74,17 +89,48 @@ def line(printed: str, name: str) -> list[str]:
 
 
 def rewritten(site: Path) -> set[str]:
-    return {path.name.partition(".")[0] for path in (site / PACKAGE).rglob("*-pytest-*.pyc")}
+    """The modules of ours that pytest compiled, as `plugin/compiled`."""
+    files = (site / PACKAGE).rglob("*-pytest-*.pyc")
+    return {f"{file.parents[1].relative_to(site)}/{file.name.partition('.')[0]}" for file in files}
 
 
-def test_a_gate_compiles_none_of_our_modules_again(installed: Path, shown_by: Path) -> None:
-    printed = run(installed, shown_by, *GATE, "test_own.py")
+# What pytest loads before this plugin can say anything: the plugin itself.
+BEFORE_US = {f"{PACKAGE}/__init__", f"{PACKAGE}/plugin/__init__", f"{PACKAGE}/plugin/compiled"}
+
+
+@pytest.mark.parametrize("args", [(), ("-p", "xdist", "-n2")])
+def test_a_gate_compiles_none_of_our_modules_again(
+    args: tuple[str, ...], installed: Path, shown_by: Path
+) -> None:
+    for file in (installed / PACKAGE).rglob("*-pytest-*.pyc"):
+        file.unlink()
+    printed = run(installed, shown_by, *GATE, "test_own.py", *args)
     assert "assert 1 == 2" in printed, "a test of the user's is rewritten as ever"
     assert "1 of 100 queries failed" in printed
     assert "OwnModules" in line(printed, "FINDERS")
     assert f"{PACKAGE}.evaluate" in line(printed, "MODULES")
-    # What pytest loads before this plugin can say anything: the plugin itself.
-    assert rewritten(installed) <= {"__init__", "compiled"}
+    assert rewritten(installed) == BEFORE_US
+
+
+def test_a_gate_compiles_no_template(installed: Path, shown_by: Path) -> None:
+    (shown_by / "conftest.py").write_text(NO_COMPILING, encoding="utf-8")
+    printed = run(installed, shown_by, *GATE)
+    assert "1 of 100 queries failed" in printed
+    assert "COMPILED\n" in printed
+    assert {path.name for path in (shown_by / "runs" / "B").iterdir()} >= {"report.md", "report.html"}
+
+
+def test_without_rewriting_the_gate_is_the_same(installed: Path, shown_by: Path) -> None:
+    printed = run(installed, shown_by, *GATE, "--assert=plain")
+    assert "1 of 100 queries failed" in printed
+
+
+def test_coverage_of_our_modules_is_measured_where_somebody_asks_for_it(
+    installed: Path, shown_by: Path
+) -> None:
+    printed = run(installed, shown_by, *GATE, "-p", "pytest_cov", f"--cov={PACKAGE}", "--cov-report=term")
+    (evaluated,) = (text.split() for text in printed.splitlines() if f"{PACKAGE}/evaluate.py" in text)
+    assert int(evaluated[-1].rstrip("%")) > 50
 
 
 @pytest.mark.parametrize("args", [(), ("-p", "no:kebab_eval")])

@@ -17,8 +17,10 @@ from typing import Any
 
 import pytest
 import yaml
+from jinja2 import ModuleLoader
 
 from pytest_kebab_eval import __version__
+from pytest_kebab_eval.reports.templates import COMPILED
 from tests.test_architecture import HOME, imports
 
 if sys.version_info >= (3, 11):
@@ -209,7 +211,9 @@ def test_the_sdist_has_every_file_of_the_repository(built: Path) -> None:
     assert {name for name in files if (ROOT / name).is_file()} - packed == set()
 
 
-def test_the_wheel_has_the_package_and_two_examples_and_nothing_else(built: Path) -> None:
+def test_the_wheel_has_the_package_two_examples_the_templates_as_modules_and_nothing_else(
+    built: Path,
+) -> None:
     with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
         packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     package = {path for path in HOME.rglob("*") if path.is_file() and path.suffix != ".pyc"}
@@ -217,7 +221,15 @@ def test_the_wheel_has_the_package_and_two_examples_and_nothing_else(built: Path
     for example in ("quickstart", "starter"):
         files = (path for path in (ROOT / "examples" / example).iterdir() if path.is_file())
         expected |= {f"{HOME.name}/{example}/{path.name}" for path in files}
-    assert packed == expected
+    assert expected <= packed
+    compiled = COMPILED.relative_to(HOME.parent).as_posix()
+    modules = {f"{compiled}/{ModuleLoader.get_module_filename(name)}" for name in templates()}
+    assert packed - expected == modules
+
+
+def templates() -> list[str]:
+    """As `html/report.html.jinja`."""
+    return [path.relative_to(HOME / "reports").as_posix() for path in HOME.rglob("*.jinja")]
 
 
 def metadata(wheel: Path) -> str:

@@ -11,11 +11,18 @@ from typing import Any
 import jinja2
 from jinja2.bccache import Bucket
 
+PACKAGE = __name__.partition(".")[0]
+
+# In a wheel, the templates as Python modules (hatch_build.py): on a new machine, Jinja2 compiling them took a
+# quarter of the CPU time of a gate of 100 queries. What one version of Jinja2 wrote is not for another.
+COMPILED = Path(__file__).with_name(f"jinja{jinja2.__version__}")
+
 
 def make_environment(*, autoescape: bool, **more: Any) -> jinja2.Environment:
     """An environment that finds the templates of `reports` and refuses undefined values."""
+    is_compiled = COMPILED.is_dir()
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("pytest_kebab_eval", "reports"),
+        loader=jinja2.ModuleLoader(COMPILED) if is_compiled else jinja2.PackageLoader(PACKAGE, "reports"),
         bytecode_cache=ModuleCache(),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
