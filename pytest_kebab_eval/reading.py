@@ -11,22 +11,28 @@ from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.movement import Movement, measure_movement
 from pytest_kebab_eval.comparing.passages import JudgedResult, TargetPassages
-from pytest_kebab_eval.comparing.replicates import ShownRuns, Side, Sides, shown_runs
+from pytest_kebab_eval.comparing.replicates import (
+    QUERIES_TOGETHER,
+    ShownResults,
+    ShownRuns,
+    Side,
+    Sides,
+    shown_runs,
+)
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher, Targets
-from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable, gains_of
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, gains_of
 from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.facts import QueryJudge
+from pytest_kebab_eval.scoring.lookahead import read_ahead
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Observer, Scorer, score_together
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, IndexCoverage, open_database
-from pytest_kebab_eval.store.database import decode_row
 
 HITS_KNOWN = (10, 10)  # of a result of A, and of B: as many as are shown anywhere
-_QUERIES_TOGETHER = 100  # whose results and passages are read by a few statements
 
 Cards = tuple[Scorecard, ...]
 Scored = tuple[
@@ -118,8 +124,8 @@ class OpenStores:
                 return number
             return next((number for number, card in enumerate(cards) if query_id in card), 0)
 
-        stored, passages = partial(self.stored, letter, shown), self.passages(letter)
-        return Side(letter, cards, combine(cards, number_of), stored, passages)
+        stored = ShownResults(partial(self._read_results, letter, shown, max(HITS_KNOWN)))
+        return Side(letter, cards, combine(cards, number_of), stored, self.passages(letter))
 
     def passages(self, letter: str) -> Passages:
         """What the hits of a side are; its runs are of one chunker."""
@@ -127,14 +133,6 @@ class OpenStores:
         return Passages(database.corpus, run.chunker_version if run else None)
 
     # -- single results, read again --------------------------------------------------------------
-
-    def stored(self, letter: str, shown: ShownRuns, query_id: str) -> QueryResult | Unreadable | None:
-        """What the run that is shown of a query stored for it."""
-        runs = self._stored_runs(letter)
-        if not runs:
-            return None
-        database, run = runs[shown.get(query_id, (0, 0))["ab".index(letter)]]
-        return database.result(run.run_id, query_id)
 
     def evidence(
         self, queries: Iterable[GoldenQuery], shown: ShownRuns, most_hits: tuple[int, int] = HITS_KNOWN
@@ -172,28 +170,39 @@ class OpenStores:
         self, queries: Sequence[GoldenQuery], shown: ShownRuns, most_hits: tuple[int, int]
     ) -> Iterator[tuple[_Stored, _Stored]]:
         """The results of both sides, many queries at a time; the index has read what it will be asked for."""
-        for first in range(0, len(queries), _QUERIES_TOGETHER):
-            some = queries[first : first + _QUERIES_TOGETHER]
-            results = [self._read_results(letter, shown, [query.id for query in some]) for letter in "ab"]
-            chunk_ids = {name for query in some for name in _expected_ids(query)}
-            for found, most in zip(results, most_hits, strict=True):
-                kept = most if self.matcher.mode is MatchMode.EXACT else None
-                hits = (hit for result in found.values() for hit in _hits(result)[:kept])
-                chunk_ids |= {hit.chunk_id for hit in hits if hit.chunk_id}
+        for first in range(0, len(queries), QUERIES_TOGETHER):
+            some = queries[first : first + QUERIES_TOGETHER]
+            results = [
+                self._read_results(letter, shown, most, [query.id for query in some])
+                for letter, most in zip("ab", most_hits, strict=True)
+            ]
+            expected = {name for query in some for name in _expected_ids(query)}
             for corpus in {self.a.corpus, self.b.corpus}:
-                corpus.read_ahead(chunk_ids)
+                corpus.read_ahead(expected)
+                corpus.read_paths(
+                    {*expected, *(name for query in some for name in self.targets(query.id).doc_ids)}
+                )
             yield from ((results[0].get(query.id), results[1].get(query.id)) for query in some)
 
-    def _read_results(self, letter: str, shown: ShownRuns, query_ids: Sequence[str]) -> dict[str, _Stored]:
-        """What the runs that are shown of these queries stored for them."""
+    def _read_results(
+        self, letter: str, shown: ShownRuns, most_hits: int, query_ids: Sequence[str]
+    ) -> dict[str, QueryResult | Unreadable]:
+        """What the runs that are shown of these queries stored for them, and what the index says of it."""
         runs = self._stored_runs(letter)
         by_run: dict[int, list[str]] = {}
         for query_id in query_ids if runs else ():
             by_run.setdefault(shown.get(query_id, (0, 0))["ab".index(letter)], []).append(query_id)
-        found: dict[str, _Stored] = {}
+        found: dict[str, QueryResult | Unreadable] = {}
         for number, wanted in by_run.items():
             database, run = runs[number]
-            found.update((name, decode_row(name, row)) for name, row in database.rows(run.run_id, wanted))
+            found.update((result.query_id, result) for result in database.results_of(run.run_id, wanted))
+        if found:
+            corpus = database.corpus
+            results = [result for result in found.values() if isinstance(result, QueryResult)]
+            read_ahead(results, corpus, self.matcher, self._queries)
+            hits = [hit for result in results for hit in result.hits[:most_hits]]
+            corpus.read_ahead(hit.chunk_id for hit in hits if hit.chunk_id)
+            corpus.read_paths({hit.doc_id or hit.chunk_id for hit in hits if hit.chunk_id})
         return found
 
     def _expected_locations(self) -> Locations:
@@ -210,10 +219,6 @@ _Stored = QueryResult | Unreadable | None
 def _expected_ids(query: GoldenQuery) -> Iterator[str]:
     yield from gains_of(query)
     yield from (name for group in query.alternatives for name in group)
-
-
-def _hits(result: _Stored) -> Sequence[Hit]:
-    return result.hits if isinstance(result, QueryResult) else ()
 
 
 def _readable(result: QueryResult | Unreadable | None) -> QueryResult | None:

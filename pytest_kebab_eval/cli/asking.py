@@ -75,10 +75,12 @@ def _show(reviewed: QueryToReview, hit: UnlabelledHit, position: str) -> None:
     print_line(f"\n[{position}] {brief(reviewed.query.id, 60)}: {brief(reviewed.query.query, 200)}", "cyan")
     for number, passage in enumerate(reviewed.expected, 1):
         lost = " (B lost it)" if passage.id in reviewed.lost else ""
-        print_line(f"  expected {number}. {brief(passage.id, 60)}{lost}")
+        where = f", {brief(passage.where, 80)}" if passage.where else ""
+        print_line(f"  expected {number}. {brief(passage.id, 60)}{where}{lost}")
         _show_text(passage.text, _EXPECTED_SHOWN)
     shares = f", has {100 * hit.shared:.0f} % of {hit.nearest}" if hit.shared and hit.nearest else ""
-    where = f", {brief(hit.path, 80)}" if hit.path else ""
+    places = [*([hit.path] if hit.path else []), *(hit.hit.heading_path or ())]
+    where = f", {brief(' > '.join(places), 80)}" if places else ""
     found = f"B at rank {hit.hit.rank}" if hit.is_in_b else "not in B"
     print_line(f"  {'proposed, ' if hit.is_proposed else ''}{found}: {brief(hit.id, 60)}{where}{shares}")
     _show_text(hit.text, _TEXT_SHOWN)

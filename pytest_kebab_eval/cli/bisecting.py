@@ -31,7 +31,7 @@ from pytest_kebab_eval.reports.wording import counted, headline
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.store import address_for_a_command, shown_address
 from pytest_kebab_eval.store.recorder import RECORDED_BY
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, first_of, printable
 
 SKIP = 125  # the exit code by which `git bisect run` skips a commit
 _NAMES_SHOWN = 5
@@ -129,11 +129,9 @@ def _tell_flips(suspects: Sequence[LikelySuspect]) -> None:
     """Say of which queries one run of a commit is not enough."""
     flipping = list(dict.fromkeys(suspect.watch.query_id for suspect in suspects if suspect.flips))
     if flipping:
-        names = ", ".join(brief(query_id) for query_id in flipping[:_NAMES_SHOWN])
-        more = f" and {len(flipping) - _NAMES_SHOWN} more" if len(flipping) > _NAMES_SHOWN else ""
         tell(
-            f"stored runs of {names}{more} flip, and here one run speaks for its commit, as if that always"
-            " found the same; --repeat N weighs several"
+            f"stored runs of {first_of(flipping, _NAMES_SHOWN, 72)} flip, and here one run speaks for its"
+            " commit, as if that always found the same; --repeat N weighs several"
         )
 
 
@@ -238,9 +236,9 @@ def _sureness(step: Sequence[AnySuspect]) -> float | None:
     )
 
 
-def _best(step: Sequence[AnySuspect]) -> int:
-    """The most likely commit, of the first check."""
-    return next((suspect.odds.best for suspect in step if isinstance(suspect, LikelySuspect)), 0)
+def _best(step: Sequence[AnySuspect]) -> list[int]:
+    """The most likely commit, of the first check; none without --repeat."""
+    return [suspect.odds.best for suspect in step if isinstance(suspect, LikelySuspect)][:1]
 
 
 def _is_flaky(step: Sequence[AnySuspect]) -> bool:
@@ -260,19 +258,17 @@ def _print_step(step: Sequence[AnySuspect], search: Bisection, repository: Repos
     sure = "" if sureness is None else f" ({sureness:.0%} sure)"
     if _is_flaky(step):
         print_line("no commit is likely to have lost it: flaky all along", "red")
-    elif len(commits) + is_in_tree > 1 and sureness is not None:
-        print_line(
-            f"the first bad commit is one of {len(commits)} (95% sure), most likely the one marked:", "red"
-        )
-        for commit in commits:
-            is_best = commit == search.line[best] if (best := _best(step)) < len(search.line) else False
-            print_line(f"{'*' if is_best else ' '} {_named(commit, repository)}{sure if is_best else ''}")
-        if is_in_tree:
-            print_line("  or none: the uncommitted changes of run B")
     elif len(commits) + is_in_tree > 1:
-        print_line(f"the first bad commit is one of {len(commits)}, not all of which could be tried:", "red")
+        how = (
+            ", not all of which could be tried"
+            if sureness is None
+            else " (95% sure), most likely the one marked"
+        )
+        print_line(f"the first bad commit is one of {len(commits)}{how}:", "red")
+        best = [search.line[at] for at in _best(step) if at < len(search.line)]
         for commit in commits:
-            print_line(f"  {_named(commit, repository)}")
+            mark, end = ("*", sure) if commit in best else (" ", "")
+            print_line(f"{mark} {_named(commit, repository)}{end}")
         if is_in_tree:
             print_line("  or none: the uncommitted changes of run B")
     elif is_in_tree:

@@ -11,6 +11,7 @@ import msgspec
 from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
+from pytest_kebab_eval.comparing.config_changes import changed_settings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.history.blame import (
@@ -24,10 +25,9 @@ from pytest_kebab_eval.history.blame import (
 )
 from pytest_kebab_eval.history.sightings import RETRIEVAL
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, doubt_words, state_words
-from pytest_kebab_eval.reports.html.markup import short_setting
 from pytest_kebab_eval.reports.wording import counted, headline
 from pytest_kebab_eval.settings import Settings, resolve
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import first_of, printable
 from pytest_kebab_eval.text.progress import Progress
 
 _CHANGES_SHOWN = 10
@@ -160,9 +160,10 @@ def _details(found: Blame) -> Iterator[str]:
         yield f"{label:<13}{_seen(found.last_good, found.check)}"
     if found.first_bad and found.last_good:
         yield f"first lost   {_seen(found.first_bad, found.check)}"
-        yield f"changed      {_changed(found)}"
+        yield f"changed      {changed_settings(found.config_changes, _CHANGES_SHOWN)}"
         if doubt := doubt_words(found.sureness, len(found.candidates)):
-            yield f"doubt        {doubt}{_others(found, found.first_bad)}"
+            others = [seen for seen in found.candidates if seen.run_id != found.first_bad.run_id]
+            yield f"doubt        {doubt}{f': {_names(others)}' if others else ''}"
     if found.is_flaky and found.candidates:
         yield f"if not luck  it was lost in one of {_names(found.candidates)}"
     if found.unknown:
@@ -172,31 +173,14 @@ def _details(found: Blame) -> Iterator[str]:
         yield f"not known    {runs}"
 
 
-def _others(found: Blame, bad: Seen) -> str:
-    """The other runs that may have lost it."""
-    others = [seen for seen in found.candidates if seen.run_id != bad.run_id]
-    return f": {_names(others)}" if others else ""
-
-
 def _names(runs: Sequence[Seen]) -> str:
-    shown = ", ".join(printable(seen.run_id) for seen in runs[:_RUNS_SHOWN])
-    more = f" and {len(runs) - _RUNS_SHOWN} more" if len(runs) > _RUNS_SHOWN else ""
-    return f"{shown}{more}"
+    return first_of([seen.run_id for seen in runs], _RUNS_SHOWN)
 
 
 def _seen(seen: Seen, check: str) -> str:
     commit = f"  commit {printable(seen.commit[:COMMIT_SHOWN])}" if seen.commit else ""
     commit += " with uncommitted changes" if seen.uncommitted_changes else ""
     return f"{printable(seen.run_id)}  {printable(seen.created_at)}{commit}  {state_words(seen, check)}"
-
-
-def _changed(found: Blame) -> str:
-    shown = [
-        f"{brief(change.key, 80)}: {short_setting(change.a)} → {short_setting(change.b)}"
-        for change in found.config_changes[:_CHANGES_SHOWN]
-    ]
-    more = len(found.config_changes) - len(shown)
-    return "; ".join([*shown, f"and {more} more"] if more else shown) or "nothing that the runs recorded"
 
 
 def _as_json(found: Blame) -> dict[str, Any]:

@@ -9,10 +9,15 @@ from typing import Any
 import click
 
 from pytest_kebab_eval.cli.evaluating import compare_and_warn, evaluate_with, read_inputs
-from pytest_kebab_eval.cli.options import comparing_options, json_option, run_arguments, sources_from
+from pytest_kebab_eval.cli.options import (
+    comparing_options,
+    json_option,
+    path_to_file,
+    run_arguments,
+    sources_from,
+)
 from pytest_kebab_eval.cli.output import (
-    REGRESSION,
-    exit_with,
+    fail_if,
     print_line,
     print_report,
     tell_errors,
@@ -87,8 +92,7 @@ def compare(
         if hint := review_hint(report, inputs.golden.by_id(), evidence):
             print_line(hint)
     gate_failed = any(not gate.passed for gate in report.gates)
-    if failing or report.unreadable or report.problems or gate_failed:
-        exit_with(REGRESSION)
+    fail_if(failing or report.unreadable or report.problems or gate_failed)
 
 
 def _evidence(
@@ -126,9 +130,7 @@ def _explanations(
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="md", show_default=True, help="The format."
 )
-@click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
-)
+@click.option("-o", "--output", metavar="FILE", type=path_to_file, help="Write to a file.")
 def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None:
     """Print the report of B against A.
 
@@ -157,8 +159,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     else:
         print_report(parts, form)
     tell_errors(errors)
-    if errors:
-        exit_with(REGRESSION)
+    fail_if(errors)
 
 
 def _check_output(output: Path, settings: Settings) -> None:

@@ -11,8 +11,7 @@ import msgspec
 
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import (
-    REGRESSION,
-    exit_with,
+    fail_if,
     print_json,
     print_line,
     read_golden,
@@ -22,9 +21,9 @@ from pytest_kebab_eval.cli.output import (
 from pytest_kebab_eval.comparing.evidence import KnownPassage
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.golden import GoldenSet, lock_path
+from pytest_kebab_eval.golden.entries import golden_schema
 from pytest_kebab_eval.golden.lock import Lock, render_lock
 from pytest_kebab_eval.golden.reading import read_text
-from pytest_kebab_eval.golden.schema import golden_schema
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import find_run, open_database
@@ -64,8 +63,7 @@ def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
     proposed = sum(not query.reviewed for query in golden.unusual())
     end = f", {proposed} not reviewed (reviewed: false)" if proposed else ""
     tell(f"{counted(len(golden.queries), 'query')}, {counted(len(findings), 'finding')}{end}")
-    if findings:
-        exit_with(REGRESSION)
+    fail_if(findings)
 
 
 @click.command()
@@ -165,8 +163,7 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
             }
             for query in made.changed
         ]
-        undecided = msgspec.to_builtins(made.undecided)
-        print_json({"written": not check, "changed": changed, "undecided": undecided})
+        print_json({"written": not check, "changed": changed, "undecided": made.undecided})
     else:
         listed: list[NewChunks | Undecided] = [*made.changed, *made.undecided]
         for query in sorted(listed, key=lambda query: query.line):
@@ -179,8 +176,7 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
     to_do = "to re-anchor" if check else "re-anchored"
     count = counted(len(made.changed), "query")
     tell(f"{name}: {count} {to_do} to chunker {version}, {len(made.undecided)} left as they are")
-    if made.undecided or (check and made.changed):
-        exit_with(REGRESSION)
+    fail_if(made.undecided or (check and made.changed))
 
 
 def _write(golden: GoldenSet, text: str, made: Reanchoring) -> None:

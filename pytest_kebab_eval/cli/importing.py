@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pytest_kebab_eval.cli import Subcommand
-from pytest_kebab_eval.cli.options import decorated_with
+from pytest_kebab_eval.cli.options import decorated_with, path_to_file
 from pytest_kebab_eval.cli.output import print_line, tell, tell_warnings
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import is_stream
@@ -81,7 +81,7 @@ def _command_of(importer: Importer) -> click.Command:
     @click.option(
         "--golden-out",
         metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=path_to_file,
         help="Write the golden queries there (.yaml, .json or .jsonl).",
     )
     @decorated_with([allow_missing] if importer.joins_files else [])

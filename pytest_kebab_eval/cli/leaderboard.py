@@ -11,8 +11,7 @@ import msgspec
 
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import (
-    REGRESSION,
-    exit_with,
+    fail_if,
     print_json,
     print_line,
     read_golden,
@@ -70,8 +69,7 @@ def leaderboard(
         print_json(_as_json(board, metric))
     else:
         _print_board(board, metric)
-    if any(row.problems for row in board.rows):
-        exit_with(REGRESSION)
+    fail_if(any(row.problems for row in board.rows))
 
 
 def _runs_of(settings: Settings, last: int | None) -> list[str]:

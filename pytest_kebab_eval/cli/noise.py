@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell_warnings
@@ -71,7 +70,7 @@ def noise(names: tuple[str, ...], drop: float, as_json: bool, **given: Any) -> N
     ids = [query.id for query in golden.queries]
     power = find_power(cards, ids, drop, sources.read("alpha"), sources.read("compare_k"))
     if as_json:
-        print_json(msgspec.to_builtins(power))
+        print_json(power)
     else:
         for line in _lines(power):
             print_line(line)

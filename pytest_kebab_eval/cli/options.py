@@ -7,6 +7,7 @@ import copy
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -53,6 +54,7 @@ walking_options = options(  # of what looks for the run or the commit that lost 
     *("k", "compare_k", "span_overlap", "mask"),
 )
 run_arguments = decorated_with([click.argument("a", metavar="A"), click.argument("b", metavar="B")])
+path_to_file = click.Path(dir_okay=False, path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

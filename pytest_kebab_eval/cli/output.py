@@ -37,8 +37,10 @@ def print_report(parts: Iterable[str], form: str) -> None:
 
 
 def print_json(data: Any) -> None:
-    """Print data for a script."""
-    click.echo(safe_json(json.dumps(data, indent=2, ensure_ascii=False)))
+    """Print data for a script; values of our own are printed by their fields."""
+    import msgspec
+
+    click.echo(safe_json(json.dumps(msgspec.to_builtins(data), indent=2, ensure_ascii=False)))
 
 
 def tell(text: str) -> None:
@@ -78,6 +80,12 @@ def tell_errors(errors: Iterable[str]) -> None:
 def exit_with(code: int) -> NoReturn:
     """End the command with that exit code."""
     click.get_current_context().exit(code)
+
+
+def fail_if(found: object) -> None:
+    """End the command with 1 if there is anything of this."""
+    if found:
+        exit_with(REGRESSION)
 
 
 def write_file(path: Path, parts: Iterable[str], *, follow_link: bool = True) -> None:

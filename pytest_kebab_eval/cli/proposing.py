@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.options import json_option, options, sources_from
+from pytest_kebab_eval.cli.options import json_option, options, path_to_file, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_report, read_golden, tell
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.files import exists
@@ -45,12 +45,7 @@ _STDOUT = Path("-.yaml")  # whose ending says the format
     "--top", type=click.IntRange(1), default=1, show_default=True, help="How many hits of each run to expect."
 )
 @click.option("--field", metavar="NAME", help="The field of the question, if it cannot be guessed.")
-@click.option(
-    "--out",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write to a new file: YAML, JSON or JSONL.",
-)
+@click.option("--out", metavar="FILE", type=path_to_file, help="Write to a new file: YAML, JSON or JSONL.")
 @options("db", "golden", "suite")
 @json_option
 def propose(

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from pytest_kebab_eval.api import store_aggregate
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import (
-    REGRESSION,
-    exit_with,
+    fail_if,
     print_json,
     print_line,
     read_golden,
@@ -79,7 +77,7 @@ def runs(as_json: bool, **given: Any) -> None:
                     "created_at": run.created_at,
                     "queries": counts[run.run_id],
                     "tags": tags.get(run.run_id, []),
-                    "recorded": msgspec.to_builtins(run.recorded),
+                    "recorded": run.recorded,
                 }
                 for run in found
             ]
@@ -233,8 +231,7 @@ def aggregate(names: tuple[str, ...], every: bool, as_json: bool, **given: Any) 
                 changes[run_id] = _aggregate_again(run_id, address, golden)
     finally:  # what was stored before an error is said, too
         _print_changes({run_id: changed or {} for run_id, changed in changes.items()}, as_json=as_json)
-    if None in changes.values():
-        exit_with(REGRESSION)
+    fail_if(None in changes.values())
 
 
 def _aggregate_again(run_id: str, address: Address, golden: GoldenSet) -> Changes | None:
@@ -306,5 +303,4 @@ def site(directory: Path, baseline: str | None, **given: Any) -> None:
     counts = f"{counted(built.runs, 'run')} of {counted(built.suites, 'suite')}"
     work = f"{built.made} new or changed, {counted(built.files, 'file')} written"
     tell(f"{shown_path(directory / 'index.html')}: {counts}, {work}")
-    if built.errors:
-        exit_with(REGRESSION)
+    fail_if(built.errors)

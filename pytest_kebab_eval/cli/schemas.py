@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypedDict
 
 import msgspec
@@ -179,7 +178,7 @@ class Reanchored(TypedDict):
     undecided: list[Undecided]
 
 
-def _nested(schema: Schema) -> Schema:
+def _nested(schema: Schema) -> None:
     """The metrics of a run or a comparison as `aggregate_json` has them."""
     number = {"type": ["number", "null"]}
     by_name = {"type": "object", "additionalProperties": number}
@@ -190,51 +189,46 @@ def _nested(schema: Schema) -> Schema:
         properties |= added
         required = [key for key in schema["$defs"][name]["required"] if key != "values"]
         schema["$defs"][name]["required"] = [*required, *added]
-    return schema
 
 
-def _as_blamed(schema: Schema) -> Schema:
+def _as_blamed(schema: Schema) -> None:
     """A blame has its status in a word, instead of what that is made of."""
     blame = schema["$defs"]["Blame"]
     for name in ("is_judged", "is_flaky", "flips"):
         del blame["properties"][name]
     blame["properties"]["status"] = {"type": "string"}
     blame["required"].append("status")
-    return schema
 
 
-def _as_found(schema: Schema) -> Schema:
+def _as_found(schema: Schema) -> None:
     """A finding has its kind by name."""
     schema["$defs"]["FindingKind"]["enum"] = sorted(kind.name.lower() for kind in FindingKind)
-    return schema
 
 
-def _as_is(schema: Schema) -> Schema:
-    return schema
-
-
-OUTPUTS: dict[str, tuple[Any, Callable[[Schema], Schema]]] = {
-    "aggregate": (dict[str, dict[str, tuple[float | None, float | None]]], _as_is),
-    "bisect": (list[Bisected], _as_is),
-    "blame": (list[Blame], _as_blamed),
-    "churn": (list[ChurnRow], _as_is),
-    "compare": (CompareReport, _nested),
-    "copy": (CopiedRuns, _as_is),
-    "history": (list[PastRun], _as_is),
-    "leaderboard": (ShownBoard, _as_is),
-    "noise": (Power, _as_is),
-    "propose": (Proposed, _as_is),
-    "prune": (Pruned, _as_is),
-    "reanchor": (Reanchored, _as_is),
-    "runs": (list[ListedRun], _as_is),
-    "tag": (dict[str, str | None], _as_is),
-    "validate": (list[Finding], _as_found),
+OUTPUTS: dict[str, Any] = {
+    "aggregate": dict[str, dict[str, tuple[float | None, float | None]]],
+    "bisect": list[Bisected],
+    "blame": list[Blame],
+    "churn": list[ChurnRow],
+    "compare": CompareReport,
+    "copy": CopiedRuns,
+    "history": list[PastRun],
+    "leaderboard": ShownBoard,
+    "noise": Power,
+    "propose": Proposed,
+    "prune": Pruned,
+    "reanchor": Reanchored,
+    "runs": list[ListedRun],
+    "tag": dict[str, str | None],
+    "validate": list[Finding],
 }
+_CHANGES = {"blame": _as_blamed, "compare": _nested, "validate": _as_found}  # where more than a type is told
 
 
 def output_schema(command: str) -> Schema:
     """That of what the command prints with `--json`; `compare` prints what `report.json` has."""
-    kind, changed = OUTPUTS[command]
-    schema = changed(msgspec.json.schema(kind))
+    schema = msgspec.json.schema(OUTPUTS[command])
+    if command in _CHANGES:
+        _CHANGES[command](schema)
     title = f"kebab-eval {command} --json"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -74,7 +74,17 @@ def _flat(config: Mapping[str, Any], prefix: str = "", depth: int = 1) -> Iterat
             yield f"{prefix}{key}", value
 
 
+def changed_settings(changes: Sequence[ConfigChange], most: int) -> str:
+    """`embedding.model: minilm-l6 → e5-small; rrf_k: 60 → 20; and 3 more`, on one line."""
+    said = [f"{brief(change.key)}: {_shown(change.a)} → {_shown(change.b)}" for change in changes[:most]]
+    more = [f"and {len(changes) - most} more"] if len(changes) > most else []
+    return "; ".join([*said, *more]) or "nothing that the runs recorded"
+
+
 def _shown(value: Any) -> str:
     if value is None:
         return "none"
-    return brief(value if isinstance(value, str) else msgspec.json.encode(value).decode(), 40)
+    try:
+        return brief(value if isinstance(value, str) else msgspec.json.encode(value).decode(), 40)
+    except RecursionError:  # what could just be decoded may be too deep to encode, further down the stack
+        return "(nested too deeply to be shown)"

@@ -42,6 +42,7 @@ def length_warnings(sides: Sides, mode: MatchMode) -> Iterator[str]:
 def _lengths(side: Side, query_ids: Iterable[str]) -> Mapping[str, Sequence[float]]:
     """How long hits are, by what that is counted in."""
     found: defaultdict[str, list[float]] = defaultdict(list)
+    side.stored.will_ask(query_ids)
     for query_id in query_ids:
         result = side.stored(query_id)
         for hit in result.hits[:_HITS_READ] if isinstance(result, QueryResult) else ():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -41,6 +41,10 @@ def compare_queries(
 ) -> tuple[QueryComparison, ...]:
     """What became of each query, sorted by id."""
     comparer = _Comparer(sides, targets_of, movement, rules)
+    decisions = [*decisions]
+    read = [query_id for decision in decisions for query_id in comparer.reads(decision)]
+    for side in sides.present:
+        side.stored.will_ask(read)
     found = [comparison for decision in decisions for comparison in comparer.compare(decision)]
     return tuple(sorted(found, key=attrgetter("query_id")))
 
@@ -82,6 +86,13 @@ class _Comparer:
         self._movement = movement
         self._rules, self._k = rules, rules.compare_k
 
+    def reads(self, decision: Decision) -> Sequence[str]:
+        """The queries of a group whose stored results are read."""
+        a, b = decision.a, decision.b
+        checks = _names(check for check in decision.lost if check is not LOSS)
+        is_gone = a and b and not _finds_the_same(a, b) and cause_of(checks, a, b) == "gone"
+        return decision.group.query_ids if is_gone or FORBIDDEN in decision.lost else ()
+
     def compare(self, decision: Decision) -> Iterator[QueryComparison]:
         """The queries of a group, each with what it lost and gained."""
         a, b, k = decision.a, decision.b, self._k
@@ -92,7 +103,7 @@ class _Comparer:
         cause = cause_of(checks, a, b)
         notes = [*self._notes(decision, cause)]
         ranks = rank_within(a, k), rank_within(b, k)
-        finds_the_same = a is None or (a and b and expected_ranks(a) == expected_ranks(b))
+        finds_the_same = _finds_the_same(a, b)
         moved = self._movement.of if self._movement else None
         why, lost, gained = _Found(_Why(cause))
         for query_id in decision.group.query_ids:
@@ -196,6 +207,10 @@ def _left_index(right: Iterable[Hit], hits: Iterable[Hit], passages: Passages) -
     """Whether the index has chunks of B's, and none of those that were right in A."""
     is_there = any(passages.has_chunk(hit.chunk_id) for hit in hits if hit.chunk_id)
     return is_there and not any(passages.has_chunk(hit.chunk_id) for hit in right if hit.chunk_id)
+
+
+def _finds_the_same(a: QueryScore | None, b: QueryScore | None) -> bool:
+    return a is None or (b is not None and expected_ranks(a) == expected_ranks(b))
 
 
 def _names(checks: Iterable[Check]) -> tuple[str, ...]:

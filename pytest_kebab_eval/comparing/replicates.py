@@ -20,7 +20,29 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.control import CheckNoise
     from pytest_kebab_eval.comparing.noise.limits import CheckLimits
 
+QUERIES_TOGETHER = 500  # whose results and passages are read by a few statements
 ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
+
+
+class ShownResults:
+    """What the run that is shown of a query stored for it; those that will be asked for are read together."""
+
+    def __init__(self, read: Callable[[Sequence[str]], Mapping[str, QueryResult | Unreadable]]) -> None:
+        self._read = read
+        self._coming: list[str] = []
+        self._found: Mapping[str, QueryResult | Unreadable | None] = {}
+
+    def will_ask(self, query_ids: Iterable[str]) -> None:
+        """The queries that come next, in this order."""
+        self._coming = [*query_ids]
+
+    def __call__(self, query_id: str) -> QueryResult | Unreadable | None:
+        if query_id not in self._found:
+            first = self._coming.index(query_id) if query_id in self._coming else len(self._coming)
+            some = self._coming[first : first + QUERIES_TOGETHER] or [query_id]
+            del self._coming[: first + len(some)]
+            self._found = {**dict.fromkeys(some), **self._read(some)}
+        return self._found[query_id]
 
 
 class Side(NamedTuple):
@@ -29,7 +51,7 @@ class Side(NamedTuple):
     letter: str  # a | b
     cards: tuple[Scorecard, ...]  # of its runs
     card: Scorecard  # their mean
-    stored: Callable[[str], QueryResult | Unreadable | None]  # by query id, in the run that is shown
+    stored: ShownResults
     passages: Passages
 
 

@@ -39,7 +39,6 @@ class Fingerprint:
             self.add(query)
 
     def add(self, query: bytes) -> None:
-        """The next query."""
         self._content.update(self._separator + query)
         self._separator = b","
 
@@ -70,7 +69,6 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
         return [query for query in self.queries if is_unusual(query)]
 
     def by_id(self) -> Mapping[str, GoldenQuery]:
-        """The queries by their id."""
         return self._by_id
 
     @cached_property

@@ -10,17 +10,15 @@ from typing import Any
 import yaml
 
 from pytest_kebab_eval.golden.editing import (
-    BYTE_ORDER_MARK,
     Edit,
     Edited,
     Refused,
-    applied,
+    edit_entries,
     is_shared,
     line_end,
     written,
 )
-from pytest_kebab_eval.golden.nodes import Node, entry_nodes
-from pytest_kebab_eval.golden.reading import entries_of
+from pytest_kebab_eval.golden.nodes import Node
 from pytest_kebab_eval.golden.writing import Dumper, as_yaml
 
 # A new field of an entry comes after the last of these.
@@ -32,28 +30,14 @@ def add_labels(text: str, suffix: str, wanted: Mapping[int, Mapping[str, Any]]) 
     """Have the entries of these numbers, counted from 0, hold what is wanted; the ending says the format.
 
     An entry may get new keys, lists more items or fewer (but not none), and an item may become a list
-    that starts with it; any other value may become another. The outcome is read again: it holds what the
-    old file held, with what is wanted and nothing else changed.
+    that starts with it; any other value may become another.
     """
-    mark, text = (BYTE_ORDER_MARK, text[1:]) if text.startswith(BYTE_ORDER_MARK) else ("", text)
-    edits: list[Edit] = []
-    refused: dict[int, str] = {}
-    old = [entry.value for entry in entries_of(text.encode(), suffix, [])]
-    editor = _Additions(text, is_json=suffix in {".json", ".jsonl"})
-    for number, node in enumerate(entry_nodes(text, suffix)):
-        if number in wanted:
-            try:
-                edits += [*editor.edits(node, old[number], wanted[number])]
-            except Refused as error:
-                refused[number] = str(error)
-    new = applied(text, edits)
-    expected = [
-        wanted[number] if number in wanted and number not in refused else value
-        for number, value in enumerate(old)
-    ]
-    if [entry.value for entry in entries_of(new.encode(), suffix, [])] != expected:
-        raise Refused("cannot be edited in place without changing something else; nothing was written")
-    return Edited(mark + new, refused)
+
+    def edit(text: str, number: int, node: Node, old: dict[str, Any]) -> tuple[list[Edit], Mapping[str, Any]]:
+        editor = _Additions(text, is_json=suffix in {".json", ".jsonl"})
+        return [*editor.edits(node, old, wanted[number])], wanted[number]
+
+    return edit_entries(text, suffix, wanted, edit)
 
 
 class _Additions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -44,26 +44,38 @@ class Edit(NamedTuple):
 
 
 def rename_chunks(text: str, suffix: str, changes: Mapping[int, NewIds]) -> Edited:
-    """Replace chunk ids in the entries of these numbers, counted from 0; the ending says the format.
+    """Replace chunk ids in the entries of these numbers, counted from 0; the ending says the format."""
 
-    The outcome is read again: it holds what the old file held, with the new ids and nothing else changed.
+    def edit(text: str, number: int, node: Node, old: dict[str, Any]) -> tuple[list[Edit], dict[str, Any]]:
+        new = changes[number]
+        return [*_EntryEditor(text, suffix, new).edits(node, old)], renamed(old, new)
+
+    return edit_entries(text, suffix, changes, edit)
+
+
+def edit_entries(
+    text: str,
+    suffix: str,
+    numbers: Container[int],
+    edit: Callable[[str, int, Node, dict[str, Any]], tuple[list[Edit], Mapping[str, Any]]],
+) -> Edited:
+    """Edit the entries of these numbers; `edit` makes the edits of one, and the value that it has then.
+
+    The outcome is read again: it holds these values, and else what the old file held.
     """
     mark, text = (BYTE_ORDER_MARK, text[1:]) if text.startswith(BYTE_ORDER_MARK) else ("", text)
     edits: list[Edit] = []
     refused: dict[int, str] = {}
-    old = [entry.value for entry in entries_of(text.encode(), suffix, [])]
+    values = [entry.value for entry in entries_of(text.encode(), suffix, [])]
     for number, node in enumerate(entry_nodes(text, suffix)):
-        if number in changes:
+        if number in numbers:
             try:
-                edits += [*_EntryEditor(text, suffix, changes[number]).edits(node, old[number])]
+                made, values[number] = edit(text, number, node, values[number])
+                edits += made
             except Refused as error:
                 refused[number] = str(error)
     new = applied(text, edits)
-    wanted = [
-        renamed(value, changes[number]) if number in changes and number not in refused else value
-        for number, value in enumerate(old)
-    ]
-    if [entry.value for entry in entries_of(new.encode(), suffix, [])] != wanted:
+    if [entry.value for entry in entries_of(new.encode(), suffix, [])] != values:
         raise Refused("cannot be edited in place without changing something else; nothing was written")
     return Edited(mark + new, refused)
 

@@ -5,13 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pytest_kebab_eval.golden.fields import FIELDS, FieldError, TargetIds, describe_type, unknown_name
+from pytest_kebab_eval.golden.fields import (
+    FIELDS,
+    FieldError,
+    Schema,
+    TargetIds,
+    describe_type,
+    mapping_schema,
+    schema_of,
+    unknown_name,
+)
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, gains_of
 from pytest_kebab_eval.text import brief, printable
 
 _NAMES = frozenset(FIELDS)
 REQUIRED = ("id", "query")
+
+
+def golden_schema() -> Schema:
+    """The JSON schema of a golden file, for editors; `$defs.query` is that of one entry, a line of JSONL."""
+    query = mapping_schema(FIELDS, REQUIRED)
+    # Some fields take no empty value, though they may be left out.
+    query["properties"] |= {name: schema_of(check) for name, check in FIELDS.items() if is_given(name, None)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Golden queries of pytest-kebab-eval",
+        "type": "array",
+        "items": {"$ref": "#/$defs/query"},
+        "$defs": {"query": query},
+    }
 
 
 def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> Iterator[GoldenQuery]:

@@ -61,7 +61,6 @@ class PackedQueries(Sequence[GoldenQuery]):
             self.add(query)
 
     def add(self, query: GoldenQuery) -> None:
-        """Pack one more query."""
         self._packed[query.id] = _Packed(query.id, pack(query))
         if is_unusual(query):
             self._unusual.append(query.id)
@@ -96,7 +95,6 @@ class PackedQueries(Sequence[GoldenQuery]):
         return found.unpack() if isinstance(found, _Packed) else tuple(map(_Packed.unpack, found))
 
     def by_id(self) -> Mapping[str, GoldenQuery]:
-        """The same queries by their id."""
         return _ById(self._packed)
 
 

@@ -116,16 +116,10 @@ class Bisection(NamedTuple):
 
     def suspects(self, watched: Sequence[Watched]) -> list[Suspect]:
         """What B lost, each between the last good commit and the first bad one that the stored runs know."""
-        with walk_between(self.settings, self.inputs) as walk:
-            judge = RunJudge(walk.yardstick, watched)
-            a, b = walk.yardstick.base
-            last = self.at_b
-            in_b = dict(judge.sightings(b, last))
-            traces = {watch: Trace({*BAD, in_b[watch].state}) for watch in watched}
-            between = [(at, run) for at in range(1, last) if (run := self._stored(b, at))]
-            for at, stored in [(0, a), *between, (last, b)]:
-                for watch, sighting in judge.sightings(stored, at):
-                    traces[watch].add(sighting)
+        in_b, seen = self._walk(watched, every=False)
+        traces = {watch: Trace({*BAD, in_b[watch]}) for watch in watched}
+        for watch, sighting in seen:
+            traces[watch].add(sighting)
         return [
             Suspect(watch, trace.last_good, trace.first_bad)
             for watch, trace in traces.items()
@@ -134,32 +128,39 @@ class Bisection(NamedTuple):
 
     def likely_suspects(self, watched: Sequence[Watched], repeat: int) -> list[LikelySuspect]:
         """What B lost, with all that the stored runs of each commit say."""
+        in_b, seen = self._walk(watched, every=True)
+        suspects = {watch: LikelySuspect(watch, self.at_b, {*BAD, in_b[watch]}, repeat) for watch in watched}
+        for watch, sighting in seen:
+            suspects[watch].add(sighting.run, sighting)
+        return [*suspects.values()]
+
+    def _walk(
+        self, watched: Sequence[Watched], *, every: bool
+    ) -> tuple[dict[Watched, State], list[tuple[Watched, Sighting]]]:
+        """What B says of each check, and what the runs from A to B say, by their commits.
+
+        Between them is the newest run of each commit, or every one, also at the commits of A and B.
+        """
         with walk_between(self.settings, self.inputs) as walk:
             judge = RunJudge(walk.yardstick, watched)
             a, b = walk.yardstick.base
             last = self.at_b
-            suspects = {
-                watch: LikelySuspect(watch, last, {*BAD, seen.state}, repeat)
-                for watch, seen in judge.sightings(b, last)
-            }
-            ends = {a[1].run_id, b[1].run_id}
-            others = [
-                (at, stored)
-                for at in range(min(last + 1, len(self.line)))
-                for stored in self._all_stored(b, at)
-                if stored[1].run_id not in ends
-            ]
-            for at, stored in [(0, a), *others, (last, b)]:
-                for watch, seen in judge.sightings(stored, at):
-                    suspects[watch].add(at, seen)
-        return [suspects[watch] for watch in watched]
-
-    def _stored(self, b: OpenRun, at: int, known: AbstractSet[str] | None = None) -> OpenRun | None:
-        """The newest run of B's suite that says what a commit finds; with `known`, of those that are not."""
-        return next(iter(self._all_stored(b, at, known)), None)
+            in_b = {watch: seen.state for watch, seen in judge.sightings(b, last)}
+            if every:
+                ends = {a[1].run_id, b[1].run_id}
+                between = [
+                    (at, stored)
+                    for at in range(min(last + 1, len(self.line)))
+                    for stored in self._all_stored(b, at)
+                    if stored[1].run_id not in ends
+                ]
+            else:
+                between = [(at, stored) for at in range(1, last) for stored in self._all_stored(b, at)[:1]]
+            runs = [(0, a), *between, (last, b)]
+            return in_b, [seen for at, stored in runs for seen in judge.sightings(stored, at)]
 
     def _all_stored(self, b: OpenRun, at: int, known: AbstractSet[str] | None = None) -> list[OpenRun]:
-        """All such runs, the newest first."""
+        """The runs of B's suite that say what a commit finds, the newest first; with `known`, all others."""
         database, run_b = b
         runs = [
             run
@@ -175,7 +176,6 @@ class Bisection(NamedTuple):
             return len(self._all_stored((database, self.inputs.run_b), at, frozenset()))
 
     def runs(self) -> list[Run]:
-        """All runs that are stored now."""
         with open_database(self.settings.db_b) as database:
             return database.runs()
 
@@ -184,10 +184,8 @@ class Bisection(NamedTuple):
     ) -> Mapping[Watched, Sighting] | None:
         """What the run of a commit that was recorded just now says; None if there is no new one."""
         with walk_between(self.settings, self.inputs) as walk:
-            stored = self._stored(walk.yardstick.base[1], at, known)
-            if stored is None:
-                return None
-            return dict(RunJudge(walk.yardstick, watched).sightings(stored, at))
+            stored = self._all_stored(walk.yardstick.base[1], at, known)
+            return dict(RunJudge(walk.yardstick, watched).sightings(stored[0], at)) if stored else None
 
     def search(
         self, suspects: Sequence[Suspect], try_commit: Callable[[int], Mapping[Watched, Sighting] | None]

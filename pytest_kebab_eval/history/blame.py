@@ -85,7 +85,6 @@ class Blame(Value, frozen=True, kw_only=True):
 
     @property
     def status(self) -> str:
-        """The outcome in a word."""
         if not self.is_judged:
             return "not_judged"
         if self.is_flaky:

@@ -42,7 +42,6 @@ class CommitOdds:
         self._skipped.add(at)
 
     def runs(self, at: int) -> int:
-        """How many runs of a commit are known."""
         return self._passed[at] + self._failed[at]
 
     @cached_property
@@ -85,7 +84,6 @@ class CommitOdds:
 
     @property
     def best(self) -> int:
-        """The most likely commit."""
         return 1 + self._odds[1].index(self.sureness)
 
     def ask(self) -> int | None:

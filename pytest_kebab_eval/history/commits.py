@@ -65,7 +65,6 @@ class Repository:
         return [good, *between.split()]
 
     def subject(self, commit: str) -> str:
-        """The first line of a commit's message."""
         return brief(self._git("log", "-1", "--format=%s", commit), 100)
 
     @contextmanager

@@ -205,7 +205,6 @@ class RunJudge:
                 yield watch, Sighting(position, State.ABSENT)
 
     def _begin(self, database: Database, run: Run) -> None:
-        """Make ready for a run."""
         version = run.chunker_version
         if version not in self._modes:
             self._modes[version] = self._yardstick.mode_of(run)

@@ -11,8 +11,14 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, golden_entry, result_json
-from pytest_kebab_eval.importers.installed import InstalledImporters
+from pytest_kebab_eval.importers.importer import (
+    Imported,
+    Importer,
+    ImportOption,
+    InstalledImporters,
+    golden_entry,
+    result_json,
+)
 from pytest_kebab_eval.importers.kebab import KEBAB, find_export, import_export
 from pytest_kebab_eval.importers.passages import passages
 from pytest_kebab_eval.importers.sources import STDIN, Source

@@ -33,13 +33,31 @@ class SpacedColumns(NamedTuple):
     has_header: bool = False  # perhaps
 
     def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:  # noqa: ARG002
-        """The fields of a line."""
         return line.split()
 
     def read(self, source: Source) -> TopicRows:
         """The rows of a file with these columns."""
         topics = TopicRows(source)
-        _read_lines(source, self, topics)
+        widths = range(len(self.names) - self.optional, len(self.names) + 1)
+        split, tag, tags, held = self.fields, None, topics.tags, topics.held
+        value_at, docno_at, tag_at = self.value, self.docno, self.tag  # once: there are millions of lines
+        for number, line in source.lines():
+            fields = split(source, number, line)
+            if len(fields) not in widths:
+                wanted = f"{len(self.names)} ({' '.join(self.names)})"
+                raise source.error(number, f"there are {len(fields)} columns instead of {wanted}")
+            value = fields[value_at]
+            if not _is_number(value):
+                if self.has_header and number == 1:
+                    continue
+                found = f"the {self.names[value_at]} '{brief(value.decode(), 40)}'"
+                raise source.error(number, f"{found} is not a finite number")
+            held[fields[0]] += b"%b\t%b\t%d\t" % (value, fields[docno_at], number)
+            if tag_at is not None and fields[tag_at] != tag and len(tags) < _MAX_TAGS:
+                tag = fields[tag_at]
+                tags[tag.decode()] = None
+        if not held:
+            raise source.error(None, "there are no lines in this file")
         return topics
 
 
@@ -78,31 +96,6 @@ def _unquoted(source: Source, number: int, text: bytes) -> list[bytes]:
         return [field.encode() for field in next(csv.reader([text.decode()], delimiter="\t", strict=True))]
     except csv.Error as error:
         raise source.error(number, f"this is not TSV: {error}") from None
-
-
-def _read_lines(source: Source, columns: SpacedColumns, topics: TopicRows) -> None:
-    names, value_at, docno_at, tag_at = columns.names, columns.value, columns.docno, columns.tag
-    widths = range(len(names) - columns.optional, len(names) + 1)
-    split, tag, tags, held = columns.fields, None, topics.tags, topics.held
-    for number, line in source.lines():
-        fields = split(source, number, line)
-        if len(fields) not in widths:
-            raise source.error(
-                number, f"there are {len(fields)} columns instead of {len(names)} ({' '.join(names)})"
-            )
-        value = fields[value_at]
-        if not _is_number(value):
-            if columns.has_header and number == 1:
-                continue
-            raise source.error(
-                number, f"the {names[value_at]} '{brief(value.decode(), 40)}' is not a finite number"
-            )
-        held[fields[0]] += b"%b\t%b\t%d\t" % (value, fields[docno_at], number)
-        if tag_at is not None and fields[tag_at] != tag and len(tags) < _MAX_TAGS:
-            tag = fields[tag_at]
-            tags[tag.decode()] = None
-    if not held:
-        raise source.error(None, "there are no lines in this file")
 
 
 def _is_number(text: bytes) -> bool:

@@ -1,10 +1,11 @@
-"""What an importer is, and what it makes: golden entries and results, and whether their ids agree."""
+"""What an importer is, which ones are installed, and what they make: golden entries and results by id."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,9 +17,10 @@ from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.limits import GOLDEN_NUMBER
 from pytest_kebab_eval.store.results import result_fields
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, printable
 
 Json = dict[str, Any]
+GROUP = "kebab_eval.importers"  # of entry points, each an importer; pyproject.toml has ours
 
 MAX_SLICES = 20  # that a name in the metadata of imported queries may make
 _RULES = ("forbidden_chunk_ids", "forbidden_doc_ids", "must_rank_at_most", "require")
@@ -67,6 +69,72 @@ class Importer(NamedTuple):
     def joins_files(self) -> bool:
         """Whether results and what is expected of them can come in two files."""
         return len(self.options) > 1
+
+
+# -- the importers of all installed distributions ----------------------------------------------------
+
+
+class InstalledImporters:
+    """Importers by name, each loaded when it is asked for; ours go before others of the same name."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, EntryPoint] = {}
+        self.left_out: dict[str, list[str]] = {}  # by name, a sentence on each other one of that name
+        found = sorted(entry_points(group=GROUP), key=lambda e: (e.name, not _is_ours(e), _distribution(e)))
+        if not any(map(_is_ours, found)):
+            raise InputError(
+                "pytest-kebab-eval was installed before its formats were entry points, so none is found;"
+                " install it again (in a clone: pip install --editable .)"
+            )
+        for entry in found:
+            first = self._entries.setdefault(entry.name, entry)
+            if first is not entry:
+                problem = _problem(entry, f"is left out: {_distribution(first)} has one of that name")
+                self.left_out.setdefault(entry.name, []).append(str(problem))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def load(self, name: str) -> Importer:
+        """The importer of that name; an `InputError` if it cannot be used."""
+        entry = self._entries[name]
+        try:
+            found = entry.load()
+        except Exception as error:  # noqa: BLE001  # code of others
+            reason = brief(f"{type(error).__name__}: {error}", 120)
+            raise _problem(entry, f"cannot be loaded: {reason}") from None
+        if not isinstance(found, Importer):
+            raise _problem(entry, f"cannot be used: {printable(entry.value)} is no Importer")
+        if found.name != name:
+            raise _problem(entry, f"cannot be used: it is called '{printable(found.name)}' itself")
+        return found
+
+    def load_all(self, tell: Callable[[str], object]) -> list[Importer]:
+        """All that can be used, in the order of their names; `tell` gets a sentence on each other one."""
+        found = []
+        for name in self._entries:
+            try:
+                found.append(self.load(name))
+            except InputError as error:
+                tell(str(error))
+            for sentence in self.left_out.get(name, ()):
+                tell(sentence)
+        return found
+
+
+def _is_ours(entry: EntryPoint) -> bool:
+    return entry.value.startswith("pytest_kebab_eval.")
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return printable(f"{entry.dist.name} {entry.dist.version}") if entry.dist else "another distribution"
+
+
+def _problem(entry: EntryPoint, what: str) -> InputError:
+    return InputError(f"the importer '{printable(entry.name)}' of {_distribution(entry)} {what}")
+
+
+# -- what importers make -----------------------------------------------------------------------------
 
 
 def metadata_fields(given: Any) -> Json:

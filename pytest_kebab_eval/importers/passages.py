@@ -62,7 +62,6 @@ class Passage(NamedTuple):
         return self._replace(id=text_id(self.text, "text")) if self.text and self.text.strip() else self
 
     def as_hit(self, rank: int) -> Json:
-        """The passage as a stored hit."""
         return {"rank": rank, "chunk_id": self.id, "doc_id": self.doc_id, "text": self.text}
 
 

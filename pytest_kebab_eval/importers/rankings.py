@@ -65,7 +65,10 @@ def import_rankings(
 
     def results() -> Iterator[tuple[str, bytes]]:
         rows_by_topic = read_run(run)
-        shown = passages(_shown(rows_by_topic)) if passages else {}
+        shown: Mapping[str, str] = {}
+        if passages:
+            first_hits = (sorted(rows)[-TEXTS_SHOWN:] for _, rows in rows_by_topic)
+            shown = passages({docno.decode() for rows in first_hits for _, docno, _ in rows})
         for topic, rows in rows_by_topic:
             found[topic] = None
             rows.sort(reverse=True)
@@ -84,11 +87,6 @@ def import_rankings(
         join=Join(found, expected),
         warnings=(without_text,) if without_text else (),
     )
-
-
-def _shown(rows_by_topic: ByTopic) -> set[str]:
-    """The documents of the first hits of all topics."""
-    return {docno.decode() for _, rows in rows_by_topic for _, docno, _ in sorted(rows)[-TEXTS_SHOWN:]}
 
 
 class _Score(msgspec.Struct, gc=False):

@@ -60,7 +60,6 @@ class Source:
             raise self.error(line, "this has a character that is not Unicode text") from None
 
     def read(self) -> bytes:
-        """The whole content."""
         with self._opened() as stream, self._read_errors():
             pieces, size = [], 0
             while piece := stream.read(_BUFFER):

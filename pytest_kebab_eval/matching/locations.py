@@ -242,6 +242,8 @@ def find_locations(golden: GoldenSet, runs: Sequence[OpenRun]) -> Locations:
     """Where the expected chunks are; the stored hits are read only where nothing better knows."""
     corpora = [database.corpus for database in dict.fromkeys(database for database, _ in runs)]
     known = Locations(golden.lock, corpora, version=_version_of_expected(golden, runs))
+    for corpus in corpora:
+        corpus.locate_ahead(_expected_ids(golden))
     unlocated = {
         chunk_id
         for query in golden.queries
@@ -320,12 +322,11 @@ def indexed_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[st
     """The chunkers of the expected ids by the index; an id of several tells nothing that another does."""
     corpora = [database.corpus for database in dict.fromkeys(databases) if database.corpus.has_chunks]
     expected = _expected_ids(golden) if corpora else ()
-    found = {
-        frozenset(
-            chunk.chunker_version for corpus in corpora for chunk in corpus.chunks_of_any_version(chunk_id)
-        )
-        for chunk_id in expected
-    }
+    by_id: dict[str, set[str | None]] = {}
+    for corpus in corpora:
+        for chunk_id, version in corpus.versions_of(sorted(expected)):
+            by_id.setdefault(chunk_id, set()).add(version)
+    found = {*map(frozenset, by_id.values())}
     certain = set[str | None]().union(*(versions for versions in found if len(versions) == 1))
     return certain.union(*(versions for versions in found if certain.isdisjoint(versions)))
 

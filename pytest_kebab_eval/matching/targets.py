@@ -33,6 +33,7 @@ from pytest_kebab_eval.spans import describe, extent
 from pytest_kebab_eval.store import Corpus
 
 SPAN_OVERLAP = 0.5
+_FOUND_TOGETHER = 2_000  # queries whose expected chunks are read by one statement
 
 
 class Forbidden(Value, frozen=True):
@@ -100,6 +101,16 @@ class Matcher:
     def will_judge(self, queries: Iterable[GoldenQuery]) -> None:
         """Have what the index says of the documents of these queries read together."""
         self._queries, self._documents = queries, None
+
+    def find_targets(self) -> None:
+        """Find the targets of these queries, reading what the index says of many of them together."""
+        unknown = [] if self._is_exact else [query for query in self._queries if query.id not in self._known]
+        for first in range(0, len(unknown), _FOUND_TOGETHER):
+            some = unknown[first : first + _FOUND_TOGETHER]
+            for corpus in self._locations.corpora:
+                corpus.read_ahead(chunk_id for query in some for chunk_id in gains_of(query))
+            for query in some:
+                self.targets(query)
 
     def documents(self) -> frozenset[str]:
         """The documents of the queries that are judged by their text."""

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_kebab_eval.settings import OPTIONS, Option, Sources, is_given
-from pytest_kebab_eval.text import safe_lines
+from pytest_kebab_eval.plugin.compiled import as_compiled
+
+with as_compiled():
+    from pytest_kebab_eval.settings import OPTIONS, Option, Sources, is_given
+    from pytest_kebab_eval.text import safe_lines
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.report import CompareReport
@@ -68,7 +71,8 @@ def _ini_value(option: Option) -> tuple[str, Any]:
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """The hooks of `hookspecs`."""
-    from pytest_kebab_eval.plugin import hookspecs
+    with as_compiled():
+        from pytest_kebab_eval.plugin import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
 
@@ -85,6 +89,9 @@ def pytest_configure(config: pytest.Config) -> None:
     names_golden = any(path.endswith(_GOLDEN_ENDINGS) for path in paths)
     is_resumed = not is_recorded and is_given(sources, "resume")
     if is_judged or is_recorded or is_resumed or names_golden or config.option.kebab_gates:
+        loading = ExitStack()
+        loading.enter_context(as_compiled())
+        config.add_cleanup(loading.close)
         from pytest_kebab_eval.plugin import command_line
 
         if config.option.kebab_gates and not is_judged:

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.config_changes import changed_settings
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
@@ -34,6 +35,7 @@ from pytest_kebab_eval.reports.wording import (
 from pytest_kebab_eval.text import brief, first_of, printable
 
 _FLAKY_SHOWN = 10
+_SETTINGS_SHOWN = 3
 MAX_METRICS = 12  # rows of the table
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
@@ -63,7 +65,7 @@ def explain(
     failed = FailedQuery(query, comparison, evidence)
     label = ""
     for fact in failed.facts():
-        lines.append(f"  {fact.label if fact.label != label else '':<9} {_in_text(fact.words)}")
+        lines.append(f"  {fact.label if fact.label != label else '':<9} {in_text(fact.words)}")
         label = fact.label
     lines.append(f"  golden    {where}")
     if evidence.b and evidence.b.hits:
@@ -74,7 +76,8 @@ def explain(
     return "\n".join(lines)
 
 
-def _in_text(words: Words) -> str:
+def in_text(words: Words) -> str:
+    """Words on one line."""
     return "".join(
         piece if isinstance(piece, str) else f"{piece.quote}{brief(piece.text, piece.width)}{piece.quote}"
         for piece in words
@@ -86,7 +89,7 @@ def _top_hits(failed: FailedQuery) -> Iterator[str]:
     forbidden = {hit.rank: "!" for hit in failed.comparison.forbidden or ()}
     marks = dict.fromkeys(evidence.correct_b, "*") | forbidden
     for hit in evidence.b.hits[:HITS_SHOWN] if evidence.b else ():
-        yield f"  {marks.get(hit.rank, ' ')} {hit.rank:>3}  {_in_text(failed.hit_words(hit))}"
+        yield f"  {marks.get(hit.rank, ' ')} {hit.rank:>3}  {in_text(failed.hit_words(hit))}"
 
 
 # -- the summary ---------------------------------------------------------------------------------
@@ -97,6 +100,9 @@ def summary(
 ) -> Iterator[Line]:
     """The comparison in total, in 80 columns; the flag is what shows all metrics."""
     shown = summary_rows(report, all_metrics=True) if all_metrics else shortlist(report, MAX_METRICS)
+    if report.run_a:
+        changed = changed_settings(report.config_changes, _SETTINGS_SHOWN)
+        yield Line(f"changed in the configuration: {changed}")
     yield from _metric_lines(report, shown)
     left_out = len(metric_rows(report)) - len(shown)
     if left_out:

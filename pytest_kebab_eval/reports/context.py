@@ -27,7 +27,7 @@ from pytest_kebab_eval.reports.wording import (
 )
 
 FAILURES_IN_FULL = 10
-_COLUMNS = 220  # of a line in report.md
+FAILURE_COLUMNS = 220  # of a line in report.md, and on the site
 Context = dict[str, Any]
 
 
@@ -85,7 +85,7 @@ def _failure(
 ) -> tuple[QueryComparison, FailedQuery | None]:
     """A failed query, and what is known of why, if that was read."""
     query, found = golden.get(comparison.query_id), evidence.get(comparison.query_id)
-    return comparison, FailedQuery(query, comparison, found, _COLUMNS) if query and found else None
+    return comparison, FailedQuery(query, comparison, found, FAILURE_COLUMNS) if query and found else None
 
 
 def check_sections(context: Context) -> None:

@@ -51,6 +51,13 @@ def doubt_words(sureness: float | None, candidates: int) -> str:
     return f"{sureness:.0%} sure{others}"
 
 
+# Shown wherever `doubt_words` are.
+DOUBT_MEANING = (
+    "How sure: the probability that the query was lost in this run, and in no other that is stored; more"
+    " runs make it surer, and kebab-eval blame names those not ruled out"
+)
+
+
 class LostQuery(NamedTuple):
     """A query of a step: the check that it lost, and how it was before and after."""
 
@@ -79,6 +86,12 @@ class BadStep(NamedTuple):
     changes: tuple[ConfigChange, ...]
     queries: list[LostQuery]
 
+    @property
+    def doubt(self) -> str:
+        """How sure it is of all that was lost, where that is the same."""
+        doubts = {query.doubt for query in self.queries}
+        return doubts.pop() if len(doubts) == 1 else ""
+
 
 class FirstBad(NamedTuple):
     """The first bad run of each regression; the newest step is first."""
@@ -87,6 +100,11 @@ class FirstBad(NamedTuple):
     steps: list[BadStep]
     left_out: int = 0  # regressions that were not looked into
     flaky: tuple[FlakyQuery, ...] = ()  # those that luck may explain
+
+    @property
+    def doubt(self) -> str:
+        """What `n % sure` means, if a step says so."""
+        return DOUBT_MEANING if any(query.doubt for step in self.steps for query in step.queries) else ""
 
 
 def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) -> FirstBad | None:

@@ -132,10 +132,16 @@ def summary_rows(report: CompareReport, *, all_metrics: bool = False) -> list[Su
 
 
 def changed_rows(report: CompareReport) -> list[SummaryRow]:
-    """The metrics of gates, and each thing that changed, once."""
+    """The metrics of gates, and of the others that changed one for each change."""
     in_gates = {gate.metric for gate in report.gates}
     tested = _tested(each_once(metric_rows(report), {*IN_SUMMARY, *in_gates}))
-    return [found for found in tested if found.row.name in in_gates or found.row.delta]
+    seen = {found.row.changes for found in tested if found.row.name in in_gates} - {None}
+    listed = []
+    for found in tested:
+        if found.row.name in in_gates or (found.row.delta and found.row.changes not in seen):
+            listed.append(found)
+            seen |= {found.row.changes} - {None}
+    return listed
 
 
 def _tested(listed: Sequence[MetricRow]) -> list[SummaryRow]:

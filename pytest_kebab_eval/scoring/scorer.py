@@ -16,6 +16,7 @@ from pytest_kebab_eval.metrics import Domain, Facts, Judged, Metric, all_metrics
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable
 from pytest_kebab_eval.scoring.columns import Columns, Compute, HitKeys
 from pytest_kebab_eval.scoring.facts import QueryJudge, distinct_hits
+from pytest_kebab_eval.scoring.lookahead import with_lookahead
 from pytest_kebab_eval.scoring.scorecard import (
     JudgeIdentity,
     Notes,
@@ -90,21 +91,23 @@ class Scorer:
     ) -> Scorecard:
         """A scorecard of the run; the observer is shown each result, which is then dropped."""
         scoring = _Scoring(self, Passages(corpus, run.chunker_version), observer)
-        scoring.add_all(results)
+        scoring.add_all(with_lookahead(results, corpus, self.matcher, self.queries))
         columns = scoring.columns.finished(len(scoring.scores))
         return Scorecard(run, self._basis, scoring.notes(), scoring.scores, columns, scoring.hit_keys)
 
     def score_again(
         self,
         card: Scorecard,
-        results: Iterable[QueryResult],
+        results: Iterable[QueryResult | Unreadable],
         corpus: Corpus | None,
         observer: RunObserver | None = None,
     ) -> Scorecard:
         """The scorecard with these results of golden queries judged again, since the matcher changed."""
         passages = Passages(corpus, card.run.chunker_version)
         scores: dict[str, QueryScore] = {}
-        for stored in results:
+        for stored in with_lookahead(results, corpus, self.matcher, self.queries):
+            if isinstance(stored, Unreadable):
+                continue
             query, hits = self.queries[stored.query_id], distinct_hits(stored.hits)
             result = msgspec.structs.replace(stored, hits=hits)
             facts = self.judge.facts(query, result, passages, is_golden=True)
@@ -216,12 +219,14 @@ def score_together(
 ) -> list[Scorecard]:
     """Read and score runs, the queries in a range; each run has an observer, or none has."""
     watching: Sequence[RunObserver | None] = observers or [None] * len(runs)
+    scorer.matcher.find_targets()
     cards = [
         scorer.score(run, database.results(run.run_id, ids), database.corpus, observer)
         for (database, run), observer in zip(runs, watching, strict=True)
     ]
     while coarser := _coarser(scorer.matcher.mode, cards):
         scorer.matcher.coarsen(coarser)
+        scorer.matcher.find_targets()
         cards = [
             scorer.score_again(card, _results(stored, card, coarser, ids), stored[0].corpus, observer)
             for stored, card, observer in zip(runs, cards, watching, strict=True)
@@ -233,22 +238,26 @@ def coarsen(matcher: Matcher, queries: Iterable[GoldenQuery], runs: Sequence[Ope
     """Have these queries matched as they are where these runs are scored together, by reading only theirs."""
     left = list(queries) if matcher.mode is MatchMode.FALLBACK else []
     while left:
+        matcher.find_targets()
         found: dict[str, Coarser] = {}
-        for query in left:
-            for ranking in _rankings(matcher, query, runs):
+        for opened in runs:
+            for query_id, ranking in _rankings(matcher, {query.id: query for query in left}, opened):
                 if ranking.coarser:
-                    found[query.id] = (*found.get(query.id, ()), *ranking.coarser)
+                    found[query_id] = (*found.get(query_id, ()), *ranking.coarser)
         matcher.coarsen(found)
         left = [query for query in left if query.id in found]
 
 
-def _rankings(matcher: Matcher, query: GoldenQuery, runs: Iterable[OpenRun]) -> Iterator[Ranking]:
-    targets = matcher.targets(query)
-    for database, run in runs:
-        result = database.result(run.run_id, query.id)
+def _rankings(
+    matcher: Matcher, queries: Mapping[str, GoldenQuery], opened: OpenRun
+) -> Iterator[tuple[str, Ranking]]:
+    database, run = opened
+    passages = Passages(database.corpus, run.chunker_version)
+    stored = database.results_of(run.run_id, [*queries])
+    for result in with_lookahead(stored, database.corpus, matcher, queries):
         if isinstance(result, QueryResult) and result.error is None:
-            passages = Passages(database.corpus, run.chunker_version)
-            yield targets.judge(distinct_hits(result.hits), passages)
+            targets = matcher.targets(queries[result.query_id])
+            yield result.query_id, targets.judge(distinct_hits(result.hits), passages)
 
 
 def _coarser(mode: MatchMode, cards: Iterable[Scorecard]) -> dict[str, Coarser]:
@@ -263,14 +272,12 @@ def _coarser(mode: MatchMode, cards: Iterable[Scorecard]) -> dict[str, Coarser]:
 
 def _results(
     stored: OpenRun, card: Scorecard, query_ids: Collection[str], ids: IdRange
-) -> Iterator[QueryResult]:
+) -> Iterator[QueryResult | Unreadable]:
     """The results of these queries, read again; one that errored found nothing in any way."""
     database, run = stored
     scores = {query_id: score for query_id in query_ids if (score := card.score(query_id))}
     wanted = [query_id for query_id, score in scores.items() if not score.facts.errored]
     if len(wanted) * _FEW < len(card.query_ids()):
-        found = (database.result(run.run_id, query_id) for query_id in wanted)
-    else:
-        known = {*wanted}
-        found = (result for result in database.results(run.run_id, ids) if result.query_id in known)
-    return (result for result in found if isinstance(result, QueryResult))
+        return database.results_of(run.run_id, wanted)
+    known = {*wanted}
+    return (result for result in database.results(run.run_id, ids) if result.query_id in known)

@@ -64,14 +64,13 @@ class Option(NamedTuple):
     value_if_bare: str | None = None  # where the option is given without a value
     env: str | None = None
     has_ini: bool = True
-    in_command: bool = False  # whether `kebab-eval` has it, too
+    in_command: bool = True  # whether commands that compare have it, too
     flag_name: str | None = None  # where it is not the name
     more_flags: tuple[str, ...] = ()
     example: str | None = None  # what to give instead of an empty value, where its kind says too little
 
     @property
     def flag(self) -> str:
-        """The option of pytest."""
         return f"--kebab-{self.command_flag[2:]}"
 
     @property
@@ -132,6 +131,7 @@ OPTIONS = (
         env="KEBAB_EVAL_RUN_A",
         has_ini=False,
         example="name a run",
+        in_command=False,
     ),
     Option(
         "run_b",
@@ -141,6 +141,7 @@ OPTIONS = (
         env="KEBAB_EVAL_RUN_B",
         has_ini=False,
         example="name a run",
+        in_command=False,
     ),
     Option(
         "db",
@@ -148,10 +149,9 @@ OPTIONS = (
         "the database that holds the runs: an SQLite file, or postgresql://…",
         default_text="kebab.sqlite here, else kebab's own",
         env="KEBAB_EVAL_DB",
-        in_command=True,
     ),
-    Option("db_a", "database", "the database of run A, where it is another", in_command=True),
-    Option("db_b", "database", "the database of run B, where it is another", in_command=True),
+    Option("db_a", "database", "the database of run A, where it is another"),
+    Option("db_b", "database", "the database of run B, where it is another"),
     Option(
         "golden",
         "path",
@@ -159,16 +159,14 @@ OPTIONS = (
         default="fixtures/golden_queries.yaml",
         value_name="FILE",
         env="KEBAB_EVAL_GOLDEN",
-        in_command=True,
     ),
-    Option("suite", "text", "the suite that latest and commit: look in", value_name="NAME", in_command=True),
+    Option("suite", "text", "the suite that latest and commit: look in", value_name="NAME"),
     Option(
         "gates",
         "list",
         "a condition on a metric, such as 'hit@5 >= 0.80' or 'delta mrr >= -5%' (repeatable)",
         default=(),
         value_name="GATE",
-        in_command=True,
         flag_name="gate",
         example="give a condition such as 'hit@5 >= 0.80', or none",
     ),
@@ -178,7 +176,6 @@ OPTIONS = (
         "what to do where run A, or a tag in a gate, is not there yet: fail, or pass, judging run B alone",
         default="fail",
         choices=("fail", "pass"),
-        in_command=True,
     ),
     Option(
         "runs_dir",
@@ -187,6 +184,7 @@ OPTIONS = (
         default="runs",
         value_name="DIR",
         example="name a directory",
+        in_command=False,
     ),
     Option(
         "fail_on",
@@ -195,7 +193,6 @@ OPTIONS = (
         " none for gates alone",
         default=DEFAULT_FAIL_ON,
         choices=_FAIL_ON,
-        in_command=True,
     ),
     Option(
         "require",
@@ -203,21 +200,18 @@ OPTIONS = (
         "where the golden file does not say: any target is enough, or B must find all targets that A found",
         default="any",
         choices=("any", "all"),
-        in_command=True,
     ),
     Option(
         "alpha",
         "share",
         "how often a session may fail by noise alone, where several runs a side show how much there is",
         default=0.05,
-        in_command=True,
     ),
     Option(
         "strict_chunker_version",
         "flag",
         "refuse to compare runs of different chunker versions",
         default=False,
-        in_command=True,
         more_flags=("--strict-chunker-version",),
     ),
     Option(
@@ -225,36 +219,21 @@ OPTIONS = (
         "flag",
         "compare across chunkers also where most passages are known by their document alone",
         default=False,
-        in_command=True,
     ),
-    Option(
-        "k",
-        "whole number",
-        "the cutoff of the @k metrics for queries without their own",
-        default=5,
-        in_command=True,
-    ),
+    Option("k", "whole number", "the cutoff of the @k metrics for queries without their own", default=5),
     Option(
         "cutoffs",
         "cutoffs",
         "cutoffs of the @k metrics to store and show beside 1, 3, 5 and 10, such as 20,100",
         default="none",
-        in_command=True,
         example="give cutoffs such as 20,100, or none",
     ),
-    Option(
-        "compare_k",
-        "whole number",
-        "how deep the comparison looks for a correct hit",
-        default=10,
-        in_command=True,
-    ),
+    Option("compare_k", "whole number", "how deep the comparison looks for a correct hit", default=10),
     Option(
         "span_overlap",
         "share",
         "the part of the shorter span or text that must be shared by another chunker's",
         default=0.5,
-        in_command=True,
     ),
     Option(
         "record",
@@ -264,6 +243,7 @@ OPTIONS = (
         value_name="RUN_ID",
         has_ini=False,
         example="give the new run an id",
+        in_command=False,
     ),
     Option(
         "resume",
@@ -271,6 +251,7 @@ OPTIONS = (
         "go on with a run of --kebab-record that was not finished; queries that are recorded are skipped",
         default=False,
         has_ini=False,
+        in_command=False,
     ),
     Option(
         "annotations",
@@ -279,27 +260,31 @@ OPTIONS = (
         default="auto",
         choices=("auto", "on", "off"),
         value_if_bare="on",
+        in_command=False,
     ),
     Option(
         "junit_properties",
         "off flag",
         "give items no properties, which strict schemas of JUnit XML forbid",
         default=False,
+        in_command=False,
     ),
     Option(
         "report_url",
         "web address",
         "where report.html can be looked at, for report.md to link to",
         env="KEBAB_EVAL_REPORT_URL",
+        in_command=False,
     ),
     Option(
         "all_metrics",
         "flag",
         "show all metrics in the summary, not the twelve that matter most",
         default=False,
+        in_command=False,
     ),
-    Option("html", "off flag", "do not write report.html", default=False),
-    Option("store", "off flag", "do not write aggregate_json", default=False),
+    Option("html", "off flag", "do not write report.html", default=False, in_command=False),
+    Option("store", "off flag", "do not write aggregate_json", default=False, in_command=False),
     Option(
         "mask",
         "list",
@@ -307,7 +292,6 @@ OPTIONS = (
         " what looks like a secret always is",
         default=(),
         value_name="PATTERN",
-        in_command=True,
         example="give a pattern for keys such as '*.host'",
     ),
     Option(
@@ -316,6 +300,7 @@ OPTIONS = (
         "compare the report with its syrupy snapshot: auto (if there is one), require, off",
         default="auto",
         choices=("auto", "require", "off"),
+        in_command=False,
     ),
 )
 BY_NAME = {option.name: option for option in OPTIONS}

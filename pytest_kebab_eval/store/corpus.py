@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
 
 _CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
-_READ_TOGETHER = 500  # chunks or documents, by one statement
+_READ_TOGETHER = 2_000  # chunks with their texts, by one statement
+_PLACES_TOGETHER = 20_000  # chunks or documents without them
 _TEXTS_AHEAD = 20_000_000  # characters; chunks after that are read when they are asked for
+_PLACE = ("chunk_id", "doc_id", "source_spans_json")
 _VALUES = ("text", "heading_path_json", "source_spans_json")  # that are read when they are asked for
 _VersionedExtents = tuple["str | None", tuple[Box, ...]]  # of a chunk
 _T = TypeVar("_T")
@@ -71,9 +73,8 @@ class Corpus:
         self._texts_read = 0  # characters
         self._announced: Collection[str] = ()
         self._last_rows: tuple[str | None, Sequence[tuple[Any, ...]]] = (None, ())  # of a chunk id
-        self._ahead: dict[
-            str, list[tuple[Any, ...]]
-        ] = {}  # rows by chunk id, of those that will be asked for
+        self._ahead: dict[str, list[tuple[Any, ...]]] = {}  # rows by chunk id, that will be asked for
+        self._room_ahead = _TEXTS_AHEAD
         self._paths: dict[str, str | None] = {}
 
     @cached_property
@@ -125,13 +126,25 @@ class Corpus:
         if not self.has_chunks:
             return ()
         if chunk_id not in self._chunks:
-            columns = ("doc_id", "source_spans_json", self._column("chunker_version"))
-            rows = self._database.select("chunks", *columns, chunk_id=chunk_id)
-            self._chunks[chunk_id] = tuple(
-                Chunk(_text(doc_id), extents(_spans(spans)), _text(version))
-                for doc_id, spans, version in rows
-            )
+            self.locate_ahead((chunk_id,))
         return self._chunks[chunk_id]
+
+    def versions_of(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+        """These ids, each with every chunker that has it; nothing is kept."""
+        columns = ("chunk_id", self._column("chunker_version"))
+        for some in _batches(chunk_ids, _PLACES_TOGETHER) if self.has_chunks else ():
+            for chunk_id, version in self._database.select_among("chunks", *columns, chunk_id=some):
+                yield _text(chunk_id) or "", _text(version)
+
+    def locate_ahead(self, chunk_ids: Collection[str]) -> None:
+        """Read where chunks are that will be asked for, without their texts."""
+        wanted = sorted({*chunk_ids} - self._chunks.keys()) if chunk_ids and self.has_chunks else []
+        columns = (*_PLACE, self._column("chunker_version"))
+        for some in _batches(wanted, _PLACES_TOGETHER):
+            found: dict[str, list[Chunk]] = {chunk_id: [] for chunk_id in some}
+            for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
+                found.setdefault(_text(chunk_id) or "", []).append(_chunk(*row))
+            self._chunks.update((chunk_id, tuple(chunks)) for chunk_id, chunks in found.items())
 
     def _are_one(self, chunk_id: str, chunks: Sequence[Chunk]) -> bool:
         """Whether chunks of several chunkers are the same but for the version."""
@@ -153,31 +166,30 @@ class Corpus:
         return next(own, (None,) * (len(_VALUES) + 1))[_VALUES.index(column) + 1]
 
     def read_ahead(self, chunk_ids: Iterable[str]) -> None:
-        """Read chunks that will be asked for, and where they are, in few statements; forget the last ones."""
-        self._ahead = {}
-        if not self.has_chunks:
-            return
+        """Read chunks that will be asked for, in few statements; earlier ones are forgotten if need be."""
+        wanted = sorted({*chunk_ids} - self._ahead.keys()) if self.has_chunks else []
+        if wanted and self._room_ahead < 0:
+            self._ahead, self._room_ahead = {}, _TEXTS_AHEAD
         columns = ("chunk_id", "doc_id", *map(self._column, ("chunker_version", *_VALUES)))
-        room = _TEXTS_AHEAD
-        for some in _batches(sorted({*chunk_ids})):
+        for some in _batches(wanted, _READ_TOGETHER):
             found: dict[str, list[tuple[Any, ...]]] = {chunk_id: [] for chunk_id in some}
             for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
                 found.setdefault(_text(chunk_id) or "", []).append(tuple(row))
-                room -= len(_text(row[2]) or "")
+                self._room_ahead -= len(_text(row[2]) or "")
             for chunk_id, rows in found.items():
                 self._chunks[chunk_id] = tuple(
-                    Chunk(_text(doc_id), extents(_spans(spans)), _text(version))
-                    for doc_id, version, _, _, spans in rows
+                    _chunk(doc_id, spans, version) for doc_id, version, _, _, spans in rows
                 )
                 self._ahead[chunk_id] = [row[1:] for row in rows]
-            if room < 0:
+            if self._room_ahead < 0:
                 break
-        chunks = (chunk for chunk_id in self._ahead for chunk in self._chunks[chunk_id])
-        self._read_paths({chunk.doc_id for chunk in chunks if chunk.doc_id})
 
-    def _read_paths(self, doc_ids: set[str]) -> None:
-        wanted = sorted(doc_ids - self._paths.keys()) if self.has_paths else []
-        for some in _batches(wanted):
+    def read_paths(self, names: Collection[str]) -> None:
+        """Read the paths of documents that will be asked for: of these, and of those of these chunks."""
+        chunks = (chunk for name in names for chunk in self._chunks.get(name, ()))
+        named = {*names, *(chunk.doc_id for chunk in chunks if chunk.doc_id)} - self._chunks.keys()
+        wanted = sorted(named - self._paths.keys()) if named and self.has_paths else []
+        for some in _batches(wanted, _PLACES_TOGETHER):
             self._paths.update(dict.fromkeys(some))
             found = self._database.select_among("documents", "doc_id", "workspace_path", doc_id=some)
             for doc_id, path in found:
@@ -214,7 +226,7 @@ class Corpus:
         """Read what chunks say, as far as there is room; of a document that does not fit, nothing is kept."""
         columns = ("doc_id", "chunk_id", self._column("chunker_version"), "text")
         self._texts.update((doc_id, {}) for doc_id in doc_ids)
-        for together in _batches(doc_ids):
+        for together in _batches(doc_ids, _PLACES_TOGETHER):
             found = self._database.select_among("chunks", *columns, doc_id=together)
             for doc_id, chunk_id, version, text in found:
                 said = ChunkText(_text(chunk_id) or "", _text(text) or "")
@@ -302,13 +314,27 @@ class Corpus:
 
     def _chunks_of(self, doc_id: str) -> list[_VersionedExtents]:
         if doc_id not in self._extents_of:
-            columns = (self._column("chunker_version"), "source_spans_json")
             if self._spans_by_document is None:
-                found = self._database.select("chunks", *columns, doc_id=doc_id)
+                self._read_extents([doc_id])
             else:
                 found = self._spans_by_document.get(doc_id, [])
-            self._extents_of[doc_id] = [(_text(version), extents(_spans(spans))) for version, spans in found]
+                self._extents_of[doc_id] = [
+                    (_text(version), extents(_spans(spans))) for version, spans in found
+                ]
         return self._extents_of[doc_id]
+
+    def cite_ahead(self, paths: Iterable[str]) -> None:
+        """Read where the chunks of cited documents are that will be asked for."""
+        if paths and self.has_documents and self._spans_by_document is None:
+            named = {doc_id for path in paths for doc_id in self._documents.get(path, ())}
+            for some in _batches(sorted(named - self._extents_of.keys()), _PLACES_TOGETHER):
+                self._read_extents(some)
+
+    def _read_extents(self, doc_ids: Sequence[str]) -> None:
+        columns = ("doc_id", self._column("chunker_version"), "source_spans_json")
+        self._extents_of.update((doc_id, []) for doc_id in doc_ids)
+        for doc_id, version, spans in self._database.select_among("chunks", *columns, doc_id=doc_ids):
+            self._extents_of[_text(doc_id) or ""].append((_text(version), extents(_spans(spans))))
 
     @cached_property
     def _spans_by_document(self) -> dict[str, list[tuple[Any, ...]]] | None:
@@ -322,8 +348,12 @@ class Corpus:
         return found
 
 
-def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[first : first + _READ_TOGETHER] for first in range(0, len(names), _READ_TOGETHER))
+def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (names[first : first + size] for first in range(0, len(names), size))
+
+
+def _chunk(doc_id: object, spans: object, version: object) -> Chunk:
+    return Chunk(_text(doc_id), extents(_spans(spans)), _text(version))
 
 
 def _coverage(documents: int, without_chunks: int, token_estimates: Sequence[object]) -> IndexCoverage:

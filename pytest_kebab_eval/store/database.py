@@ -70,7 +70,10 @@ class Database(ABC):
 
     @abstractmethod
     def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        """Columns of the rows in which another has one of at most 500 values, in the table's order."""
+        """Columns of the rows in which another has one of these values, in the table's order.
+
+        It is one statement, however many values there are.
+        """
 
     def first(self, table: str, *columns: str, **equal: str) -> tuple[Any, ...] | None:
         """The first row that `select` gives; None if there is none."""
@@ -199,6 +202,10 @@ class Database(ABC):
         """The run's results as they are stored; with ids only theirs, by their keys, in no certain order."""
         found = self.result_rows(run_id) if query_ids is None else self.result_rows_of(run_id, query_ids)
         return ((text_of(query_id), result_json) for query_id, result_json in found if query_id is not None)
+
+    def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[QueryResult | Unreadable]:
+        """The run's results of these queries, by one statement, in no certain order."""
+        return (decode_row(query_id, row) for query_id, row in self.rows(run_id, query_ids))
 
     def result_count(self, run_id: str) -> int:
         (count,) = self.first("eval_query_results", "count(*)", run_id=run_id) or (0,)

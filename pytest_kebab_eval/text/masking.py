@@ -162,12 +162,6 @@ def mask_config(config: Mapping[str, Any], patterns: Sequence[str] = (), keep: S
     return Masked(masker.entries(config) | kept, masker.digests)
 
 
-def mask_setting(path: str, value: Any, patterns: Sequence[str] = ()) -> Any:
-    """The value of one dotted key, masked as it would be within its configuration."""
-    masker = _Masker(tuple(pattern.lower() for pattern in patterns), {})
-    return masker.value(value, path.rpartition(".")[2], path, 1)
-
-
 class _Masker(NamedTuple):
     """Masks values, and keeps a digest of each that it masks."""
 

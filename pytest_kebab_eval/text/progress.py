@@ -40,7 +40,6 @@ class Progress:
         self.close()
 
     def advance(self, count: int = 1, *, errors: int = 0) -> None:
-        """So many more are done, and so many of them failed."""
         if self._stream is None:
             return
         self._done += count

@@ -1,16 +1,17 @@
 """The chunks of one document that an expected chunk may have become, found without asking all of them.
 
 The gate's rules then decide which of these it is. So a chunk of a long document costs little more than one of
-a short document: 2,000 chunks take some four times as long as 500 (`benchmarks/reanchoring.py`).
+a short document: 2,000 chunks take some four times as long as 500, and six times by hashes if all end with
+the same footer (`benchmarks/reanchoring.py`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -156,7 +157,8 @@ class _ChunkPieces(NamedTuple):
     length: int  # of the text
     size: int  # of a piece
     around: int  # letters beside a piece that may be shared with it
-    places: Callable[[AbstractSet[str]], Iterable[int]]  # where the text has some of them
+    searched: str  # the text, or its hashes
+    step: int  # how many letters these are apart
 
     @classmethod
     def of(cls, letters: str, shingle: int) -> _ChunkPieces:
@@ -168,24 +170,30 @@ class _ChunkPieces(NamedTuple):
         window = shingle - size + 1
         runs = _runs(letters, size)
         chosen = {min(runs[at : at + window]) for at in range(max(0, len(runs) - window + 1))}
-        return cls(chosen, len(letters), size, shingle, partial(_places, runs, 1))
+        return cls(chosen, len(letters), size, shingle, letters, 1)
 
     @classmethod
     def of_hashes(cls, codes: str, step: int, length: int, size: int) -> _ChunkPieces:
         """Hashes that are so many letters apart."""
-        return cls({*codes}, length, size, size, partial(_places, codes, step))
+        return cls({*codes}, length, size, size, codes, step)
 
     def cover(self, pieces: AbstractSet[str]) -> _Cover:
         """What these pieces, and what is around them, have of the text at most."""
         end = covered = 0
         first = self.length
-        for at in self.places(pieces):
+        for at in sorted(chain.from_iterable(map(self._places, pieces))):
             first = min(first, at)
             start, stop = max(at - self.around, end), min(at + self.size + self.around, self.length)
             covered += max(0, stop - start)
             end = max(end, stop)
         slack = MOST_SUBSTITUTED * self.length
         return _Cover(covered, first - self.around <= slack, end >= self.length - slack)
+
+    def _places(self, piece: str) -> Iterator[int]:
+        at = self.searched.find(piece)
+        while at >= 0:
+            yield at * self.step
+            at = self.searched.find(piece, at + 1)
 
 
 class _Cover(NamedTuple):
@@ -200,10 +208,6 @@ class _Cover(NamedTuple):
         return (self.at_start or other.at_start) and (self.at_end or other.at_end)
 
 
-def _places(pieces: Sequence[str], step: int, wanted: AbstractSet[str]) -> Iterator[int]:
-    return (number * step for number, piece in enumerate(pieces) if piece in wanted)
-
-
 class _PieceIndex:
     """Which chunks have pieces of a text.
 
@@ -212,7 +216,7 @@ class _PieceIndex:
     """
 
     def __init__(self, texts: Sequence[_ChunkPieces], least_part: float, letters: int) -> None:
-        self._lengths = [text.length for text in texts]
+        self._texts = texts
         self._least_part = least_part
         self._letters = letters  # that a piece stands for in a shared run, at most
         self._having: defaultdict[str, list[int]] = defaultdict(list)
@@ -233,7 +237,8 @@ class _PieceIndex:
         """The chunks that may have enough of the pieces of a text, some of them twice."""
         often = text.distinct & self._often.keys()
         rare = (text.distinct & self._having.keys()) - often
-        yield from self._enough(text, (self._having[piece] for piece in rare), len(often))
+        uncounted = text.cover(often).letters if often else 0
+        yield from self._enough(text, (self._having[piece] for piece in rare), uncounted)
         if often:
             cover = self._cover(often, text)
             found = (
@@ -246,8 +251,14 @@ class _PieceIndex:
 
     def _enough(self, text: _ChunkPieces, found: Iterable[list[int]], uncounted: int = 0) -> Iterator[int]:
         for number, count in Counter(chain.from_iterable(found)).items():
-            if self._is_enough(count + uncounted, min(text.length, self._lengths[number])):
-                yield number
+            other = self._texts[number]
+            length = min(text.length, other.length)
+            if self._is_enough(count, length, uncounted):
+                # Hashes are the same by chance, too, the more often the longer the document is.
+                shared = text.distinct & other.distinct
+                cover = text.cover(shared)
+                if cover.letters >= self._least_part * length and cover.fits(other.cover(shared)):
+                    yield number
 
     def _cover(self, often: AbstractSet[str], text: _ChunkPieces) -> _Cover:
         """How what very many have stands in a text: of its letters, whether they may be enough."""
@@ -256,8 +267,8 @@ class _PieceIndex:
         may_be_enough = is_enough and cover.letters >= self._least_part * text.length
         return cover._replace(letters=int(may_be_enough))
 
-    def _is_enough(self, count: int, length: int) -> bool:
-        return self._letters * count >= max(self._letters, self._least_part * length)
+    def _is_enough(self, count: int, length: int, uncounted: int = 0) -> bool:
+        return self._letters * count + uncounted >= max(self._letters, self._least_part * length)
 
 
 def _runs(letters: str, size: int) -> list[str]:

@@ -172,12 +172,7 @@ class AskedRun(NamedTuple):
     passages: Passages
 
 
-class Found(NamedTuple):
-    """What a run returned for a question."""
-
-    run_id: str
-    result: QueryResult
-    passages: Passages
+_Found = tuple[AskedRun, QueryResult]  # what a run returned for a question
 
 
 class Pooled(NamedTuple):
@@ -204,11 +199,7 @@ def propose(
     for question in questions:
         near = alike.find(question.text)
         results = [(run, found.get(normalised(question.text))) for run, found, _ in read]
-        usable = [
-            Found(run.run_id, result, run.passages)
-            for run, result in results
-            if result and not _why_not(result)
-        ]
+        usable = [(run, result) for run, result in results if result and not _why_not(result)]
         if near is not None:
             duplicates.append(NotProposed(question, f"nearly {near}"))
         elif not usable:
@@ -216,7 +207,7 @@ def propose(
             without.append(NotProposed(question, "; ".join(reasons)))
         else:
             taken = {*existing, *entries}
-            name = next(name for name in _names(question, usable[0].result) if name not in taken)
+            name = next(name for name in _names(question, usable[0][1]) if name not in taken)
             pooled = _pool(usable, top)
             entries[name] = _entry(name, question, pooled, usable)
             comments[name] = tuple(_comments(question, pooled, usable))
@@ -225,14 +216,14 @@ def propose(
     return Proposal(tuple(entries.values()), comments, tuple(duplicates), tuple(without), has_texts)
 
 
-def _pool(found: Sequence[Found], top: int) -> list[Pooled]:
+def _pool(found: Sequence[_Found], top: int) -> list[Pooled]:
     """The first hits of all runs, each once, the best ranked first: no run's hits alone are the targets."""
     pooled: dict[tuple[str | None, str | None], Pooled] = {}
-    for run_id, result, passages in found:
+    for run, result in found:
         for hit in [hit for hit in distinct_hits(result.hits) if _has_id(hit)][:top]:
             key = (hit.chunk_id, None if hit.chunk_id else hit.doc_id)
-            known = pooled.get(key) or Pooled(hit, passages, ())
-            pooled[key] = known._replace(run_ids=(*known.run_ids, run_id))
+            known = pooled.get(key) or Pooled(hit, run.passages, ())
+            pooled[key] = known._replace(run_ids=(*known.run_ids, run.run_id))
     return sorted(pooled.values(), key=lambda hit: hit.hit.rank)
 
 
@@ -273,11 +264,14 @@ def _has_id(hit: Hit) -> bool:
     return bool(hit.chunk_id or hit.doc_id)
 
 
-def _entry(name: str, question: Question, pooled: Sequence[Pooled], found: Sequence[Found]) -> dict[str, Any]:
-    answers = [run.result.answer.text for run in found if run.result.answer]
+def _entry(
+    name: str, question: Question, pooled: Sequence[Pooled], found: Sequence[_Found]
+) -> dict[str, Any]:
+    answers = [result.answer.text for _, result in found if result.answer]
     words = {*words_of(" ".join([question.text, *answers]))}
     hits = [hit for hit, _, _ in pooled]
-    supports = [place for hit, passages, _ in pooled if (place := support_of(hit, passages, words))]
+    located = (passages.with_all_known(hit) for hit, passages, _ in pooled)
+    supports = [place for hit in located if (place := support_of(hit, words))]
     expected: dict[str, list[Any]] = {
         "expected_chunk_ids": list(dict.fromkeys(hit.chunk_id for hit in hits if hit.chunk_id)),
         "expected_doc_ids": list(dict.fromkeys(hit.doc_id for hit in hits if hit.doc_id)),
@@ -287,11 +281,10 @@ def _entry(name: str, question: Question, pooled: Sequence[Pooled], found: Seque
     return {"id": name, "query": question.text, **known, "reviewed": False}
 
 
-def support_of(hit: Hit, passages: Passages, words: set[str]) -> dict[str, Any] | None:
+def support_of(hit: Hit, words: set[str]) -> dict[str, Any] | None:
     """The place of a hit in words that the next chunker keeps; None if its path or text is not known."""
-    path, text = passages.path(hit), passages.text(hit)
-    snippet = _snippet(text, words) if path and text else None
-    return {"path": path, "snippets": [snippet]} if snippet else None
+    snippet = _snippet(hit.text, words) if hit.doc_path and hit.text else None
+    return {"path": hit.doc_path, "snippets": [snippet]} if snippet else None
 
 
 def _snippet(text: str, words: set[str]) -> str | None:
@@ -315,13 +308,13 @@ def _names(question: Question, result: QueryResult) -> Iterator[str]:
         yield f"{text_id(question.text, 'q')}-{number}"
 
 
-def _comments(question: Question, pooled: Sequence[Pooled], found: Sequence[Found]) -> Iterator[str]:
+def _comments(question: Question, pooled: Sequence[Pooled], found: Sequence[_Found]) -> Iterator[str]:
     """How often it was asked, what the runs answered, and the passages that are proposed."""
     if question.asked > 1:
         yield f"asked {question.asked} times"
-    for run_id, result, _ in found:
+    for run, result in found:
         if result.answer is not None:
-            who = f" of {brief(run_id, 40)}" if len(found) > 1 else ""
+            who = f" of {brief(run.run_id, 40)}" if len(found) > 1 else ""
             refused = "" if result.answer.grounded else "the run refused: "
             yield brief(f"answer{who}: {refused}{result.answer.text}", _COMMENT_WIDTH)
     for hit, passages, run_ids in pooled:

@@ -11,11 +11,10 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.golden.lock import LockedChunk
 from pytest_kebab_eval.inputs import Inputs
-from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.shingles import length_of, shared_part
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, gains_of, is_labelled
-from pytest_kebab_eval.reading import OpenStores, open_stores
+from pytest_kebab_eval.reading import HITS_KNOWN, OpenStores, open_stores
 from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.upkeep.locking import as_locked, found_in_index
@@ -29,6 +28,7 @@ class ExpectedPassage(NamedTuple):
     text: str | None = None
     doc_id: str | None = None
     support: dict[str, Any] | None = None  # by which it is found whatever the chunker
+    where: str = ""  # its document and heading
 
 
 class UnlabelledHit(NamedTuple):
@@ -73,7 +73,8 @@ def find_unlabelled(
     shown = report.replicates.shown if report.replicates else {}
     with open_stores(settings, inputs, evaluation.matcher) as stores:
         finder = _Finder(stores, inputs, settings.compare_k)
-        for query, evidence in zip(queries, stores.evidence(queries, shown), strict=True):
+        known = (HITS_KNOWN[0], max(HITS_KNOWN[1], settings.compare_k))
+        for query, evidence in zip(queries, stores.evidence(queries, shown, known), strict=True):
             if evidence.expected:
                 yield finder.find(query, evidence, lost.get(query.id, ()))
 
@@ -81,7 +82,7 @@ def find_unlabelled(
 class _Finder:
     def __init__(self, stores: OpenStores, inputs: Inputs, compare_k: int) -> None:
         self._stores = stores
-        self._a, self._b = map(stores.passages, "ab")
+        self._a = stores.passages("a")
         self._is_exact = inputs.mode is MatchMode.EXACT
         self._version = inputs.run_b.chunker_version
         self._lock = inputs.golden.lock
@@ -118,58 +119,51 @@ class _Finder:
             {hit.chunk_id: hit for hit in side.hits} if side else {} for side in (evidence.a, evidence.b)
         )
         for name in gains_of(query):
-            passages = self._a if name in in_a and name not in in_b else self._b
             hit = in_b.get(name) or in_a.get(name) or Hit(rank=1, chunk_id=name)
-            text = passages.text(hit) or query.expected_texts.get(name) or self._locked_text(name)
-            yield UnlabelledHit(
-                hit, text or hit.snippet, passages.path(hit), is_proposed=True, is_in_b=name in in_b
-            )
+            known = evidence.expected_passage(name)
+            text, path = hit.text or known.text or hit.snippet, hit.doc_path or known.document
+            yield UnlabelledHit(hit, text or None, path or None, is_proposed=True, is_in_b=name in in_b)
 
     def _expected(
         self, query: GoldenQuery, evidence: QueryEvidence, targets: Targets, *, with_supports: bool
     ) -> tuple[ExpectedPassage, ...]:
-        """The targets, as A found them, else as the golden file, the lock file or the index knows them."""
+        """The targets, with what is known of them; a document by the hit of A in it."""
         hits = {hit.rank: hit for hit in distinct_hits(evidence.a.hits)} if evidence.a else {}
         found = targets.judge(tuple(hits.values()), self._a).found
         words = {*words_of(query.query)}
         passages = []
         for name, rank in zip(targets.ids, found, strict=True):
             hit = hits[rank] if rank is not None else Hit(rank=1, chunk_id=name)
-            text = self._a.text(hit) or query.expected_texts.get(name) or self._locked_text(name)
-            support = support_of(hit, self._a, words) if with_supports else None
-            passages.append(ExpectedPassage(name, text, hit.doc_id, support))
+            known = evidence.expected_passage(name)
+            support = support_of(hit, words) if with_supports else None
+            passages.append(ExpectedPassage(name, known.text or hit.text, hit.doc_id, support, known.where))
         return tuple(passages)
-
-    def _locked_text(self, name: str) -> str | None:
-        locked = self._lock.chunks.get(name) if self._lock else None
-        return locked.text if locked else None
 
     def _hit(
         self, query: GoldenQuery, hit: Hit, expected: Sequence[ExpectedPassage], *, with_supports: bool
     ) -> UnlabelledHit:
-        text = self._b.text(hit)
         shares = [
             (share, passage.id)
             for passage in expected
-            if passage.text and text and (share := _share_of(passage.text, text)) is not None
+            if passage.text and hit.text and (share := _share_of(passage.text, hit.text)) is not None
         ]
         share, nearest = max(shares, key=lambda found: found[0], default=(None, None))
         return UnlabelledHit(
             hit,
-            text or hit.snippet,
-            self._b.path(hit),
+            hit.text or hit.snippet,
+            hit.doc_path,
             share,
             nearest if share else None,
-            support_of(hit, self._b, {*words_of(query.query)}) if with_supports else None,
-            self._locked(hit, self._b) if self._lock else None,
+            support_of(hit, {*words_of(query.query)}) if with_supports else None,
+            self._locked(hit) if self._lock else None,
         )
 
-    def _locked(self, hit: Hit, passages: Passages) -> LockedChunk | None:
+    def _locked(self, hit: Hit) -> LockedChunk | None:
         indexed = found_in_index(hit.chunk_id or "", self._stores.b.corpus, self._version)
         locked = indexed.chunk if indexed else as_locked(hit)
         if locked is None or locked.text:
             return locked
-        return msgspec.structs.replace(locked, text=passages.text(hit))
+        return msgspec.structs.replace(locked, text=hit.text)
 
 
 def _found_by(targets: Targets, *, is_exact: bool) -> str:

@@ -3,8 +3,8 @@
 python -m tests.browser.accessibility AXE PAGE…      # `make accessibility`; a directory stands for its pages
     --pictures DIR     also write a picture of each page, 1280 and 390 pixels wide, light and dark
 
-Exits with 1 if axe finds a violation, or a page asks the network for something. Without axe-core nothing is
-looked for. What failed is opened first.
+Exits with 1 if axe finds a violation, a page is wider than the window, or it asks the network for something.
+Without axe-core nothing is looked for. What failed is opened first.
 """
 
 from __future__ import annotations
@@ -84,8 +84,12 @@ def _check_as(
         yield from (f"{where}: {error}" for error in _violations(page, axe))
         yield from (f"{where}: asks for {url}" for url in asked if not url.startswith(("file:", "data:")))
         asked.clear()
+        if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
+            yield f"{where}: is {wide} px wide"
         if pictures:
-            page.screenshot(path=pictures / f"{path.stem}-{width}-{scheme}.png", full_page=width < WIDTHS[0])
+            page.evaluate("scrollTo(0, 0)")
+            name = "-".join(path.with_suffix("").parts[-3:])  # most are called index.html
+            page.screenshot(path=pictures / f"{name}-{width}-{scheme}.png", full_page=width < WIDTHS[0])
     page.close()
 
 

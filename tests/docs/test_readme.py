@@ -50,7 +50,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for path in (path for name in names for path in ROOT.glob(name)):
         if path.is_dir():
-            shutil.copytree(path, directory / path.name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(path, directory / path.name)  # with what is compiled already
         else:
             directory.mkdir(exist_ok=True)
             shutil.copy(path, directory)
@@ -60,7 +60,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python.chmod(0o755)
     for mark in (".package", ".installed"):
         (directory / ".venv" / mark).touch()
-    (directory / ".gitignore").write_text(".venv\n", encoding="utf-8")
+    (directory / ".gitignore").write_text(".venv\n__pycache__\n", encoding="utf-8")
     for command in ("init --quiet", "add .", "-c user.name=a -c user.email=a commit --quiet -m first"):
         subprocess.run(["git", *command.split()], cwd=directory, check=True)
     return directory
@@ -107,7 +107,12 @@ def test_it_can_be_installed_from_the_repository_and_from_a_clone(
 ) -> None:
     pytest.importorskip("pip", reason="this environment has no pip")
     address = "https://github.com/pytest-kebab-eval/pytest-kebab-eval"
-    no_network = {"PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1"}
+    no_network = {
+        "PIP_NO_COMPILE": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_NO_INDEX": "1",
+    }
     here = {
         "PIP_TARGET": str(tmp_path),
         "GIT_CONFIG_COUNT": "1",

@@ -21,12 +21,14 @@ from pytest_kebab_eval.history import LAST_RUNS, HistoryPoint, history_point
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import all_names
 from pytest_kebab_eval.reading import score_run
-from pytest_kebab_eval.reports.context import report_context
-from pytest_kebab_eval.reports.publishing import ReportSource, render
+from pytest_kebab_eval.reports.context import FAILURE_COLUMNS, report_context
+from pytest_kebab_eval.reports.failures import FailedQuery
+from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
 from pytest_kebab_eval.reports.site.boards import BoardMaker
 from pytest_kebab_eval.reports.site.directory import NO_JEKYLL, SiteBasis, SiteDirectory
 from pytest_kebab_eval.reports.site.pages import render_board, render_overview, render_suite, render_trends
 from pytest_kebab_eval.reports.site.records import (
+    FAILURES_KEPT,
     ComparisonRecord,
     PlannedRun,
     RunRecord,
@@ -38,7 +40,7 @@ from pytest_kebab_eval.reports.site.records import (
     suite_pages,
 )
 from pytest_kebab_eval.reports.site.suites import Suite
-from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.reports.wording import counted, failed_queries
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import check_suite, find_runs, open_database
@@ -283,4 +285,13 @@ class RunMaker:
         context = report_context(report, inputs.golden.queries)
         source = ReportSource(settings, inputs, report, context, briefs, trend)
         self._directory.write(planned.report_file, render("html", source, errors))
-        return comparison_record(planned.comparison_key(self._basis), report)
+        return comparison_record(planned.comparison_key(self._basis), report, _failures(source, briefs))
+
+
+def _failures(source: ReportSource, briefs: Briefs) -> Iterator[FailedQuery]:
+    """The first failed queries, with what is known of why."""
+    comparisons = {query.query_id: query for query in failed_queries(source.report)[:FAILURES_KEPT]}
+    queries = [query for query in source.inputs.golden.queries if query.id in comparisons]
+    shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
+    for query, evidence in shown.read(queries):
+        yield FailedQuery(query, comparisons[query.id], evidence, FAILURE_COLUMNS)

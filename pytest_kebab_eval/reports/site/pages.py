@@ -16,6 +16,7 @@ from pytest_kebab_eval.history import LAST_RUNS, drifts_of
 from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.limits import RUNS_DRAWN
 from pytest_kebab_eval.metrics import all_metrics
+from pytest_kebab_eval.reports.first_bad import DOUBT_MEANING
 from pytest_kebab_eval.reports.html.markup import query_fragment, short, short_value
 from pytest_kebab_eval.reports.html.page import page_environment
 from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS, share_below
@@ -92,7 +93,7 @@ def _environment() -> jinja2.Environment:
     here = Path(__file__).parent
     files = (here.with_name("html") / "report.css", here / "site.css")
     css = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    environment.globals.update(css=Markup(css), counted=counted)  # noqa: S704  our own
+    environment.globals.update(css=Markup(css), counted=counted, doubt_meaning=DOUBT_MEANING)  # noqa: S704  our own
     environment.filters["fragment"] = query_fragment
     return environment
 

@@ -16,6 +16,8 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
+from pytest_kebab_eval.reports.as_text import in_text
+from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.html.markup import short, short_setting
 from pytest_kebab_eval.reports.wording import checks_failed, failed_queries, headline, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
@@ -25,6 +27,14 @@ from pytest_kebab_eval.text import file_name_in_any_case
 
 CHANGES_KEPT = 20  # of a configuration
 COMMIT_SHOWN = 12
+FAILURES_KEPT = 100  # of a run, with passages
+_FACTS_SHOWN = 6
+_LABELS = {
+    "instead": "took its place",
+    "before": "answer before",
+    "answer": "answer",
+    "rule": "rule broken",
+}
 
 Ranks = tuple[int | None, int | None]
 
@@ -121,6 +131,7 @@ class ComparisonRecord(Value, frozen=True, kw_only=True):
     config_changes: tuple[str, ...]
     ranks: dict[str, Ranks]  # of every query, in A and in B
     reasons: dict[str, str]  # why queries failed
+    passages: dict[str, tuple[tuple[str, str], ...]]  # of those, what was expected and found, by label
     checks: dict[str, tuple[str, ...]]  # of those that are followed, what B lost, by query
     failed: tuple[str, ...]  # the queries that fail, without those whose loss is accepted
     unreadable: tuple[str, ...]
@@ -165,8 +176,8 @@ class RunRecord(Value, frozen=True, kw_only=True):
         return HistoryPoint(self.run_id, self.created_at, self.values, self.of_other_golden, ranks=self.ranks)
 
 
-def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
-    """What the pages show of a comparison."""
+def comparison_record(key: str, report: CompareReport, failures: Iterable[FailedQuery]) -> ComparisonRecord:
+    """What the pages show of a comparison, and of these of its failed queries what was expected and found."""
     return ComparisonRecord(
         key=key,
         run_a=report.run_a,
@@ -179,6 +190,14 @@ def comparison_record(key: str, report: CompareReport) -> ComparisonRecord:
         ),
         ranks={query.query_id: (query.a_hit_rank, query.b_hit_rank) for query in report.per_query},
         reasons={query_id: short(reason, 300) for query_id, reason in report.failed.items()},
+        passages={
+            failed.query.id: tuple(
+                (_LABELS.get(fact.label, fact.label), in_text(fact.words))
+                for fact in failed.facts()
+                if fact.label in ("expected", "forbidden", *_LABELS)
+            )[:_FACTS_SHOWN]
+            for failed in failures
+        },
         checks={query.query_id: lost for query in report.per_query if (lost := _followed(query.checks))},
         failed=tuple(query.query_id for query in failed_queries(report)),
         unreadable=tuple(result.query_id for result in report.unreadable if result.side == "b"),

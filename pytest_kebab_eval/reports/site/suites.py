@@ -23,6 +23,7 @@ class FailingQuery(NamedTuple):
     first_bad: RunRecord
     rank: int | None  # where it was found; None if what was lost is something else
     reason: str  # why it failed in its first bad run
+    passages: tuple[tuple[str, str], ...]  # what was expected, and what that run has, by label
     changes: tuple[str, ...]  # in the configuration of that run
     runs_since: int  # with the first bad one
     doubt: str  # how sure it is that run
@@ -132,6 +133,7 @@ class Suite:
             first_bad=first_bad,
             rank=good.rank,
             reason=first_bad.comparison.reasons.get(query_id, "") if first_bad.comparison else "",
+            passages=first_bad.comparison.passages.get(query_id, ()) if first_bad.comparison else (),
             changes=first_bad.comparison.config_changes if first_bad.comparison else (),
             runs_since=sum(run.comparison is not None for run in self.runs[bad.run :]),
             doubt=doubt,

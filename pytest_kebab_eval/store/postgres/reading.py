@@ -13,7 +13,8 @@ from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.plain import first_row, text_of
 from pytest_kebab_eval.store.postgres.connections import SchemaConnection, can_hold, database_errors
 
-_KEYS_AT_A_TIME = 20  # whose results are in memory together
+_FEW_KEYS = 20  # whose results are in memory together
+_KEYS = ("chunk_id",)  # of which there are few rows each, so that all are taken at once
 _NUMBERS = ("count(*)", "token_estimate")  # all else is read as text, whatever its type
 # Tables with more rows than are kept in memory, and their order: of documents at one path, the first counts.
 _STREAMED = {"documents": ' ORDER BY doc_id COLLATE "C"', "chunks": ""}
@@ -60,7 +61,11 @@ class PostgresDatabase(Database):
         ((column, values),) = among.items()
         named = ", ".join(f"{name}::text" for name in columns)
         query = f"SELECT {named} FROM {{schema}}.{table} WHERE {column} = ANY(%s) ORDER BY tableoid, ctid"
-        return self._stream("kebab_among", query, ([*filter(can_hold, values)],), FETCHED_ROWS)
+        given = ([*filter(can_hold, values)],)
+        if column in _KEYS:
+            yield from self._connection.execute(query, given, binary=True)
+        else:
+            yield from self._stream("kebab_among", query, given, FETCHED_ROWS)
 
     def is_indexed(self, table: str, column: str) -> bool:
         rows = self._connection.execute(
@@ -82,12 +87,12 @@ class PostgresDatabase(Database):
         size = self._rows_at_a_time(where, values)
         yield from self._stream("kebab_results", f'{query} ORDER BY query_id COLLATE "C"', values, size)
 
-    def _rows_at_a_time(self, where: str, values: Sequence[str]) -> int:
+    def _rows_at_a_time(self, where: str, values: Sequence[Any]) -> int:
         """As many as fit into memory, by the longest of them; an error if that one is too long."""
         query = (
             f"SELECT max(octet_length(result_json::text)) FROM {{schema}}.eval_query_results WHERE {where}"
         )
-        can_be_there = all(map(can_hold, values))
+        can_be_there = all(can_hold(value) for value in values if isinstance(value, str))
         (longest,) = first_row(self._connection.execute(query, values) if can_be_there else ()) or (None,)
         if (longest or 0) > STORED_VALUE_BYTES:
             what = f"it has a value longer than {STORED_VALUE_BYTES // 1_000_000} MB"
@@ -102,14 +107,12 @@ class PostgresDatabase(Database):
             yield from rows
 
     def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-        keys = [*filter(can_hold, query_ids)]
-        for first in range(0, len(keys), _KEYS_AT_A_TIME):
-            yield from self._connection.execute(
-                "SELECT query_id::text, result_json::text FROM {schema}.eval_query_results"
-                " WHERE run_id = %s AND query_id = ANY(%s)",
-                (run_id, keys[first : first + _KEYS_AT_A_TIME]),
-                binary=True,
-            )
+        where, values = "run_id = %s AND query_id = ANY(%s)", (run_id, [*filter(can_hold, query_ids)])
+        query = f"SELECT query_id::text, result_json::text FROM {{schema}}.eval_query_results WHERE {where}"
+        if len(query_ids) <= _FEW_KEYS:
+            yield from self._connection.execute(query, values, binary=True)
+        else:
+            yield from self._stream("kebab_some", query, values, self._rows_at_a_time(where, values))
 
     def result_counts(self) -> dict[str, int]:
         rows = self._connection.execute(

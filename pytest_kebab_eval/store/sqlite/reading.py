@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.plain import text_of
@@ -22,7 +24,7 @@ from pytest_kebab_eval.store.sqlite.tables import (
 )
 from pytest_kebab_eval.text import printable, shown_path
 
-_KEYS_AT_A_TIME = 500  # SQLite before 3.32 takes 999 parameters
+_GIVEN = "(SELECT value FROM json_each(?))"
 _READ_BY_TABLE = ("eval_runs", TAGS_TABLE)  # which have few rows; a damaged index would not tell
 
 
@@ -51,8 +53,10 @@ class SqliteDatabase(Database):
 
     def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         ((column, values),) = among.items()
-        where = f"WHERE {column} IN ({', '.join('?' * len(values))})"
-        return self._connection.execute(f"SELECT {', '.join(columns)} FROM {table} {where}", values)
+        query = f"SELECT {', '.join(columns)} FROM {table} WHERE {column} IN {_GIVEN}"
+        yield from self._connection.execute(query, (_json(values),))
+        for value in filter(_ends_early, values):
+            yield from self.select(table, *columns, **{column: value})
 
     def check_indexes(self, table: str) -> None:
         check_table(self._connection, table)
@@ -75,19 +79,29 @@ class SqliteDatabase(Database):
         )
 
     def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-        for first in range(0, len(query_ids), _KEYS_AT_A_TIME):
-            keys = query_ids[first : first + _KEYS_AT_A_TIME]
-            yield from self._connection.execute(
-                "SELECT query_id, result_json FROM eval_query_results"
-                f" WHERE run_id = ? AND query_id IN ({', '.join('?' * len(keys))})",
-                (run_id, *keys),
-            )
+        query = (
+            f"SELECT query_id, result_json FROM eval_query_results WHERE run_id = ? AND query_id IN {_GIVEN}"
+        )
+        yield from self._connection.execute(query, (run_id, _json(query_ids)))
+        for query_id in filter(_ends_early, query_ids):
+            columns = ("query_id", "result_json")
+            yield from self.select("eval_query_results", *columns, run_id=run_id, query_id=query_id)
 
     def result_counts(self) -> dict[str, int]:
         rows = self._connection.execute(
             "SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id"
         )
         return {text_of(run_id): count for run_id, count in rows if run_id is not None}
+
+
+def _json(values: Sequence[str]) -> str:
+    """Values as one parameter, of which SQLite before 3.32 takes 999."""
+    return msgspec.json.encode([value for value in values if not _ends_early(value)]).decode()
+
+
+def _ends_early(value: str) -> bool:
+    """Whether JSON in SQLite takes less for the value: it ends texts at a NUL."""
+    return "\0" in value
 
 
 # -- opening -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval.reports import first_bad
+from pytest_kebab_eval.reports.first_bad import DOUBT_MEANING
 from tests.builders import result
 from tests.integration.conftest import Project, call, execute
 
@@ -17,10 +18,7 @@ LOST_BOTH = {"q-001": result("x"), "q-002": result("y")}
 # How the runs are shown: their ids, days and commits.
 A, X, Y = (f"`{name}` `2026-01-0{day}` `{name}00112233445`" for day, name in enumerate("AXY", start=1))
 
-HEADER = (
-    "| first bad run | last good run before it | lost in it (check: there → here)"
-    " | changed in the configuration |"
-)
+CHANGED = "Changed in the configuration:"
 # Two found and two not: 1 / (1 + 2 · 4/27); one found and three not: 1 / (1 + 1/4 + 4/27).
 DOUBT, DOUBT_1 = (f"{sure}% sure, 2 other runs not ruled out" for sure in (77, 72))
 
@@ -52,22 +50,35 @@ def test_each_regression_has_its_first_bad_run_the_last_step_first() -> None:
     assert section(report()).splitlines() == [
         "2 runs of the suite are stored between A and B.",
         "",
-        HEADER,
-        "| --- | --- | --- | --- |",
-        f"| {Y} | {X} | `q-002` retrieval: `rank 2` → `not found` ({DOUBT}) | – |",
-        f"| {X} | {A} | `q-001` retrieval: `rank 1` → `not found` ({DOUBT_1}) | `rrf_k` `60` → `20` |",
+        f"**First bad run:** {Y}, last good run before it {X}. {CHANGED} nothing that the runs recorded.",
+        "",
+        f"Lost in it ({DOUBT}):",
+        "",
+        "- `q-002` retrieval: `rank 2` → `not found`",
+        "",
+        f"**First bad run:** {X}, last good run before it {A}. {CHANGED} `rrf_k` `60` → `20`.",
+        "",
+        f"Lost in it ({DOUBT_1}):",
+        "",
+        "- `q-001` retrieval: `rank 1` → `not found`",
+        "",
+        f"{DOUBT_MEANING}.",
     ]
 
 
 @pytest.mark.usefixtures("steps")
 def test_the_page_has_the_same() -> None:
     page = report("html")
-    table = page.partition('id="firstbad"')[2].partition("</section>")[0]
-    rows = re.findall(r"<tr>.*?</tr>", table, re.DOTALL)[1:]
-    words = [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in rows]
+    part = page.partition('id="firstbad"')[2].partition("</section>")[0]
+    steps = re.findall(r'<div class="step">.*?</div>', part, re.DOTALL)
+    words = [" ".join(re.sub("<[^>]*>", "", step).split()) for step in steps]
+    first = [
+        f"First bad run {Y}, last good run before it {X}. {CHANGED} nothing that the runs recorded.",
+        f"First bad run {X}, last good run before it {A}. {CHANGED} rrf_k 60 → 20.",
+    ]
     assert words == [
-        f"{Y} {X} q-002 retrieval: rank 2 → not found ({DOUBT}) –".replace("`", ""),
-        f"{X} {A} q-001 retrieval: rank 1 → not found ({DOUBT_1}) rrf_k 60 → 20".replace("`", ""),
+        f"{first[0]} Lost in it ({DOUBT}): q-002 retrieval: rank 2 → not found".replace("`", ""),
+        f"{first[1]} Lost in it ({DOUBT_1}): q-001 retrieval: rank 1 → not found".replace("`", ""),
     ]
     assert 'href="#firstbad"' in page
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval import InputError, __version__
-from pytest_kebab_eval.importers import InstalledImporters, installed
+from pytest_kebab_eval.importers import InstalledImporters, importer
 from tests.forked import python
 from tests.integration.conftest import Called, install
 
@@ -137,6 +137,6 @@ def test_only_the_importer_that_is_called_is_loaded(
 
 
 def test_metadata_of_before_there_were_entry_points_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "entry_points", lambda group: ())
+    monkeypatch.setattr(importer, "entry_points", lambda group: ())
     with pytest.raises(InputError, match=r"none is found; install it again \(in a clone: pip install"):
         InstalledImporters()

@@ -97,7 +97,7 @@ def test_one_key_a_hit_labels_it(project: Project) -> None:
     assert terminal.end() == 0
     apply_in_sheet = golden_text(project)
     assert "[1 of 4] q1: How are keys rotated?" in terminal.shown
-    assert "expected 1. c1 (B lost it)" in terminal.shown
+    assert "expected 1. c1, d1.md (B lost it)" in terminal.shown
     assert "B at rank 2: n1, d1.md, has 100 % of c1" in terminal.shown
     assert "3 hits labelled (1 right, 1 same, 1 wrong)" in terminal.shown
     set_up(project)

@@ -105,7 +105,7 @@ unix_socket_dir =
 auth_type = trust
 auth_file = {users}
 pool_mode = transaction
-query_wait_timeout = 1
+query_wait_timeout = 3
 """
 
 
@@ -125,7 +125,7 @@ def pooled(own_server: OwnServer) -> Iterator[str]:
     ) as process:
         db = f"postgresql://kebab_recorder@127.0.0.1:{listen}/evals"
         try:
-            for _ in range(100):
+            while process.poll() is None:
                 with suppress(OSError), socket.create_connection(("127.0.0.1", listen)):
                     break
                 time.sleep(0.05)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.comparing.noise.beta_binomial import BetaBinomial, Sides, fit
 
-optimize, stats = pytest.importorskip("scipy.optimize"), pytest.importorskip("scipy.stats")
+scipy = pytest.importorskip("scipy")  # its parts are imported by the tests that use them
 
 
 def drawn(alpha: float, beta: float, runs: int, queries: int) -> Sides:
@@ -24,7 +24,8 @@ def drawn(alpha: float, beta: float, runs: int, queries: int) -> Sides:
 def log_likelihood(sides: Sides, alpha: float, beta: float) -> float:
     """SciPy's, for passes in so many runs."""
     return math.fsum(
-        count * stats.betabinom.logpmf(passes, runs, alpha, beta) for (passes, runs), count in sides.items()
+        count * scipy.stats.betabinom.logpmf(passes, runs, alpha, beta)
+        for (passes, runs), count in sides.items()
     )
 
 
@@ -37,7 +38,7 @@ def test_one_order_of_runs_has_its_share_of_the_probability(
     alpha: float, beta: float, side: tuple[int, int]
 ) -> None:
     passes, runs = side
-    expected = stats.betabinom.pmf(passes, runs, alpha, beta) / math.comb(runs, passes)
+    expected = scipy.stats.betabinom.pmf(passes, runs, alpha, beta) / math.comb(runs, passes)
     assert BetaBinomial(alpha, beta).probability(runs, [(passes, 1)]) == pytest.approx(expected, rel=1e-6)
 
 
@@ -50,7 +51,7 @@ def test_the_fit_is_as_likely_as_the_best_that_scipy_finds(
 ) -> None:
     sides = drawn(alpha, beta, runs, queries)
     found = fit(sides)
-    best = optimize.minimize(
+    best = scipy.optimize.minimize(
         lambda point: -log_likelihood(sides, math.exp(min(point[0], 14)), math.exp(min(point[1], 14))),
         [0.0, 0.0],
         method="Nelder-Mead",

@@ -221,7 +221,7 @@ def test_what_cannot_be_edited_is_refused_and_the_rest_is_done(fields: str) -> N
 
 
 def test_a_file_that_would_hold_something_else_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_kebab_eval.golden.additions.applied", lambda text, edits: text)
+    monkeypatch.setattr("pytest_kebab_eval.golden.editing.applied", lambda text, edits: text)
     with pytest.raises(Refused, match="cannot be edited in place"):
         added("- {id: q1, query: x}\n", relevance={"w": 0})
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_kebab_eval.history.change_point import LIMIT, RULED_OUT, ChangePoint, find_change
 from pytest_kebab_eval.history.sightings import Sighting, State, Trace
 
-binom = pytest.importorskip("scipy.stats").binom
+scipy = pytest.importorskip("scipy")
 
 
 def change(runs: str) -> ChangePoint | None:
@@ -50,7 +50,7 @@ def test_it_is_the_split_that_binomial_likelihoods_are_largest_for(passed: list[
     def fit(part: list[bool]) -> float:
         # Of runs in this order: the binomial probability without its number of orders.
         good = sum(part)
-        likelihood = binom.logpmf(good, len(part), good / len(part))
+        likelihood = scipy.stats.binom.logpmf(good, len(part), good / len(part))
         return float(likelihood) - math.log(math.comb(len(part), good))
 
     found = find_change(passed)

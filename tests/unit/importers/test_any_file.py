@@ -83,12 +83,12 @@ def test_the_samples_that_are_spoilt_below_are_good(tmp_path: Path, importer: st
 
 
 @every_file
-@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
-def test_an_empty_file_is_an_error(tmp_path: Path, importer: str, name: str, content: str) -> None:
-    message = refusal(tmp_path, importer, {**GOOD[importer], name: content})
-    assert message.startswith(name)
-    assert "there " in message
-    assert "\n" not in message
+def test_an_empty_file_is_an_error(tmp_path: Path, importer: str, name: str) -> None:
+    for content in ("", "\n \n", "\ufeff"):
+        message = refusal(tmp_path, importer, {**GOOD[importer], name: content})
+        assert message.startswith(name)
+        assert "there " in message
+        assert "\n" not in message
 
 
 @every_file
@@ -128,14 +128,12 @@ def test_a_file_may_be_compressed_and_start_with_a_byte_order_mark(
 
 
 @every_file
-@pytest.mark.parametrize("spoil", ["cut", "plain"])
 def test_compressed_data_that_is_cut_off_or_none_at_all_is_an_error(
-    tmp_path: Path, importer: str, name: str, spoil: str
+    tmp_path: Path, importer: str, name: str
 ) -> None:
     files: dict[str, str | bytes] = {**GOOD[importer]}
     plain = str(files.pop(name)).encode()
-    packed = gzip.compress(plain)
-    files[f"{name}.gz"] = plain if spoil == "plain" else packed[: len(packed) - 9]
-    message = refusal(tmp_path, importer, files)
-    assert message.startswith(f"{name}.gz")
-    assert ("is not gzip data" if spoil == "plain" else "ends too early") in message
+    for spoilt, said in ((plain, "is not gzip data"), (gzip.compress(plain)[:-9], "ends too early")):
+        message = refusal(tmp_path, importer, {**files, f"{name}.gz": spoilt})
+        assert message.startswith(f"{name}.gz")
+        assert said in message

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import WorkerError
@@ -81,6 +82,7 @@ def as_jsonl(golden: Path) -> str:
     return "golden.jsonl"
 
 
+@examples(max_examples=examples().max_examples // 3)  # each takes as long as ten of other tests
 @given(
     seed=st.integers(0, 100_000),
     workers=st.integers(1, 7),

@@ -239,6 +239,7 @@ def _comparison(
         config_changes=(),
         ranks=pairs,
         reasons={query_id: "it is gone" for query_id, (a, b) in pairs.items() if a and not b},
+        passages={},
         checks=dict.fromkeys(failed, ("answer",)),
         failed=tuple(failed),
         unreadable=(),

@@ -101,6 +101,15 @@ def test_metrics_have_their_n_on_each_side(tmp_path: Path) -> None:
         assert (row["n (A)"], row["n (B)"]) == n, name
 
 
+def test_metrics_that_changed_alike_are_one_row_and_those_of_gates_stay(tmp_path: Path) -> None:
+    runs = ({"q1": C1, "q2": C1}, {"q1": HIT, "q2": HIT}, {"q1": MISS, "q2": HIT})
+    for gates, listed in (((), ["hit@1"]), (("hit@3 >= 0", "hit@5 >= 0"), ["hit@3", "hit@5"])):
+        report = compared(tmp_path / str(len(gates)), *runs, *gates)
+        (table, _) = tables(section(render_report_md(report), "Metrics"))
+        names = [row[0].strip("`") for row in table[2:]]
+        assert [name for name in names if name.startswith("hit@")] == listed
+
+
 # -- runs that do not cover the same queries -------------------------------------------------------
 
 

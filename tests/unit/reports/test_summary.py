@@ -66,12 +66,23 @@ def test_the_summary_has_n_where_it_differs(tmp_path: Path) -> None:
     assert not any("  n " in line.text for line in same)
 
 
+def test_the_summary_begins_with_what_changed_in_the_configuration_on_one_line(tmp_path: Path) -> None:
+    queries = {"q1": C1}, {"q1": HIT}, {"q1": HIT}
+    old, new = ({f"s{n}": f"{value}{n}" for n in range(1, 6)} for value in "xy")
+    for configs, said in (
+        ({"a": old, "b": new}, "s1: x1 → y1; s2: x2 → y2; s3: x3 → y3; and 2 more"),
+        ({"a": old, "b": old}, "nothing that the runs recorded"),
+    ):
+        first, *_ = summary(compared(tmp_path / said[:2], *queries, configs=configs))
+        assert first.text == f"changed in the configuration: {said}"
+
+
 # -- how many metrics ------------------------------------------------------------------------------
 
 
 def metrics_in(lines: Iterable[Line]) -> list[str]:
-    """The names in the table, which ends with what it left out, or with what became of ranks."""
-    _, *rest = [line.text for line in lines]
+    """The names in the table, up to what it left out, or to what became of ranks."""
+    _, _, *rest = [line.text for line in lines]
     return [row.split()[0] for row in takewhile(lambda row: not row.startswith(("and ", "ranks:")), rest)]
 
 

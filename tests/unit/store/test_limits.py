@@ -47,14 +47,14 @@ def test_many_citations_of_chunks_are_read(tmp_path: Path) -> None:
 
 def test_a_mistyped_name_among_very_many_runs_is_an_error_in_a_moment(tmp_path: Path) -> None:
     db = make_database(tmp_path / "eval.sqlite", A={"q1": result("c1")})
-    rows = [(f"run_{number:032x}", "s", "{}", "{}", None, f"2031-{number:06}") for number in range(100_000)]
+    rows = [(f"run_{number:032x}", "s", "{}", "{}", None, f"2031-{number:06}") for number in range(20_000)]
     with closing(sqlite3.connect(db)) as connection, connection:
         connection.executemany("INSERT INTO eval_runs VALUES (?, ?, ?, ?, ?, ?)", rows)
     for name in (f"run_{1:030x}x1", "run_0" * 1_000):
         began = time.process_time()
-        with pytest.raises(NoSuchRun, match=r"(?s)there is no run .* it has:.*… and 99,?991 more"):
+        with pytest.raises(NoSuchRun, match=r"(?s)there is no run .* it has:.*… and 19,?991 more"):
             find(db, name)
-        assert time.process_time() - began < 5
+        assert time.process_time() - began < 1
 
 
 def find(db: Path, name: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden import load_golden_set
@@ -86,6 +87,7 @@ def test_a_run_without_a_result_counts_as_it_does_there(
     assert (on_site(tmp_path, found), by_blame(found)) == (expected, expected)
 
 
+@examples(max_examples=examples().max_examples // 3)  # each takes as long as ten of other tests
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_in_any_history_of_one_chunker(seed: int, count: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
