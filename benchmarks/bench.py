@@ -1,6 +1,6 @@
 """Measures the promises on speed as ratios in one interleaved run, and prints them as Markdown tables.
 
-    python benchmarks/bench.py [--repeats 5] [--quick] [--only NAME] [--before TREE] [--output PAGE]
+    python benchmarks/bench.py [--repeats 5] [--quick] [--only NAME] [--before REVISION] [--output PAGE]
 
 The commands of a row are run in turn. A ratio is that of the medians of CPU seconds (user and system, with
 those of child processes), which other work on the machine disturbs least. `--quick` leaves out what takes
@@ -11,27 +11,18 @@ minutes and gigabytes: more than 10,000 queries. `--output` replaces the tables 
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from commands import (
-    DEFAULT_TB,
-    HERE,
-    NO_HTML,
-    NO_SYRUPY,
-    NOT_OURS,
-    PASSED,
-    TWO_WORKERS,
-    WITH_NINE,
-    Commands,
-)
+from commands import DEFAULT_TB, NO_HTML, NOT_OURS, WITH_NINE, Commands
 from generate import Data
 from local_postgres import fill, local_database
-from measuring import Cost, added_seconds, interleaved, printed_by
+from measuring import Cost, added_seconds, interleaved, unpacked
+from other_tools import LIBRARIES, SLOWER, command_of
+from peers import Peer
 from tables import GROWTH_HEAD, PROMISES_HEAD, Growth, Row, Unit, cpu_ratio, memory_ratio, write
 
 
@@ -44,55 +35,42 @@ class Bench:
         self._few = max(1, (repeats + 1) // 2)
         self._before = before
 
-    # -- while the user waits --------------------------------------------------------------------
+    # -- against pytest --------------------------------------------------------------------------
 
     def idle(self) -> Iterator[Row]:
-        run, repeats = self._commands.no_tests, 20 * self._repeats
-        added = added_seconds(repeats, run, lambda: run(*NOT_OURS))
-        what = "plugin installed, no option, empty suite"
-        yield Row(what, "without it, with syrupy", 15, 1000 * added, Unit.MORE_MS)
+        run = self._commands.no_tests
+        added = added_seconds(20 * self._repeats, run, lambda: run(*NOT_OURS))
+        yield Row("session without any option of ours", "without the plugin", 8, 1000 * added, Unit.MORE_MS)
 
-    def help(self) -> Iterator[Row]:
-        run, repeats = self._commands.help, 20 * self._repeats
-        added = added_seconds(repeats, run, lambda: run(*NOT_OURS))
-        yield Row("`pytest --help`", "the same", 15, 1000 * added, Unit.MORE_MS)
+    def cold(self, queries: int) -> Iterator[Row]:
+        data, commands = Data(queries), self._commands
+        gate, empty = interleaved(
+            2 * self._repeats, lambda: commands.cold_gate(data), lambda: commands.cold_tests(queries)
+        )
+        against = f"{queries:,} empty tests, nothing compiled"
+        yield cpu_ratio(f"gate, {queries:,} queries, nothing compiled", against, 1.7, gate, empty)
 
-    def shell(self, queries: int) -> Iterator[Row]:
-        data, repeats = Data(queries), 4 * self._repeats
-        added = added_seconds(repeats, lambda: self._commands.compare(data), self._commands.imports)
-        against = '`python -c "import sqlite3, yaml, msgspec"`'
-        yield Row(f"`kebab-eval compare`, {queries:,} queries", against, 0.25, added, Unit.MORE_SECONDS)
-
-    # -- against empty tests ---------------------------------------------------------------------
+    def warm(self, queries: int, limit: float | None = None) -> Iterator[Row]:
+        data, commands = Data(queries), self._commands
+        gate, empty = interleaved(
+            2 * self._repeats, lambda: commands.gate(data), lambda: commands.empty_tests(queries)
+        )
+        yield cpu_ratio(f"gate, {queries:,} queries", f"{queries:,} empty tests", limit, gate, empty)
 
     def gate(self, queries: int) -> Iterator[Row]:
         data, commands = Data(queries), self._commands
-        gate, no_html, empty, no_syrupy = interleaved(
+        gate, no_html, empty = interleaved(
             self._repeats,
             lambda: commands.gate(data),
             lambda: commands.gate(data, NO_HTML),
             lambda: commands.empty_tests(queries),
-            lambda: commands.empty_tests(queries, *NO_SYRUPY),
         )
-        name, against = f"gate, {queries:,} queries", f"{queries:,} empty parametrized tests"
-        yield cpu_ratio(f"{name}, all defaults, HTML on", against, 0.40, gate, empty)
-        yield memory_ratio("peak memory of it", "the same", 1.2, gate, empty)
-        yield self._page(data)
-        yield cpu_ratio(f"{name}, no HTML", "the same", 0.33, no_html, empty)
-        yield cpu_ratio(f"{name}, HTML on", "the same, without syrupy", None, gate, no_syrupy)
-
-    def _page(self, data: Data) -> Row:
-        megabytes = self._commands.page_of(data).stat().st_size / 1e6
-        return Row("size of its `report.html`", "", 4, megabytes, Unit.MEGABYTES)
-
-    def large_gate(self, queries: int) -> Iterator[Row]:
-        data = Data(queries)
-        gate, empty = interleaved(
-            self._few, lambda: self._commands.gate(data), lambda: self._commands.empty_tests(queries)
-        )
-        name, against = f"gate, {queries:,} queries, all defaults, HTML on", f"{queries:,} empty tests"
-        yield cpu_ratio(name, against, 0.35, gate, empty)
-        yield memory_ratio("peak memory of it", "the same", 1.2, gate, empty)
+        name = f"gate, {queries:,} queries"
+        yield cpu_ratio(name, f"{queries:,} empty tests", 0.42, gate, empty)
+        yield memory_ratio("peak memory of it", "the same", 1.15, gate, empty)
+        megabytes = commands.page_of(data).stat().st_size / 1e6
+        yield Row("size of its `report.html`", "", 4, megabytes, Unit.MEGABYTES)
+        yield cpu_ratio(f"{name}, no HTML", "the same", 0.35, no_html, empty)
 
     def with_nine_plugins(self, queries: int) -> Iterator[Row]:
         data = Data(queries)
@@ -101,8 +79,8 @@ class Bench:
             lambda: self._commands.gate(data, session=WITH_NINE),
             lambda: self._commands.empty_tests(queries, session=WITH_NINE),
         )
-        what = f"gate, {queries:,} queries, nine plugins, HTML on"
-        yield cpu_ratio(what, "as many empty tests with the same plugins", 0.40, gate, empty)
+        what = f"gate, {queries:,} queries, nine plugins"
+        yield cpu_ratio(what, "as many empty tests with the same plugins", 0.38, gate, empty)
 
     def all_fail(self, queries: int) -> Iterator[Row]:
         data = Data(queries, loss_b=1.0, missed_by_both=0.0)
@@ -111,25 +89,36 @@ class Bench:
             lambda: self._commands.gate(data, session=DEFAULT_TB),
             lambda: self._commands.failing_tests(queries, session=DEFAULT_TB),
         )
-        what = f"gate, {queries:,} queries that all fail, default `--tb`, HTML on"
+        what = f"gate, {queries:,} queries that all fail, default `--tb`"
         yield cpu_ratio(what, f"{queries:,} failing empty tests, default `--tb`", 0.2, gate, failing)
 
-    def two_workers(self, queries: int) -> Iterator[Row]:
+    # -- against other tools, other stores and itself --------------------------------------------
+
+    def libraries(self, queries: int) -> Iterator[Row]:
+        return self._tools(queries, LIBRARIES, {"ir_measures": 0.4}, self._repeats)
+
+    def slower_tools(self, queries: int) -> Iterator[Row]:
+        return self._tools(queries, SLOWER, {}, self._few)
+
+    def _tools(
+        self, queries: int, tools: Sequence[Peer], limits: Mapping[str, float], repeats: int
+    ) -> Iterator[Row]:
         data = Data(queries)
-        gate, empty = interleaved(
-            self._few,
-            lambda: self._commands.gate(data, session=TWO_WORKERS),
-            lambda: self._commands.empty_tests(queries, session=TWO_WORKERS),
-        )
-        what, against = f"gate, {queries:,} queries, `-n 2`, HTML on", "as many empty tests, `-n 2`"
-        row = cpu_ratio(what, against, None, gate, empty)
-        yield row._replace(remark=f" (wall {gate.wall:.1f} s / {empty.wall:.1f} s)")
+        directory = self._commands.directory(data)
+        commands = {tool.name: command for tool in tools if (command := command_of(tool, directory))}
+        ours, *theirs = interleaved(repeats, lambda: self._commands.compare(data), *commands.values())
+        what = f"`kebab-eval compare`, {queries:,} queries"
+        for name, cost in zip(commands, theirs, strict=True):
+            yield cpu_ratio(what, f"{name}, from files", limits.get(name), ours, cost)
+
+    def statements(self, few: int, many: int) -> Iterator[Row]:
+        small, large = (self._commands.statements(Data(queries)) for queries in (few, many))
+        what, against = f"statements sent to SQLite by a gate of {many:,} queries", f"of {few:,}"
+        yield Row(what, against, 1.1, large / small, from_numbers=f"{large:,} / {small:,}")
 
     def postgres(self, queries: int) -> Iterator[Row]:
         """The gate on PostgreSQL, over a local socket; a row without a value where there is no server."""
         data, commands = Data(queries), self._commands
-        name = f"gate, {queries:,} queries, HTML on, PostgreSQL over a local socket"
-        against = "the same on SQLite"
         with local_database() as db:
             if db is None:
                 print("no PostgreSQL server is installed here, or no psycopg: its row is left out")
@@ -140,72 +129,24 @@ class Bench:
                 lambda: commands.gate(data, f"--kebab-db={db}"),
                 lambda: commands.gate(data),
             )
-        row = cpu_ratio(name, against, 1.5, server, file)
+        name = f"gate, {queries:,} queries, PostgreSQL over a local socket"
+        row = cpu_ratio(name, "the same on SQLite", 1.5, server, file)
         yield row._replace(remark=f" (wall {server.wall:.1f} s / {file.wall:.1f} s)")
-
-    # -- against others, and itself --------------------------------------------------------------
-
-    def bare_decoding(self, queries: int) -> Iterator[Row]:
-        data = Data(queries)
-        ours, bare = interleaved(
-            2 * self._repeats,
-            lambda: self._commands.compare(data),
-            lambda: self._commands.decoding(data),
-        )
-        against = "bare typed decode of both runs and event-built golden load"
-        yield cpu_ratio(f"`kebab-eval compare`, {queries:,} queries", against, 1.5, ours, bare)
-
-    def pytrec_eval(self, queries: int) -> Iterator[Row]:
-        script, where = str(HERE / "metrics.py"), self._commands.directory(Data(queries))
-        pairs = [map(float, printed_by(script, cwd=where).split()) for _ in range(self._repeats)]
-        ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-        what, against = "five ranking metrics on decoded rows", "pytrec_eval, dictionaries included"
-        numbers = f"{ours:.3f} s / {theirs:.3f} s"
-        yield Row(what, against, 0.5, ours / theirs, from_numbers=numbers)
-
-    def straightforward(self, queries: int) -> Iterator[Row]:
-        data = Data(queries)
-        gate, other = interleaved(
-            self._few, lambda: self._commands.gate(data), lambda: self._commands.straightforward(data)
-        )
-        against = "a straightforward plugin (json, `yaml.safe_load`, parametrize)"
-        yield cpu_ratio(f"gate, {queries:,} queries, HTML on", against, 0.25, gate, other)
 
     def before(self, queries: int) -> Iterator[Row]:
         """The same commands with the package of another tree, such as an earlier version."""
         if self._before is None:
             return
         data, commands, trees = Data(queries), self._commands, (None, self._before)
-        lost = Data(queries, loss_b=1.0, missed_by_both=0.0)
         measured: dict[str, Callable[[Path | None], Cost]] = {
-            f"gate, {queries:,} queries, HTML on": lambda tree: commands.gate(data, tree=tree),
+            "gate, 100 queries": lambda tree: commands.gate(Data(100), tree=tree),
+            f"gate, {queries:,} queries": lambda tree: commands.gate(data, tree=tree),
             f"gate, {queries:,} queries, no HTML": lambda tree: commands.gate(data, NO_HTML, tree=tree),
-            f"gate, {queries:,} queries, nine plugins": lambda tree: commands.gate(
-                data, session=WITH_NINE, tree=tree
-            ),
-            f"gate, {queries:,} queries, `-n 2`": lambda tree: commands.gate(
-                data, session=TWO_WORKERS, tree=tree
-            ),
-            f"gate, {queries:,} queries that all fail": lambda tree: commands.gate(
-                lost, session=DEFAULT_TB, tree=tree
-            ),
             f"`kebab-eval compare`, {queries:,} queries": lambda tree: commands.compare(data, tree=tree),
         }
         for name, command in measured.items():
             now, earlier = interleaved(2 * self._repeats, *(partial(command, tree) for tree in trees))
             yield cpu_ratio(name, "before", None, now, earlier)
-
-    def per_query(self, small: int, large: int) -> Iterator[Row]:
-        """Without what starting costs, which a gate of one query shows."""
-        gate = self._commands.gate
-        fixed, few = interleaved(
-            4 * self._repeats, lambda: gate(Data(1), fine=PASSED), lambda: gate(Data(small))
-        )
-        (many,) = interleaved(self._few, lambda: gate(Data(large)))
-        per_few, per_many = ((cost.cpu - fixed.cpu) / n for cost, n in ((few, small), (many, large)))
-        numbers = f"{1e6 * per_many:.0f} µs / {1e6 * per_few:.0f} µs"
-        what = f"time per query at {large:,}, HTML on"
-        yield Row(what, f"at {small:,}", 1.2, per_many / per_few, from_numbers=numbers)
 
     def a_million(self, queries: int = 1_000_000) -> Iterator[Row]:
         data = Data(queries, hits=3)
@@ -220,7 +161,7 @@ class Bench:
     def size(self, queries: int) -> Iterator[Growth]:
         data, commands = Data(queries), self._commands
         gate, compare = interleaved(self._few, lambda: commands.gate(data), lambda: commands.compare(data))
-        yield Growth(f"gate, {queries:,} queries x 10 hits, HTML on", gate, queries)
+        yield Growth(f"gate, {queries:,} queries x 10 hits", gate, queries)
         yield Growth(f"`kebab-eval compare`, {queries:,} queries x 10 hits", compare, queries)
 
     def shapes(self, queries: int) -> Iterator[Growth]:
@@ -228,7 +169,7 @@ class Bench:
         commands = [partial(self._commands.gate, data) for data in (few, many, older)]
         names = "5 hits", "50 hits", "10 hits, 20 runs stored"
         for name, cost in zip(names, interleaved(self._few, *commands), strict=True):
-            yield Growth(f"gate, {queries:,} queries x {name}, HTML on", cost, queries)
+            yield Growth(f"gate, {queries:,} queries x {name}", cost, queries)
 
 
 class Measurement(NamedTuple):
@@ -241,26 +182,23 @@ class Measurement(NamedTuple):
 
 PROMISES = (
     Measurement("idle", Bench.idle),
-    Measurement("help", Bench.help),
-    Measurement("shell", lambda bench: bench.shell(100)),
+    Measurement("cold", lambda bench: bench.cold(100)),
+    Measurement("warm", lambda bench: bench.warm(100, 1.25)),
+    Measurement("1,000", lambda bench: bench.warm(1_000)),
     Measurement("gate", lambda bench: bench.gate(10_000)),
     Measurement("nine-plugins", lambda bench: bench.with_nine_plugins(10_000)),
-    Measurement("all-fail", lambda bench: bench.all_fail(10_000)),
-    Measurement("50,000", lambda bench: bench.large_gate(50_000), is_quick=False),
-    Measurement("million", Bench.a_million, is_quick=False),
-    Measurement("pytrec_eval", lambda bench: bench.pytrec_eval(10_000)),
-    Measurement("bare-decoding", lambda bench: bench.bare_decoding(10_000)),
-    Measurement("straightforward", lambda bench: bench.straightforward(10_000)),
+    Measurement("all-fail", lambda bench: bench.all_fail(1_000)),
+    Measurement("libraries", lambda bench: bench.libraries(10_000)),
+    Measurement("slower-tools", lambda bench: bench.slower_tools(10_000), is_quick=False),
+    Measurement("statements", lambda bench: bench.statements(100, 10_000)),
     Measurement("postgres", lambda bench: bench.postgres(10_000)),
-    Measurement("two-workers", lambda bench: bench.two_workers(10_000)),
-    Measurement("per-query", lambda bench: bench.per_query(1_000, 100_000), is_quick=False),
+    Measurement("million", Bench.a_million, is_quick=False),
     Measurement("before", lambda bench: bench.before(10_000)),
 )
 GROWTH = (
-    Measurement("growth-1,000", lambda bench: bench.size(1_000)),
     Measurement("growth-10,000", lambda bench: bench.size(10_000)),
     Measurement("growth-100,000", lambda bench: bench.size(100_000), is_quick=False),
-    Measurement("growth-shapes", lambda bench: bench.shapes(10_000)),
+    Measurement("growth-shapes", lambda bench: bench.shapes(10_000), is_quick=False),
 )
 
 
@@ -291,7 +229,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", metavar="NAME", help=f"only rows whose name has this in it: {names}"
     )
-    parser.add_argument("--before", type=Path, metavar="TREE", help="another version to compare with")
+    parser.add_argument("--before", metavar="REVISION", help="another version to compare with")
     parser.add_argument("--data", type=Path, metavar="DIR", help="keep the data there, and use what is there")
     parser.add_argument("--output", type=Path, help="a page to replace the tables of")
     given = parser.parse_args()
@@ -310,7 +248,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         root = given.data or Path(temporary)
         root.mkdir(parents=True, exist_ok=True)
-        bench = Bench(root, given.repeats, given.before)
+        before = unpacked(given.before, Path(temporary) / "before") if given.before else None
+        bench = Bench(root, given.repeats, before)
         promises = printed(lines(bench, PROMISES_HEAD, filter(is_chosen, PROMISES)))
         growth = printed(lines(bench, GROWTH_HEAD, filter(is_chosen, GROWTH)))
     if given.output:

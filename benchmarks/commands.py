@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import NamedTuple
 
 from generate import Data, generate
-from measuring import Cost, run
+from measuring import Cost, printed_by, run
+from new_environment import NewEnvironment
 
-HERE = Path(__file__).parent
 NINE = (
     "pytest-cov",
     "pytest-asyncio",
@@ -26,22 +26,23 @@ NINE = (
 _NEEDED = ("pytest-kebab-eval", "syrupy")  # those of the gate itself
 _BROUGHT_ALONG = {"pytest-html": "pytest-metadata"}
 NOT_OURS = ("-p", "no:kebab_eval")
-NO_SYRUPY = ("-p", "no:syrupy")
 NO_HTML = "--kebab-no-html"
-PASSED, FAILED, NOTHING_COLLECTED = (0,), (1,), (5,)
+FAILED, NOTHING_COLLECTED = (1,), (5,)
 GATE = ("golden.yaml", "--kebab-golden=golden.yaml", "--kebab-run-a=a", "--kebab-run-b=b")
 KEBAB_EVAL = str(Path(sys.executable).with_name("kebab-eval"))
 COMPARE = (KEBAB_EVAL, "compare", "a", "b", "--db=kebab.sqlite", "--golden=golden.yaml")
-IMPORTS = "import sqlite3, yaml, msgspec"
-DECODING = """
-from pathlib import Path
-from pytest_kebab_eval.golden import load_golden_set
-from pytest_kebab_eval.store import open_database
-load_golden_set("golden.yaml")
-with open_database(Path("kebab.sqlite")) as database:
-    for run in ("a", "b"):
-        for _ in database.results(run):
-            pass
+# Counts what is sent to SQLite by pytest with the given options, and prints that last.
+STATEMENTS = """
+import sqlite3, sys
+import pytest
+sent, connect = [], sqlite3.connect
+def traced(*args, **options):
+    connection = connect(*args, **options)
+    connection.set_trace_callback(sent.append)
+    return connection
+sqlite3.connect = traced
+pytest.main(sys.argv[1:])
+print(len(sent))
 """
 
 
@@ -77,7 +78,6 @@ class Session(NamedTuple):
 PLAIN = Session()
 WITH_NINE = Session(plugins=NINE)
 DEFAULT_TB = Session(options=())
-TWO_WORKERS = Session(options=("--tb=no", "-n", "2"), plugins=("pytest-xdist",))
 
 
 def _package_of(tree: Path | None) -> dict[str, str]:
@@ -89,6 +89,10 @@ class Commands:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+
+    @cached_property
+    def new_environment(self) -> NewEnvironment:
+        return NewEnvironment(self._root / "new-environment")
 
     def directory(self, data: Data) -> Path:
         where = self._root / "-".join(map(str, ("data", *data)))
@@ -104,44 +108,37 @@ class Commands:
         data: Data,
         *options: str,
         session: Session = PLAIN,
-        fine: tuple[int, ...] = FAILED,
         tree: Path | None = None,
     ) -> Cost:
         command = [*session.command(), *GATE, *options]
-        return run(*command, cwd=self.directory(data), fine=fine, **_package_of(tree))
+        return run(*command, cwd=self.directory(data), fine=FAILED, **_package_of(tree))
+
+    def cold_gate(self, data: Data) -> Cost:
+        return self.new_environment.pytest(*GATE, cwd=self.directory(data), fine=FAILED)
+
+    def cold_tests(self, count: int) -> Cost:
+        return self.new_environment.pytest(*NOT_OURS, cwd=self.tests(count))
 
     def compare(self, data: Data, tree: Path | None = None) -> Cost:
         return run(*COMPARE, cwd=self.directory(data), fine=FAILED, **_package_of(tree))
 
-    def decoding(self, data: Data) -> Cost:
-        return run("-c", DECODING, cwd=self.directory(data))
-
-    def straightforward(self, data: Data) -> Cost:
-        where = self.directory(data)
-        command = [*PLAIN.command(), str(HERE / "straightforward.py")]
-        return run(*command, cwd=where, fine=FAILED, KEBAB_DIR=str(where))
-
-    def imports(self) -> Cost:
-        return run("-c", IMPORTS, cwd=self._root)
+    def statements(self, data: Data) -> int:
+        command = ["-c", STATEMENTS, *PLAIN.command()[2:], *GATE]
+        return int(printed_by(*command, cwd=self.directory(data)).split()[-1])
 
     def empty_tests(self, count: int, *options: str, session: Session = PLAIN) -> Cost:
-        where = self._tests(f"empty-{count}", count, "pass")
-        return run(*session.command(), *NOT_OURS, *options, cwd=where)
+        return run(*session.command(), *NOT_OURS, *options, cwd=self.tests(count))
 
     def failing_tests(self, count: int, session: Session = PLAIN) -> Cost:
-        where = self._tests(f"failing-{count}", count, "assert False")
-        return run(*session.command(), *NOT_OURS, cwd=where, fine=FAILED)
+        return run(*session.command(), *NOT_OURS, cwd=self.tests(count, "assert False"), fine=FAILED)
 
     def no_tests(self, *options: str) -> Cost:
         where = self._root / "nothing"
         where.mkdir(exist_ok=True)
         return run(*PLAIN.command(), *options, cwd=where, fine=NOTHING_COLLECTED)
 
-    def help(self, *options: str) -> Cost:
-        return run(*PLAIN.command(), "--help", *options, cwd=self._root)
-
-    def _tests(self, name: str, count: int, body: str) -> Path:
-        where = self._root / name
+    def tests(self, count: int, body: str = "pass") -> Path:
+        where = self._root / f"tests-{count}-{body.replace(' ', '-')}"
         where.mkdir(exist_ok=True)
         lines = [
             "import pytest\n\n",

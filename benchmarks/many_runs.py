@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from generate import Texts, query_id
+from generate import Texts, hit, query_id
 
 from pytest_kebab_eval.store.schema import SCHEMA
 
@@ -45,7 +45,8 @@ class Runs:
     def __init__(self, path: Path, queries: int) -> None:
         path.unlink(missing_ok=True)
         self._connection = sqlite3.connect(path)
-        self._evolution, self._texts, self._count = Evolution(queries), Texts(), 0
+        self._queries, self._evolution = queries, Evolution(queries)
+        self._texts, self._count = Texts(), 0
         for table in SCHEMA:
             self._connection.execute(table)
 
@@ -70,22 +71,12 @@ class Runs:
                 "query_id": query_id(number),
                 "query": f"How is procedure {number} of the handbook carried out in practice?",
                 "mode": "hybrid",
-                "hits_top_k": [self._hit(rank, number, place) for rank in range(HITS)],
+                "hits_top_k": [
+                    hit(number, rank, self._queries, self._texts, is_right=rank == place)
+                    for rank in range(HITS)
+                ],
                 "answer": {"answer": f"procedure {number} takes two", "grounded": True, "citations": []},
                 "elapsed_ms": times.randrange(20, 400),
                 "error": None,
             }
             yield run_id, query_id(number), json.dumps(result)
-
-    def _hit(self, rank: int, number: int, place: int) -> dict[str, object]:
-        doc = f"doc-{number}" if rank == place else f"doc-{rank}"
-        return {
-            "rank": rank + 1,
-            "chunk_id": f"chunk-{number}-a" if rank == place else f"other-{number}-{rank}",
-            "doc_id": doc,
-            "doc_path": f"handbook/{doc}.md",
-            "heading_path": ["Handbook", f"Procedure {number}"],
-            "snippet": self._texts.of(number, rank),
-            "citation": {"kind": "line", "path": f"handbook/{doc}.md", "start": 10, "end": 24},
-            "retrieval": {"fusion_score": 0.5, "lexical_score": 0.4, "vector_score": 0.6},
-        }

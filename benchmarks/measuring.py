@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import statistics
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +61,15 @@ def printed_by(*command: str, cwd: Path) -> str:
         text=True,
         check=True,
     ).stdout
+
+
+def unpacked(revision: str, directory: Path) -> Path:
+    """The tree of another revision of this repository."""
+    archive = ["git", "archive", revision]
+    packed = subprocess.run(archive, cwd=Path(__file__).parents[1], capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tree:
+        tree.extractall(directory, filter="data")
+    return directory
 
 
 def interleaved(repeats: int, *commands: Callable[[], Cost]) -> list[Cost]:

@@ -16,6 +16,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from passages import Chunk, Writer, chunks_of
@@ -42,6 +43,7 @@ class _ManualWriter(Writer):
         return self._sentence()
 
 
+@cache
 def _document(chunks: int, footer: str) -> tuple[list[Chunk], list[Chunk]]:
     """One long document, cut by both chunkers: so many chunks of the older one, each with the footer."""
     writer, text = _ManualWriter(seed=1), ""

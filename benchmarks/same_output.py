@@ -10,19 +10,18 @@ one run a side or with several, and prints the first line that differs of each f
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import re
 import shutil
 import sqlite3
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from measuring import unpacked
 from random_runs import RandomRuns
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -113,13 +112,10 @@ def main() -> int:
     different = 0
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        archive = subprocess.run(["git", "archive", given.against], cwd=ROOT, capture_output=True, check=True)
-        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tree:
-            tree.extractall(scratch / "old", filter="data")
-        total = 0
+        old, total = unpacked(given.against, scratch / "old"), 0
         for dataset in datasets(scratch / "data", given.datasets, given.seed, given.runs):
             total += 1
-            before = output(scratch / "old", dataset, scratch / "work")
+            before = output(old, dataset, scratch / "work")
             after = output(ROOT, dataset, scratch / "work")
             if given.without_script:
                 before, after = without_script(before), without_script(after)

@@ -18,7 +18,6 @@ class Unit(Enum):
     """How a number and its limit are written. A number is judged as it is written."""
 
     RATIO = "{:.2f}"
-    MORE_SECONDS = "{:+.2f} s"
     MORE_MS = "{:+.0f} ms"
     MEGABYTES = "{:.1f} MB"
     GIGABYTES = "{:.2f} GB"
