@@ -119,7 +119,7 @@ def test_queries_get_their_texts(tmp_path: Path) -> None:
         (f'{{"q": {{"a": {10**400}}}}}', "run.json:1: 'a' of query 'q' has 1000"),
         ('{"q": {"\\ud800": 1}}', "run.json:1: this has a character that is not Unicode text"),
         ('{"q": {"a": 1}}\n{}', "run.json:2: this is not JSON: there is something after its end"),
-        ('{"q": ' * 3000, "run.json:1: this is nested too deeply"),
+        ('{"q": ' * 100_000, "run.json:1: this is nested too deeply"),
     ],
 )
 def test_a_bad_dictionary_is_one_sentence(tmp_path: Path, run: str, says: str) -> None:
