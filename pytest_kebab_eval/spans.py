@@ -52,8 +52,11 @@ def extent(span: Span) -> Box | None:
             box = _region(span)
         case _:
             box = None
-    is_valid = box and all(-_LARGEST <= number <= _LARGEST for number in box[1:]) and _area(box) > 0
-    return box if is_valid else None
+    if box is None:
+        return None
+    _, left, right, top, bottom = box
+    is_small = -_LARGEST <= left < right <= _LARGEST and -_LARGEST <= top < bottom <= _LARGEST
+    return box if is_small and (right - left) * (bottom - top) > 0 else None
 
 
 def extents(spans: Iterable[Span]) -> tuple[Box, ...]:
@@ -116,7 +119,12 @@ def _union_overlap(ours: Sequence[Box], theirs: Sequence[Box]) -> float:
 
 def touches(box: Box | None, others: Sequence[Box]) -> bool:
     """Whether they overlap at all; spans that cannot be compared count as overlapping."""
-    share = overlap([box], others) if box else None
+    if box is None:
+        return True
+    if len(others) == 1:  # as nearly all chunks are: how much they share need not be known
+        axis, left, right, top, bottom = others[0]
+        return box[0] != axis or (box[1] < right and left < box[2] and box[3] < bottom and top < box[4])
+    share = overlap([box], others)
     return share is None or share > 0
 
 

@@ -294,12 +294,12 @@ class Corpus:
         """
         cited = extent(citation)
         is_known = version in self._versions
-        return any(
-            touches(cited, chunk_extents)
-            for doc_id in self._documents.get(citation.path or "", ())
-            for chunk_version, chunk_extents in self._chunks_of(doc_id)
-            if not is_known or chunk_version in (version, None)
-        )
+        for doc_id in self._documents.get(citation.path or "", ()):
+            for chunk_version, chunk_extents in self._chunks_of(doc_id):
+                is_own = not is_known or chunk_version is None or chunk_version == version
+                if is_own and touches(cited, chunk_extents):
+                    return True
+        return False
 
     @cached_property
     def _versions(self) -> set[str | None]:
@@ -325,7 +325,7 @@ class Corpus:
             if self._spans_by_document is None:
                 self._read_extents([doc_id])
             else:
-                found = self._spans_by_document.get(doc_id, [])
+                found = self._spans_by_document.pop(doc_id, [])
                 self._extents_of[doc_id] = [
                     (_text(version), extents(_spans(spans))) for version, spans in found
                 ]
