@@ -59,6 +59,7 @@ _PHASES: tuple[Phase, ...] = ("setup", "call", "teardown")
 _CALL: tuple[Phase, ...] = ("call",)
 _MOST_AT_ONCE = 100
 _HAS_ID = hasattr(pytest.Item, "id")  # what newer versions of pytest parse the node id into
+_PYTHONS_OWN = 1_000  # objects: Python 3.12 begins with some hundred that are frozen
 
 
 class Shortcut(NamedTuple):
@@ -242,7 +243,7 @@ class DirectReports:
     def _freeze(self, items: Sequence[pytest.Item]) -> None:
         """Freeze what exists, unless other tests run, whose objects come and go."""
         if items and all(isinstance(item, KebabItem) for item in items):
-            self._has_frozen = not gc.get_freeze_count()  # unless someone already did
+            self._has_frozen = gc.get_freeze_count() < _PYTHONS_OWN  # unless someone already did
             if self._has_frozen:
                 gc.freeze()
             if not _has_conftest(self._config) and _program() in ("pytest", "py.test"):

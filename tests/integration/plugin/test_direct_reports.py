@@ -242,12 +242,12 @@ import gc
 
 def pytest_runtest_logreport(report):
     if "two" in report.nodeid and report.when == "call":
-        print("FROZEN", gc.get_freeze_count() > 0)
+        print("FROZEN", gc.get_freeze_count() > 1_000)  # Python 3.12 begins with some hundred
 """
 SKIPPED = """
 import atexit, gc
 # Handlers run in reverse: this one, registered before the plugin's, runs after it.
-atexit.register(lambda: print("SKIPPED", gc.get_freeze_count() > 0, flush=True))
+atexit.register(lambda: print("SKIPPED", gc.get_freeze_count() > 1_000, flush=True))
 """
 PROGRAM = """
 import gc, sys, pytest
@@ -271,7 +271,7 @@ def test_what_exists_is_frozen_while_items_run_and_unfrozen_at_the_end(project: 
     several(project)
     project.pytester.makeconftest(COUNTS)
     project.pytest(*ALONE, "fixtures", "-s").stdout.fnmatch_lines(["*FROZEN True*"])
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() < 1_000
 
 
 def test_nothing_is_frozen_where_other_tests_run(project: Project) -> None:
@@ -289,7 +289,7 @@ def test_what_someone_else_froze_stays_frozen(project: Project) -> None:
         before = gc.get_freeze_count()
         project.pytest(*ALONE, "fixtures")
         assert gc.get_freeze_count() >= before - 10_000  # some of it was freed, by its references
-        assert gc.get_freeze_count() > 0
+        assert gc.get_freeze_count() > 1_000
     finally:
         gc.unfreeze()
 
