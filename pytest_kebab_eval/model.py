@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -212,6 +212,18 @@ class Xfail(Value, frozen=True):
     checks: tuple[str, ...] = ACCEPTABLE_CHECKS
 
 
+class BrokenRule(NamedTuple):
+    """A text that an answer must contain and lacks, or one that it says though it is forbidden."""
+
+    text: str
+    is_forbidden: bool
+
+    @property
+    def words(self) -> str:
+        """What stands before the text."""
+        return "says the forbidden" if self.is_forbidden else "lacks"
+
+
 class GoldenQuery(Value, frozen=True):
     """One entry of the golden file; `expected_doc_ids` is None where the key is missing."""
 
@@ -254,6 +266,12 @@ class GoldenQuery(Value, frozen=True):
         if self.expected_doc_ids == ():
             return False
         return True if self.expects_anything else None
+
+    def broken_rules(self, answer: str) -> tuple[BrokenRule, ...]:
+        """Each `must_contain` that the answer lacks, then everything `forbidden` that it says."""
+        lacks = [BrokenRule(text, False) for text in self.must_contain if text not in answer]
+        says = [BrokenRule(text, True) for text in self.forbidden if text in answer]
+        return (*lacks, *says)
 
     @property
     def expects_anything(self) -> bool:

@@ -131,7 +131,11 @@ def _lost_answer(lost: LostCheck) -> str:
         return "the answer contained a claim in A and contains none in B"
     if lost.b.facts.answered is False:
         return "it was answered in A and refused in B"
-    return "the answer kept its rules in A and does not in B"
+    broken = (lost.b.facts.answer and lost.b.facts.answer.broken_rules) or ()
+    if not broken:  # in the run that is shown
+        return "the answer kept its rules in A and does not in B"
+    said = first_of([f"{rule.words} '{brief(rule.text, 40)}'" for rule in broken], 2)
+    return f"the answer {said}, and kept its rules in A"
 
 
 def _lost_refusal(lost: LostCheck) -> str:

@@ -62,7 +62,7 @@ def change_notes(changes: Iterable[ConfigChange]) -> list[str]:
     for label, keys in _NOTED:
         change = next((by_key[key] for key in keys if key in by_key), None)
         if change:
-            notes.append(f"{label} {_shown(change.a)}→{_shown(change.b)}")
+            notes.append(f"{label} {shown_setting(change.a)}→{shown_setting(change.b)}")
     return notes
 
 
@@ -76,15 +76,19 @@ def _flat(config: Mapping[str, Any], prefix: str = "", depth: int = 1) -> Iterat
 
 def changed_settings(changes: Sequence[ConfigChange], most: int) -> str:
     """`embedding.model: minilm-l6 → e5-small; rrf_k: 60 → 20; and 3 more`, on one line."""
-    said = [f"{brief(change.key)}: {_shown(change.a)} → {_shown(change.b)}" for change in changes[:most]]
+    said = [
+        f"{brief(change.key)}: {shown_setting(change.a)} → {shown_setting(change.b)}"
+        for change in changes[:most]
+    ]
     more = [f"and {len(changes) - most} more"] if len(changes) > most else []
     return "; ".join([*said, *more]) or "nothing that the runs recorded"
 
 
-def _shown(value: Any) -> str:
+def shown_setting(value: Any, width: int = 40) -> str:
+    """A setting as JSON has it, texts without quotes, on one line."""
     if value is None:
         return "none"
     try:
-        return brief(value if isinstance(value, str) else msgspec.json.encode(value).decode(), 40)
+        return brief(value if isinstance(value, str) else msgspec.json.encode(value).decode(), width)
     except RecursionError:  # what could just be decoded may be too deep to encode, further down the stack
         return "(nested too deeply to be shown)"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.matching.citations import CitationCheck
 from pytest_kebab_eval.matching.strategies import Ranking
-from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value
+from pytest_kebab_eval.model import BrokenRule, GoldenQuery, QueryResult, Value
 
 
 class TargetFacts(Value, frozen=True):
@@ -40,7 +40,7 @@ class AnswerFacts(Value, frozen=True):
     """What is known of an answer that came without an error."""
 
     grounded: bool  # false: it refused
-    keeps_rules: bool | None  # every must_contain and no forbidden; None: there are no rules
+    broken_rules: tuple[BrokenRule, ...] | None  # None: there are no rules
     is_blank: bool
     has_claim: bool
     citations: CitationCheck
@@ -79,7 +79,8 @@ class Facts(Value, frozen=True):
     @property
     def keeps_rules(self) -> bool | None:
         """Whether the answer keeps its rules; None without an answer, or without rules."""
-        return self.answer.keeps_rules if self.answer else None
+        broken = self.answer.broken_rules if self.answer else None
+        return None if broken is None else not broken
 
     @property
     def has_claim(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jinja2
 
+from pytest_kebab_eval.comparing.config_changes import shown_setting
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.context import Context, report_context
@@ -45,6 +46,7 @@ def _template() -> jinja2.Template:
     environment.filters.update(
         code=code,
         codes=codes,
+        setting=lambda value: code(None if value is None else shown_setting(value, 80)),
         in_markdown=in_markdown,
         as_value=format_value,
         as_delta=format_delta,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, zip_longest
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS
@@ -25,6 +25,7 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.reports.wording import CAUSES, counted, failed_queries, review_command
 from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text.excerpts import differing_text, excerpt
 
 _TARGETS_SHOWN = 3
 _RULES_SHOWN = 5
@@ -121,7 +122,8 @@ class FailedQuery(NamedTuple):
         """The lost targets, and what B has in their place."""
         if not self.comparison.lost:
             return
-        yield Fact("lost", self._names(self.comparison.lost[:_RULES_SHOWN]))
+        if self.comparison.lost != self.evidence.expected:  # else it is what stands above
+            yield Fact("lost", self._names(self.comparison.lost[:_RULES_SHOWN]))
         instead = self.instead()
         if instead:
             yield Fact("instead", self.hit_words(instead))
@@ -160,21 +162,24 @@ class FailedQuery(NamedTuple):
         before = self.evidence.a.answer if self.evidence.a else None
         answer = self.evidence.b.answer if self.evidence.b else None
         if before is not None:
-            yield Fact("before", self._answer_words(before))
-        yield Fact("answer", ["none"] if answer is None else self._answer_words(answer))
+            yield Fact("before", self._answer_words(before, answer))
+        yield Fact("answer", ["none"] if answer is None else self._answer_words(answer, before))
         if answer is None:
             return
         if "answer" in checks:
-            broken = _broken_rules(self.query, answer)
-            yield from (Fact("rule", words) for words in islice(broken, _RULES_SHOWN))
+            for rule in self.query.broken_rules(answer.text)[:_RULES_SHOWN]:
+                yield Fact("rule", [f"{rule.words} ", Foreign(rule.text, 40, "'")])
         if "citation" in checks:
             paths = [cited.citation.path for cited in answer.citations if cited.citation]
             shown = [path for path in paths if path][:_RULES_SHOWN]
             yield Fact("cites", self._names(shown) or ["nothing"])
 
-    def _answer_words(self, answer: Answer) -> Words:
-        said = Foreign(answer.text, min(_ANSWER_WIDTH, self.columns))
-        return [*([] if answer.grounded else ["(refused) "]), said]
+    def _answer_words(self, answer: Answer, other: Answer | None) -> Words:
+        """An answer, cut around what a rule names and the other lacks, else around where they differ."""
+        width, theirs = min(_ANSWER_WIDTH, self.columns), other.text if other else ""
+        ruled = (text for text in (*self.query.must_contain, *self.query.forbidden) if text not in theirs)
+        said = excerpt(answer.text, chain(ruled, [differing_text(answer.text, theirs)]), width)
+        return [*([] if answer.grounded else ["(refused) "]), Foreign(said, width)]
 
     def unlabelled(self) -> str:
         """How many of B's top hits nobody labelled, where it lost one that was, or ranks none high enough."""
@@ -249,12 +254,3 @@ def passage_words(passage: KnownPassage, columns: int) -> list[str | Foreign]:
 
 def _said(answer: Answer | None) -> str:
     return "no answer" if answer is None else "answered" if answer.grounded else "refused"
-
-
-def _broken_rules(query: GoldenQuery, answer: Answer) -> Iterator[Words]:
-    for text in query.must_contain:
-        if text not in answer.text:
-            yield ["lacks ", Foreign(text, 40, "'")]
-    for text in query.forbidden:
-        if text in answer.text:
-            yield ["says the forbidden ", Foreign(text, 40, "'")]

@@ -118,22 +118,11 @@ def _document_ranks(
 def _answer_facts(query: GoldenQuery, answer: Answer, citations: CitationCheck) -> AnswerFacts:
     return AnswerFacts(
         answer.grounded,
-        _keeps_rules(query, answer),
+        query.broken_rules(answer.text) if query.must_contain or query.forbidden else None,
         not answer.text.strip(),
         _has_claim(query, answer) if query.claims else False,
         citations,
     )
-
-
-def _keeps_rules(query: GoldenQuery, answer: Answer) -> bool | None:
-    """Every `must_contain`, and nothing that is forbidden; None if there are no rules."""
-    if not query.must_contain and not query.forbidden:
-        return None
-    text = answer.text
-    for wanted in query.must_contain:
-        if wanted not in text:
-            return False
-    return not query.forbidden or not any(unwanted in text for unwanted in query.forbidden)
 
 
 def _has_claim(query: GoldenQuery, answer: Answer) -> bool:

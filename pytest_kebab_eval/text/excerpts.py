@@ -9,6 +9,7 @@ from pytest_kebab_eval.text import printable
 
 MAX_SEARCHED = 20_000  # characters of a text; what comes after them is not looked at
 _RUN = 20  # characters in a row that two texts share not by chance
+_TOLD = 40  # characters that tell a place in a text from others
 _FAR = 200  # characters: no more is shown anywhere
 
 
@@ -24,6 +25,13 @@ def excerpt(text: str, around: Iterable[str], width: int) -> str:
 def contains(text: str, wanted: str) -> bool:
     """Whether a text contains another, case and spacing aside."""
     return _find(_one_line(text), wanted) is not None
+
+
+def differing_text(text: str, other: str) -> str:
+    """A text from the first word on that another has not at that place, as far as it tells where that is."""
+    ours, theirs = _one_line(text), _one_line(other)
+    start = ours.rfind(" ", 0, _alike(ours, theirs)) + 1
+    return ours[start : start + _TOLD]
 
 
 def shared_text(text: str, other: str) -> str:

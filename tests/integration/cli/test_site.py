@@ -99,7 +99,7 @@ def test_an_answer_that_breaks_its_rule_since_is_a_failing_query(project: Projec
     doubt = "first bad run: 80% sure, 1 other run not ruled out"
     said = "answer before 30 days answer 90 days rule broken lacks &#39;30 days&#39;"
     expected = "expected c1 c1.md expected an answer with &#39;30 days&#39;"
-    why = f"the answer kept its rules in A and does not in B ({doubt}) {expected} {said}"
+    why = f"the answer lacks &#39;30 days&#39;, and kept its rules in A ({doubt}) {expected} {said}"
     assert f"{group} {why} r1 2026-01-01 00:00 found in" in text_of(page(project))
     add_run(project, "r4", right, 4)
     call("site", "site")

@@ -23,8 +23,8 @@ from tests.unit.reports.conftest import C1, HIT, compared
 ENTRY: Json = {"id": "q1", "query": "?", "expected_chunk_ids": ["c1", "c2"], "must_contain": ["yes"]}
 
 
-def message(directory: Path, b: Json) -> str:
-    a = result("c1", "c2", answer=answer("yes"))
+def message(directory: Path, b: Json, said: str = "yes") -> str:
+    a = result("c1", "c2", answer=answer(said))
     db = make_database(directory / "kebab.sqlite", a={"q1": a}, b={"q1": b})
     settings = Settings("a", "b", db, db, write_golden(directory / "golden.yaml", [ENTRY]))
     inputs = find_inputs(settings)
@@ -52,6 +52,16 @@ def test_what_took_the_place_of_an_expected_chunk_is_never_an_expected_one(
     tmp_path: Path, hits: list[str], named: list[str]
 ) -> None:
     assert instead(message(tmp_path, result(*hits, answer=answer("no")))) == named
+
+
+def test_both_answers_are_cut_around_what_a_rule_asks_for_or_where_they_differ(tmp_path: Path) -> None:
+    same = "Access logs are kept where the service runs. " * 5
+    shown = message(tmp_path, result("c1", "c2", answer=answer(f"{same} no. {same}")), f"{same} yes. {same}")
+    first, *lines = shown.splitlines()
+    assert first == "the answer lacks 'yes', and kept its rules in A"
+    before, after = (line for line in lines if line.startswith(("  before ", "  answer ")))
+    assert "runs. yes. Access" in before
+    assert "runs. no. Access" in after
 
 
 # -- passages that nobody vouches for --------------------------------------------------------------

@@ -13,7 +13,7 @@ from pytest_kebab_eval.reports.templates import make_environment
 
 TEMPLATE = "templates/report.md.jinja"
 
-FILTERS = ["code", "codes", "in_markdown", "as_value", "as_delta", "as_number"]
+FILTERS = ["code", "codes", "setting", "in_markdown", "as_value", "as_delta", "as_number"]
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.text import printable
-from pytest_kebab_eval.text.excerpts import excerpt, shared_text
+from pytest_kebab_eval.text.excerpts import differing_text, excerpt, shared_text
 
 LONG = "The house was built in 1890. " * 5 + "On Sundays it opens at ten o'clock. " + "Dogs stay out. " * 9
 
@@ -26,6 +26,19 @@ LONG = "The house was built in 1890. " * 5 + "On Sundays it opens at ten o'clock
 )
 def test_an_excerpt_is_around_the_first_text_that_is_there(text: str, around: list[str], shown: str) -> None:
     assert excerpt(text, around, 60) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "differs"),
+    [
+        ("kept for 30 days", "kept for 90\ndays", "30 days"),
+        ("kept for 30 days. Use --all.", "kept for 30 days.", "days. Use --all."),
+        ("kept for 30 days", "", "kept for 30 days"),
+        ("", "kept for 30 days", ""),
+    ],
+)
+def test_texts_differ_from_a_word_on(text: str, other: str, differs: str) -> None:
+    assert differing_text(text, other) == differs
 
 
 @given(st.text(), st.text(), st.integers(20, 200))
