@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
+import inspect
 import marshal
 import os
 import runpy
@@ -160,8 +162,19 @@ def warm_up(address: str) -> None:
     importlib.import_module("xdist.remote")
     for name in _NEEDED:
         importlib.import_module(f"pytest_kebab_eval.{name}")
+    # What a session collects in the end is what it made itself; all that is here took a sixth of its time.
+    patched.setattr(
+        "_pytest.unraisableexception.gc_collect_harder", lambda times: gc.collect(1), raising=False
+    )
+    inspect.getmodule(code_of_no_module())  # keeps the real paths of all files, of which each failure asks
     for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
         del sys.modules[name]  # a project may have tests of its own
+    gc.collect()  # the rest is old, so that a forked process does not look at it soon
+
+
+def code_of_no_module() -> types.CodeType:
+    """Code from a file that no module has, so that whoever asks for its module looks at all of them."""
+    return compile("", "of no module", "exec")
 
 
 def leave(code: int) -> None:
