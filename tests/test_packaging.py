@@ -21,7 +21,7 @@ from jinja2 import ModuleLoader
 
 from pytest_kebab_eval import __version__
 from pytest_kebab_eval.reports.templates import COMPILED
-from tests.test_architecture import HOME, imports
+from tests.test_architecture import HOME, imports_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -65,7 +65,7 @@ def workflow(name: str) -> dict[str, Any]:
 
 
 def test_the_declared_dependencies_are_those_that_are_imported() -> None:
-    modules = {name.split(".")[0] for path in HOME.rglob("*.py") for name in imports(path.read_text("utf-8"))}
+    modules = {name.split(".")[0] for path in HOME.rglob("*.py") for name in imports_of(path)}
     foreign = modules - sys.stdlib_module_names - {HOME.name}
     owners = packages_distributions()
     imported = {normal(name) for module in foreign for name in owners.get(module, [module])}

@@ -102,7 +102,9 @@ def test_aliases_of_aliases_do_not_multiply(tmp_path: Path) -> None:
 def test_merge_keys_do_not_multiply(tmp_path: Path) -> None:
     # 1,000 keys merged 1,000 times: a million values from some 3,000.
     big = ", ".join(f"k{n}: 0" for n in range(1000))
-    message = refusal(tmp_path, f"- &big {{{big}}}\n" + "- <<: *big\n" * 1000)
+    first = f"- {{id: q, query: '?', metadata: &big {{{big}}}}}\n"
+    rest = (f"- {{id: q{n}, query: '?', metadata: {{<<: *big}}}}\n" for n in range(1000))
+    message = refusal(tmp_path, first + "".join(rest))
     assert "aliases here multiply into far more than is written" in message
 
 

@@ -53,7 +53,7 @@ def asked_about(hits: list[Hit], wanted: ExpectedLocation) -> set[str | None]:
 @pytest.mark.parametrize("known_by", ["text", "hashes"])
 def test_no_chunk_is_left_out_that_shares_enough_text(script: str, known_by: str) -> None:
     draw = random.Random(2)
-    text = "\n".join(passage(draw, script) for _ in range(60))
+    text = "\n".join(passage(draw, script) for _ in range(30))
     size = 90 if script == "unspaced" else 260
     cuts = sorted(draw.sample(range(len(text)), len(text) // size))
     old = [text[start : start + size] for start in range(0, len(text), size)]
