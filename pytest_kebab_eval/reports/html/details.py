@@ -229,12 +229,17 @@ class _PassagesShown:
 
     def __init__(self, query: GoldenQuery, evidence: QueryEvidence) -> None:
         self.numbers: dict[tuple[str, ...], int] = {}
+        self._hits: dict[tuple[object, ...], int] = {}  # by all that is shown of a hit
         self._query = query
         self._evidence = evidence
 
     def number(self, hit: Hit) -> int:
         """The number of a hit, which is that of an equal one."""
-        return self._add(hit.chunk_id or "", self._evidence.show_hit(self._query, hit, TEXT_SHOWN))
+        said = (hit.chunk_id, hit.doc_id, hit.doc_path, hit.heading_path, hit.snippet, hit.text)
+        if said not in self._hits:  # most hits of B are hits of A, and cutting texts takes long
+            shown = self._evidence.show_hit(self._query, hit, TEXT_SHOWN)
+            self._hits[said] = self._add(hit.chunk_id or "", shown)
+        return self._hits[said]
 
     def add_targets(self, names: Sequence[str]) -> None:
         """Have the targets that are no hit among them, as far as more than their id is known."""
