@@ -31,11 +31,16 @@ class KnownPassage(Value, frozen=True):
 
 def passage_of(hit: Hit, focus: Sequence[str] = ()) -> KnownPassage:
     """A hit as a passage, with its snippet as the text, unless only the whole text has what is looked for."""
-    texts = [text for text in (hit.snippet, hit.text) if text]
-    text = next((text for text in texts if any(contains(text, part) for part in focus)), "")
+    text = hit.snippet or hit.text or ""
+    if hit.text and hit.text != text and not _has_any(text, focus) and _has_any(hit.text, focus):
+        text = hit.text
     heading = " > ".join(hit.heading_path or ())
     document = hit.doc_path or hit.doc_id or ""
-    return KnownPassage(hit.chunk_id or hit.doc_id or "", document, heading, text or next(iter(texts), ""))
+    return KnownPassage(hit.chunk_id or hit.doc_id or "", document, heading, text)
+
+
+def _has_any(text: str, parts: Iterable[str]) -> bool:
+    return any(contains(text, part) for part in parts)
 
 
 class QueryEvidence(Value, frozen=True):
