@@ -26,7 +26,13 @@ from pytest_kebab_eval.store.postgres.connections import (
     reason_or_lock,
 )
 from pytest_kebab_eval.store.postgres.reading import PostgresDatabase
-from pytest_kebab_eval.store.postgres.tables import CHUNKS_BY_VERSION, bring_up_to_date, grants_in, version_of
+from pytest_kebab_eval.store.postgres.tables import (
+    CHUNKS_BY_VERSION,
+    ONE_AT_A_TIME,
+    bring_up_to_date,
+    grants_in,
+    version_of,
+)
 from pytest_kebab_eval.store.postgres.transactions import ROWS, transaction, unchecked_transaction
 from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_TABLE
 from pytest_kebab_eval.text import printable
@@ -62,7 +68,7 @@ class PostgresStore(Backend):
 
     def make_tables(self) -> Made:
         try:
-            with unchecked_transaction(self._address, WRITE_TIMEOUT_S) as connection:
+            with unchecked_transaction(self._address, WRITE_TIMEOUT_S, ONE_AT_A_TIME) as connection:
                 made = bring_up_to_date(connection, self._address)
                 connection.execute("COMMIT")
         except POSTGRES_ERRORS as error:

@@ -214,6 +214,20 @@ def test_many_results_are_compared_by_few_statements(store: Store, monkeypatch: 
         assert not database.holds("a", [*rows[:4], ("q9", rows[4][1])])
 
 
+def test_results_that_do_not_fit_into_memory_together_are_read_one_by_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.make(a={f"q{number}": result(f"c{number}") for number in range(5)})
+    wanted = ["q4", "q0", "q2", "none"]
+    with open_database(store.address) as database:
+        together = dict(database.rows("a", wanted))
+        monkeypatch.setattr("pytest_kebab_eval.store.postgres.reading.FETCHED_BYTES", 1)
+        assert dict(database.rows("a", wanted)) == together
+        assert sorted(together) == ["q0", "q2", "q4"]
+        assert dict(database.rows("a", ["none"])) == {}
+        assert len([*database.results("a")]) == 5
+
+
 def test_reading_sees_one_state_while_others_write(store: Store) -> None:
     store.make(a={"q1": result("c1")})
     if store.db.endswith("sqlite"):  # in its default mode, one that reads keeps others from writing
