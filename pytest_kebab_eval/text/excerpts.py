@@ -62,7 +62,10 @@ def _alike(one: str, other: str) -> int:
 
 @lru_cache(maxsize=16)  # what is shown of a query is asked for several times in a row
 def _one_line(text: str) -> str:
-    return printable(" ".join(text[:MAX_SEARCHED].split()))
+    line = text[:MAX_SEARCHED]
+    if "  " not in line and "##" not in line and line.isprintable():  # as most are: a third of the time
+        return line.strip(" ")
+    return printable(" ".join(line.split()))
 
 
 @lru_cache(maxsize=4)

@@ -185,12 +185,17 @@ class _PassagesShown:
 
     def __init__(self, query: GoldenQuery, evidence: QueryEvidence) -> None:
         self.numbers: dict[tuple[str, ...], int] = {}
+        self._of_hits: dict[tuple[object, ...], int] = {}  # those of A are mostly those of B
         self._query = query
         self._evidence = evidence
 
     def number(self, hit: Hit) -> int:
         """The number of a hit, which is that of an equal one."""
-        return self._add(hit.chunk_id or "", self._evidence.show_hit(self._query, hit, TEXT_SHOWN))
+        known = (hit.chunk_id, hit.doc_id, hit.doc_path, hit.heading_path, hit.snippet, hit.text)
+        if known not in self._of_hits:
+            passage = self._evidence.show_hit(self._query, hit, TEXT_SHOWN)
+            self._of_hits[known] = self._add(hit.chunk_id or "", passage)
+        return self._of_hits[known]
 
     def add_targets(self, names: Sequence[str]) -> None:
         """Have the targets that are no hit among them, as far as more than their id is known."""
