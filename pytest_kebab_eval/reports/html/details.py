@@ -293,19 +293,31 @@ def _marked_pieces(query: GoldenQuery, text: str) -> list[str | tuple[str, str]]
 
 def _marks(query: GoldenQuery, text: str) -> list[tuple[int, int, str]]:
     """Where the text keeps or breaks a rule; of marks that overlap, a broken rule wins, then the first."""
-    patterns = [(re.escape(forbidden), "bad") for forbidden in query.forbidden if forbidden]
-    patterns += [(re.escape(needed), "good") for needed in query.must_contain if needed]
-    patterns += [(f"(?i:{re.escape(claim)})", "good") for claim in _claims(query)]
+    rules = [(_places(text, forbidden), "bad") for forbidden in query.forbidden if forbidden]
+    rules += [(_places(text, needed), "good") for needed in query.must_contain if needed]
+    rules += [(_places_in_any_case(text, claim), "good") for claim in _claims(query)]
     found = {
-        (*match.span(), kind)
-        for pattern, kind in patterns[:LIST_SHOWN]
-        for match in itertools.islice(re.finditer(pattern, text), MATCHES_SHOWN)
+        (start, end, kind)
+        for places, kind in rules[:LIST_SHOWN]
+        for start, end in itertools.islice(places, MATCHES_SHOWN)
     }
     marks: list[tuple[int, int, str]] = []
     for start, end, kind in sorted(found, key=lambda mark: (mark[2] == "good", mark[0], -mark[1])):
         if all(end <= other_start or start >= other_end for other_start, other_end, _ in marks):
             marks.append((start, end, kind))
     return marks
+
+
+def _places(text: str, wanted: str) -> Iterator[tuple[int, int]]:
+    start = text.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        yield start, end
+        start = text.find(wanted, end)
+
+
+def _places_in_any_case(text: str, wanted: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in re.finditer(re.escape(wanted), text, re.IGNORECASE))
 
 
 def _cited(cited: Cited) -> str:
