@@ -1,7 +1,7 @@
 """A failed query as facts: what was expected, what B has instead, the answer and the rule that it breaks.
 
 The terminal and `report.md` word the same facts; what comes from a run or a golden file is marked as foreign,
-so that each makes it inert in its own way.
+so that each escapes it in its own way.
 """
 
 from __future__ import annotations
