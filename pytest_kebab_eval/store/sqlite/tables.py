@@ -23,7 +23,7 @@ _PLAIN_FUNCTIONS = frozenset(  # which take no longer than their argument is lon
     )
 )
 _FIRST_ROW, _LAST_ROW = -(2**63), 2**63 - 1
-_AROUND = 1_000  # rows that are looked at before and after those of a run
+_MOST_AROUND = 1_000  # rows that are looked at before and after those of a run: as many as it has
 
 
 def check_tables(connection: sqlite3.Connection, path: Path, schema: str = "main") -> None:
@@ -126,7 +126,8 @@ def check_results(connection: sqlite3.Connection, index: Index, run_id: str) -> 
     entries = f"{index.clause} WHERE run_id = ?"
     same = "count(*), total(rowid)"
     first, last, *led_to = _results(connection, f"min(rowid), max(rowid), {same}", entries, run_id)
-    low, high = (_FIRST_ROW, _LAST_ROW) if first is None else (first - _AROUND, last + _AROUND)
+    around = min(_MOST_AROUND, led_to[0])
+    low, high = (_FIRST_ROW, _LAST_ROW) if first is None else (first - around, last + around)
     stored = (
         f"NOT INDEXED WHERE run_id = ? AND rowid BETWEEN {max(low, _FIRST_ROW)} AND {min(high, _LAST_ROW)}"
     )
