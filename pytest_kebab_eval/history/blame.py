@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
 
 import msgspec
 
@@ -94,7 +93,7 @@ class Blame(Value, frozen=True, kw_only=True):
         return "lost" if self.first_bad else "found"
 
 
-class Walk(NamedTuple):
+class Walk(Value, frozen=True):
     """The runs that are walked, the oldest first, and what they are measured by."""
 
     runs: Sequence[OpenRun]

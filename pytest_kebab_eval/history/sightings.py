@@ -52,7 +52,7 @@ class Sighting(Value, frozen=True):
     reason: str | None = None  # of an error, or why the result cannot be read
 
 
-class LossPoint(NamedTuple):
+class LossPoint(Value, frozen=True):
     """Where a check was passed last, and lost first after that, as likely as it can be told."""
 
     last_good: Sighting | None  # before the first bad one; None: never passed
@@ -135,7 +135,7 @@ class Trace:
 # -- what a run says ---------------------------------------------------------------------------------
 
 
-class Watched(NamedTuple):
+class Watched(Value, frozen=True):
     """A check of a query."""
 
     query_id: str

@@ -20,13 +20,13 @@ from pytest_kebab_eval.inputs.sides import (
 )
 from pytest_kebab_eval.matching.locations import golden_versions, match_mode
 from pytest_kebab_eval.metrics import Metric, all_metrics, all_names, custom_metric, is_metric, metrics_at
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Value
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.text import printable
 
 
-class Versus(NamedTuple):
+class Versus(Value, frozen=True):
     """What a gate names with `vs`: runs in the place of A, and how they are matched with B."""
 
     name: str

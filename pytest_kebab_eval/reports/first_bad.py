@@ -18,7 +18,7 @@ from pytest_kebab_eval.history.blame import (
 from pytest_kebab_eval.history.commit_odds import SURE
 from pytest_kebab_eval.history.sightings import Sighting, State
 from pytest_kebab_eval.inputs import Inputs
-from pytest_kebab_eval.model import MatchMode
+from pytest_kebab_eval.model import MatchMode, Value
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database, whole_runs
@@ -58,7 +58,7 @@ DOUBT_MEANING = (
 )
 
 
-class LostQuery(NamedTuple):
+class LostQuery(Value, frozen=True):
     """A query of a step: the check that it lost, and how it was before and after."""
 
     query_id: str
@@ -78,7 +78,7 @@ class FlakyQuery(NamedTuple):
     runs: int
 
 
-class BadStep(NamedTuple):
+class BadStep(Value, frozen=True):
     """From a good run to a bad one, and what was lost on the way."""
 
     good: Seen
@@ -93,7 +93,7 @@ class BadStep(NamedTuple):
         return doubts.pop() if len(doubts) == 1 else ""
 
 
-class FirstBad(NamedTuple):
+class FirstBad(Value, frozen=True):
     """The first bad run of each regression; the newest step is first."""
 
     between: int  # runs between A and B

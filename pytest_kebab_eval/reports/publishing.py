@@ -6,7 +6,6 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence, unread_evidence
 from pytest_kebab_eval.comparing.report import CompareReport
@@ -16,7 +15,7 @@ from pytest_kebab_eval.files import append, has_name_in_other_case, write_whole
 from pytest_kebab_eval.history import HistoryPoint, history
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.targets import Matcher
-from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
@@ -34,7 +33,7 @@ MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
 MAX_RANKED_FOR_TREND = 10_000  # results of other runs that are read to see a drift: a fifth of a second
 
 
-class ReportSource(NamedTuple):
+class ReportSource(Value, frozen=True):
     """What the reports are made from; `context` is what the templates are given."""
 
     settings: Settings
@@ -45,7 +44,7 @@ class ReportSource(NamedTuple):
     trend: Sequence[HistoryPoint] | None = None  # None: the last runs, read for the HTML
 
 
-class Published(NamedTuple):
+class Published(Value, frozen=True):
     """What was done and what went wrong, each a line for the summary."""
 
     done: list[str]

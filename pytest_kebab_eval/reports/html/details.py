@@ -6,13 +6,13 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
-from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult, Value
 from pytest_kebab_eval.reports.html.markup import (
     TEXT_SHOWN,
     escape_controls,
@@ -171,7 +171,7 @@ def _long_texts(query: GoldenQuery) -> Json:
 # -- one run's result ----------------------------------------------------------------------------
 
 
-class _ResultShown(NamedTuple):
+class _ResultShown(Value, frozen=True):
     """One run's side of the evidence."""
 
     result: QueryResult | None
