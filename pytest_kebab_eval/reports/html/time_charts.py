@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.history import HistoryPoint, drifts_of
-from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.reports.html.markup import short, short_value
 from pytest_kebab_eval.reports.rows import MetricRow
 from pytest_kebab_eval.reports.wording import drift_words
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.history import HistoryPoint
+    from pytest_kebab_eval.history.drift import Drift
 
 # -- latency -------------------------------------------------------------------------------------
 
@@ -171,6 +173,8 @@ def trend_charts(
     report: CompareReport, rows: Iterable[MetricRow], history: Sequence[HistoryPoint]
 ) -> list[Trend]:
     """The main metrics and those that gates name, if at least two runs have them."""
+    from pytest_kebab_eval.history import drifts_of
+
     lower = {row.name for row in rows if row.lower_is_better}
     trends = []
     metrics = [*dict.fromkeys([*MAIN_TRENDS, *(gate.metric for gate in report.gates)])]
