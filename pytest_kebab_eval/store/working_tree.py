@@ -39,6 +39,12 @@ class WorkingTree(NamedTuple):
     branch: str | None = None
     is_dirty: bool | None = None  # whether files that git knows have uncommitted changes
 
+    def is_dirty_for(self, commit: str | None, *, is_given: bool) -> bool | None:
+        """The same of a run of that commit; at another than this one, it was resumed, or its commit is given."""
+        if self.commit is None or commit == self.commit:
+            return self.is_dirty
+        return None if is_given else True
+
 
 def working_tree(db: Address | None = None) -> WorkingTree:
     """The state of the working directory; a change of the database itself does not count."""

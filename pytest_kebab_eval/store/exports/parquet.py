@@ -17,15 +17,15 @@ from pytest_kebab_eval.errors import DatabaseError, InputError
 from pytest_kebab_eval.limits import FETCHED_BYTES, STORED_VALUE_BYTES, UNPACKED_FREELY
 from pytest_kebab_eval.store.database import Rows
 from pytest_kebab_eval.store.exports.lines import (
+    ExportFile,
     Header,
-    checked_rows,
     damaged,
     most_unpacked,
     read_header,
     unpacks_to_too_much,
     write_header,
 )
-from pytest_kebab_eval.text import brief, shown_path
+from pytest_kebab_eval.text import brief
 
 _KEY = b"kebab_eval_export"
 _ROWS_A_GROUP = 1_000
@@ -68,25 +68,14 @@ def write_parquet(out: IO[bytes], header: Header, rows: Rows) -> int:
     return written
 
 
-class ParquetFile:
-    """The results of an export in Parquet; it is read anew each time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._name = shown_path(path)
+class ParquetFile(ExportFile):
+    """An export in Parquet."""
 
     @cached_property
     def header(self) -> Header:
         """What is said beside the schema."""
         with self._open() as file:
             return read_header((file.metadata.metadata or {}).get(_KEY, b""), self._name)
-
-    def __len__(self) -> int:
-        return self.header.results
-
-    def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        """The results, in the order of their ids."""
-        return checked_rows(self._rows(), self._name, len(self), self._path.stat().st_size)
 
     def _rows(self) -> Iterator[tuple[str, bytes, int]]:
         with self._open() as file:
