@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,7 @@ from pytest_kebab_eval.reports.failures import review_hint
 from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings, Sources, is_given, resolve
-from pytest_kebab_eval.store import files_of, find_run, open_database
+from pytest_kebab_eval.store import files_of, find_run, open_both
 from pytest_kebab_eval.text import brief, printable, shown_path
 
 if TYPE_CHECKING:
@@ -263,10 +263,7 @@ def churn(a: str, b: str, top: int, as_json: bool, **given: Any) -> None:
     sources = sources_from(run_a=a, run_b=b, **given)
     settings = resolve(sources)
     queries, kinds = _labels(settings, sources)
-    with ExitStack() as stack:
-        database_b = stack.enter_context(open_database(settings.db_b))
-        is_same = settings.db_a == settings.db_b
-        database_a = database_b if is_same else stack.enter_context(open_database(settings.db_a))
+    with open_both(settings.db_a, settings.db_b) as (database_a, database_b):
         run_a = find_run(database_a, settings.run_a or "", settings.suite)
         run_b = find_run(database_b, settings.run_b, settings.suite)
         by_document = run_a.chunker_version != run_b.chunker_version

@@ -24,7 +24,7 @@ from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import GoldenSet, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.golden.reading import Problem, read_text
-from pytest_kebab_eval.golden.sheets import SheetRow, read_sheet, render_sheet
+from pytest_kebab_eval.golden.sheets import VERDICTS, SheetRow, read_sheet, render_sheet
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.wording import counted, partial_losses
 from pytest_kebab_eval.settings import resolve
@@ -231,9 +231,7 @@ def _write(golden: GoldenSet, text: str, made: Review) -> None:
         left = "gets no label for a hit" if query.query_id in changed else "is left as it is"
         tell(f"{name}:{query.line}: query '{printable(query.query_id)}' {left}: it {query.reason}")
     counts = Counter(decision.verdict for decision in made.labelled)
-    said = ", ".join(
-        f"{counts[verdict]} {verdict}" for verdict in ("right", "same", "wrong") if counts[verdict]
-    )
+    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     labelled = f"{counted(len(made.labelled), 'hit')} labelled{f' ({said})' if said else ''}"
     through = f", {counted(len(made.gone_through), 'query')} reviewed" if made.gone_through else ""
     tell(f"{name}: {labelled}{through}")
@@ -251,7 +249,7 @@ def _diff(old: str, new: str, name: str) -> Iterator[str]:
 # -- the terminal: hits are shown one by one, and one key says what each is ------------------------
 
 
-_VERDICTS = {"r": "right", "s": "same", "w": "wrong"}
+_VERDICTS = {verdict[0]: verdict for verdict in VERDICTS}
 _SKIP, _UNDO, _QUIT = "n", "u", "q"
 _CTRL_C, _ESCAPE = "\x03", "\x1b"
 _EXPECTED_SHOWN, _TEXT_SHOWN = 400, 800  # characters

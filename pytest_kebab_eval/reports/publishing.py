@@ -23,13 +23,13 @@ from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.reports.first_bad import find_first_bad
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import is_export, shown_address
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.history import HistoryPoint
+    from pytest_kebab_eval.scoring.briefs import Briefs
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
 MAX_RANKED_FOR_TREND = 10_000  # results of other runs that are read to see a drift: a fifth of a second
@@ -153,7 +153,7 @@ def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[s
     from pytest_kebab_eval.reports.html.page import render_report_html
     from pytest_kebab_eval.reports.html.query_index import PageQueries
     from pytest_kebab_eval.reports.html.runs import ComparedRuns
-    from pytest_kebab_eval.store.repository import find_repository
+    from pytest_kebab_eval.store.working_tree import find_repository
 
     trend = _trend(source, errors) if source.trend is None else source.trend
     shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.text import brief, pattern, printable, shown_path
+from pytest_kebab_eval.text import brief, pattern, printable, shown_path, similar
 
 _SCHEME = pattern(r"(?i)\s*postgres(?:ql)?(?:\+\w+)?:/")
 _OTHER_SCHEME = pattern(r"\s*([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -58,7 +57,7 @@ def to_address(database: str | Address) -> Address:
         return parse_postgres(database)
     other = _OTHER_SCHEME.match(database)
     if other:
-        near = difflib.get_close_matches(other[1].lower(), ["postgresql", "postgres"], n=1)
+        near = similar(other[1].lower(), ["postgresql", "postgres"])
         hint = "did you mean postgresql://?" if near else "give postgresql://…, or the path of a file"
         raise InputError(f"an address that begins with {brief(other[1], 20)}:// is not known here; {hint}")
     return Path(database)

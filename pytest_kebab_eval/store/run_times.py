@@ -63,6 +63,11 @@ def is_newer(runs: Sequence[Run], others: Sequence[Run]) -> bool:
     return _NEVER not in theirs and max(ours) > max(theirs)
 
 
+def runs_of(database: Database, suite: str | None = None) -> list[Run]:
+    """All runs, or those of a suite, newest first."""
+    return in_order(run for run in database.runs() if suite in (None, run.suite))
+
+
 def whole_runs(database: Database, suite: str | None = None) -> list[Run]:
     """The runs that stand for their time, newest first: of a suite, if one is named, and no partial ones."""
     runs = [run for run in database.runs() if suite in (None, run.suite) and not run.recorded.is_partial]

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
+
+from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 
 
 class _Pattern:
@@ -58,6 +61,14 @@ def printable(text: str) -> str:
 
 def _is_unsafe(char: str) -> bool:
     return unicodedata.category(char) in _UNSAFE_CATEGORIES and char not in _JOINERS
+
+
+def similar(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """The known name that somebody may have meant, if one is so much like it."""
+    import difflib
+
+    names = [text for text in islice(known, NAMES_COMPARED) if len(text) <= NAME_COMPARED]
+    return next(iter(difflib.get_close_matches(name[:NAME_COMPARED], names, n=1, cutoff=alike)), None)
 
 
 def safe_lines(text: str) -> str:

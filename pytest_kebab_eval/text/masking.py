@@ -17,6 +17,7 @@ from pytest_kebab_eval.limits import MASKED_DEPTH
 from pytest_kebab_eval.text import pattern
 
 MASK = "***"
+_KEPT = ("chunker_version",)  # a plain value of these keys, whatever the patterns are
 
 # -- by its key --------------------------------------------------------------------------------------
 
@@ -153,13 +154,13 @@ class Masked(NamedTuple):
     digests: dict[str, str]
 
 
-def mask_config(config: Mapping[str, Any], patterns: Sequence[str] = (), keep: Sequence[str] = ()) -> Masked:
-    """Mask what looks like a secret, and what a pattern matches; a plain value of a key to keep is kept.
+def mask_config(config: Mapping[str, Any], patterns: Sequence[str] = ()) -> Masked:
+    """Mask what looks like a secret, and what a pattern matches; results are matched by the chunker version.
 
     A pattern is that of a file name (`*`, `?`), for a key at any depth or for a whole dotted key.
     """
     masker = _Masker(tuple(pattern.lower() for pattern in patterns), {})
-    kept = {key: config[key] for key in keep if isinstance(config.get(key), (str, int, float))}
+    kept = {key: config[key] for key in _KEPT if isinstance(config.get(key), (str, int, float))}
     return Masked(masker.entries(config) | kept, masker.digests)
 
 
