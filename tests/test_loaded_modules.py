@@ -29,7 +29,8 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     write_golden(tmp_path / "golden.yaml", queries)
     a = {q: result(hit(q)) for q in ("q1", "q2")}
     b = a if request.param == "passes" else {**a, "q1": result(hit("c9"))}
-    make_database(tmp_path / "kebab.sqlite", A=a, A2=a, B=b, B2=b)
+    make_database(tmp_path / "kebab.sqlite", A=a, B=b)
+    make_database(tmp_path / "replicates.sqlite", A1=a, A2=a, B1=b, B2=b)
     (tmp_path / "shown.py").write_text(SHOWN, encoding="utf-8")
     return tmp_path
 
@@ -61,7 +62,7 @@ def test_a_gate_with_a_page_loads_what_the_page_needs_besides(project: Path) -> 
 
 
 def test_only_replicates_load_what_tells_noise(project: Path) -> None:
-    replicates = ("golden.yaml", "--kebab-golden=golden.yaml", "--kebab-run-a=A,A2", "--kebab-run-b=B,B2")
-    loaded = loaded_by(project, *replicates, "--kebab-no-html")
-    assert among(loaded, {"history", "reports.html"}) == set()
-    assert "comparing.replicates" in loaded
+    replicates = ("--kebab-db=replicates.sqlite", "--kebab-run-a=A1,A2", "--kebab-run-b=B1,B2")
+    loaded = loaded_by(project, *GATE[:2], *replicates, "--kebab-no-html")
+    assert "comparing.noise.control" in loaded
+    assert among(loaded, PAGE) == set()

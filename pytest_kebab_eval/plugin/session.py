@@ -13,9 +13,9 @@ from pytest_kebab_eval.plugin.command_line import reason_left_out, usage_errors,
 from pytest_kebab_eval.plugin.controller import Controller, ReportedOutcomes
 from pytest_kebab_eval.plugin.direct_reports import DirectReports
 from pytest_kebab_eval.plugin.evaluation_source import EvaluationSource
-from pytest_kebab_eval.plugin.failures import FailureReports
 from pytest_kebab_eval.plugin.items import (
     AllureResults,
+    FailureReports,
     GoldenFile,
     QueryItem,
     gate_name,
