@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
+from pytest_kebab_eval.cli.comparing import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, run_arguments, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError

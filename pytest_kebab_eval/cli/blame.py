@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
+from pytest_kebab_eval.cli.comparing import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
 from pytest_kebab_eval.comparing.config_changes import changed_settings

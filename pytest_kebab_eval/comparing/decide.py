@@ -30,7 +30,7 @@ from pytest_kebab_eval.model import ComparisonKind, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.noise.limits import CheckLimits
+    from pytest_kebab_eval.comparing.noise.together import CheckLimits
 
 CERTAIN = Limit(0.0)
 _LEAST_NOISE = 1e-6  # what is less is shown as
@@ -170,8 +170,7 @@ def _noise_of(
     tallies: Sequence[Mapping[Check, Tally]],
     rules: Rules,
 ) -> SessionNoise:
-    from pytest_kebab_eval.comparing.noise.limits import find_limits
-    from pytest_kebab_eval.comparing.noise.together import count_patterns, reversed_patterns
+    from pytest_kebab_eval.comparing.noise.together import count_patterns, find_limits, reversed_patterns
 
     runs = len(groups[0].a), len(groups[0].b)
     counts = [sum(query_id not in rules.accepted for query_id in group.query_ids) for group in groups]

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.broken_runs import FEW_QUERIES, broken_runs
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.queries import has_chunk_targets, matched_by
 from pytest_kebab_eval.comparing.replicates import Side, Sides
+from pytest_kebab_eval.comparing.unlike_runs import FEW_QUERIES, broken_runs
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import Hit, MatchMode, QueryResult

@@ -21,6 +21,7 @@ from pytest_kebab_eval.model import (
     Hit,
     QueryComparison,
     QueryResult,
+    broken_rules,
     is_labelled,
 )
 from pytest_kebab_eval.reports.wording import CAUSES, counted, failed_queries, review_command
@@ -167,7 +168,7 @@ class FailedQuery(NamedTuple):
         if answer is None:
             return
         if "answer" in checks:
-            for rule in self.query.broken_rules(answer.text)[:_RULES_SHOWN]:
+            for rule in broken_rules(self.query, answer.text)[:_RULES_SHOWN]:
                 yield Fact("rule", [f"{rule.words} ", Foreign(rule.text, 40, "'")])
         if "citation" in checks:
             paths = [cited.citation.path for cited in answer.citations if cited.citation]

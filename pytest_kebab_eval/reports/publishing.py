@@ -27,7 +27,7 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import is_export, shown_address
-from pytest_kebab_eval.store.repository import find_repository
+from pytest_kebab_eval.store.working_tree import find_repository
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it

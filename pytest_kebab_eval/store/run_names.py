@@ -6,7 +6,6 @@ a new run is called.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import time
@@ -14,18 +13,17 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from pytest_kebab_eval.errors import InputError, NoSuchRun, RunNameError
-from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.store.plain import is_unicode
-from pytest_kebab_eval.store.run_times import in_order, whole_runs
-from pytest_kebab_eval.text import brief, first_of, printable
+from pytest_kebab_eval.store.run_times import in_order, runs_of, whole_runs
+from pytest_kebab_eval.text import brief, first_of, pattern, printable, similar
 
 MAX_CANDIDATES_SHOWN = 10
 TAG = "tag:"
 _ALIKE = 0.8  # as `relaese` and `release` are; `v1.0` and `v1.1` are not
-_WAY_TO_NAME_RUNS = re.compile(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
-_LATEST = re.compile(r"latest(?:@([^~]+))?(?:~(\d{1,6}))?")
+_WAY_TO_NAME_RUNS = pattern(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
+_LATEST = pattern(r"latest(?:@([^~]+))?(?:~(\d{1,6}))?")
 
 
 def is_latest(names: str) -> bool:
@@ -35,7 +33,7 @@ def is_latest(names: str) -> bool:
 
 def find_run(database: Database, name: str, suite: str | None = None) -> Run:
     """The run with that name; `suite` limits `latest` and `commit:` to one suite."""
-    runs = in_order(database.runs())
+    runs = runs_of(database)
     found = [run for run in runs if run.run_id == name]
     if not found and name.startswith(TAG):
         found = _by_tag(database, name.removeprefix(TAG), runs)
@@ -69,7 +67,7 @@ def _latest(database: Database, name: str, suite: str | None) -> Run:
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     start = f"there is no run '{brief(name)}' in {database.name}{within}"
     if not whole:
-        partial = in_order(run for run in database.runs() if suite in (None, run.suite))
+        partial = runs_of(database, suite)
         if not partial:
             raise NoSuchRun(f"there is no run '{brief(name)}': {database.name}{within} holds no runs yet")
         instead = "record a run of all tests, or name one by its id"
@@ -137,10 +135,10 @@ def _of_name(database: Database, name: str, ids: AbstractSet[str], suite: str | 
     if name in ids or not (name.startswith("commit:") and name.endswith("*")):
         return [find_run(database, name, suite)]
     prefix = name.removesuffix("*")
-    runs = in_order(run for run in database.runs() if suite in (None, run.suite))
+    runs = runs_of(database, suite)
     found = _by_rule(prefix, runs, runs)
     if not found:
-        return [_single([], name, runs or in_order(database.runs()), database, suite)]  # says what there is
+        return [_single([], name, runs or runs_of(database), database, suite)]  # says what there is
     suites = sorted({run.suite for run in found})
     if len(suites) > 1:
         raise RunNameError(
@@ -184,9 +182,9 @@ def _by_tag(database: Database, tag: str, runs: Sequence[Run]) -> list[Run]:
 
 def similar_tag(tag: str, tags: Iterable[str]) -> str | None:
     """The tag that somebody may have meant, if a tag is so much like it."""
-    known = {name.lower(): name for name in [*tags][:NAMES_COMPARED] if len(name) <= NAME_COMPARED}
-    near = difflib.get_close_matches(tag[:NAME_COMPARED].lower(), known, n=1, cutoff=_ALIKE)
-    return known[near[0]] if near else None
+    known = {name.lower(): name for name in tags}
+    near = similar(tag.lower(), known, _ALIKE)
+    return known[near] if near else None
 
 
 def shown_tags(tags: Iterable[str]) -> str:
@@ -213,9 +211,8 @@ def _single(
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     if not known:
         raise NoSuchRun(f"there is no run '{brief(name)}': {where}{within} holds no runs yet")
-    compared = [run.run_id for run in known[:NAMES_COMPARED] if len(run.run_id) <= NAME_COMPARED]
-    near = difflib.get_close_matches(name[:NAME_COMPARED], [*compared, "latest"], n=1)
-    hint = f" did you mean '{printable(near[0])}'?" if near else ""
+    near = similar(name, ["latest", *(run.run_id for run in known)])
+    hint = f" did you mean '{printable(near)}'?" if near else ""
     if "*" in name:
         hint = (
             "" if name.startswith("commit:") else " * is for commit:HASH* alone, so name several by commas;"

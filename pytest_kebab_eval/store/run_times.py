@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, pattern
 
-_WRITTEN = re.compile(
+_WRITTEN = pattern(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?"
     r" ?(?:[Zz]|UTC|([+-])(\d\d)(?::?(\d\d))?)?)?"
 )
-_EPOCH = re.compile(r"(\d{9,10})(?:\.(\d+))?|(\d{9,10})(\d{3})")  # seconds, or milliseconds
+_EPOCH = pattern(r"(\d{9,10})(?:\.(\d+))?|(\d{9,10})(\d{3})")  # seconds, or milliseconds
 _LEAP_SECOND = 60
 
 
@@ -62,6 +61,11 @@ def is_newer(runs: Sequence[Run], others: Sequence[Run]) -> bool:
     """Whether the newest of some runs was made after the newest of others, as far as that is known."""
     ours, theirs = ([moment_of(run.created_at) or _NEVER for run in side] for side in (runs, others))
     return _NEVER not in theirs and max(ours) > max(theirs)
+
+
+def runs_of(database: Database, suite: str | None = None) -> list[Run]:
+    """All runs, or those of a suite, newest first."""
+    return in_order(run for run in database.runs() if suite in (None, run.suite))
 
 
 def whole_runs(database: Database, suite: str | None = None) -> list[Run]:

@@ -19,7 +19,6 @@ from pytest_kebab_eval.text import shown_path
 from pytest_kebab_eval.upkeep.locking import FoundChunk, has_hashes, with_text
 from pytest_kebab_eval.upkeep.unlabelled import ExpectedPassage, QueryToReview, UnlabelledHit
 
-VERDICTS = ("right", "same", "wrong")
 _Fields = dict[str, Any]  # an entry of the golden file, as it is written
 
 
@@ -28,7 +27,7 @@ class Label(NamedTuple):
 
     reviewed: QueryToReview
     hit: UnlabelledHit
-    verdict: str  # one of VERDICTS
+    verdict: str  # right | same | wrong, as in a sheet
     same_as: str | None = None  # the target that it is the same as; None: the nearest
 
 

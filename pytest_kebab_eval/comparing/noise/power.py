@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import CHECKS, RETRIEVAL, Check, Tallies, Tally
 from pytest_kebab_eval.comparing.noise.control import CheckNoise
-from pytest_kebab_eval.comparing.noise.limits import find_limits
-from pytest_kebab_eval.comparing.noise.together import Pattern, Patterns
+from pytest_kebab_eval.comparing.noise.together import Pattern, Patterns, find_limits
 from pytest_kebab_eval.comparing.replicates import CheckRates, check_rates, deviation
 from pytest_kebab_eval.comparing.significance import LEAST_GRADED, t_quantile
 from pytest_kebab_eval.metrics import Metric

@@ -11,7 +11,7 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
-from pytest_kebab_eval.store.repository import WebRepository
+from pytest_kebab_eval.store.working_tree import WebRepository
 
 
 class ComparedRuns(NamedTuple):

@@ -70,7 +70,7 @@ def test_verbose_explains_each_failing_query(project: Project) -> None:
         "  run A     rank 1",
         "  run B     not found",
         "  cause     gone: the expected passage is not in what run B stored",
-        "  lost      c2",
+        "  instead   c8  c8.md",
     ]
     assert "      1  c8  c8.md" in called.lines
     assert "what is kept?" not in called.stdout

@@ -24,7 +24,7 @@ from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunR
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store.repository import WebRepository
+from pytest_kebab_eval.store.working_tree import WebRepository
 from tests.builders import Json, answer, golden, make_database, result, write_golden
 
 Results = Mapping[str, Json]
