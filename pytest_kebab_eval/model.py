@@ -267,12 +267,6 @@ class GoldenQuery(Value, frozen=True):
             return False
         return True if self.expects_anything else None
 
-    def broken_rules(self, answer: str) -> tuple[BrokenRule, ...]:
-        """Each `must_contain` that the answer lacks, then everything `forbidden` that it says."""
-        lacks = [BrokenRule(text, False) for text in self.must_contain if text not in answer]
-        says = [BrokenRule(text, True) for text in self.forbidden if text in answer]
-        return (*lacks, *says)
-
     @property
     def expects_anything(self) -> bool:
         """Whether the entry names something to find or to say."""
@@ -285,6 +279,13 @@ class GoldenQuery(Value, frozen=True):
             or self.expected_spans
             or self.expected_answer
         )
+
+
+def broken_rules(query: GoldenQuery, answer: str) -> tuple[BrokenRule, ...]:
+    """Each `must_contain` that an answer lacks, then everything `forbidden` that it says."""
+    lacks = [BrokenRule(text, False) for text in query.must_contain if text not in answer]
+    says = [BrokenRule(text, True) for text in query.forbidden if text in answer]
+    return (*lacks, *says)
 
 
 def gains_of(query: GoldenQuery) -> dict[str, float]:

@@ -5,6 +5,7 @@ An aggregate that was stored for another golden file says nothing about this one
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -53,14 +54,14 @@ def history(
 
     Runs whose aggregate is missing or of another golden file are scored, the newest first, but no more than
     `most_results` results in all; runs beyond that are left out. With `ranked_by`, runs have the ranks of
-    their queries; of those that are not scored, no more than `most_ranked` results are read for it. Nothing
-    is stored.
+    their queries, where there are two of a suite to be held against each other; of those that are not
+    scored, no more than `most_ranked` results are read for it. Nothing is stored.
     """
     budget, to_rank = most_results, most_ranked
-    points = []
+    points: list[HistoryPoint] = []
+    unranked: dict[int, Run] = {}  # by their places among the points
     with open_database(address) as database:
         runs = whole_runs(database, suite)[:last]
-        reader = _RankReader(database, runs, golden, ranked_by) if ranked_by else None
         for run in runs:
             point, size = _stored_point(database, run, golden), database.result_count(run.run_id)
             if point is None:
@@ -68,10 +69,18 @@ def history(
                     continue
                 budget = None if budget is None else budget - size
                 point = _scored_point(database, run, golden)
-            elif reader and (to_rank is None or size <= to_rank):
+            elif ranked_by and (to_rank is None or size <= to_rank):
                 to_rank = None if to_rank is None else to_rank - size
-                point = point._replace(ranks=reader.read(run))
+                unranked[len(points)] = run
             points.append(point)
+        ranked = Counter(
+            point.suite for place, point in enumerate(points) if point.ranks or place in unranked
+        )
+        unranked = {place: run for place, run in unranked.items() if ranked[run.suite] > 1}
+        if ranked_by and unranked:
+            reader = _RankReader(database, runs, golden, ranked_by)
+            for place, run in unranked.items():
+                points[place] = points[place]._replace(ranks=reader.read(run))
     return points[::-1]
 
 

@@ -8,7 +8,6 @@ markup, is another cut; what differs at the same place is another passage, howev
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.golden.lock import FORM, HashedText
 from pytest_kebab_eval.matching.hashes import DIGITS, hash_codes, shingle_hashes
 from pytest_kebab_eval.matching.letters import SYLLABLES, UNSPACED, comparable_letters, letters_of, words_of
+from pytest_kebab_eval.text import pattern
 
 SHINGLE = 24  # letters
 _SHINGLE_SYLLABLES = 12  # the same in Korean
@@ -25,9 +25,9 @@ MOST_SUBSTITUTED = 0.03  # of what should be the same in two chunks of one passa
 _INSERTED = 200  # letters that only one text has, such as the address of a link
 _TELLING = 6  # letters; fewer are in a longer text by chance
 _OTHER = 1 << 40  # letters substituted: more than any share of a text
-_NUMBER = re.compile("[\\d〇零一二三四五六七八九十百千万萬亿億两兩]+")
-_WRITTEN_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")  # with what is in it: 1.5, 3.12, 10:30
-_THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
+_NUMBER = pattern("[\\d〇零一二三四五六七八九十百千万萬亿億两兩]+")
+_WRITTEN_NUMBER = pattern(r"\d+(?:[.,:/-]\d+)*")  # with what is in it: 1.5, 3.12, 10:30
+_THOUSANDS = pattern(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _FIRST_LOOKS = 10
 _POSITIONS_TRIED = 4  # of a shingle that a text has several times
 

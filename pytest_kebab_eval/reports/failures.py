@@ -1,7 +1,7 @@
 """A failed query as facts: what was expected, what B has instead, the answer and the rule that it breaks.
 
 The terminal and `report.md` word the same facts; what comes from a run or a golden file is marked as foreign,
-so that each makes it inert in its own way.
+so that each escapes it in its own way.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pytest_kebab_eval.model import (
     Hit,
     QueryComparison,
     QueryResult,
+    broken_rules,
     is_labelled,
 )
 from pytest_kebab_eval.reports.wording import CAUSES, counted, failed_queries, review_command
@@ -167,7 +168,7 @@ class FailedQuery(NamedTuple):
         if answer is None:
             return
         if "answer" in checks:
-            for rule in self.query.broken_rules(answer.text)[:_RULES_SHOWN]:
+            for rule in broken_rules(self.query, answer.text)[:_RULES_SHOWN]:
                 yield Fact("rule", [f"{rule.words} ", Foreign(rule.text, 40, "'")])
         if "citation" in checks:
             paths = [cited.citation.path for cited in answer.citations if cited.citation]

@@ -119,7 +119,7 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
         sides = " and ".join(run.side.upper() for run in stored)
         runs = counted(len(stored), "run") if report.replicates else sides
         names = dict.fromkeys(shown_address(databases[run.side]) for run in stored)
-        published.done.append(f"aggregates: of {runs} stored in {' and '.join(names)}")
+        published.done.append(f"stored the aggregates of {runs} in {' and '.join(names)}")
     for side, run_id in broken:
         name = printable(run_id) if run_id else side.upper()
         published.errors.append(f"the aggregate of run {name} was not stored: it has unreadable results")

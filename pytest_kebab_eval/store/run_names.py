@@ -17,13 +17,13 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.store.plain import is_unicode
 from pytest_kebab_eval.store.run_times import in_order, runs_of, whole_runs
-from pytest_kebab_eval.text import brief, first_of, printable, similar
+from pytest_kebab_eval.text import brief, first_of, pattern, printable, similar
 
 MAX_CANDIDATES_SHOWN = 10
 TAG = "tag:"
 _ALIKE = 0.8  # as `relaese` and `release` are; `v1.0` and `v1.1` are not
-_WAY_TO_NAME_RUNS = re.compile(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
-_LATEST = re.compile(r"latest(?:@([^~]+))?(?:~(\d{1,6}))?")
+_WAY_TO_NAME_RUNS = pattern(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
+_LATEST = pattern(r"latest(?:@([^~]+))?(?:~(\d{1,6}))?")
 
 
 def is_latest(names: str) -> bool:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, pattern
 
-_WRITTEN = re.compile(
+_WRITTEN = pattern(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?"
     r" ?(?:[Zz]|UTC|([+-])(\d\d)(?::?(\d\d))?)?)?"
 )
-_EPOCH = re.compile(r"(\d{9,10})(?:\.(\d+))?|(\d{9,10})(\d{3})")  # seconds, or milliseconds
+_EPOCH = pattern(r"(\d{9,10})(?:\.(\d+))?|(\d{9,10})(\d{3})")  # seconds, or milliseconds
 _LEAP_SECOND = 60
 
 

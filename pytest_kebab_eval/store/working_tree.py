@@ -6,13 +6,13 @@ git says so, or a CI service's variables.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_kebab_eval.store.address import Address, files_of
+from pytest_kebab_eval.text import pattern
 
 # The branch of a pull request, and the one that it is to be merged into; a fork may call both the same.
 _PULL_REQUESTS = (
@@ -96,10 +96,10 @@ def _git(*command: str) -> str:
 
 # -- the repository on the web -----------------------------------------------------------------------
 
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
-_HOST = re.compile(r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?")
-_PATH = re.compile(r"(/[\w~.-]*[\w~-])+")  # each part is a plain name, which does not end in a dot
-_SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!/)(.+)")  # git@host:owner/name
+_COMMIT = pattern(r"[0-9a-f]{7,64}")
+_HOST = pattern(r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?")
+_PATH = pattern(r"(/[\w~.-]*[\w~-])+")  # each part is a plain name, which does not end in a dot
+_SCP = pattern(r"(?:[\w.-]+@)?([\w.-]+):(?!/)(.+)")  # git@host:owner/name
 # What stands between the address of a repository and the hash of a commit, by a part of the host's name.
 _COMMITS = {"gitlab": "/-/commit/", "bitbucket": "/commits/"}
 

@@ -185,12 +185,17 @@ class _PassagesShown:
 
     def __init__(self, query: GoldenQuery, evidence: QueryEvidence) -> None:
         self.numbers: dict[tuple[str, ...], int] = {}
+        self._of_hits: dict[tuple[object, ...], int] = {}  # those of A are mostly those of B
         self._query = query
         self._evidence = evidence
 
     def number(self, hit: Hit) -> int:
         """The number of a hit, which is that of an equal one."""
-        return self._add(hit.chunk_id or "", self._evidence.show_hit(self._query, hit, TEXT_SHOWN))
+        known = (hit.chunk_id, hit.doc_id, hit.doc_path, hit.heading_path, hit.snippet, hit.text)
+        if known not in self._of_hits:
+            passage = self._evidence.show_hit(self._query, hit, TEXT_SHOWN)
+            self._of_hits[known] = self._add(hit.chunk_id or "", passage)
+        return self._of_hits[known]
 
     def add_targets(self, names: Sequence[str]) -> None:
         """Have the targets that are no hit among them, as far as more than their id is known."""
@@ -288,19 +293,31 @@ def _marked_pieces(query: GoldenQuery, text: str) -> list[str | tuple[str, str]]
 
 def _marks(query: GoldenQuery, text: str) -> list[tuple[int, int, str]]:
     """Where the text keeps or breaks a rule; of marks that overlap, a broken rule wins, then the first."""
-    patterns = [(re.escape(forbidden), "bad") for forbidden in query.forbidden if forbidden]
-    patterns += [(re.escape(needed), "good") for needed in query.must_contain if needed]
-    patterns += [(f"(?i:{re.escape(claim)})", "good") for claim in _claims(query)]
+    rules = [(_places(text, forbidden), "bad") for forbidden in query.forbidden if forbidden]
+    rules += [(_places(text, needed), "good") for needed in query.must_contain if needed]
+    rules += [(_places_in_any_case(text, claim), "good") for claim in _claims(query)]
     found = {
-        (*match.span(), kind)
-        for pattern, kind in patterns[:LIST_SHOWN]
-        for match in itertools.islice(re.finditer(pattern, text), MATCHES_SHOWN)
+        (start, end, kind)
+        for places, kind in rules[:LIST_SHOWN]
+        for start, end in itertools.islice(places, MATCHES_SHOWN)
     }
     marks: list[tuple[int, int, str]] = []
     for start, end, kind in sorted(found, key=lambda mark: (mark[2] == "good", mark[0], -mark[1])):
         if all(end <= other_start or start >= other_end for other_start, other_end, _ in marks):
             marks.append((start, end, kind))
     return marks
+
+
+def _places(text: str, wanted: str) -> Iterator[tuple[int, int]]:
+    start = text.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        yield start, end
+        start = text.find(wanted, end)
+
+
+def _places_in_any_case(text: str, wanted: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in re.finditer(re.escape(wanted), text, re.IGNORECASE))
 
 
 def _cited(cited: Cited) -> str:

@@ -101,7 +101,7 @@ def metric_row(report: CompareReport, name: str) -> dict[str, str]:
     """What the metrics' tables show of one metric, by the names of their columns."""
     for header, _, *rows in tables(folded(render_report_md(report), "All")):
         for row in rows:
-            if row[0].startswith(f"`{name}`"):
+            if f"`{name}`" in row[0].split():
                 return dict(zip(header, row, strict=True))
     raise AssertionError(name)
 

@@ -1,4 +1,4 @@
-"""`report.html` without a browser: what is in the page, and that foreign text is inert in it."""
+"""`report.html` without a browser: what is in the page, and that foreign text does nothing in it."""
 
 from __future__ import annotations
 
