@@ -207,8 +207,8 @@ class RunRecorder(Recording):
         if self._shows_progress is not False:
             total = len(self._golden.queries) if self._golden else None
             delay = 0.0 if self._shows_progress else PROGRESS_DELAY_S
-            label = f"recording {self.run_id}"
-            self._progress = Progress(label, total, done=len(self._rows), delay_s=delay)
+            done = len(self._rows)
+            self._progress = Progress(f"recording {self.run_id}", total, done=done, delay_s=delay)
 
     def store(self) -> None:
         """Store the run, and remove what was kept of it; an error keeps it."""
