@@ -40,7 +40,7 @@ class WorkingTree(NamedTuple):
     is_dirty: bool | None = None  # whether files that git knows have uncommitted changes
 
     def is_dirty_for(self, commit: str | None, *, is_given: bool) -> bool | None:
-        """The same of a run of that commit: at another than this, it was resumed, or its commit is given."""
+        """The same of a run of that commit; at another, it was resumed, or its commit is given."""
         if self.commit is None or commit == self.commit:
             return self.is_dirty
         return None if is_given else True
