@@ -143,7 +143,8 @@ def depth_warnings(sides: Sides, gates: Iterable[Gate]) -> Iterator[str]:
         return
     shallow, deep = cards[0], cards[-1]
     depth, name = shallow.depth, printable(shallow.run.run_id)
-    if _is_much_deeper(deep, depth) or any(_finds_below(card, depth) for card in cards):
+    is_much_deeper = deep.depth >= max(CUTOFFS) and deep.depth >= _MUCH_DEEPER * depth
+    if is_much_deeper or any(_finds_below(card, depth) for card in cards):
         deepest = printable(deep.run.run_id)
         yield (
             f"run {deepest} holds up to {deep.depth} hits a query, run {name} up to {depth}: the change"
@@ -164,10 +165,6 @@ def depth_warnings(sides: Sides, gates: Iterable[Gate]) -> Iterator[str]:
             f" {', '.join(f'@{cutoff}' for cutoff in beyond)} look at no more; store more hits, or leave"
             " that cutoff out"
         )
-
-
-def _is_much_deeper(card: Scorecard, depth: int) -> bool:
-    return card.depth >= max(CUTOFFS) and card.depth >= _MUCH_DEEPER * depth
 
 
 def _finds_below(card: Scorecard, depth: int) -> bool:

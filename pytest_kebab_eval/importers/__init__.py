@@ -16,6 +16,7 @@ from pytest_kebab_eval.importers.importer import (
     Importer,
     ImportOption,
     InstalledImporters,
+    check_join,
     golden_entry,
     result_json,
 )
@@ -150,7 +151,7 @@ def _finish(
 
 def _missing_ids(imported: Imported) -> Iterator[str]:
     yield from imported.warnings
-    missing = imported.join.check() if imported.join else None
+    missing = check_join(*imported.join) if imported.join else None
     if missing:
         yield missing
 

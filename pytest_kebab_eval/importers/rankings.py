@@ -21,7 +21,6 @@ import msgspec
 from pytest_kebab_eval.importers.importer import (
     Ids,
     Imported,
-    Join,
     Json,
     golden_entry,
     nothing_alike,
@@ -245,7 +244,7 @@ def import_rankings(
         results=results(),
         golden=lambda: (_golden(qrels, topic, judged[topic], texts) for topic in judged),
         config=config,
-        join=Join(found, expected),
+        join=(found, expected),
         warnings=(without_text,) if without_text else (),
     )
 

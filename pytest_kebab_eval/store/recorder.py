@@ -207,8 +207,8 @@ class RunRecorder(Recording):
         if self._shows_progress is not False:
             total = len(self._golden.queries) if self._golden else None
             delay = 0.0 if self._shows_progress else PROGRESS_DELAY_S
-            label = f"recording {self.run_id}"
-            self._progress = Progress(label, total, done=len(self._rows), delay_s=delay)
+            done = len(self._rows)
+            self._progress = Progress(f"recording {self.run_id}", total, done=done, delay_s=delay)
 
     def store(self) -> None:
         """Store the run, and remove what was kept of it; an error keeps it."""
@@ -286,8 +286,7 @@ class RunRecorder(Recording):
         """The journal; a run that goes on has the commit with which it was begun."""
         golden = self._golden.fingerprint if self._golden else None
         store = "" if files_of(self.db) else shown_address(self.db)
-        config = self._as_stored(self.config)
-        head = Head(self.run_id, self.suite, store, config, golden, self.commit_hash)
+        head = Head(self.run_id, self.suite, store, self._as_stored(self.config), golden, self.commit_hash)
         path = journal_path(self.db, self.run_id)
         journal = open_journal(path, head, resume=self._resume, like=files_of(self.db))
         if journal.config_before is not None:
