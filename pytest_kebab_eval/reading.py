@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
@@ -23,7 +22,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher, Targets
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, gains_of
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value, gains_of
 from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.lookahead import read_ahead
@@ -237,7 +236,7 @@ def read_evidence(
         yield from zip(queries, stores.evidence(queries, shown or {}, most_hits), strict=True)
 
 
-class StoredResults(NamedTuple):
+class StoredResults(Value, frozen=True):
     """The results of both runs by query id; None for one that is absent or unreadable."""
 
     a: Callable[[str], QueryResult | None]

@@ -41,7 +41,7 @@ from pytest_kebab_eval.store import (
 )
 from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
-from pytest_kebab_eval.store.run_times import warn_of_times
+from pytest_kebab_eval.store.run_names import warn_of_times
 from pytest_kebab_eval.text import brief, printable, shown_path, similar
 from pytest_kebab_eval.text.progress import Advancing, Progress
 

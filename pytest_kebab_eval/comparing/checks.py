@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.text import brief, first_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.scoring.scorecard import QueryScore
 
 
-class LostCheck(NamedTuple):
+class LostCheck(Value, frozen=True):
     """A check that a query lost, for the sentence that says so."""
 
     comparison: QueryComparison
@@ -24,7 +25,7 @@ class LostCheck(NamedTuple):
     error: str
 
 
-class Check(NamedTuple):
+class Check(Value, frozen=True):
     """Something that a query passes or fails in a run; several rows may be parts of one check.
 
     `passes` gives None where it does not apply. A check is lost if runs of A pass it and runs of B fail it.

@@ -38,7 +38,7 @@ Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
 Outcomes = tuple[tuple[bool | None, ...] | None, ...]  # of every check, in the runs of one side
 
 
-class Rules(NamedTuple):
+class Rules(Value, frozen=True):
     """What a query fails on, how deep is looked for a correct hit, and how often noise may fail a session."""
 
     fail_on: frozenset[str]
@@ -116,7 +116,7 @@ def _how_sure(lost: Sequence[QueryRates]) -> str:
     )
 
 
-class Decision(NamedTuple):
+class Decision(Value, frozen=True):
     """What became of the queries of a group."""
 
     group: Group
@@ -143,7 +143,7 @@ class Decision(NamedTuple):
         return any(tally.flips or (tally.drop > 0 and check not in self.lost) for check, tally in tallies)
 
 
-class SessionNoise(NamedTuple):
+class SessionNoise(Value, frozen=True):
     """What noise explains of drops and gains, check by check; empty where runs of one side never disagree."""
 
     lost: Mapping[Check, CheckLimits] = {}

@@ -46,7 +46,7 @@ class ShownResults:
         return self._found[query_id]
 
 
-class Side(NamedTuple):
+class Side(Value, frozen=True):
     """One run or several of the same configuration."""
 
     letter: str  # a | b

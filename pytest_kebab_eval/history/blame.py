@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import msgspec
 
@@ -26,7 +25,7 @@ from pytest_kebab_eval.history.sightings import (
     expects_a_hit,
     witnesses,
 )
-from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.inputs import Inputs, is_of_two_runs
 from pytest_kebab_eval.matching.locations import OpenRun
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, Run, Value
@@ -92,7 +91,7 @@ class Blame(Value, frozen=True, kw_only=True):
         return "lost" if self.first_bad else "found"
 
 
-class Walk(NamedTuple):
+class Walk(Value, frozen=True):
     """The runs that are walked, the oldest first, and what they are measured by."""
 
     runs: Sequence[OpenRun]
@@ -247,12 +246,6 @@ def lost_in(report: CompareReport) -> list[Watched]:
         for check in query.checks
         if check in counted.union(query.required or ()) and not (check == ERROR and RETRIEVAL in query.checks)
     ]
-
-
-def is_of_two_runs(inputs: Inputs, report: CompareReport) -> bool:
-    """Whether one run is compared with one: of several runs a side, none is the first bad one."""
-    a, b = inputs.run_a, inputs.run_b
-    return a is not None and (report.run_a, report.run_b) == (a.run_id, b.run_id)
 
 
 def losses_between(inputs: Inputs, report: CompareReport) -> list[Watched]:

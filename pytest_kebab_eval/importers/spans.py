@@ -43,7 +43,7 @@ from pytest_kebab_eval.importers.passages import (
 )
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
-from pytest_kebab_eval.store.run_times import moment_of
+from pytest_kebab_eval.store.run_names import moment_of
 
 _PAGE = ("data", "examples")  # where an answer of the API of Phoenix has the rows
 _TRACE_ID = ("context.trace_id", "traceId", "trace_id")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.golden.lock import FORM, HashedText
 from pytest_kebab_eval.matching.hashes import DIGITS, hash_codes, shingle_hashes
 from pytest_kebab_eval.matching.letters import SYLLABLES, UNSPACED, comparable_letters, letters_of, words_of
+from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.text import pattern
 
 SHINGLE = 24  # letters
@@ -43,7 +44,7 @@ class Stretch(NamedTuple):
 # -- how much is shared ----------------------------------------------------------------------------
 
 
-class Shared(NamedTuple):
+class Shared(Value, frozen=True):
     """How much of the shorter text both share, and where they have the longest stretch of it.
 
     The part is 0 to 1, and 0 if they are different passages that are alike.
@@ -151,7 +152,7 @@ def shingle_size(letters: str) -> int:
     return _SHINGLE_SYLLABLES if 2 * len(SYLLABLES.findall(letters)) >= len(letters) else SHINGLE
 
 
-class Alignment(NamedTuple):
+class Alignment(Value, frozen=True):
     """Two texts laid over each other: the letters that are the same, and those that differ in one place."""
 
     shared: int

@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from pytest_kebab_eval.matching.letters import words_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Cited, Hit, Support, Value
 from pytest_kebab_eval.text import pattern
@@ -215,6 +214,8 @@ class Anchor:
         folded = text.casefold()
         if any(snippet in folded for snippet in self.snippets):
             return True
+        from pytest_kebab_eval.matching.letters import words_of
+
         words = words_of(text)  # the same without markup
         return any(len(found := words_of(snippet)) > 2 and found in words for snippet in self.snippets)
 

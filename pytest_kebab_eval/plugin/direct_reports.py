@@ -20,8 +20,7 @@ import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.plugin.command_line import will_run_items
-from pytest_kebab_eval.plugin.failures import FailureText
-from pytest_kebab_eval.plugin.items import KebabItem, QueryItem, file_nodeid
+from pytest_kebab_eval.plugin.items import FailureText, KebabItem, QueryItem, file_nodeid
 
 _HOOKS_AROUND_ITEMS = (
     "pytest_runtest_protocol",

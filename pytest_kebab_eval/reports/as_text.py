@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.config_changes import changed_settings
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.reports.failures import FailedQuery, Words
 from pytest_kebab_eval.reports.rows import MetricRow, metric_rows, shortlist
 from pytest_kebab_eval.reports.wording import (
@@ -40,7 +39,7 @@ MAX_METRICS = 12  # rows of the table
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
 
-class Line(NamedTuple):
+class Line(Value, frozen=True):
     """A line of the summary; `direction` is 1 for good news, -1 for bad news, 0 for neither."""
 
     text: str

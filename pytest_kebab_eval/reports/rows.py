@@ -15,6 +15,7 @@ from pytest_kebab_eval.comparing.significance import (
     sure_of_many,
 )
 from pytest_kebab_eval.metrics import Metric, all_metrics, is_metric
+from pytest_kebab_eval.model import Value
 
 SLICE_METRICS = ("hit@5", "mrr", "recall@10_doc", "groundedness")
 
@@ -242,7 +243,7 @@ def _family(name: str) -> str:
     return Metric.parse(name).family.pattern.replace("@{k}", "") if is_metric(name) else name
 
 
-class SliceRow(NamedTuple):
+class SliceRow(Value, frozen=True):
     """One slice of a comparison; `values` has A, B and B - A for each of `SLICE_METRICS`."""
 
     name: str

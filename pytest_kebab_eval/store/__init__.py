@@ -32,8 +32,18 @@ from pytest_kebab_eval.store.backend import (
 from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.located import ChunkText
-from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, is_latest, partial_words
-from pytest_kebab_eval.store.run_times import in_order, is_newer, moment_of, runs_of, whole_runs
+from pytest_kebab_eval.store.run_names import (
+    check_suite,
+    find_run,
+    find_runs,
+    in_order,
+    is_latest,
+    is_newer,
+    moment_of,
+    partial_words,
+    runs_of,
+    whole_runs,
+)
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.recorder import Recording, RunRecorder

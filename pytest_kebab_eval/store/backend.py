@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_kebab_eval.errors import DatabaseError, InputError
-from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.store.address import Address, PostgresAddress, is_export, shown_address
 from pytest_kebab_eval.store.database import Database, RawRun, Rows
 from pytest_kebab_eval.store.results import encode_json
@@ -29,7 +29,7 @@ class Made(Enum):
     NOT_NEEDED = "not needed"
 
 
-class Room(NamedTuple):
+class Room(Value, frozen=True):
     """How many bytes a store took before and after removed runs were cleared away."""
 
     before: int
@@ -37,7 +37,7 @@ class Room(NamedTuple):
     note: str = ""
 
 
-class NewIndex(NamedTuple):
+class NewIndex(Value, frozen=True):
     """The chunks that are stored with a run."""
 
     chunks: list[ChunkRow]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.html.query_index import SLICE_SHOWN, QueryIndex
 from pytest_kebab_eval.reports.rows import SLICE_METRICS, MetricRow, SliceRow
@@ -36,7 +37,7 @@ def drawn_rows(report: CompareReport, rows: Iterable[MetricRow]) -> list[MetricR
     ]
 
 
-class Delta(NamedTuple):
+class Delta(Value, frozen=True):
     """A metric's change and its interval as positions on the common scale, in per cent of the width."""
 
     row: MetricRow
@@ -46,7 +47,7 @@ class Delta(NamedTuple):
     high: float | None
 
 
-class Forest(NamedTuple):
+class Forest(Value, frozen=True):
     """The deltas with their intervals, on a scale from -limit to limit."""
 
     deltas: list[Delta]
@@ -88,7 +89,7 @@ def forest(rows: Iterable[MetricRow]) -> Forest | None:
 # -- ranks, A against B --------------------------------------------------------------------------
 
 
-class Flow(NamedTuple):
+class Flow(Value, frozen=True):
     """The queries that went from one level to another."""
 
     a: int
@@ -107,7 +108,7 @@ class SlopeLevel(NamedTuple):
     in_b: int
 
 
-class Slope(NamedTuple):
+class Slope(Value, frozen=True):
     """Every query's rank in A on the left and in B on the right."""
 
     levels: list[SlopeLevel]
@@ -169,7 +170,7 @@ def _flow_effect(a: int, b: int, miss: int) -> str:
 # -- slices --------------------------------------------------------------------------------------
 
 
-class SliceMark(NamedTuple):
+class SliceMark(Value, frozen=True):
     """One slice of one metric: A's and B's values from 0 to 1."""
 
     value: str  # of the field that slices, such as `hard`
@@ -179,7 +180,7 @@ class SliceMark(NamedTuple):
     delta: float | None
 
 
-class SlicePanel(NamedTuple):
+class SlicePanel(Value, frozen=True):
     """One metric over all slices, grouped by the field that slices."""
 
     metric: str

@@ -40,11 +40,29 @@ def escape_script(text: str) -> str:
     return text
 
 
+class Packing:
+    """JSON for the page, as its script unpacks it: lines, deflated, in base64."""
+
+    def __init__(self) -> None:
+        self._deflate = zlib.compressobj(1)
+        self._parts: list[bytes] = []
+
+    def add(self, line: bytes) -> int:
+        """Pack another line; how many bytes are ready, which may be those of earlier lines."""
+        self._parts.append(self._deflate.compress(line + b"\n"))
+        return len(self._parts[-1])
+
+    def finish(self) -> str:
+        """All lines; empty if there are none."""
+        return base64.b64encode(b"".join(self._parts) + self._deflate.flush()).decode() if self._parts else ""
+
+
 def packed(lines: Iterable[bytes]) -> str:
-    """JSON for the page, as its script unpacks it: lines, deflated, in base64; empty if there are none."""
-    deflate = zlib.compressobj(1)
-    parts = [deflate.compress(line + b"\n") for line in lines]
-    return base64.b64encode(b"".join(parts) + deflate.flush()).decode() if parts else ""
+    """Lines for the page, packed."""
+    packing = Packing()
+    for line in lines:
+        packing.add(line)
+    return packing.finish()
 
 
 def short(text: str, width: int = NAME_SHOWN) -> str:

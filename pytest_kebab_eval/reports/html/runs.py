@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
@@ -22,7 +22,7 @@ class ComparedRuns(NamedTuple):
     repository: WebRepository | None = None
 
 
-class RunShown(NamedTuple):
+class RunShown(Value, frozen=True):
     """A side of the comparison; of several runs, the first."""
 
     letter: str
