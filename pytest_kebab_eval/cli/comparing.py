@@ -138,9 +138,10 @@ def compare(
         tell_errors(errors)
         explanations = _explanations(inputs, evaluation, evidence)
         for query_id in failing:
-            print_line(f"FAILED {printable(query_id)}: {verdicts[query_id].reason}", "red")
-            if query_id in explanations:
-                print_line("\n".join(explanations[query_id].split("\n")[1:]))
+            why, _, more = explanations.get(query_id, verdicts[query_id].reason).partition("\n")
+            print_line(f"FAILED {printable(query_id)}: {why}", "red")
+            if more:
+                print_line(more)
         for line in summary(report, all_metrics=all_metrics, flag="--all-metrics"):
             print_line(line.text, {1: "green", -1: "red"}.get(line.direction))
         if hint := review_hint(report, inputs.golden.by_id(), evidence):

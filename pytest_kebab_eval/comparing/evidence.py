@@ -31,9 +31,9 @@ class KnownPassage(Value, frozen=True):
 
     @property
     def under_heading(self) -> str:
-        """`Opening hours (hours-1)`: the last of its headings, unless the id has it, and the id."""
+        """`'Opening hours' (hours-1)`: the last of its headings, unless the id has it, and the id."""
         heading = self.heading.rpartition(" > ")[2]
-        return f"{brief(heading, 40)} ({self.id})" if heading and heading not in self.id else self.id
+        return f"'{brief(heading, 40)}' ({self.id})" if heading and heading not in self.id else self.id
 
 
 def passage_of(hit: Hit, focus: Sequence[str] = ()) -> KnownPassage:
