@@ -24,7 +24,7 @@ from pytest_kebab_eval.comparing.replicates import Sides
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, QueryResult, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import first_of
 
