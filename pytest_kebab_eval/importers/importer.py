@@ -13,8 +13,7 @@ import msgspec
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.fields import FIELDS
-from pytest_kebab_eval.golden.parsing import Entry
-from pytest_kebab_eval.golden.reading import Problem
+from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.limits import GOLDEN_NUMBER
 from pytest_kebab_eval.store.results import result_fields
