@@ -8,6 +8,7 @@ from itertools import chain
 import msgspec
 
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryComparison, QueryResult, Value, gains_of
+from pytest_kebab_eval.text import brief
 from pytest_kebab_eval.text.excerpts import contains, excerpt, shared_text
 
 HITS_SHOWN = 5  # in a message
@@ -27,6 +28,12 @@ class KnownPassage(Value, frozen=True):
         """`docs/hours.md > Opening hours`, without what is the id itself."""
         places = [self.document, self.heading]
         return " > ".join(place for place in places if place and place != self.id)
+
+    @property
+    def under_heading(self) -> str:
+        """`'Opening hours' (hours-1)`: the last of its headings, unless the id has it, and the id."""
+        heading = self.heading.rpartition(" > ")[2]
+        return f"'{brief(heading, 40)}' ({self.id})" if heading and heading not in self.id else self.id
 
 
 def passage_of(hit: Hit, focus: Sequence[str] = ()) -> KnownPassage:

@@ -20,8 +20,7 @@ from syrupy.location import PyTestLocation
 
 from pytest_kebab_eval.files import exists, write_whole
 from pytest_kebab_eval.limits import SNAPSHOT_DEPTH
-from pytest_kebab_eval.plugin.failures import Failure
-from pytest_kebab_eval.plugin.items import KebabItem
+from pytest_kebab_eval.plugin.items import Failure, KebabItem
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of, upgraded_snapshot
 from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.settings import Settings

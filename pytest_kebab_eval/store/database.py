@@ -145,7 +145,7 @@ class Database(ABC):
                 f"the config snapshot of run {printable(run.run_id)} does not parse; it counts as empty"
             )
         config = {key: value for key, value in (config or {}).items() if key != RECORDED_KEY}
-        masked = mask_config(config, self._mask, keep=["chunker_version"])  # results are matched by it
+        masked = mask_config(config, self._mask)
         return msgspec.structs.replace(run, config=masked.config, digests=masked.digests)
 
     def stored_aggregate(self, run_id: str) -> dict[str, Any]:

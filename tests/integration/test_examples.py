@@ -54,7 +54,7 @@ def run_script(script: Path, *args: str, cwd: Path) -> subprocess.CompletedProce
     )
 
 
-# -- a retriever of one's own ----------------------------------------------------------------------
+# -- your own retriever ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

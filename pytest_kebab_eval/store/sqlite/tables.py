@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any, NamedTuple
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
-from pytest_kebab_eval.text import brief, shown_path
+from pytest_kebab_eval.text import brief, pattern, shown_path
 
 _GENERATED = (2, 3)  # `hidden` in SQLite's table_xinfo: computed when read, computed when written
-_CALL = re.compile(r"(?:Function|PureFunc)\w*")
+_CALL = pattern(r"(?:Function|PureFunc)\w*")
 _PLAIN_FUNCTIONS = frozenset(  # which take no longer than their argument is long
     (
         *("abs", "coalesce", "glob", "ifnull", "length", "like", "lower", "ltrim", "round", "rtrim"),
