@@ -56,7 +56,7 @@ def test_a_plain_gate_loads_few_modules_and_none_of_what_others_need(project: Pa
 
 def test_a_gate_with_a_page_loads_what_the_page_needs_besides(project: Path) -> None:
     loaded = loaded_by(project, *GATE)
-    assert {"reports.html.page", "history.trends"} <= loaded
+    assert {"reports.html.page", "history"} <= loaded
     assert among(loaded, NEVER_IN_A_PLAIN_GATE) == set()
     assert len(loaded) <= MOST_WITH_A_PAGE
 
