@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 import msgspec
 
@@ -25,7 +24,7 @@ from pytest_kebab_eval.comparing.replicates import Sides
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, QueryResult, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import first_of
 
@@ -152,7 +151,7 @@ class _Comparer:
         names = (*targets.ids, *(targets.documents if in_part else ()))
         in_a, in_b = self._found_of(len(names), a), self._found_of(len(names), b)
         lost, gained = ({names[place] for place in places} for places in (in_a - in_b, in_b - in_a))
-        return found._replace(lost=tuple(sorted(lost)), gained=tuple(sorted(gained)))
+        return msgspec.structs.replace(found, lost=tuple(sorted(lost)), gained=tuple(sorted(gained)))
 
     def _found_of(self, count: int, score: QueryScore | None) -> set[int]:
         ranks = expected_ranks(score)[:count] if score else ()
@@ -188,7 +187,7 @@ class _Comparer:
         return _Found("wrong_chunk" if is_right else "gone")
 
 
-class _Found(NamedTuple):
+class _Found(Value, frozen=True):
     """Why B fails a query, what there is to say of that, and which targets it lost and gained."""
 
     cause: str | None
