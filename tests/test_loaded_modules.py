@@ -10,13 +10,13 @@ from tests.builders import hit, make_database, result, write_golden
 from tests.test_architecture import HOME, PACKAGE
 from tests.test_cold_start import GATE, SHOWN, line, run
 
-MOST, MOST_WITH_A_PAGE = 100, 116
+MOST, MOST_WITH_A_PAGE = 100, 114
 PAGE = {"reports.html", "history", "scoring.briefs", "store.working_tree"}
 NEVER_IN_A_PLAIN_GATE = {
     *("api", "cli", "importers", "parallel", "upkeep"),
     *("comparing.noise", "matching.located", "matching.copies", "matching.indexed"),
     *("history.blame", "history.change_point", "history.commit_odds"),
-    *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "text.progress"),
+    *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
     *("reports.leaderboard", "reports.site", "store.postgres", "store.exports"),
     *("store.recorder", "store.journal", "store.hits", "store.answers", "store.new_chunks"),
 }
@@ -56,7 +56,7 @@ def test_a_plain_gate_loads_few_modules_and_none_of_what_others_need(project: Pa
 
 def test_a_gate_with_a_page_loads_what_the_page_needs_besides(project: Path) -> None:
     loaded = loaded_by(project, *GATE)
-    assert {"reports.html.page", "history.trends"} <= loaded
+    assert {"reports.html.page", "history"} <= loaded
     assert among(loaded, NEVER_IN_A_PLAIN_GATE) == set()
     assert len(loaded) <= MOST_WITH_A_PAGE
 

@@ -18,6 +18,7 @@ import pytest
 from _pytest._code.code import ExceptionRepr, ReprEntry, ReprFileLocation, ReprTraceback
 
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
+from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.plugin.command_line import collect_errors
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.text import CI_COMMAND, printable, safe_lines, shown_path
@@ -25,6 +26,7 @@ from pytest_kebab_eval.text import CI_COMMAND, printable, safe_lines, shown_path
 if TYPE_CHECKING:
     from pytest_kebab_eval.model import GoldenQuery, QueryComparison
     from pytest_kebab_eval.plugin.session import KebabSession
+    from pytest_kebab_eval.settings import Settings
 
 _MARK = "$kebab_eval_failure"  # in a report that is sent
 
@@ -152,8 +154,6 @@ class GoldenFile(pytest.File):
 
     def collect(self) -> Iterator[KebabItem]:
         """One item a golden query, one a gate, then the snapshot of the report."""
-        from pytest_kebab_eval.plugin.snapshot import SnapshotItem, is_snapshot_compared
-
         kebab = self._kebab
         with collect_errors():
             queries, gates = kebab.source.load_golden().queries, kebab.source.load_gates()
@@ -162,6 +162,8 @@ class GoldenFile(pytest.File):
         for number, gate in enumerate(gates):
             yield self._item(GateItem, gate_name(gate), number=number)
         if kebab.source.has_baseline() and is_snapshot_compared(kebab.config, kebab.settings):
+            from pytest_kebab_eval.plugin.snapshot import SnapshotItem
+
             yield self._item(SnapshotItem, _SNAPSHOT)
 
     def make_session_item(self, reasons: Sequence[str]) -> SessionItem:
@@ -339,3 +341,26 @@ class AllureResults:
                 parameter = import_module("allure").dynamic.parameter
                 for name, value in item.properties:
                     parameter(name, value, excluded=True)
+
+
+# -- whether there is a snapshot, for which syrupy need not be loaded --------------------------------
+
+SNAPSHOT_NAME = "compare-report"
+
+
+def snapshot_path(golden: Path) -> Path:
+    """`golden_queries.yaml` -> `golden_queries.compare-report.json`."""
+    return golden.with_name(f"{golden.stem}.{SNAPSHOT_NAME}.json")
+
+
+def has_syrupy(config: pytest.Config) -> bool:
+    """Whether syrupy's plugin is there to compare snapshots."""
+    return config.pluginmanager.hasplugin("syrupy")
+
+
+def is_snapshot_compared(config: pytest.Config, settings: Settings) -> bool:
+    """Whether a comparison of two runs is held against its snapshot."""
+    if settings.snapshot == "off" or not has_syrupy(config):
+        return False
+    updating = config.getoption("update_snapshots", False)
+    return updating or settings.snapshot == "require" or exists(snapshot_path(settings.golden))
