@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
@@ -212,7 +212,7 @@ class Xfail(Value, frozen=True):
     checks: tuple[str, ...] = ACCEPTABLE_CHECKS
 
 
-class BrokenRule(NamedTuple):
+class BrokenRule(Value, frozen=True):
     """A text that an answer must contain and lacks, or one that it says though it is forbidden."""
 
     text: str
@@ -267,12 +267,6 @@ class GoldenQuery(Value, frozen=True):
             return False
         return True if self.expects_anything else None
 
-    def broken_rules(self, answer: str) -> tuple[BrokenRule, ...]:
-        """Each `must_contain` that the answer lacks, then everything `forbidden` that it says."""
-        lacks = [BrokenRule(text, False) for text in self.must_contain if text not in answer]
-        says = [BrokenRule(text, True) for text in self.forbidden if text in answer]
-        return (*lacks, *says)
-
     @property
     def expects_anything(self) -> bool:
         """Whether the entry names something to find or to say."""
@@ -285,6 +279,13 @@ class GoldenQuery(Value, frozen=True):
             or self.expected_spans
             or self.expected_answer
         )
+
+
+def broken_rules(query: GoldenQuery, answer: str) -> tuple[BrokenRule, ...]:
+    """Each `must_contain` that an answer lacks, then everything `forbidden` that it says."""
+    lacks = [BrokenRule(text, False) for text in query.must_contain if text not in answer]
+    says = [BrokenRule(text, True) for text in query.forbidden if text in answer]
+    return (*lacks, *says)
 
 
 def gains_of(query: GoldenQuery) -> dict[str, float]:

@@ -19,8 +19,7 @@ from pytest_kebab_eval.comparing.deltas import Deltas
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.entries import check_entries
-from pytest_kebab_eval.golden.parsing import Entry
-from pytest_kebab_eval.golden.reading import Problem
+from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics

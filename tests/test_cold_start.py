@@ -98,7 +98,7 @@ def rewritten(site: Path) -> set[str]:
 BEFORE_US = {f"{PACKAGE}/__init__", f"{PACKAGE}/plugin/__init__", f"{PACKAGE}/plugin/compiled"}
 
 
-@pytest.mark.parametrize("args", [(), ("-p", "xdist", "-n2")])
+@pytest.mark.parametrize("args", [(), ("-p", "xdist", "-n1")])
 def test_a_gate_compiles_none_of_our_modules_again(
     args: tuple[str, ...], installed: Path, shown_by: Path
 ) -> None:
@@ -128,6 +128,7 @@ def test_without_rewriting_the_gate_is_the_same(installed: Path, shown_by: Path)
 def test_coverage_of_our_modules_is_measured_where_somebody_asks_for_it(
     installed: Path, shown_by: Path
 ) -> None:
+    (shown_by / ".coveragerc").write_text("[report]\ninclude = */evaluate.py\n", encoding="utf-8")
     printed = run(installed, shown_by, *GATE, "-p", "pytest_cov", f"--cov={PACKAGE}", "--cov-report=term")
     (evaluated,) = (text.split() for text in printed.splitlines() if f"{PACKAGE}/evaluate.py" in text)
     assert int(evaluated[-1].rstrip("%")) > 50

@@ -15,8 +15,7 @@ from pytest_kebab_eval.golden.fields import (
     schema_of,
     unknown_name,
 )
-from pytest_kebab_eval.golden.parsing import Entry
-from pytest_kebab_eval.golden.reading import Problem
+from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, gains_of
 from pytest_kebab_eval.text import brief, printable
 

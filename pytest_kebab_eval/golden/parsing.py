@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import pattern, printable
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE = frozenset(" \t\r\n")
-_SPACES = re.compile(r"[ \t\r\n]*")
+_SPACES = pattern(r"[ \t\r\n]*")
 
 
 class ParseError(Exception):
@@ -39,18 +37,6 @@ def decode_utf8(data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ParseError(line, "this is not UTF-8 text; save the file as UTF-8") from None
-
-
-class Entry(NamedTuple):
-    """One entry of a golden file; `key_lines` has the lines of its keys (YAML only)."""
-
-    value: Any
-    line: int
-    key_lines: Mapping[Any, int]
-
-    def line_of(self, key: Any) -> int:
-        """The line of a key, or that of the entry where it is not known."""
-        return self.key_lines.get(key, self.line)
 
 
 class JsonReader:

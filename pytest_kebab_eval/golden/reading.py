@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import GoldenError
-from pytest_kebab_eval.golden.parsing import (
-    BYTE_ORDER_MARK,
-    Entry,
-    JsonReader,
-    ParseError,
-    decode_utf8,
-    read_file,
-)
-from pytest_kebab_eval.golden.plain_yaml import plain_entries
+from pytest_kebab_eval.golden.parsing import BYTE_ORDER_MARK, JsonReader, ParseError, decode_utf8, read_file
 from pytest_kebab_eval.golden.yaml_events import YamlReader, events, line_of
 from pytest_kebab_eval.text import shown_path
 
@@ -26,6 +18,19 @@ class Problem(NamedTuple):
 
     line: int
     text: str
+
+
+class Entry(NamedTuple):
+    """One entry of a golden file; `key_marks` has the positions of its keys (YAML only)."""
+
+    value: Any
+    line: int
+    key_marks: dict[Any, Any]
+
+    def line_of(self, key: Any) -> int:
+        """The line of a key, or that of the entry where it is not known."""
+        mark = self.key_marks.get(key)
+        return self.line if mark is None else int(mark.line) + 1
 
 
 def read_entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
@@ -53,10 +58,10 @@ def read_text(path: Path) -> str:
 
 def entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[Entry]:
     """The entries that a file of that ending holds."""
-    text = decode_utf8(data)  # for JSONL only to say where it is not UTF-8
+    text = decode_utf8(data)  # for JSONL and YAML only to say where it is not UTF-8
     if suffix == ".json":
         return _json_entries(text)
-    return _jsonl_entries(data, problems) if suffix == ".jsonl" else _yaml_entries(text, problems)
+    return _jsonl_entries(data, problems) if suffix == ".jsonl" else _yaml_entries(data, problems)
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -112,14 +117,7 @@ def _json_entries(text: str) -> Iterator[Entry]:
 # -- YAML ----------------------------------------------------------------------------------------
 
 
-def _yaml_entries(text: str, problems: list[Problem]) -> Iterator[Entry]:
-    rest = yield from plain_entries(text)
-    if rest is not None:
-        yield from pyyaml_entries(rest.encode(), problems)
-
-
-def pyyaml_entries(data: bytes, problems: list[Problem]) -> Iterator[Entry]:
-    """The entries of any YAML."""
+def _yaml_entries(data: bytes, problems: list[Problem]) -> Iterator[Entry]:
     reader = YamlReader(data)
     with reader.reading() as next_event:
         next_event()  # the stream's start
@@ -129,8 +127,8 @@ def pyyaml_entries(data: bytes, problems: list[Problem]) -> Iterator[Entry]:
         if not isinstance(event, events.SequenceStartEvent):
             raise ParseError(line_of(event), "the top level must be a list of queries: - id: …")
         while not isinstance(event := next_event(), events.SequenceEndEvent):
-            key_lines: dict[Any, int] = {}
-            yield Entry(reader.value(event, 1, key_lines), line_of(event), key_lines)
+            key_marks: dict[Any, Any] = {}
+            yield Entry(reader.value(event, 1, key_marks), line_of(event), key_marks)
         next_event()  # the document's end
         event = next_event()
         if not isinstance(event, events.StreamEndEvent):

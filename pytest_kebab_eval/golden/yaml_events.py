@@ -105,8 +105,8 @@ class YamlReader:
             line = text.count("\n", 0, found.start()) + 1 if found else 1
         return ParseError(line, f"this is not YAML: {brief(str(problem), 120)}")
 
-    def value(self, event: Any, depth: int, key_lines: dict[Any, int] | None = None) -> Any:
-        """The value that starts with this event; `key_lines` gets the lines of its own keys."""
+    def value(self, event: Any, depth: int, key_marks: dict[Any, Any] | None = None) -> Any:
+        """The value that starts with this event; `key_marks` gets the positions of its own keys."""
         kind = type(event)
         self._values += 1
         if kind is yaml.AliasEvent:
@@ -119,7 +119,7 @@ class YamlReader:
         elif depth > YAML_DEPTH:
             raise ParseError(line_of(event), "this is nested too deeply")
         else:
-            value = self._sequence(depth) if kind is SequenceStartEvent else self._mapping(depth, key_lines)
+            value = self._sequence(depth) if kind is SequenceStartEvent else self._mapping(depth, key_marks)
         if event.anchor:
             self._anchors[event.anchor] = (value, self._values + self._repeats - before + 1)
         return value
@@ -130,7 +130,7 @@ class YamlReader:
             found.append(self.value(event, depth + 1))
         return found
 
-    def _mapping(self, depth: int, key_lines: dict[Any, int] | None) -> dict[Any, Any]:
+    def _mapping(self, depth: int, key_marks: dict[Any, Any] | None) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
         merged: list[dict[Any, Any]] = []
         next_event = self.loader.get_event
@@ -145,8 +145,8 @@ class YamlReader:
                 raise ParseError(line_of(key_event), f"the key '{printable(str(key))}' is there twice")
             else:
                 found[key] = value
-                if key_lines is not None:
-                    key_lines[key] = line_of(key_event)
+                if key_marks is not None:
+                    key_marks[key] = key_event.start_mark
         for mapping in merged:
             self._repeat(key_event, len(mapping))
             for key, value in mapping.items():

@@ -9,7 +9,16 @@ from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import Ranking, first_of_each
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
-from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, MatchMode, QueryResult, is_labelled, members_of
+from pytest_kebab_eval.model import (
+    Answer,
+    GoldenQuery,
+    Hit,
+    MatchMode,
+    QueryResult,
+    broken_rules,
+    is_labelled,
+    members_of,
+)
 
 SHORTEST_CLAIM = 5  # a shorter one means nothing
 
@@ -118,7 +127,7 @@ def _document_ranks(
 def _answer_facts(query: GoldenQuery, answer: Answer, citations: CitationCheck) -> AnswerFacts:
     return AnswerFacts(
         answer.grounded,
-        query.broken_rules(answer.text) if query.must_contain or query.forbidden else None,
+        broken_rules(query, answer.text) if query.must_contain or query.forbidden else None,
         not answer.text.strip(),
         _has_claim(query, answer) if query.claims else False,
         citations,

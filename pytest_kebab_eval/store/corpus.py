@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.limits import INDEXED_TEXTS, STORED_NUMBER
+from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extent, touches
 from pytest_kebab_eval.store.located import (
     PLACES_TOGETHER,
     ChunksLocated,
+    ChunkText,
+    DocumentTexts,
     batches,
     decoded,
     extents_of,
@@ -44,13 +46,6 @@ class Chunk(NamedTuple):
     chunker_version: str | None = None
 
 
-class ChunkText(NamedTuple):
-    """What a chunk says."""
-
-    chunk_id: str
-    text: str
-
-
 class IndexCoverage(Value, frozen=True):
     """The size of the index; tokens are per chunk."""
 
@@ -75,9 +70,6 @@ class Corpus:
         self._chunks: dict[str, tuple[Chunk, ...]] = {}
         self._extents_by_path: dict[tuple[str, str | None], Sequence[tuple[Box, ...]]] = {}
         self._has_rows_in: dict[str, bool] = {}
-        self._texts: dict[str, dict[str | None, list[ChunkText]]] = {}  # by document and chunker
-        self._texts_read = 0  # characters
-        self._announced: Collection[str] = ()
         self._last_rows: tuple[str | None, Sequence[tuple[Any, ...]]] = (None, ())  # of a chunk id
         self._ahead: dict[str, list[tuple[Any, ...]]] = {}  # rows by chunk id, that will be asked for
         self._room_ahead = _TEXTS_AHEAD
@@ -108,6 +100,10 @@ class Corpus:
     @cached_property
     def _located(self) -> ChunksLocated:
         return ChunksLocated(self._database, self._column("chunker_version"))
+
+    @cached_property
+    def _texts(self) -> DocumentTexts:
+        return DocumentTexts(self._database, self._column("chunker_version"))
 
     @cached_property
     def has_documents(self) -> bool:
@@ -221,32 +217,9 @@ class Corpus:
     def texts_in(
         self, doc_id: str, version: str | None, others: Callable[[], Collection[str]]
     ) -> Sequence[ChunkText]:
-        """What the chunks of a document say, by that chunker, in the order of the table.
-
-        Other documents that will be asked about are read with the first one, in few statements.
-        """
-        if not self.has_chunks or "text" not in self._chunk_columns:
-            return ()
-        if doc_id not in self._texts:
-            announced, self._announced = self._announced, others()
-            more = self._announced if self._announced is not announced else ()
-            self._read_texts([name for name in {doc_id, *more} if name not in self._texts])
-        by_version = self._texts[doc_id]
-        return by_version.get(version) or by_version.get(None) or ()
-
-    def _read_texts(self, doc_ids: Sequence[str]) -> None:
-        """Read what chunks say, as far as there is room; of a document that does not fit, nothing is kept."""
-        columns = ("doc_id", "chunk_id", self._column("chunker_version"), "text")
-        self._texts.update((doc_id, {}) for doc_id in doc_ids)
-        for together in batches(doc_ids, PLACES_TOGETHER):
-            found = self._database.select_among("chunks", *columns, doc_id=together)
-            for doc_id, chunk_id, version, text in found:
-                said = ChunkText(text_or_none(chunk_id) or "", text_or_none(text) or "")
-                self._texts_read += len(said.text)
-                if self._texts_read > INDEXED_TEXTS:
-                    self._texts.update((unread, {}) for unread in together)
-                    return
-                self._texts[text_or_none(doc_id) or ""].setdefault(text_or_none(version), []).append(said)
+        """What the chunks of a document say, by that chunker; see `DocumentTexts.of`."""
+        has_texts = self.has_chunks and "text" in self._chunk_columns
+        return self._texts.of(doc_id, version, others) if has_texts else ()
 
     def heading_path(self, chunk_id: str, version: str | None) -> tuple[str, ...]:
         """The headings above the chunk, outermost first; none if that is not stored."""
@@ -299,21 +272,10 @@ class Corpus:
         """
         if not self._has_tables or not self._has_rows("documents"):
             return None
-        has_rows = self._has_rows("chunks")  # an error if an index has lost some
-        tokens: list[object] = []
-        own: set[str] = set()
-        others: set[str] = set()
+        self._has_rows("chunks")  # or an error, if an index has lost some
         columns = ("doc_id", self._column("chunker_version"), self._column("token_estimate"))
-        for doc_id, found, count in self._database.select("chunks", *columns):
-            is_own = version is None or text_or_none(found) in (version, None)
-            (own if is_own else others).add(text_or_none(doc_id) or "")
-            if is_own:
-                tokens.append(count)
-        if has_rows and not own:
-            return None
-        doc_ids = [doc_id for at_path in self._documents.values() for doc_id in at_path]
-        empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
-        return _coverage(sum(doc_id in own for doc_id in doc_ids) + empty, empty, tokens)
+        chunks = self._database.select("chunks", *columns)
+        return _coverage(chunks, [*chain.from_iterable(self._documents.values())], version)
 
     def resolves(self, citation: Span, version: str | None) -> bool:
         """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do."""
@@ -357,17 +319,28 @@ def _chunk(doc_id: object, spans: object, version: object) -> Chunk:
     return Chunk(text_or_none(doc_id), extents_of(spans), text_or_none(version))
 
 
-def _coverage(documents: int, without_chunks: int, token_estimates: Sequence[object]) -> IndexCoverage:
-    """The figures; there is a token estimate for each chunk, or something that is none."""
+def _coverage(
+    chunks: Iterable[tuple[Any, ...]], doc_ids: Sequence[str], version: str | None
+) -> IndexCoverage | None:
+    """The figures, of chunks with document, chunker and tokens; None if all are of other chunkers."""
+    counts: list[object] = []
+    own: set[str] = set()
+    others: set[str] = set()
+    for doc_id, found, count in chunks:
+        is_own = version is None or text_or_none(found) in (version, None)
+        (own if is_own else others).add(text_or_none(doc_id) or "")
+        if is_own:
+            counts.append(count)
+    if others and not own:
+        return None
+    empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
     tokens = sorted(
-        float(count)
-        for count in token_estimates
-        if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER
+        float(count) for count in counts if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER
     )
     return IndexCoverage(
-        documents=documents,
-        documents_without_chunks=without_chunks,
-        chunks=len(token_estimates),
+        documents=sum(doc_id in own for doc_id in doc_ids) + empty,
+        documents_without_chunks=empty,
+        chunks=len(counts),
         tokens_min=tokens[0] if tokens else None,
         tokens_mean=round(math.fsum(tokens) / len(tokens), 1) if tokens else None,
         tokens_p95=tokens[math.ceil(0.95 * len(tokens)) - 1] if tokens else None,

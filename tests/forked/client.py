@@ -17,22 +17,31 @@ HEEDED = [int(number) for number in SIGNALS if _signal.getsignal(number) != _sig
 
 def ask(server: str, args: list[str]) -> _socket.socket | None:
     """Have the server fork a process, where that can be."""
+    closed = [stream for stream in (0, 1, 2) if not is_open(stream)]
     try:
-        for stream in (0, 1, 2):
-            os.fstat(stream)  # or else it is closed
+        for _ in closed:  # so that the socket is none of the three
+            os.open(os.devnull, os.O_RDWR)
         connection = _socket.socket(_socket.AF_UNIX)
         connection.connect(server)
-        here = os.getcwd()  # noqa: PTH109  pathlib takes long to import
-        request = marshal.dumps((args, here, dict(os.environ), HEEDED))
-        streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+        here = os.open(".", os.O_RDONLY)  # which may have been deleted
+        request = marshal.dumps((args, closed, dict(os.environ), HEEDED))
+        files = b"".join(number.to_bytes(4, sys.byteorder) for number in (here, 0, 1, 2))
         header = len(request).to_bytes(4, "big")
-        connection.sendmsg([header], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+        connection.sendmsg([header], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
         connection.sendall(request)
         if connection.recv(1) == b"y":
             return connection
     except OSError:
         pass
     return None
+
+
+def is_open(stream: int) -> bool:
+    try:
+        os.fstat(stream)
+    except OSError:
+        return False
+    return True
 
 
 def follow(connection: _socket.socket) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
+import inspect
 import marshal
 import os
 import runpy
@@ -22,7 +24,7 @@ import pytest
 
 from tests.inner import cheaper
 
-_NEEDED = ("plugin.session", "plugin.snapshot", "cli.comparing", "reports.html.page", "store.sqlite")
+_NEEDED = ("plugin.recorded_gate", "plugin.snapshot", "cli.comparing", "reports.html.page", "store.sqlite")
 
 
 class Forked(NamedTuple):
@@ -72,25 +74,25 @@ class Server:
         os.close(number)
 
     def _fork(self, client: socket.socket) -> list[str] | None:
-        header, streams, _, _ = socket.recv_fds(client, 4, 3)
+        header, files, _, _ = socket.recv_fds(client, 4, 4)
         if not header:  # the client went away
             client.close()
             return None
         request = client.recv(int.from_bytes(header, "big"), socket.MSG_WAITALL)
-        args, directory, environment, heeded = marshal.loads(request)
+        args, closed, environment, heeded = marshal.loads(request)
         can_fork = read_at_start(environment) == read_at_start(dict(os.environ))
         client.sendall(b"y" if can_fork else b"n")
         if can_fork:
             pid = os.fork()
             if pid == 0:
                 self._leave(client)
-                enter(streams, directory, environment, heeded)
+                enter(files, closed, environment, heeded)
                 return list(args)
             self._running[os.pidfd_open(pid)] = Forked(pid, client)
         else:
             client.close()
-        for stream in streams:
-            os.close(stream)
+        for number in files:
+            os.close(number)
         return None
 
     def _leave(self, client: socket.socket) -> None:
@@ -110,14 +112,16 @@ def read_at_start(environment: dict[str, str]) -> dict[str, str]:
     }
 
 
-def enter(streams: list[int], directory: str, environment: dict[str, str], heeded: list[int]) -> None:
-    """Take over what the client has: streams, working directory, environment, the signals that it heeds."""
+def enter(files: list[int], closed: list[int], environment: dict[str, str], heeded: list[int]) -> None:
+    """Take over what the client has: working directory, streams, environment, the signals that it heeds."""
     for given, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
         signal.signal(given, handler if given in heeded else signal.SIG_IGN)
+    directory, *streams = files
+    os.fchdir(directory)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-        os.close(stream)
-    os.chdir(directory)
+    for number in (*files, *closed):
+        os.close(number)
     os.environ.clear()
     os.environ.update(environment)
 
@@ -128,8 +132,10 @@ def become(args: list[str]) -> None:
     is_unbuffered = has_flag or os.environ.get("PYTHONUNBUFFERED")
     buffering = (-1, 1 if is_unbuffered else -1, 1)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        errors = "backslashreplace" if name == "stderr" else None
-        stream = open(number, "w" if number else "r", buffering[number], errors=errors, closefd=False)  # noqa: SIM115
+        stream = None  # where it is closed
+        with contextlib.suppress(OSError):
+            errors = "backslashreplace" if name == "stderr" else None
+            stream = open(number, "w" if number else "r", buffering[number], errors=errors, closefd=False)  # noqa: SIM115
         vars(sys)[name] = vars(sys)[f"__{name}__"] = stream
     sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.modules["__main__"] = main = types.ModuleType("__main__")
@@ -160,14 +166,25 @@ def warm_up(address: str) -> None:
     importlib.import_module("xdist.remote")
     for name in _NEEDED:
         importlib.import_module(f"pytest_kebab_eval.{name}")
+    # What a session collects in the end is what it made itself; all that is here took a sixth of its time.
+    patched.setattr(
+        "_pytest.unraisableexception.gc_collect_harder", lambda times: gc.collect(1), raising=False
+    )
+    inspect.getmodule(code_of_no_module())  # keeps the real paths of all files, of which each failure asks
     for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
         del sys.modules[name]  # a project may have tests of its own
+    gc.collect()  # the rest is old, so that a forked process does not look at it soon
+
+
+def code_of_no_module() -> types.CodeType:
+    """Code from a file that no module has, so that whoever asks for its module looks at all of them."""
+    return compile("", "of no module", "exec")
 
 
 def leave(code: int) -> None:
     """End without freeing every module, which takes as long as a small session of pytest."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
     os._exit(code)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_kebab_eval.store import open_database
 from tests.builders import make_database, result
+from tests.forked import python
 
 QUERIES = 1_000
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
@@ -74,21 +75,26 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recording(db: Path, *more: str) -> list[str]:
-    return [sys.executable, "-c", RECORD, str(db), *more]
+    return [RECORD, str(db), *more]
 
 
 def importing(db: Path, results: str | Path) -> list[str]:
     given = ["import", "kebab", "--results", str(results), "--db", str(db), "--run-id", "new"]
-    return [sys.executable, "-c", IMPORT, *given]
+    return [IMPORT, *given]
 
 
-def start(command: list[str]) -> subprocess.Popen[bytes]:
+def start(script: list[str]) -> subprocess.Popen[bytes]:
+    command = python("-c", *script)
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
-def die_at_commit(command: list[str]) -> None:
-    python, dash_c, script, *given = command
-    done = subprocess.run([python, dash_c, DIE_AT_COMMIT + script, *given], check=False, capture_output=True)
+def run(script: list[str]) -> None:
+    subprocess.run(python("-c", *script), check=True, capture_output=True)
+
+
+def die_at_commit(script: list[str]) -> None:
+    code, *given = script
+    done = subprocess.run(python("-c", DIE_AT_COMMIT + code, *given), check=False, capture_output=True)
     assert done.returncode == -9
 
 
@@ -125,7 +131,7 @@ def test_killed_while_recording_nothing_of_the_run_is_there(db: Path) -> None:
     kill(process)
     assert db.read_bytes() == before
     assert files(db.parent) == ["eval.sqlite", "eval.sqlite.new.unfinished"]
-    subprocess.run(recording(db), check=True, capture_output=True)
+    run(recording(db))
     assert counts(db) == ALL_NEW
     assert files(db.parent) == ["eval.sqlite"]
 
@@ -147,7 +153,7 @@ def test_killed_while_importing_nothing_of_the_run_is_there(db: Path, results: P
     process.stdin.flush()
     kill(process)
     assert db.read_bytes() == before
-    subprocess.run(importing(db, results), check=True, capture_output=True)
+    run(importing(db, results))
     assert counts(db) == ALL_NEW
 
 
@@ -163,7 +169,7 @@ def test_killed_at_the_commit_nothing_of_the_run_is_there(
     left = {"delete": "eval.sqlite-journal", "wal": "eval.sqlite-wal"}[journal]
     assert (db.parent / left).stat().st_size > 0  # it was in the middle of it
     assert counts(db) == NOTHING_NEW
-    subprocess.run(command, check=True, capture_output=True)
+    run(command)
     assert counts(db) == ALL_NEW
 
 
@@ -176,7 +182,7 @@ def test_killed_at_the_commit_the_database_can_be_read_at_once(db: Path) -> None
 def test_killed_at_the_commit_to_a_new_file_the_same_command_succeeds(tmp_path: Path) -> None:
     command = recording(tmp_path / "new.sqlite")
     die_at_commit(command)
-    subprocess.run(command, check=True, capture_output=True)
+    run(command)
     assert counts(tmp_path / "new.sqlite") == (1, QUERIES, 0)
 
 
@@ -190,7 +196,7 @@ def test_killed_at_any_moment_of_the_writing_the_run_is_whole_or_not_there(db: P
     kill(process)
     assert counts(db) in (NOTHING_NEW, ALL_NEW)
     if counts(db) == NOTHING_NEW:
-        subprocess.run(command, check=True, capture_output=True)
+        run(command)
     assert counts(db) == ALL_NEW
 
 
@@ -207,5 +213,5 @@ def test_killed_at_any_moment_of_an_import_the_run_is_whole_or_not_there(
     kill(process)
     assert counts(db) in (NOTHING_NEW, ALL_NEW)
     if counts(db) == NOTHING_NEW:
-        subprocess.run(command, check=True, capture_output=True)
+        run(command)
     assert counts(db) == ALL_NEW

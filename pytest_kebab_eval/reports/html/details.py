@@ -6,13 +6,13 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
-from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult, Value
 from pytest_kebab_eval.reports.html.markup import (
     TEXT_SHOWN,
     Packing,
@@ -215,7 +215,7 @@ def _long_texts(query: GoldenQuery) -> Json:
 # -- one run's result ----------------------------------------------------------------------------
 
 
-class _ResultShown(NamedTuple):
+class _ResultShown(Value, frozen=True):
     """One run's side of the evidence."""
 
     result: QueryResult | None
@@ -229,17 +229,17 @@ class _PassagesShown:
 
     def __init__(self, query: GoldenQuery, evidence: QueryEvidence) -> None:
         self.numbers: dict[tuple[str, ...], int] = {}
-        self._hits: dict[tuple[object, ...], int] = {}  # by all that is shown of a hit
+        self._of_hits: dict[tuple[object, ...], int] = {}  # those of A are mostly those of B
         self._query = query
         self._evidence = evidence
 
     def number(self, hit: Hit) -> int:
         """The number of a hit, which is that of an equal one."""
-        said = (hit.chunk_id, hit.doc_id, hit.doc_path, hit.heading_path, hit.snippet, hit.text)
-        if said not in self._hits:  # most hits of B are hits of A, and cutting texts takes long
-            shown = self._evidence.show_hit(self._query, hit, TEXT_SHOWN)
-            self._hits[said] = self._add(hit.chunk_id or "", shown)
-        return self._hits[said]
+        known = (hit.chunk_id, hit.doc_id, hit.doc_path, hit.heading_path, hit.snippet, hit.text)
+        if known not in self._of_hits:
+            passage = self._evidence.show_hit(self._query, hit, TEXT_SHOWN)
+            self._of_hits[known] = self._add(hit.chunk_id or "", passage)
+        return self._of_hits[known]
 
     def add_targets(self, names: Sequence[str]) -> None:
         """Have the targets that are no hit among them, as far as more than their id is known."""
@@ -337,19 +337,31 @@ def _marked_pieces(query: GoldenQuery, text: str) -> list[str | tuple[str, str]]
 
 def _marks(query: GoldenQuery, text: str) -> list[tuple[int, int, str]]:
     """Where the text keeps or breaks a rule; of marks that overlap, a broken rule wins, then the first."""
-    patterns = [(re.escape(forbidden), "bad") for forbidden in query.forbidden if forbidden]
-    patterns += [(re.escape(needed), "good") for needed in query.must_contain if needed]
-    patterns += [(f"(?i:{re.escape(claim)})", "good") for claim in _claims(query)]
+    rules = [(_places(text, forbidden), "bad") for forbidden in query.forbidden if forbidden]
+    rules += [(_places(text, needed), "good") for needed in query.must_contain if needed]
+    rules += [(_places_in_any_case(text, claim), "good") for claim in _claims(query)]
     found = {
-        (*match.span(), kind)
-        for pattern, kind in patterns[:LIST_SHOWN]
-        for match in itertools.islice(re.finditer(pattern, text), MATCHES_SHOWN)
+        (start, end, kind)
+        for places, kind in rules[:LIST_SHOWN]
+        for start, end in itertools.islice(places, MATCHES_SHOWN)
     }
     marks: list[tuple[int, int, str]] = []
     for start, end, kind in sorted(found, key=lambda mark: (mark[2] == "good", mark[0], -mark[1])):
         if all(end <= other_start or start >= other_end for other_start, other_end, _ in marks):
             marks.append((start, end, kind))
     return marks
+
+
+def _places(text: str, wanted: str) -> Iterator[tuple[int, int]]:
+    start = text.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        yield start, end
+        start = text.find(wanted, end)
+
+
+def _places_in_any_case(text: str, wanted: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in re.finditer(re.escape(wanted), text, re.IGNORECASE))
 
 
 def _cited(cited: Cited) -> str:

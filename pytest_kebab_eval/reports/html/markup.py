@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import zlib
 from collections.abc import Iterable
 from typing import Any
@@ -13,13 +12,13 @@ import msgspec
 from markupsafe import Markup
 
 from pytest_kebab_eval.reports.wording import format_delta, format_value
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, pattern, printable
 
 NAME_SHOWN = 200
 TEXT_SHOWN = 300
 
 # Zero-width joiners shape words and emoji and hide nothing, so they stay.
-_NOT_KEPT = re.compile("[^\n\t\u200c\u200d]+")
+_NOT_KEPT = pattern("[^\n\t\u200c\u200d]+")
 
 
 def escape_controls(text: str) -> str:

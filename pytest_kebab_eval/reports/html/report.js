@@ -185,7 +185,8 @@
     const checks = (query.checks ?? ["failed"]).join(", ");
     const sentence = all.why ?? data.causes[query.cause] ?? query.note ?? "";
     const said = listsBroken(query) ? all.b?.answer : null;
-    const broken = (said?.rules ?? []).filter(([, , kept]) => !kept).map(([rule, what]) => el("li", "", `it ${rule} `, el("code", "", what)));
+    const unsaid = ([, what, kept]) => !kept && !sentence.includes(`'${what}'`);
+    const broken = (said?.rules ?? []).filter(unsaid).map(([rule, what]) => el("li", "", `it ${rule} `, el("code", "", what)));
     const astray = (said?.cites ?? []).filter(([, , resolves]) => !resolves)
       .map(([marker, where]) => el("li", "", `it cites ${marker} `, el("code", "", where), ", which leads nowhere"));
     return el("div", "failures", el("b", "", `✗ ${checks}: `), sentence, el("ul", "", ...broken, ...astray));

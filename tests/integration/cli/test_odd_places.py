@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -21,7 +22,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="of POSIX")
 def shell(command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command line; `kebab-eval` is the installed command."""
     done = subprocess.run(
-        ["bash", "-c", command.replace("kebab-eval", script())],
+        ["bash", "-c", command.replace("kebab-eval", shlex.join(python(script())))],
         cwd=cwd,
         env={**os.environ, **environment},
         capture_output=True,

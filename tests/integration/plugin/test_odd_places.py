@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import sys
 from contextlib import closing
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import aggregate_of
+from tests.forked import python
 from tests.integration.conftest import Project
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="of POSIX")
@@ -70,7 +72,7 @@ def test_a_home_directory_that_may_not_be_entered_holds_no_database(
 
 @posix
 def test_closed_standard_input_changes_nothing(project: Project) -> None:
-    command = f"{sys.executable} -m pytest -q --kebab-run-a=A --kebab-run-b=A2 <&-"
+    command = f"{shlex.join(python('-m', 'pytest'))} -q --kebab-run-a=A --kebab-run-b=A2 <&-"
     outcome = project.pytester.run("bash", "-c", command)
     assert outcome.ret == 0
     assert_no_traceback(outcome)
@@ -95,7 +97,7 @@ def test_a_and_b_in_one_file_of_two_names_are_stored(project: Project, make: obj
     make(project.database, project.path / "other.sqlite")
     outcome = project.pytest("--kebab-db-a=kebab.sqlite", "--kebab-db-b=other.sqlite", b="A2")
     assert outcome.ret == 0
-    outcome.stdout.fnmatch_lines(["aggregates: of A and B stored in other.sqlite"])
+    outcome.stdout.fnmatch_lines(["stored the aggregates of A and B in other.sqlite"])
     assert aggregate_of(project.database, "A")["mrr"] == 1.0
     assert aggregate_of(project.database, "A2")["mrr"] == 1.0
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from yaml import Mark
 
 from pytest_kebab_eval import GoldenQuery
 from pytest_kebab_eval.golden.entries import check_entries
-from pytest_kebab_eval.golden.parsing import Entry
-from pytest_kebab_eval.golden.reading import Problem
+from pytest_kebab_eval.golden.reading import Entry, Problem
 from tests.builders import Json, query
 from tests.unit.conftest import entry, refusal_of
 
@@ -223,7 +223,8 @@ FIELD_NAMES = [name for name in GoldenQuery.__struct_fields__ if name != "line"]
 @example("expected_spans", [{"kind": []}])
 def test_any_value_in_any_field_is_taken_or_reported(field: str, value: Any) -> None:
     problems: list[Problem] = []
-    found = list(check_entries([Entry(entry() | {field: value}, 3, {field: 4})], problems))
+    mark = Mark("golden.yaml", 0, 3, 0, None, 0)
+    found = list(check_entries([Entry(entry() | {field: value}, 3, {field: mark})], problems))
     assert found or problems
     for problem in problems:
         assert problem.line in {3, 4}

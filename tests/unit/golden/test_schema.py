@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden.entries import check_entries, golden_schema
 from pytest_kebab_eval.golden.fields import FIELDS, schema_of
-from pytest_kebab_eval.golden.parsing import Entry
-from pytest_kebab_eval.golden.reading import Problem
+from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.model import ACCEPTABLE_CHECKS, GoldenQuery
 from pytest_kebab_eval.spans import SPAN_FIELDS
 from tests.builders import Json

@@ -44,7 +44,7 @@ def read(source: str, loader: Any, monkeypatch: pytest.MonkeyPatch) -> list[tupl
         while not isinstance(event := next_event(), yaml.SequenceEndEvent):
             marks: dict[Any, Any] = {}
             value = reader.value(event, 1, marks)
-            found.append((value, line_of(event), marks))
+            found.append((value, line_of(event), {key: mark.line for key, mark in marks.items()}))
     return found
 
 

@@ -15,6 +15,7 @@ import pytest
 from pytest_kebab_eval import InputError, StoreError, load_golden_set
 from pytest_kebab_eval.store import open_database, sqlite
 from tests.builders import dump, make_database, result
+from tests.forked import python
 from tests.unit.importers.test_import_run import bring
 
 FILES = {"run.txt": "q1 Q0 d1 1 9.0 t\n", "qrels.txt": "q1 0 d1 1\n"}
@@ -160,7 +161,7 @@ def run_import(directory: Path, script: str) -> int:
     for name, text in FILES.items():
         (directory / name).write_text(text, encoding="utf-8")
     given = ["--run", "run.txt", "--qrels", "qrels.txt", "--db", "db.sqlite", "--golden-out", "g.yaml"]
-    command = [sys.executable, "-c", script + IMPORT, "import", "trec", *given, "--overwrite"]
+    command = python("-c", script + IMPORT, "import", "trec", *given, "--overwrite")
     return subprocess.run(command, cwd=directory, check=False, capture_output=True).returncode
 
 

@@ -24,7 +24,7 @@ from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunR
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store.repository import WebRepository
+from pytest_kebab_eval.store.working_tree import WebRepository
 from tests.builders import Json, answer, golden, make_database, result, write_golden
 
 Results = Mapping[str, Json]
@@ -101,7 +101,7 @@ def metric_row(report: CompareReport, name: str) -> dict[str, str]:
     """What the metrics' tables show of one metric, by the names of their columns."""
     for header, _, *rows in tables(folded(render_report_md(report), "All")):
         for row in rows:
-            if row[0].startswith(f"`{name}`"):
+            if f"`{name}`" in row[0].split():
                 return dict(zip(header, row, strict=True))
     raise AssertionError(name)
 

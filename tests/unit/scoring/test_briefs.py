@@ -14,7 +14,13 @@ from tests.builders import Json, answer, hit, keep_brief, result, stored
 def kept(given: Json, *correct: int) -> Any:
     briefs = RunBriefs()
     keep_brief(briefs, "q1", stored(given), correct)
-    return briefs.of("q1")
+    return record(briefs, "q1")
+
+
+def record(briefs: RunBriefs, query_id: str) -> list[Any]:
+    found = briefs.of(query_id)
+    assert found is not None
+    return found
 
 
 def test_ids_correct_ranks_time_and_answer_are_kept() -> None:
@@ -53,8 +59,8 @@ def test_an_error_is_kept_and_the_query_known_for_it() -> None:
     briefs = RunBriefs()
     keep_brief(briefs, "q1", stored(result(error="boom " * 100)), ())
     assert briefs.errored == {"q1"}
-    assert briefs.of("q1")[4]["error"].startswith("boom boom")
-    assert len(briefs.of("q1")[4]["error"]) <= 300
+    assert record(briefs, "q1")[4]["error"].startswith("boom boom")
+    assert len(record(briefs, "q1")[4]["error"]) <= 300
 
 
 def test_every_result_is_found_again_in_any_order() -> None:
@@ -63,7 +69,7 @@ def test_every_result_is_found_again_in_any_order() -> None:
     for name in names:
         keep_brief(briefs, name, stored(result(f"of {name}")), ())
     for name in [*names[::-1], *names[::7]]:
-        assert briefs.of(name)[0] == [f"of {name}"]
+        assert record(briefs, name)[0] == [f"of {name}"]
     assert briefs.of("another") is None
 
 
@@ -71,7 +77,7 @@ def test_a_result_that_is_kept_again_replaces_the_first() -> None:
     briefs = RunBriefs()
     for found in ("c1", "c2"):
         keep_brief(briefs, "q1", stored(result(found)), ())
-    assert briefs.of("q1")[0] == ["c2"]
+    assert record(briefs, "q1")[0] == ["c2"]
 
 
 def test_a_result_of_ten_hits_takes_less_than_400_bytes() -> None:

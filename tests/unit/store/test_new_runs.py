@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from pytest_kebab_eval import DatabaseError, InputError, RunRecorder
 from tests.builders import Json, dump, make_database, result
+from tests.forked import python
 from tests.unit.store.conftest import record_one, rows
 
 # -- whole or not at all -------------------------------------------------------------------------
@@ -211,7 +211,7 @@ with RunRecorder(sys.argv[1], run_id=sys.argv[2]) as run:
 
 
 def test_processes_that_write_to_one_new_file_at_once_all_succeed(db: Path) -> None:
-    command = [sys.executable, "-c", WRITER, str(db)]
+    command = python("-c", WRITER, db)
     names = [f"r{number}" for number in range(5)]
     writers = [
         subprocess.Popen([*command, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for name in names

@@ -19,6 +19,7 @@ from pytest_kebab_eval.store.journal import journal_path
 from pytest_kebab_eval.store.working_tree import WorkingTree
 from pytest_kebab_eval.text import shown_path
 from tests.builders import dump, make_database, result, write_golden
+from tests.forked import python
 from tests.unit.store.conftest import rows
 
 NAMES = [f"q{number}" for number in range(10)]
@@ -229,7 +230,7 @@ with RunRecorder(sys.argv[1], run_id="r") as run:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_forked_process_is_told_to_leave_recording_to_its_parent(db: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", FORKS, str(db)], check=True, capture_output=True, text=True)
+    done = subprocess.run(python("-c", FORKS, db), check=True, capture_output=True, text=True)
     said = "a result is recorded in the process that started the run; have this one return it there\n"
     assert done.stdout == said
     assert [row[1] for row in results(db)] == ["q1", "q3"]
