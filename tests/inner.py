@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.metadata
 import inspect
 import sys
 import types
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import _pytest.fixtures
 import pytest
 from _pytest._code import Source, code
+from pluggy import _hooks as pluggy_hooks
 from pluggy import _manager as pluggy_manager
+
+pluggy_impl: Any = sys.modules.get("pluggy._impl", pluggy_hooks)  # where hooks are, in a newer pluggy
 
 
 class _ReadOnce(importlib.metadata.PathDistribution):
@@ -43,12 +48,21 @@ _PLUGINS = {
 }
 
 
+def _is_installed(module: str) -> bool:
+    return module.partition(".")[0] in _PLUGINS
+
+
 def _fixture_names(holder: object) -> list[str]:
     """`dir`, but of a plugin that is installed only the fixtures: looking for them was another quarter."""
-    is_module = isinstance(holder, types.ModuleType)
-    kind: Any = holder if is_module else type(holder)
-    home: str = kind.__name__ if is_module else kind.__module__
-    return _fixtures_of(kind) if home.partition(".")[0] in _PLUGINS else dir(holder)
+    kind, home = _kind_of(holder)
+    return _fixtures_of(kind) if _is_installed(home) else dir(holder)
+
+
+def _kind_of(holder: object) -> tuple[Any, str]:
+    """A module or the class of an object, and the name of the module."""
+    if isinstance(holder, types.ModuleType):
+        return holder, holder.__name__
+    return type(holder), type(holder).__module__
 
 
 @functools.cache
@@ -64,7 +78,33 @@ def _fixtures_of(kind: Any) -> list[str]:
 
 def _hook_names(holder: object) -> list[str]:
     """`dir`, but only what can be a hook of pytest."""
-    return [name for name in dir(holder) if name.startswith("pytest_")]
+    kind, home = _kind_of(holder)
+    if not _is_installed(home):
+        return [name for name in dir(holder) if name.startswith("pytest_")]
+    own = () if kind is holder else getattr(holder, "__dict__", ())
+    return [*_hooks_of(kind), *(name for name in own if name.startswith("pytest_"))]
+
+
+@functools.cache
+def _hooks_of(kind: Any) -> list[str]:
+    return [name for name in dir(kind) if name.startswith("pytest_")]
+
+
+def _argument_names(hook: Any, **more: Any) -> Any:
+    """What arguments a hook takes: pluggy looks at each again in every session."""
+    function = getattr(hook, "__func__", hook)
+    if more or not isinstance(function, types.FunctionType) or not _is_installed(function.__module__ or ""):
+        return _find_argument_names(hook, **more)
+    return _known_argument_names(function, is_bound=function is not hook)
+
+
+@functools.cache
+def _known_argument_names(function: types.FunctionType, *, is_bound: bool) -> Any:
+    # To some object, as the one that has the hook would then be kept.
+    return _find_argument_names(types.MethodType(function, function) if is_bound else function)
+
+
+_find_argument_names: Any = vars(pluggy_impl)["varnames"]
 
 
 def _hook_of(holder: object, name: str) -> Any:
@@ -83,14 +123,22 @@ def _hook_of(holder: object, name: str) -> Any:
 _find_hook: Any = getattr(pluggy_manager, "_static_hook_attr", None)  # which an older pluggy has not
 
 
-def _statement_range(lineno: int, source: Any, *_: object, **__: object) -> tuple[None, int, int]:
+def _statement_range(lineno: int, source: Any, *_: object, **__: object) -> tuple[ast.AST, int, int]:
     """Where a statement begins and ends: for each line of a traceback, pytest parses a module."""
-    return None, *_parsed_range(lineno, str(source))
+    text = str(source)
+    return _tree(text), *_parsed_range(lineno, text)
+
+
+@functools.lru_cache(maxsize=50)
+def _tree(text: str) -> ast.AST:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
 
 
 @functools.lru_cache(maxsize=500)
-def _parsed_range(lineno: int, source: str) -> tuple[int, int]:
-    _, start, end = _find_range(lineno, Source(source))
+def _parsed_range(lineno: int, text: str) -> tuple[int, int]:
+    _, start, end = _find_range(lineno, Source(text), astnode=_tree(text))
     return start, end
 
 
@@ -121,4 +169,5 @@ def cheaper(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(code, "getstatementrange_ast", _statement_range)
     if _find_hook is not None:
         patched.setattr(pluggy_manager, "_static_hook_attr", _hook_of)
+    patched.setattr(pluggy_impl, "varnames", _argument_names)
     patched.setattr(pluggy_manager, "dir", _hook_names, raising=False)

@@ -163,7 +163,8 @@ def warm_up(address: str) -> None:
     patched.setattr(execnet.gateway_io, "popen_args", lambda spec: [*client, *popen_args(spec)[1:]])
     with tempfile.TemporaryDirectory() as empty:
         pytest.main(["-qq", f"--rootdir={empty}", empty])
-    importlib.import_module("xdist.remote")
+    for name in ("xdist.dsession", "xdist.remote"):
+        importlib.import_module(name)
     for name in _NEEDED:
         importlib.import_module(f"pytest_kebab_eval.{name}")
     # What a session collects in the end is what it made itself; all that is here took a sixth of its time.

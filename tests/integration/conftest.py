@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -28,6 +29,9 @@ from tests.inner import cheaper
 
 with contextlib.suppress(ImportError):
     import psycopg  # noqa: F401  nor this, whose errors would then be of other classes than those caught
+for module in ("xdist.dsession", "xdist.remote", "pytest_html.plugin", "pytest_cov.plugin", "sqlite3.dump"):
+    with contextlib.suppress(ImportError):
+        importlib.import_module(module)  # nor these
 
 RunResult = pytest.RunResult  # within `Project`, `pytest` is the method
 
