@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from commands import KEBAB_EVAL
 from measuring import run
+
+from pytest_kebab_eval.store.schema import CORPUS_TABLES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server of the tests
 
@@ -39,10 +42,17 @@ def _has_psycopg() -> bool:
 
 
 def fill(db: str, path: Path, runs: Sequence[str]) -> None:
-    """Copy runs of an SQLite file; in another process, for the memory of this one counts as a command's."""
+    """Copy runs and the index of an SQLite file.
+
+    Runs are copied by another process, for the memory of this one counts as a command's.
+    """
     import psycopg
 
     for command in (("store", "init", "--db", db), ("copy", *runs, "--from", path.name, "--to", db)):
         run(KEBAB_EVAL, *command, cwd=path.parent)
-    with psycopg.connect(db, autocommit=True) as server:
+    with psycopg.connect(db, autocommit=True) as server, closing(sqlite3.connect(path)) as file:
+        for table in CORPUS_TABLES:
+            with server.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+                for row in file.execute(f"SELECT * FROM {table}"):
+                    copy.write_row(row)
         server.execute("VACUUM ANALYZE")

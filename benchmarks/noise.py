@@ -23,9 +23,8 @@ import numpy as np
 
 from pytest_kebab_eval.comparing.checks import CHECKS, Tally
 from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
-from pytest_kebab_eval.comparing.noise.limits import CheckLimits, find_limits
 from pytest_kebab_eval.comparing.noise.power import check_power
-from pytest_kebab_eval.comparing.noise.together import Pattern, count_tallies
+from pytest_kebab_eval.comparing.noise.together import CheckLimits, Pattern, count_tallies, find_limits
 
 ALPHA = 0.05
 CHECKS = CHECKS[:3]

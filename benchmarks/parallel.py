@@ -33,7 +33,7 @@ from measuring import clean_environment
 from tables import PROMISES_HEAD, Row
 
 COMPARE = (str(Path(sys.executable).with_name("kebab-eval")), "compare", "a", "b")
-WALL_LIMIT, MEMORY_LIMIT, DASK_LIMIT = 0.65, 1.3, 0.8
+WALL_LIMIT, MEMORY_LIMIT, DASK_LIMIT = 0.70, 1.3, 0.8
 LOOK_EVERY_S = 0.5
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import subprocess
 import sys
-import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -67,6 +67,60 @@ for name in "ab":
         probe.save_baseline(label="a")
 print(len(probe.diff(baseline_label="a")["regressions"]))
 """
+_DEEPEVAL = """\
+import json, os
+os.environ |= {"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "DEEPEVAL_DISABLE_DOTENV": "1"}
+from deepeval import evaluate
+from deepeval.evaluate import AsyncConfig, CacheConfig, DisplayConfig
+from deepeval.metrics import BaseMetric
+from deepeval.test_case import LLMTestCase
+
+class Hit(BaseMetric):
+    threshold = 1.0
+
+    def measure(self, case, *args, **options):
+        self.score = float(case.expected_output in case.retrieval_context[:5])
+        self.success = self.score == 1.0
+        return self.score
+
+    async def a_measure(self, case, *args, **options):
+        return self.measure(case)
+
+    def is_successful(self):
+        return self.success
+
+    @property
+    def __name__(self):
+        return "hit@5"
+
+right = {row["id"]: row["relevant_doc_ids"][0] for row in map(json.loads, open("contract.jsonl"))}
+passed = {}
+for name in "ab":
+    cases = [
+        LLMTestCase(input=row["query_id"], actual_output="", expected_output=right[row["query_id"]],
+                    retrieval_context=[hit["doc_id"] for hit in row["results"]])
+        for row in map(json.loads, open(f"{name}.jsonl"))
+    ]
+    found = evaluate(cases, [Hit()], async_config=AsyncConfig(run_async=False),
+                     display_config=DisplayConfig(print_results=False, show_indicator=False),
+                     cache_config=CacheConfig(write_cache=False))
+    passed[name] = {test.input: test.success for test in found.test_results}
+print(sum(passed["a"][query] and not passed["b"][query] for query in passed["a"]))
+"""
+_RAG_CI = """\
+import json, os
+from ragci.contract import Chunk, RetrievalTrace, Step, adapter
+
+NAME = os.path.basename(__file__).removesuffix(".py")
+FOUND = {row["query_id"]: row["results"] for row in map(json.loads, open(f"{NAME}.jsonl"))}
+
+@adapter()
+class Stored:
+    def retrieve(self, query, index, config):
+        hits = FOUND[query][: config["top_k"]]
+        chunks = [Chunk(text=hit["doc_id"], doc_id=hit["doc_id"], char_start=0, char_end=9) for hit in hits]
+        return RetrievalTrace(steps=[Step(query=query, chunks=chunks)])
+"""
 
 
 class Peer(NamedTuple):
@@ -76,6 +130,7 @@ class Peer(NamedTuple):
     requirement: str | None  # None: this package, in this environment
     commands: tuple[tuple[str, ...], ...]
     does: str
+    python: str = sys.executable  # that makes its environment
 
 
 _BOTH = ("--kebab-run-a=a", "--kebab-run-b=b", "--kebab-golden=golden.jsonl", "--kebab-db=kebab.sqlite")
@@ -123,6 +178,24 @@ PEERS = (
         "three metrics, limits on ranks, three reports; no test",
     ),
     Peer("longprobe", "longprobe", (("-c", _LONGPROBE),), "recall, lost chunks; no test"),
+    Peer(
+        "rag-ci",
+        "rag-ci",
+        (
+            *(
+                (
+                    "{bin}/rag-ci",
+                    *("run", f"--adapter={name}.py", "--golden=passages.jsonl", f"--out={name}.run.json"),
+                    *("--metric=recall@5", "--metric=mrr@10", "--metric=ndcg@10", "--concurrency=1"),
+                )
+                for name in "ab"
+            ),
+            ("{bin}/rag-ci", "gate", "--run=b.run.json", "--baseline=a.run.json"),
+        ),
+        "three metrics, a bootstrap of one of them; no list of queries",
+        python="python3.12",
+    ),
+    Peer("DeepEval", "deepeval", (("-c", _DEEPEVAL),), "one metric of our own, no model; no test"),
 )
 
 
@@ -135,6 +208,16 @@ def write_data(directory: Path, queries: int, seed: int = 1) -> None:
     _write(directory / "qrels.trec", (f"{q} 0 {d} 1" for q, d in golden))
     entries = (f"  - {{id: {q}, question: {q}, required_chunks: [{d}], top_k: {HITS}}}" for q, d in golden)
     _write(directory / "goldens.yaml", ["name: peers", "version: '1'", "questions:", *entries])
+    passages = ([{"doc_id": d, "char_start": 0, "char_end": 9, "text": d}] for _, d in golden)
+    _write(
+        directory / "passages.jsonl",
+        (
+            {"id": q, "question": q, "required_passages": passage}
+            for (q, _), passage in zip(golden, passages, strict=True)
+        ),
+    )
+    for name in "ab":
+        (directory / f"{name}.py").write_text(_RAG_CI, encoding="utf-8")
     (directory / "kebab.sqlite").unlink(missing_ok=True)
     generator = random.Random(seed)
     for name in "ab":
@@ -177,9 +260,12 @@ def environment_of(peer: Peer) -> Path | None:
     directory = ROOT / "build" / "peers" / peer.requirement
     python = directory / "bin" / "python"
     if not (directory / ".installed").exists():
-        venv.create(directory, with_pip=True, clear=True)
+        made_by = shutil.which(peer.python)
+        if made_by is None:
+            return None
+        make = [made_by, "-m", "venv", "--clear", directory]
         install = [python, "-m", "pip", "install", "--quiet", peer.requirement]
-        if subprocess.run(install, check=False).returncode != 0:
+        if any(subprocess.run(command, check=False).returncode != 0 for command in (make, install)):
             return None
         (directory / ".installed").touch()
     return python

@@ -17,7 +17,7 @@ import yaml
 
 from pytest_kebab_eval import limits
 from pytest_kebab_eval.cli import Deferred, main
-from pytest_kebab_eval.cli.policies import POLICIES, Policy
+from pytest_kebab_eval.cli.init import POLICIES, Policy
 from pytest_kebab_eval.metrics import Family, all_metrics
 from pytest_kebab_eval.settings import OPTIONS, Option
 

@@ -8,15 +8,14 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.checks import checks_of
 from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
 from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
-from pytest_kebab_eval.comparing.depth import depth_warnings
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import Compared, NoRun, judge_gates, warnings_of
 from pytest_kebab_eval.comparing.labels import label_warnings
-from pytest_kebab_eval.comparing.lengths import length_warnings
 from pytest_kebab_eval.comparing.problems import Accepted, find_problems, unreadable_results
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
+from pytest_kebab_eval.comparing.unlike_runs import depth_warnings, length_warnings
 from pytest_kebab_eval.comparing.verdicts import (
     Outcome,
     QueryVerdicts,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TextIO
 
 from pytest_kebab_eval.limits import ABANDONED_AFTER_S, PIPE_READER_S
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import pattern, printable
 
 try:
     import fcntl
@@ -29,7 +29,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _LONGEST_NAME = 255  # bytes, on most file systems
 _LOCKED_BYTE = 1 << 40
-_OPEN_FILE = re.compile(r"(?:/proc/(\d+)(?:/task/\d+)?|/dev)/fd/(\d+)")
+_OPEN_FILE = pattern(r"(?:/proc/(\d+)(?:/task/\d+)?|/dev)/fd/(\d+)")
 
 
 def exists(path: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
@@ -212,7 +212,7 @@ class Xfail(Value, frozen=True):
     checks: tuple[str, ...] = ACCEPTABLE_CHECKS
 
 
-class BrokenRule(NamedTuple):
+class BrokenRule(Value, frozen=True):
     """A text that an answer must contain and lacks, or one that it says though it is forbidden."""
 
     text: str

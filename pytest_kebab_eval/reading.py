@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
@@ -23,14 +22,14 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher, Targets
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, gains_of
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value, gains_of
 from pytest_kebab_eval.scoring.combining import combine
 from pytest_kebab_eval.scoring.facts import QueryJudge
 from pytest_kebab_eval.scoring.lookahead import read_ahead
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Observer, Scorer, score_together
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, IndexCoverage, open_database
+from pytest_kebab_eval.store import Database, IndexCoverage, open_both
 
 HITS_KNOWN = (10, 10)  # of a result of A, and of B: as many as are shown anywhere
 
@@ -44,17 +43,13 @@ ScoreParts = Callable[[Inputs, Matcher], "Scored | None"]  # scores otherwise th
 @contextmanager
 def open_stores(settings: Settings, inputs: Inputs, matcher: Matcher | None = None) -> Iterator[OpenStores]:
     """The databases of both sides; without a matcher, how results are matched is found out."""
-    with ExitStack() as stack:
-        a, b = _open_both(stack, settings, alone=not inputs.runs_a)
-        yield OpenStores(settings, inputs, (a, b), matcher)
+    with _open_both(settings, alone=not inputs.runs_a) as databases:
+        yield OpenStores(settings, inputs, databases, matcher)
 
 
-def _open_both(stack: ExitStack, settings: Settings, *, alone: bool) -> tuple[Database, Database]:
+def _open_both(settings: Settings, *, alone: bool) -> AbstractContextManager[tuple[Database, Database]]:
     """The databases of A and B, which may be one; B's for both, where B is alone."""
-    b = stack.enter_context(open_database(settings.db_b))
-    if alone or settings.db_a == settings.db_b:
-        return b, b
-    return stack.enter_context(open_database(settings.db_a)), b
+    return open_both(settings.db_b if alone else settings.db_a, settings.db_b)
 
 
 class OpenStores:
@@ -241,7 +236,7 @@ def read_evidence(
         yield from zip(queries, stores.evidence(queries, shown or {}, most_hits), strict=True)
 
 
-class StoredResults(NamedTuple):
+class StoredResults(Value, frozen=True):
     """The results of both runs by query id; None for one that is absent or unreadable."""
 
     a: Callable[[str], QueryResult | None]
@@ -250,7 +245,7 @@ class StoredResults(NamedTuple):
 
 def stored_results(stack: ExitStack, settings: Settings, run_a: Run | None, run_b: Run) -> StoredResults:
     """Read single results for as long as the stack is open."""
-    a, b = _open_both(stack, settings, alone=run_a is None)
+    a, b = stack.enter_context(_open_both(settings, alone=run_a is None))
     return StoredResults(
         a=lambda query_id: _readable(a.read_result(run_a.run_id, query_id)) if run_a else None,
         b=lambda query_id: _readable(b.read_result(run_b.run_id, query_id)),

@@ -13,6 +13,7 @@ from pathlib import Path
 from fuzzing.targets.files import Execute, expect_usable
 from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.importers import Importer, Source, import_run
+from pytest_kebab_eval.importers.importer import check_join
 from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.store.recorder import Recording
 
@@ -58,7 +59,7 @@ def _read(importer: Importer, sources: dict[str, Source]) -> None:
     for query_id, result in imported.results:
         recording.record_json(query_id, result)
     if imported.join:
-        imported.join.check()
+        check_join(*imported.join)
     if imported.golden:
         list(imported.golden())
 

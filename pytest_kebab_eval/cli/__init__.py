@@ -129,7 +129,7 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
     "Judge": (
         ("report", "comparing", "Print the report of B against A."),
         ("leaderboard", "leaderboard", "Compare many runs with one baseline, the best first."),
-        ("churn", "churn", "Rank queries by how much their results moved from A to B."),
+        ("churn", "comparing", "Rank queries by how much their results moved from A to B."),
         ("noise", "noise", "Tell from several runs of one configuration what is noise."),
     ),
     "Record and import": (

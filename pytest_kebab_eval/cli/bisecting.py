@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
+from pytest_kebab_eval.cli.comparing import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, run_arguments, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
@@ -236,11 +236,6 @@ def _sureness(step: Sequence[AnySuspect]) -> float | None:
     )
 
 
-def _best(step: Sequence[AnySuspect]) -> list[int]:
-    """The most likely commit, of the first check; none without --repeat."""
-    return [suspect.odds.best for suspect in step if isinstance(suspect, LikelySuspect)][:1]
-
-
 def _is_flaky(step: Sequence[AnySuspect]) -> bool:
     """Whether it is likelier than not that no commit lost any of it."""
     return all(isinstance(suspect, LikelySuspect) and suspect.odds.flaky > 0.5 for suspect in step)
@@ -265,9 +260,10 @@ def _print_step(step: Sequence[AnySuspect], search: Bisection, repository: Repos
             else " (95% sure), most likely the one marked"
         )
         print_line(f"the first bad commit is one of {len(commits)}{how}:", "red")
-        best = [search.line[at] for at in _best(step) if at < len(search.line)]
+        # That of the first check; none without --repeat.
+        best = step[0].odds.best if isinstance(step[0], LikelySuspect) else None
         for commit in commits:
-            mark, end = ("*", sure) if commit in best else (" ", "")
+            mark, end = ("*", sure) if search.line.index(commit) == best else (" ", "")
             print_line(f"{mark} {_named(commit, repository)}{end}")
         if is_in_tree:
             print_line("  or none: the uncommitted changes of run B")

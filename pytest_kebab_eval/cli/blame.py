@@ -8,12 +8,11 @@ from typing import Any
 import click
 import msgspec
 
-from pytest_kebab_eval.cli.evaluating import compare_and_warn, read_inputs
+from pytest_kebab_eval.cli.comparing import compare_and_warn, read_inputs
 from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
-from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_size, tell_warnings
+from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell, tell_warnings
 from pytest_kebab_eval.comparing.config_changes import changed_settings
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.history.blame import (
     Blame,
     Seen,
@@ -26,7 +25,7 @@ from pytest_kebab_eval.history.blame import (
 from pytest_kebab_eval.history.sightings import RETRIEVAL
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN, doubt_words, state_words
 from pytest_kebab_eval.reports.wording import counted, headline
-from pytest_kebab_eval.settings import Settings, resolve
+from pytest_kebab_eval.settings import Settings, Sources, resolve
 from pytest_kebab_eval.text import first_of, printable
 from pytest_kebab_eval.text.progress import Progress
 
@@ -59,7 +58,7 @@ def blame(
         a, b = regressions
         blames = _blame_regressions(resolve(sources_from(run_a=a, run_b=b, **given)))
     else:
-        blames = _blame_queries(resolve(sources_from(run_b="latest", **given)), queries)
+        blames = _blame_queries(sources_from(run_b="latest", **given), queries)
     if as_json:
         print_json([_as_json(found) for found in blames])
     else:
@@ -73,9 +72,8 @@ def blame(
         tell(f"{counted(len(found_or_not), 'query')}: {lost} lost, {never} never found{flaky}")
 
 
-def _blame_queries(settings: Settings, queries: Sequence[str]) -> list[Blame]:
-    golden = load_golden_set(settings.golden)
-    tell_size(golden)
+def _blame_queries(sources: Sources, queries: Sequence[str]) -> list[Blame]:
+    settings, golden = resolve(sources), read_golden(sources)
     watched = watched_checks(golden, queries or [query.id for query in golden.queries], settings)
     with walk_suite(settings, golden) as walk, _progress(walk) as progress:
         blames = walk.blame(watched, progress.advance)

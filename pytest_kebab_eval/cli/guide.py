@@ -18,7 +18,7 @@ from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.settings import Sources, database_of, golden_of
 from pytest_kebab_eval.store import Address, open_database, shown_address
-from pytest_kebab_eval.store.run_times import whole_runs
+from pytest_kebab_eval.store.run_names import whole_runs
 from pytest_kebab_eval.text import brief, file_name, shown_path
 
 _INI_FILES = ("pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")

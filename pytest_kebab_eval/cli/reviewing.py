@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import shutil
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +13,7 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli.asking import ask
-from pytest_kebab_eval.cli.evaluating import read_inputs
+from pytest_kebab_eval.cli.comparing import read_inputs
 from pytest_kebab_eval.cli.golden import write_golden_text, write_if_changed
 from pytest_kebab_eval.cli.options import comparing_options, run_arguments, sources_from
 from pytest_kebab_eval.cli.output import REGRESSION, exit_with, print_line, tell, write_file
@@ -23,7 +24,7 @@ from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import GoldenSet, lock_path
 from pytest_kebab_eval.golden.lock import render_lock
 from pytest_kebab_eval.golden.reading import Problem, read_text
-from pytest_kebab_eval.golden.sheets import SheetRow, read_sheet, render_sheet
+from pytest_kebab_eval.golden.sheets import VERDICTS, SheetRow, read_sheet, render_sheet
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.wording import counted, partial_losses
 from pytest_kebab_eval.settings import resolve
@@ -230,9 +231,7 @@ def _write(golden: GoldenSet, text: str, made: Review) -> None:
         left = "gets no label for a hit" if query.query_id in changed else "is left as it is"
         tell(f"{name}:{query.line}: query '{printable(query.query_id)}' {left}: it {query.reason}")
     counts = Counter(decision.verdict for decision in made.labelled)
-    said = ", ".join(
-        f"{counts[verdict]} {verdict}" for verdict in ("right", "same", "wrong") if counts[verdict]
-    )
+    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     labelled = f"{counted(len(made.labelled), 'hit')} labelled{f' ({said})' if said else ''}"
     through = f", {counted(len(made.gone_through), 'query')} reviewed" if made.gone_through else ""
     tell(f"{name}: {labelled}{through}")
@@ -245,3 +244,88 @@ def _diff(old: str, new: str, name: str) -> Iterator[str]:
         line.rstrip("\r\n")
         for line in difflib.unified_diff(old.splitlines(), new.splitlines(), name, name, lineterm="")
     )
+
+
+# -- the terminal: hits are shown one by one, and one key says what each is ------------------------
+
+
+_VERDICTS = {verdict[0]: verdict for verdict in VERDICTS}
+_SKIP, _UNDO, _QUIT = "n", "u", "q"
+_CTRL_C, _ESCAPE = "\x03", "\x1b"
+_EXPECTED_SHOWN, _TEXT_SHOWN = 400, 800  # characters
+_WIDEST = 100
+
+
+def ask(found: Sequence[QueryToReview]) -> list[Label]:
+    """What a person says of the hits; what was decided is kept when they stop half-way."""
+    hits = [(reviewed, hit) for reviewed in found for hit in reviewed.hits]
+    decided: list[Label | None] = []  # None: skipped
+    keys = _typed()
+    try:
+        while len(decided) < len(hits):
+            reviewed, hit = hits[len(decided)]
+            _show(reviewed, hit, f"{len(decided) + 1} of {len(hits)}")
+            key = _key(keys, reviewed, hit, can_undo=bool(decided))
+            if key == _QUIT:
+                break
+            if key == _UNDO:
+                decided.pop()
+            else:
+                decided.append(_typed_label(reviewed, hit, key))
+    except (KeyboardInterrupt, EOFError):
+        tell("stopped; what was decided is kept")
+    return [decision for decision in decided if decision]
+
+
+def _typed() -> Iterator[str]:
+    """The keys, one by one: what is typed fast may come together; arrows and the like are none."""
+    while True:
+        typed = click.getchar()
+        for key in () if typed.startswith(_ESCAPE) else typed:
+            if key == _CTRL_C:
+                raise KeyboardInterrupt
+            yield key.lower()
+
+
+def _key(keys: Iterator[str], reviewed: QueryToReview, hit: UnlabelledHit, *, can_undo: bool) -> str:
+    """The next key that means something here; a proposed label is right or wrong, and not the same as one."""
+    targets = [str(number) for number, _ in enumerate(reviewed.expected[:9], 1)]
+    known = {*_VERDICTS, _SKIP, _QUIT, *targets, *([_UNDO] if can_undo else [])}
+    if hit.is_proposed:
+        known -= {"s", *targets}
+    return next(key for key in keys if key in known)
+
+
+def _typed_label(reviewed: QueryToReview, hit: UnlabelledHit, key: str) -> Label | None:
+    if key == _SKIP:
+        print_line("  skipped")
+        return None
+    same_as = reviewed.expected[int(key) - 1].id if key.isdigit() else None
+    verdict = "same" if same_as else _VERDICTS[key]
+    print_line(f"  {verdict}{f' as {same_as}' if same_as else ''}", "red" if verdict == "wrong" else "green")
+    return Label(reviewed, hit, verdict, same_as)
+
+
+def _show(reviewed: QueryToReview, hit: UnlabelledHit, position: str) -> None:
+    """A query, what it expects, the hit, and what the keys are."""
+    print_line(f"\n[{position}] {brief(reviewed.query.id, 60)}: {brief(reviewed.query.query, 200)}", "cyan")
+    for number, passage in enumerate(reviewed.expected, 1):
+        lost = " (B lost it)" if passage.id in reviewed.lost else ""
+        where = f", {brief(passage.where, 80)}" if passage.where else ""
+        print_line(f"  expected {number}. {brief(passage.id, 60)}{where}{lost}")
+        _show_text(passage.text, _EXPECTED_SHOWN)
+    shares = f", has {100 * hit.shared:.0f} % of {hit.nearest}" if hit.shared and hit.nearest else ""
+    places = [*([hit.path] if hit.path else []), *(hit.hit.heading_path or ())]
+    where = f", {brief(' > '.join(places), 80)}" if places else ""
+    found = f"B at rank {hit.hit.rank}" if hit.is_in_b else "not in B"
+    print_line(f"  {'proposed, ' if hit.is_proposed else ''}{found}: {brief(hit.id, 60)}{where}{shares}")
+    _show_text(hit.text, _TEXT_SHOWN)
+    which = f" (1-{min(9, len(reviewed.expected))}: as which)" if len(reviewed.expected) > 1 else ""
+    same = "" if hit.is_proposed else f"   s same{which}"
+    print_line(f"  r right{same}   w wrong   n skip   u undo   q quit")
+
+
+def _show_text(text: str | None, length: int) -> None:
+    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    shown = brief(text, length) if text else "(its text is not known)"
+    print_line(textwrap.fill(shown, width, initial_indent="      ", subsequent_indent="      "))

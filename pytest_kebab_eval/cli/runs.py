@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,13 +36,13 @@ from pytest_kebab_eval.store import (
     Database,
     check_suite,
     find_run,
-    in_order,
     open_database,
+    runs_of,
 )
 from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
-from pytest_kebab_eval.store.run_times import warn_of_times
-from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.store.run_names import warn_of_times
+from pytest_kebab_eval.text import brief, printable, shown_path, similar
 from pytest_kebab_eval.text.progress import Advancing, Progress
 
 DEFAULT_METRICS = ("hit@5", "mrr", "groundedness", "error_rate")
@@ -96,7 +95,7 @@ def runs(as_json: bool, **given: Any) -> None:
 
 
 def _runs_of(database: Database, suite: str | None) -> list[Run]:
-    runs = in_order(run for run in database.runs() if suite in (None, run.suite))
+    runs = runs_of(database, suite)
     warn_of_times(database, runs)
     tell_warnings(database.warnings)
     return runs
@@ -158,8 +157,8 @@ def full_names(metrics: Sequence[str], measured: Collection[str]) -> list[str]:
     known = all_names()
     for name in metrics:
         if name not in known and name not in measured:
-            near = difflib.get_close_matches(name.lower(), [*known, *measured], n=1)
-            hint = f"did you mean '{printable(near[0])}'?" if near else "see docs/metrics.md"
+            near = similar(name.lower(), [*known, *measured])
+            hint = f"did you mean '{printable(near)}'?" if near else "see docs/metrics.md"
             raise InputError(f"there is no metric '{brief(name)}'; {hint}")
     return [Metric.parse(name).name if name in known else name for name in metrics]
 

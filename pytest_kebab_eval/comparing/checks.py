@@ -139,7 +139,8 @@ def _lost_answer(lost: LostCheck) -> str:
 
 
 def _lost_refusal(lost: LostCheck) -> str:
-    return "it was refused in B" if lost.b.facts.answered is False else "it was not refused in B"
+    is_refused = lost.b.facts.answered is False
+    return "it was answered in A and refused in B" if is_refused else "it was refused in A and answered in B"
 
 
 def _lost_citations(lost: LostCheck) -> str:

@@ -30,7 +30,7 @@ from pytest_kebab_eval.model import ComparisonKind, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.noise.limits import CheckLimits
+    from pytest_kebab_eval.comparing.noise.together import CheckLimits
 
 CERTAIN = Limit(0.0)
 _LEAST_NOISE = 1e-6  # what is less is shown as
@@ -38,7 +38,7 @@ Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
 Outcomes = tuple[tuple[bool | None, ...] | None, ...]  # of every check, in the runs of one side
 
 
-class Rules(NamedTuple):
+class Rules(Value, frozen=True):
     """What a query fails on, how deep is looked for a correct hit, and how often noise may fail a session."""
 
     fail_on: frozenset[str]
@@ -116,7 +116,7 @@ def _how_sure(lost: Sequence[QueryRates]) -> str:
     )
 
 
-class Decision(NamedTuple):
+class Decision(Value, frozen=True):
     """What became of the queries of a group."""
 
     group: Group
@@ -143,7 +143,7 @@ class Decision(NamedTuple):
         return any(tally.flips or (tally.drop > 0 and check not in self.lost) for check, tally in tallies)
 
 
-class SessionNoise(NamedTuple):
+class SessionNoise(Value, frozen=True):
     """What noise explains of drops and gains, check by check; empty where runs of one side never disagree."""
 
     lost: Mapping[Check, CheckLimits] = {}
@@ -170,8 +170,7 @@ def _noise_of(
     tallies: Sequence[Mapping[Check, Tally]],
     rules: Rules,
 ) -> SessionNoise:
-    from pytest_kebab_eval.comparing.noise.limits import find_limits
-    from pytest_kebab_eval.comparing.noise.together import count_patterns, reversed_patterns
+    from pytest_kebab_eval.comparing.noise.together import count_patterns, find_limits, reversed_patterns
 
     runs = len(groups[0].a), len(groups[0].b)
     counts = [sum(query_id not in rules.accepted for query_id in group.query_ids) for group in groups]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import msgspec
 
@@ -141,7 +140,7 @@ class Deltas(MetricValues, frozen=True, kw_only=True):
     paired: Paired
 
 
-class Totals(NamedTuple):
+class Totals(Value, frozen=True):
     """The two runs in total: what gates are judged by."""
 
     aggregate_a: AggregateMetrics | None  # None, as all of A's side, where run B is judged alone

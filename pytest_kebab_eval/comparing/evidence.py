@@ -8,6 +8,7 @@ from itertools import chain
 import msgspec
 
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryComparison, QueryResult, Value, gains_of
+from pytest_kebab_eval.text import brief
 from pytest_kebab_eval.text.excerpts import contains, excerpt, shared_text
 
 HITS_SHOWN = 5  # in a message
@@ -28,14 +29,25 @@ class KnownPassage(Value, frozen=True):
         places = [self.document, self.heading]
         return " > ".join(place for place in places if place and place != self.id)
 
+    @property
+    def under_heading(self) -> str:
+        """`'Opening hours' (hours-1)`: the last of its headings, unless the id has it, and the id."""
+        heading = self.heading.rpartition(" > ")[2]
+        return f"'{brief(heading, 40)}' ({self.id})" if heading and heading not in self.id else self.id
+
 
 def passage_of(hit: Hit, focus: Sequence[str] = ()) -> KnownPassage:
     """A hit as a passage, with its snippet as the text, unless only the whole text has what is looked for."""
-    texts = [text for text in (hit.snippet, hit.text) if text]
-    text = next((text for text in texts if any(contains(text, part) for part in focus)), "")
+    text = hit.snippet or hit.text or ""
+    if hit.text and hit.text != text and not _has_any(text, focus) and _has_any(hit.text, focus):
+        text = hit.text
     heading = " > ".join(hit.heading_path or ())
     document = hit.doc_path or hit.doc_id or ""
-    return KnownPassage(hit.chunk_id or hit.doc_id or "", document, heading, text or next(iter(texts), ""))
+    return KnownPassage(hit.chunk_id or hit.doc_id or "", document, heading, text)
+
+
+def _has_any(text: str, parts: Iterable[str]) -> bool:
+    return any(contains(text, part) for part in parts)
 
 
 class QueryEvidence(Value, frozen=True):

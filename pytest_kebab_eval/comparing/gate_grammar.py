@@ -6,7 +6,6 @@ OP: >= > <= < ==    value: * for each    RUN: as --kebab-run-a takes it, quoted 
 
 from __future__ import annotations
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Collection
@@ -20,7 +19,7 @@ from pytest_kebab_eval.errors import GateError
 from pytest_kebab_eval.metrics import Family, Metric
 from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.scoring.scorecard import SLICES
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import printable, similar
 
 OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
     ">=": operator.ge,
@@ -138,8 +137,8 @@ class _Parser:
         endings = [f"'{known}'" for known in self._known if known.startswith(f"{name}_")]
         if endings:
             return f"; did you mean {' or '.join(sorted(endings))}?"
-        near = difflib.get_close_matches(name.lower(), [*self._known, *COUNTS, "overlap@5", "rbo"], n=1)
-        return f"; did you mean '{near[0]}'?" if near else ""
+        near = similar(name.lower(), [*self._known, *COUNTS, "overlap@5", "rbo"])
+        return f"; did you mean '{near}'?" if near else ""
 
     def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:
         """A share is between 0 and 1; who writes 5 means 5 %."""

@@ -42,7 +42,7 @@ class GateResult(Value, frozen=True):
     against: str | msgspec.UnsetType = msgspec.UNSET  # and the run, or several
 
 
-class Compared(NamedTuple):
+class Compared(Value, frozen=True):
     """Two sides as gates see them: in total, and the mean of the runs of each."""
 
     totals: Totals
@@ -57,7 +57,7 @@ class Compared(NamedTuple):
         return self.a.run.run_id if self.a else ""
 
 
-class NoRun(NamedTuple):
+class NoRun(Value, frozen=True):
     """A gate names a run that there need not be yet."""
 
     reason: str
@@ -192,7 +192,7 @@ def _too_noisy(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) 
     return f"with {runs} that differ so much no result has p <= {limit}: record more, or drop 'unless'"
 
 
-class _Value(NamedTuple):
+class _Value(Value, frozen=True):
     """A value to judge, the limit that it is held against, and the words for it."""
 
     value: float | None

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_kebab_eval.comparing.replicates import Sides
 from pytest_kebab_eval.comparing.significance import paired_significance
-from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.matching.shingles import compare_texts, is_short
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Hit, MatchMode, QueryComparison
 from pytest_kebab_eval.scoring.combining import Pairs
@@ -57,6 +55,9 @@ def same_text(expected: Sequence[tuple[Hit, str]], hits: Iterable[Hit], passages
 
 def is_same_text(expected: str, text: str) -> bool:
     """Whether a text is the expected one, whatever was cut at its edges; short ones must be equal."""
+    from pytest_kebab_eval.matching.letters import letters_of
+    from pytest_kebab_eval.matching.shingles import compare_texts, is_short
+
     letters, others = letters_of(expected), letters_of(text)
     if letters == others:
         return bool(letters)

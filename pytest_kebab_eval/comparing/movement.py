@@ -34,7 +34,7 @@ Keys = Sequence[int]
 _PAIRED = ResultDomain("Golden queries that both runs have, but those that errored in both", lambda _: True)
 
 
-class Rankings(NamedTuple):
+class Rankings(Value, frozen=True):
     """Two rankings laid beside each other: their lengths, and from which depth on each key is in both.
 
     `by_rank`, where ranks have gaps: the ranks in A, those in B, and from which rank on each key is in both.
@@ -141,7 +141,7 @@ def movement_metric(name: str) -> Metric:
     raise KeyError(name)
 
 
-class Movement(NamedTuple):
+class Movement(Value, frozen=True):
     """How far the rankings moved, query by query; the values by metric and slice are asked of the card."""
 
     card: Scorecard

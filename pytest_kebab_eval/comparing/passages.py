@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -11,10 +10,10 @@ from pytest_kebab_eval.comparing.evidence import KnownPassage, passage_of
 from pytest_kebab_eval.matching.locations import Locations, Passages
 from pytest_kebab_eval.matching.strategies import Ranking
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
+from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Value
 
 
-class JudgedResult(NamedTuple):
+class JudgedResult(Value, frozen=True):
     """A stored result of one side, and which of its hits are correct."""
 
     result: QueryResult | None

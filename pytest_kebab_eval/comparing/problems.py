@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.broken_runs import FEW_QUERIES, broken_runs
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.queries import has_chunk_targets, matched_by
 from pytest_kebab_eval.comparing.replicates import Side, Sides
+from pytest_kebab_eval.comparing.unlike_runs import FEW_QUERIES, broken_runs
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
-from pytest_kebab_eval.model import Hit, MatchMode, QueryResult
+from pytest_kebab_eval.model import Hit, MatchMode, QueryResult, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import brief, first_of, printable, shown_path
 
@@ -23,14 +22,14 @@ _LEAST_COMPARED = 0.5  # of the golden queries that B has
 _MOST_BY_DOCUMENT = 0.2  # of the queries with chunk-level targets
 
 
-class Accepted(NamedTuple):
+class Accepted(Value, frozen=True):
     """What the user said is no problem."""
 
     document_matching: bool
     few_compared: bool  # a baseline that is not there yet for most queries
 
 
-class Problems(NamedTuple):
+class Problems(Value, frozen=True):
     """Sentences, each about the comparison as a whole."""
 
     problems: tuple[str, ...]

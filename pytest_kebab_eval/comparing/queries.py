@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 import msgspec
 
@@ -25,7 +24,7 @@ from pytest_kebab_eval.comparing.replicates import Sides
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, QueryResult, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import first_of
 
@@ -105,23 +104,23 @@ class _Comparer:
         ranks = rank_within(a, k), rank_within(b, k)
         finds_the_same = _finds_the_same(a, b)
         moved = self._movement.of if self._movement else None
-        why, lost, gained = _Found(_Why(cause))
+        found = _Found(cause)
         for query_id in decision.group.query_ids:
             if not finds_the_same:
-                why, lost, gained = self._found(query_id, a, b, cause)
+                found = self._found(query_id, a, b, cause)
             forbidden = self._forbidden(query_id) if FORBIDDEN in decision.lost else ()
             own_notes = [f"forbidden: {forbidden_words(forbidden)}"] if forbidden else []
-            if COVERAGE.name in checks and lost and ranks[1] is not None:
-                own_notes.append(f"lost in part: {first_of(lost, 3, 50)}")
+            if COVERAGE.name in checks and found.lost and ranks[1] is not None:
+                own_notes.append(f"lost in part: {first_of(found.lost, 3, 50)}")
             yield QueryComparison(
                 query_id,
                 decision.kind,
                 *ranks,
-                "; ".join([*why.notes, *notes, *own_notes]) or None,
-                why.cause,
+                "; ".join([*found.notes, *notes, *own_notes]) or None,
+                found.cause,
                 checks,
-                lost,
-                gained,
+                found.lost,
+                found.gained,
                 *(moved(query_id) if moved else (None, None)),
                 required or msgspec.UNSET,
                 forbidden or msgspec.UNSET,
@@ -147,24 +146,24 @@ class _Comparer:
 
     def _found(self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None) -> _Found:
         targets = self._targets_of(query_id)
-        why = self._why_gone(query_id, targets, a, b) if cause == "gone" and a and b else _Why(cause)
+        found = self._why_gone(query_id, targets, a, b) if cause == "gone" and a and b else _Found(cause)
         in_part = rank_within(a, self._k) is not None and rank_within(b, self._k) is not None
         names = (*targets.ids, *(targets.documents if in_part else ()))
         in_a, in_b = self._found_of(len(names), a), self._found_of(len(names), b)
         lost, gained = ({names[place] for place in places} for places in (in_a - in_b, in_b - in_a))
-        return _Found(why, tuple(sorted(lost)), tuple(sorted(gained)))
+        return msgspec.structs.replace(found, lost=tuple(sorted(lost)), gained=tuple(sorted(gained)))
 
     def _found_of(self, count: int, score: QueryScore | None) -> set[int]:
         ranks = expected_ranks(score)[:count] if score else ()
         return {place for place, rank in enumerate(ranks) if rank is not None and rank <= self._k}
 
-    def _why_gone(self, query_id: str, targets: Targets, score_a: QueryScore, score_b: QueryScore) -> _Why:
+    def _why_gone(self, query_id: str, targets: Targets, score_a: QueryScore, score_b: QueryScore) -> _Found:
         """The nearest reason why what A found is not among the hits of B."""
         (a, passages_a), (b, passages_b) = (
             (side.stored(query_id), side.passages) for side in self._sides.present
         )
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
-            return _Why("gone")
+            return _Found("gone")
         in_a, in_b = score_a.facts.ranking, score_b.facts.ranking
         still = {was for was, now in zip(in_a.found, in_b.found, strict=True) if now is not None}
         pairs = zip(expected_ranks(score_a), expected_ranks(score_b), strict=True)
@@ -178,27 +177,21 @@ class _Comparer:
         ]
         same = same_text(texts, top, passages_b)
         if same:
-            return _Why("same_text", (same,))
+            return _Found("same_text", (same,))
         if targets.matched_by == "chunk" and _left_index(right, b.hits, passages_b):
-            return _Why("not_in_index")
+            return _Found("not_in_index")
         docs = {*targets.doc_ids, *(hit.doc_id for hit in right)} - {None, ""}
         paths = {*targets.paths, *(hit.doc_path for hit in right)} - {None, ""}
         first = b.hits[:1] if in_b.first is None else ()  # else it, too, may be right
         is_right = any(hit.doc_id in docs or hit.doc_path in paths for hit in first)
-        return _Why("wrong_chunk" if is_right else "gone")
+        return _Found("wrong_chunk" if is_right else "gone")
 
 
-class _Why(NamedTuple):
-    """The cause of what a query lost, and what there is to say of it."""
+class _Found(Value, frozen=True):
+    """Why B fails a query, what there is to say of that, and which targets it lost and gained."""
 
     cause: str | None
     notes: tuple[str, ...] = ()
-
-
-class _Found(NamedTuple):
-    """Which targets B lost and gained, and why."""
-
-    why: _Why
     lost: tuple[str, ...] = ()
     gained: tuple[str, ...] = ()
 

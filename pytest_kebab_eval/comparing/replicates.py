@@ -11,6 +11,7 @@ import msgspec
 from pytest_kebab_eval.comparing.checks import LOSS, Check
 from pytest_kebab_eval.comparing.decide import Decision, QueryRates, SessionNoise, count_tallies
 from pytest_kebab_eval.comparing.deltas import Totals
+from pytest_kebab_eval.comparing.significance import variance_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import QueryResult, Unreadable, Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate, exact_values, rounded
@@ -18,7 +19,7 @@ from pytest_kebab_eval.scoring.scorecard import Scorecard
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.control import CheckNoise
-    from pytest_kebab_eval.comparing.noise.limits import CheckLimits
+    from pytest_kebab_eval.comparing.noise.together import CheckLimits
 
 QUERIES_TOGETHER = 500  # whose results and passages are read by a few statements
 ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
@@ -45,7 +46,7 @@ class ShownResults:
         return self._found[query_id]
 
 
-class Side(NamedTuple):
+class Side(Value, frozen=True):
     """One run or several of the same configuration."""
 
     letter: str  # a | b
@@ -169,8 +170,7 @@ def spread_of(values: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]
 
 def deviation(values: Sequence[float]) -> float:
     """The standard deviation of two values or more."""
-    mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return math.sqrt(variance_of(values))
 
 
 def shown_runs(decisions: Iterable[Decision]) -> ShownRuns:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -88,7 +87,7 @@ class CompareReport(Value, frozen=True, kw_only=True):
         return sum(comparison.kind is kind for comparison in self.per_query)
 
 
-class Findings(NamedTuple):
+class Findings(Value, frozen=True):
     """What was found out of a comparison, step by step."""
 
     sides: Sides

@@ -29,13 +29,13 @@ NO_EVIDENCE = "no evidence of change"
 TOO_FEW = "too few queries to tell"
 
 ALPHA = 0.05
-_Z = 1.959963984540054  # the normal quantile of 0.975
+Z = 1.959963984540054  # the normal quantile of 0.975
 LEAST_P = 0.0001  # what a smaller p is shown as: never 0
 _LEAST_YES_NO = 5  # changes, all one way, for mid-p < 0.05: 2^-5 = 0.031, but 2^-4 = 0.063
 LEAST_GRADED = 6  # the same for the sign flips: 2 · 2^-6 = 0.031, but 2 · 2^-5 = 0.063
 _LEAST = 0.0001  # a bound as close to 0 as is shown
-_Z_80 = 0.8416212335729143  # the normal quantile of 0.8
-_FOUR_OF_FIVE = (_Z + _Z_80) ** 2  # over n: the square of the smallest change that 80 % of tests show
+Z_80 = 0.8416212335729143  # the normal quantile of 0.8
+_FOUR_OF_FIVE = (Z + Z_80) ** 2  # over n: the square of the smallest change that 80 % of tests show
 
 
 class Significance(Value, frozen=True):
@@ -190,7 +190,7 @@ def _wider(found: Tested, other: Tested) -> Tested:
 def _over_runs(a: Sequence[float], b: Sequence[float]) -> Tested:
     """Welch's test of the runs' values; where a side is one run, with the spread of the other's."""
     change = math.fsum(b) / len(b) - math.fsum(a) / len(a)
-    parts = [(_variance(values) / len(values), len(values) - 1) for values in (a, b) if len(values) > 1]
+    parts = [(variance_of(values) / len(values), len(values) - 1) for values in (a, b) if len(values) > 1]
     error = math.fsum(part for part, _ in parts)
     if len(parts) == 1:
         error *= 1 + max(len(a), len(b))
@@ -200,10 +200,11 @@ def _over_runs(a: Sequence[float], b: Sequence[float]) -> Tested:
     freedom = max(1, math.floor(square / math.fsum(part * part / free for part, free in parts)))
     error = math.sqrt(error)
     half = t_quantile(freedom) * error
-    return Tested(student_p(change / error, freedom), change - half, change + half, half + _Z_80 * error)
+    return Tested(student_p(change / error, freedom), change - half, change + half, half + Z_80 * error)
 
 
-def _variance(values: Sequence[float]) -> float:
+def variance_of(values: Sequence[float]) -> float:
+    """The variance of two values or more."""
     mean = math.fsum(values) / len(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
@@ -264,7 +265,7 @@ def _bonett_price(up: int, down: int, n: int) -> tuple[float, float]:
     """Bonett and Price's interval: Wald's with one more change each way, so that it holds for few queries."""
     gained, lost = (up + 1) / (n + 2), (down + 1) / (n + 2)
     middle = gained - lost
-    half = _Z * math.sqrt((gained + lost - middle * middle) / (n + 2))
+    half = Z * math.sqrt((gained + lost - middle * middle) / (n + 2))
     return max(middle - half, -1.0), min(middle + half, 1.0)
 
 
@@ -388,7 +389,7 @@ def t_quantile(freedom: int) -> float:
     """Student's t at 0.975: tabled to 20 degrees of freedom, then Cornish and Fisher's series, to 2e-7."""
     if freedom <= len(_T_QUANTILES):
         return _T_QUANTILES[freedom - 1]
-    z = _Z
+    z = Z
     terms = (
         z,
         (z**3 + z) / 4,

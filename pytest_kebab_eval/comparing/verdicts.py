@@ -133,7 +133,7 @@ class QueryVerdicts:
 
 def _said(failures: Failures) -> str:
     """Why a query fails; what another sentence says in full is left out."""
-    sentences = [*failures.values()]
+    sentences = [*dict.fromkeys(failures.values())]
     return "; ".join(
         said for said in sentences if not any(other.startswith(f"{said},") for other in sentences)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import difflib
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from pytest_kebab_eval.limits import GOLDEN_NUMBER
 from pytest_kebab_eval.model import ACCEPTABLE_CHECKS, ExpectedSpan, Span, Support, Xfail
 from pytest_kebab_eval.spans import SPAN_FIELDS, extent
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, similar
 
 T = TypeVar("T")
 Check = Callable[[Any], Any]
@@ -389,8 +388,8 @@ FIELDS: dict[str, Check] = {
 def unknown_name(key: Any, known: Iterable[str], what: str = "field") -> str:
     """`the unknown field 'x'`, with the nearest known name, or all of them."""
     text = f"the unknown {what} '{brief(str(key), 40)}'"
-    near = difflib.get_close_matches(str(key), list(known), n=1)
-    return f"{text}; did you mean '{near[0]}'?" if near else f"{text}; there is {_join(known)}"
+    near = similar(str(key), known)
+    return f"{text}; did you mean '{near}'?" if near else f"{text}; there is {_join(known)}"
 
 
 def _join(names: Iterable[str]) -> str:

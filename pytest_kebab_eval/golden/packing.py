@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from types import GenericAlias
 from typing import Any, overload
@@ -12,9 +13,13 @@ import msgspec
 from pytest_kebab_eval.limits import PACKED_QUERIES
 from pytest_kebab_eval.model import GoldenQuery, Value
 
-_FIELDS = tuple(field.type for field in msgspec.structs.fields(GoldenQuery)[1:])  # all but the id
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(GenericAlias(tuple, _FIELDS)).decode
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[tuple[Any, ...]]:
+    fields = tuple(field.type for field in msgspec.structs.fields(GoldenQuery)[1:])  # all but the id
+    return msgspec.msgpack.Decoder(GenericAlias(tuple, fields))
 
 
 def kept(queries: Iterable[GoldenQuery]) -> Sequence[GoldenQuery]:
@@ -42,7 +47,7 @@ class _Packed(Value, frozen=True):
     fields: bytes
 
     def unpack(self) -> GoldenQuery:
-        fields: tuple[Any, ...] = _unpack(self.fields)
+        fields: tuple[Any, ...] = _decoder().decode(self.fields)
         return GoldenQuery(self.id, *fields)
 
 

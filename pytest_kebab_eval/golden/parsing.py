@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import pattern, printable
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE = frozenset(" \t\r\n")
-_SPACES = re.compile(r"[ \t\r\n]*")
+_SPACES = pattern(r"[ \t\r\n]*")
 
 
 class ParseError(Exception):

@@ -14,7 +14,7 @@ from pytest_kebab_eval.golden.reading import Entry, Problem, entries_of
 from pytest_kebab_eval.golden.writing import Dumper
 from pytest_kebab_eval.text import brief, shown_path
 
-_VERDICTS = ("right", "same", "wrong")
+VERDICTS = ("right", "same", "wrong")
 _SAME_AS = "same as "
 _HEADER = """\
 # Hits that nobody has labelled, and labels that nobody has reviewed. Write a verdict beside each, and
@@ -34,7 +34,7 @@ class SheetRow(NamedTuple):
     line: int  # of the verdict
     query_id: str
     chunk_id: str
-    verdict: str  # right | same | wrong
+    verdict: str  # one of VERDICTS
     same_as: str | None = None
 
 
@@ -111,6 +111,6 @@ def _row_of(entry: Entry) -> SheetRow | Problem | None:
     said = " ".join(verdict.split()) if isinstance(verdict, str) else ""
     is_same_as = said[: len(_SAME_AS)].lower() == _SAME_AS
     same_as = said[len(_SAME_AS) :] if is_same_as else None
-    if not is_same_as and said.lower() not in _VERDICTS:
+    if not is_same_as and said.lower() not in VERDICTS:
         return Problem(line, f"the verdict {verdict!r} is none of right, same, same as ID, wrong")
     return SheetRow(line, row["query_id"], row["chunk_id"], "same" if is_same_as else said.lower(), same_as)

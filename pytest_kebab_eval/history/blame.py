@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from contextlib import contextmanager
 
 import msgspec
 
@@ -27,14 +25,13 @@ from pytest_kebab_eval.history.sightings import (
     expects_a_hit,
     witnesses,
 )
-from pytest_kebab_eval.inputs import Inputs
-from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
+from pytest_kebab_eval.inputs import Inputs, is_of_two_runs
 from pytest_kebab_eval.matching.locations import OpenRun
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, Run, Value
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, check_suite, in_order, open_database, whole_runs
-from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.store import Database, check_suite, in_order, open_both, open_database, whole_runs
+from pytest_kebab_eval.text import brief, printable, shown_path, similar
 
 
 class Seen(Value, frozen=True):
@@ -94,7 +91,7 @@ class Blame(Value, frozen=True, kw_only=True):
         return "lost" if self.first_bad else "found"
 
 
-class Walk(NamedTuple):
+class Walk(Value, frozen=True):
     """The runs that are walked, the oldest first, and what they are measured by."""
 
     runs: Sequence[OpenRun]
@@ -193,9 +190,8 @@ def watched_queries(golden: GoldenSet, query_ids: Sequence[str]) -> list[Watched
     known = golden.by_id()
     for query_id in query_ids:
         if query_id not in known:
-            names = [query.id for query in golden.queries[:NAMES_COMPARED] if len(query.id) <= NAME_COMPARED]
-            near = difflib.get_close_matches(query_id[:NAME_COMPARED], names, n=1)
-            hint = f"did you mean '{printable(near[0])}'?" if near else "see its ids"
+            near = similar(query_id, (query.id for query in golden.queries))
+            hint = f"did you mean '{printable(near)}'?" if near else "see its ids"
             raise InputError(f"{shown_path(golden.path)} has no query '{brief(query_id)}'; {hint}")
     return [Watched(query_id) for query_id in dict.fromkeys(query_ids)]
 
@@ -225,10 +221,7 @@ def watched_checks(golden: GoldenSet, query_ids: Sequence[str], settings: Settin
 @contextmanager
 def walk_between(settings: Settings, inputs: Inputs) -> Iterator[Walk]:
     """Run A, the runs of B's suite that were made after it and before B, and run B."""
-    with ExitStack() as stack:
-        b = stack.enter_context(open_database(settings.db_b, settings.mask))
-        is_same = settings.db_a == settings.db_b
-        a = b if is_same else stack.enter_context(open_database(settings.db_a, settings.mask))
+    with open_both(settings.db_a, settings.db_b, settings.mask) as (a, b):
         ends = [(a, inputs.run_a), (b, inputs.run_b)] if inputs.run_a else [(b, inputs.run_b)]
         between = [(b, b.with_config(run)) for run in runs_between(b, inputs)]
         yield Walk([*ends[:1], *between, *ends[1:]], Yardstick(settings, inputs.golden, ends))
@@ -253,12 +246,6 @@ def lost_in(report: CompareReport) -> list[Watched]:
         for check in query.checks
         if check in counted.union(query.required or ()) and not (check == ERROR and RETRIEVAL in query.checks)
     ]
-
-
-def is_of_two_runs(inputs: Inputs, report: CompareReport) -> bool:
-    """Whether one run is compared with one: of several runs a side, none is the first bad one."""
-    a, b = inputs.run_a, inputs.run_b
-    return a is not None and (report.run_a, report.run_b) == (a.run_id, b.run_id)
 
 
 def losses_between(inputs: Inputs, report: CompareReport) -> list[Watched]:

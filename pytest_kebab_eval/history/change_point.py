@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
-from typing import NamedTuple
+
+from pytest_kebab_eval.model import Value
 
 LIMIT = 4.0  # log units by which a split must beat no split: 5 % of coins that never changed get there
 RULED_OUT = 3.2  # log units below the best: the true run is within them in 90 % of histories
 _RECOVERY = 4.5  # log units that each further part must bring, for a query that was found again
 
 
-class ChangePoint(NamedTuple):
+class ChangePoint(Value, frozen=True):
     """The most likely first bad run, by its number among those that tell."""
 
     at: int

@@ -12,7 +12,6 @@ import math
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -50,7 +49,7 @@ def ranks_of(card: Scorecard) -> dict[str, int]:
     }
 
 
-class Followed(NamedTuple):
+class Followed(Value, frozen=True):
     """A metric that follows from the first correct rank, or from an error."""
 
     value: Callable[[int], float | None]
@@ -80,7 +79,7 @@ def _reciprocal(rank: int) -> float | None:
 # -- changes between two runs ------------------------------------------------------------------------
 
 
-class StepChanges(NamedTuple):
+class StepChanges(Value, frozen=True):
     """The changes for the worse of a metric, over the queries that two runs have."""
 
     total: float
@@ -152,7 +151,7 @@ class RankPairs:
 # -- drift -------------------------------------------------------------------------------------------
 
 
-class Fall(NamedTuple):
+class Fall(Value, frozen=True):
     """How far a metric is down in a run, since where it began to fall."""
 
     start: int  # the run before the first that was worse

@@ -5,13 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import is_lost
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.history.change_point import ChangePoint, find_change
 from pytest_kebab_eval.matching.locations import OpenRun, Passages, match_mode
 from pytest_kebab_eval.matching.strategies import Strategy
 from pytest_kebab_eval.matching.targets import Matcher
@@ -22,6 +21,9 @@ from pytest_kebab_eval.scoring.scorer import Scorer, coarsen
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.history.change_point import ChangePoint
 
 RETRIEVAL, ERROR = "retrieval", "error"
 _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
@@ -52,7 +54,7 @@ class Sighting(Value, frozen=True):
     reason: str | None = None  # of an error, or why the result cannot be read
 
 
-class LossPoint(NamedTuple):
+class LossPoint(Value, frozen=True):
     """Where a check was passed last, and lost first after that, as likely as it can be told."""
 
     last_good: Sighting | None  # before the first bad one; None: never passed
@@ -115,6 +117,8 @@ class Trace:
         by_last_loss = LossPoint(self.last_good, self.first_bad, self.unknown)
         if self.last_good is None or (self.first_bad and self.first_bad.state not in self._bad):
             return by_last_loss
+        from pytest_kebab_eval.history.change_point import find_change
+
         telling = [seen for seen in self._all if seen.state is State.FOUND or seen.state in self._bad]
         passed = [seen.state is State.FOUND for seen in telling]
         change = find_change(passed)
@@ -135,7 +139,7 @@ class Trace:
 # -- what a run says ---------------------------------------------------------------------------------
 
 
-class Watched(NamedTuple):
+class Watched(Value, frozen=True):
     """A check of a query."""
 
     query_id: str

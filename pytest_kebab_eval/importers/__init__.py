@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
+from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
 from pytest_kebab_eval.importers.cases import Case, imported_cases
@@ -16,6 +16,7 @@ from pytest_kebab_eval.importers.importer import (
     Importer,
     ImportOption,
     InstalledImporters,
+    check_join,
     golden_entry,
     result_json,
 )
@@ -28,6 +29,7 @@ from pytest_kebab_eval.store import (
     RunRecorder,
     backend_of,
     files_of,
+    has_run,
     is_database,
     open_database,
     shown_address,
@@ -74,24 +76,22 @@ def import_run(
     run_id: str | None,
     suite: str | None,
     golden_out: Path | None,
-    commit_hash: str | None = None,
 ) -> Summary:
     """Import a run, and its golden file if `golden_out` is given; if anything is wrong, neither is written.
 
-    The run has the commit that is given, or none: the files do not say it, unless `kebab-eval export` wrote
-    them. Without a name, the suite is the default one.
+    The run has no commit: the files do not say it, unless `kebab-eval export` wrote them. Without a name, the
+    suite is the default one.
     """
     _check_use(importer, sources, db, golden_out)
     if importer is KEBAB:
         with find_export(sources["results"]) as export:
             if export is not None:
                 _check_golden(importer, None, golden_out)
-                names = {"run_id": run_id, "suite": suite, "commit_hash": commit_hash}
-                return Summary(*import_export(export, db, **names), None)
-    if golden_out and run_id and _has_run(db, run_id):
+                return Summary(*import_export(export, db, run_id=run_id, suite=suite), None)
+    if golden_out and run_id and has_run(db, run_id):
         return _finish(importer, sources, db, run_id, golden_out)
-    recorder = ImportedRun(db, suite=suite or "default", run_id=run_id, commit_hash=commit_hash or "")
-    recorder.commit_hash = commit_hash  # None stays; RunRecorder would take the working directory's
+    recorder = ImportedRun(db, suite=suite or "default", run_id=run_id, commit_hash="")
+    recorder.commit_hash = None  # as which RunRecorder takes that of the working directory
     queries, golden = 0, None
     try:
         with _new_golden(golden_out, recorder) as new_golden, recorder:
@@ -133,13 +133,6 @@ def _new_golden(path: Path | None, recorder: RunRecorder) -> Iterator[TextIO | N
         raise
 
 
-def _has_run(db: Address, run_id: str) -> bool:
-    """Whether the run is there; of a database that cannot be read, the recorder says why."""
-    with suppress(DatabaseError), open_database(db) as database:
-        return database.has_run(run_id)
-    return False
-
-
 def _finish(
     importer: Importer, sources: Mapping[str, Source], db: Address, run_id: str, golden_out: Path
 ) -> Summary:
@@ -158,7 +151,7 @@ def _finish(
 
 def _missing_ids(imported: Imported) -> Iterator[str]:
     yield from imported.warnings
-    missing = imported.join.check() if imported.join else None
+    missing = check_join(*imported.join) if imported.join else None
     if missing:
         yield missing
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.importers.columns import TabColumns
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, optional
-from pytest_kebab_eval.importers.rankings import import_rankings, read_any_run
+from pytest_kebab_eval.importers.rankings import TabColumns, import_rankings, read_any_run
 from pytest_kebab_eval.importers.sources import Id, Source, json_lines, required_id
 from pytest_kebab_eval.text import printable, shown_path
 

@@ -43,7 +43,7 @@ class Imported(NamedTuple):
     results: Iterable[tuple[str, bytes]]
     golden: Callable[[], Iterable[Json]] | None  # makes the entries of a golden file, if the format has any
     config: Json  # the run's snapshot; complete only when all results have been read
-    join: Join | None = None  # if results and golden entries are of two files
+    join: tuple[Ids, Ids] | None = None  # of results and of golden entries, if these are of two files
     warnings: tuple[str, ...] = ()
 
 
@@ -204,7 +204,7 @@ def joined_files(
 ) -> Imported:
     """The results of one file, and the golden entries of another, by id."""
     found = Ids(results, noun)
-    join = Join(found, Ids(expected, noun, golden))
+    join = found, Ids(expected, noun, golden)
     entries = partial(with_few_slices, golden.values())
     return Imported(found.adding(read), entries, {} if config is None else config, join)
 
@@ -234,33 +234,26 @@ class Ids(dict[str, None]):
         return [query_id for query_id in self if query_id not in other]
 
 
-class Join(NamedTuple):
-    """The ids that results are for, and those that something is expected for."""
+def check_join(results: Ids, expected: Ids) -> str | None:
+    """A sentence if an id is in one file alone; an `InputError` if none is in both.
 
-    results: Ids
-    expected: Ids
-
-    def check(self) -> str | None:
-        """A sentence if an id is in one file alone; an `InputError` if none is in both.
-
-        All results must have been read.
-        """
-        results, expected = self
-        alone = results.missing_in(expected), expected.missing_in(results)
-        if len(alone[0]) == len(results):
-            raise nothing_alike(results, expected)
-        if not any(alone):
-            return None
-        examples = [
-            f"'{brief(ids[0], 40)}' is in {file.source.name} alone"
-            for ids, file in zip(alone, (results, expected), strict=True)
-            if ids
-        ]
-        return (
-            f"{results.source.name} has {results} and {expected.source.name} has {expected},"
-            f" {len(results) - len(alone[0])} of them in both: {', '.join(examples)};"
-            " say --allow-missing if that is right"
-        )
+    All results must have been read.
+    """
+    alone = results.missing_in(expected), expected.missing_in(results)
+    if len(alone[0]) == len(results):
+        raise nothing_alike(results, expected)
+    if not any(alone):
+        return None
+    examples = [
+        f"'{brief(ids[0], 40)}' is in {file.source.name} alone"
+        for ids, file in zip(alone, (results, expected), strict=True)
+        if ids
+    ]
+    return (
+        f"{results.source.name} has {results} and {expected.source.name} has {expected},"
+        f" {len(results) - len(alone[0])} of them in both: {', '.join(examples)};"
+        " say --allow-missing if that is right"
+    )
 
 
 def nothing_alike(ids: Ids, expected: Ids) -> InputError:

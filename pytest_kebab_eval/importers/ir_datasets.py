@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from pytest_kebab_eval.importers.columns import ByTopic, JsonColumns, TabColumns
 from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
-from pytest_kebab_eval.importers.rankings import import_rankings, read_any_run
+from pytest_kebab_eval.importers.rankings import (
+    ByTopic,
+    JsonColumns,
+    TabColumns,
+    import_rankings,
+    read_any_run,
+)
 from pytest_kebab_eval.importers.sources import Source
 
 _QRELS = TabColumns(("query_id", "doc_id", "relevance", "iteration"), docno=1, value=2, optional=1)

@@ -78,7 +78,7 @@ KEBAB = Importer(
 def import_export(path: Path, db: Address, **names: str | None) -> tuple[str, int]:
     """Store an exported run, all of it or nothing; its id, and how many results it has.
 
-    Where `run_id`, `suite` or `commit_hash` is None, that of the export is kept.
+    Where `run_id` or `suite` is None, that of the export is kept.
     """
     given: Json = {name: value for name, value in names.items() if value is not None}
     file = export_file(path)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from pytest_kebab_eval.importers.columns import read_dictionaries
 from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
-from pytest_kebab_eval.importers.rankings import import_rankings
+from pytest_kebab_eval.importers.rankings import import_rankings, read_dictionaries
 
 RANX = Importer(
     name="ranx",

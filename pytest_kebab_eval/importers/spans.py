@@ -43,7 +43,7 @@ from pytest_kebab_eval.importers.passages import (
 )
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow, read_table
-from pytest_kebab_eval.store.run_times import moment_of
+from pytest_kebab_eval.store.run_names import moment_of
 
 _PAGE = ("data", "examples")  # where an answer of the API of Phoenix has the rows
 _TRACE_ID = ("context.trace_id", "traceId", "trace_id")
@@ -259,7 +259,7 @@ def _documents(attributes: Json, name: str) -> tuple[Passage, ...]:
     """The documents under a name: a list, or attributes with a number for each (`….0.document.id`)."""
     if (whole := _at(attributes, name)) is not None:
         objects = [item for item in as_list(whole) if isinstance(item, Mapping)]
-        return passages([_document(_unprefixed(item, "document")) for item in objects])
+        return passages([_document(_unprefixed(item)) for item in objects])
     numbered: dict[int, Json] = {}
     for key, value in attributes.items():
         if key.startswith(f"{name}.") and (match := _NUMBERED.fullmatch(key, len(name))):
@@ -267,13 +267,11 @@ def _documents(attributes: Json, name: str) -> tuple[Passage, ...]:
     return passages([_document(numbered[number]) for number in sorted(numbered)])
 
 
-def _unprefixed(item: Mapping[str, Any], name: str) -> Json:
-    inner = item.get(name)
-    return (
-        dict(inner)
-        if isinstance(inner, Mapping)
-        else {key.removeprefix(f"{name}."): value for key, value in item.items()}
-    )
+def _unprefixed(item: Mapping[str, Any]) -> Json:
+    inner = item.get("document")
+    if isinstance(inner, Mapping):
+        return dict(inner)
+    return {key.removeprefix("document."): value for key, value in item.items()}
 
 
 def _document(fields: Json) -> Json:

@@ -254,11 +254,8 @@ class _JsonMembers(JsonReader):
             elif key in names and refuses_scalars:
                 raise ParseError(self.line, _NO_COLLECTION.format(key))
             else:
-                yield self._member(key)
-
-    def _member(self, key: str | None) -> Member:
-        value, line = self.value()
-        return Member(value, line, key)
+                value, line = self.value()
+                yield Member(value, line, key)
 
     def _keys(self) -> Iterator[str | None]:
         """The keys of the mapping that starts here, None for those of a list; the caller reads the values."""

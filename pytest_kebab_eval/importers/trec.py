@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from pytest_kebab_eval.importers.columns import SpacedColumns
 from pytest_kebab_eval.importers.importer import Importer, ImportOption, optional
-from pytest_kebab_eval.importers.rankings import TREC_RUN, import_rankings
+from pytest_kebab_eval.importers.rankings import TREC_RUN, SpacedColumns, import_rankings
 
 _QRELS = SpacedColumns(("topic", "0", "docno", "relevance"), docno=2, value=3)
 

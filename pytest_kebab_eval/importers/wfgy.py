@@ -12,7 +12,6 @@ from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
     ImportOption,
-    Join,
     Json,
     golden_entry,
     result_json,
@@ -62,7 +61,7 @@ class _TraceLine(_Identified):
 def _read(sources: Mapping[str, Source]) -> Imported:
     gold = {entry["id"]: entry for entry in _golden(sources["gold"])}
     traced = Ids(sources["trace"], "id")
-    join = Join(traced, Ids(sources["gold"], "id", gold))
+    join = traced, Ids(sources["gold"], "id", gold)
     return Imported(_results(traced, gold), gold.values, {}, join)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.config_changes import config_changes
 from pytest_kebab_eval.comparing.gate_grammar import Gate
 from pytest_kebab_eval.errors import InputError, NoDatabase, NoSuchRun, RunNameError
-from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, check_suite, find_runs, is_latest, is_newer, open_database
 from pytest_kebab_eval.store.run_names import TAG, shown_tags, similar_tag
@@ -37,7 +37,7 @@ class Baseline(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class Who(NamedTuple):
+class Who(Value, frozen=True):
     """How messages speak of the runs that B is compared with: those of A, or those that a gate names."""
 
     subject: str = "A"

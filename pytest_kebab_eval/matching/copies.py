@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from itertools import combinations
-from typing import NamedTuple
 
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.shingles import SHINGLE, compare_texts, is_short, length_of, shared_part
 from pytest_kebab_eval.matching.strategies import JudgedHits, Match
-from pytest_kebab_eval.model import Hit
+from pytest_kebab_eval.model import Hit, Value
 
 _LEAST_OF_SHORT = 8  # short hits are evidence where they have an eighth of a longer target's letters
 _MOST_CHUNKS = 16  # of the index that are held against a hit: a footer is in all of them
 
 
-class _FoundCopy(NamedTuple):
+class _FoundCopy(Value, frozen=True):
     """A chunk that is the target by its text, and its place among the hits; None if it is not one of them."""
 
     at: int | None

@@ -11,30 +11,31 @@ import unicodedata
 from functools import cache, lru_cache
 
 from pytest_kebab_eval.limits import TEXT_COMPARED
+from pytest_kebab_eval.text import pattern
 
 _KEPT_TEXT = 4_000  # characters of a text whose letters are kept: at most some ten megabytes in all
 
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
-_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]\w{1,31});")
+_ENTITY = pattern(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]\w{1,31});")
 # What a converter to plain text leaves out, although it has letters.
-_LINK_TARGET = re.compile(r"\]\([^()]{0,300}(?:\)|\Z)")  # of Markdown
-_FENCE = re.compile(r"(?:```+|~~~+)\w*(?:\s+\w+=\"[^\"]*\")*")  # of code, with its language
-_ROLE = re.compile(r":[a-zA-Z][\w.+:-]*:(?=`)")  # of reStructuredText
-_ROLE_TARGET = re.compile(r"\s<[^<>`]*>(?=`)")
+_LINK_TARGET = pattern(r"\]\([^()]{0,300}(?:\)|\Z)")  # of Markdown
+_FENCE = pattern(r"(?:```+|~~~+)\w*(?:\s+\w+=\"[^\"]*\")*")  # of code, with its language
+_ROLE = pattern(r":[a-zA-Z][\w.+:-]*:(?=`)")  # of reStructuredText
+_ROLE_TARGET = pattern(r"\s<[^<>`]*>(?=`)")
 # Tags that stand in a sentence, and comments. Others have attributes, which a chunker may cut in two.
-_TAG = re.compile(
+_TAG = pattern(
     r"<!--.*?-->|</?(?:a|b|br|code|div|em|i|kbd|li|ol|p|s|span|strong|sub|sup|td|th|tr|tt|u|ul)\s?/?>",
     re.DOTALL | re.IGNORECASE,
 )
-_IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
+_IMAGE = pattern(r"<img\b[^<>]*>", re.IGNORECASE)
 # Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 _RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-UNSPACED = re.compile(f"[{_RANGES}]")
-SYLLABLES = re.compile("[\uac00-\ud7a3]")  # of Korean
+UNSPACED = pattern(f"[{_RANGES}]")
+SYLLABLES = pattern("[\uac00-\ud7a3]")  # of Korean
 
 
 def letters_of(text: str) -> str:
@@ -107,8 +108,8 @@ def _is_mark(code: int) -> bool:
 
 # -- words, of short texts -------------------------------------------------------------------------
 
-_HYPHENATED = re.compile(r"(?<=\w)[-\u00ad]\s*\n\s*(?=\w)")
-_WITHIN_WORDS = re.compile("[*`'_\u00ad\u200b-\u200d\u2019\u2060\ufeff]+")
+_HYPHENATED = pattern(r"(?<=\w)[-\u00ad]\s*\n\s*(?=\w)")
+_WITHIN_WORDS = pattern("[*`'_\u00ad\u200b-\u200d\u2019\u2060\ufeff]+")
 
 
 @lru_cache(maxsize=1024)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.lock import HashedText
-from pytest_kebab_eval.matching.indexed import IndexedDocument
-from pytest_kebab_eval.matching.letters import comparable_letters
-from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.matching.indexed import IndexedDocument
 
 
 class Location(NamedTuple):
@@ -54,6 +54,8 @@ class Passages:
 
     def is_blank(self, hit: Hit) -> bool:
         """Whether the hit's text is known, and has no letters: a rule, a code fence, an image."""
+        from pytest_kebab_eval.matching.letters import comparable_letters
+
         text = self.text(hit)
         return text is not None and comparable_letters(text) == ""
 
@@ -79,6 +81,8 @@ class Passages:
         if self._corpus is None or doc_id is None:
             return None
         if doc_id not in self._documents:
+            from pytest_kebab_eval.matching.indexed import IndexedDocument
+
             texts = self._corpus.texts_in(doc_id, self._version, others)
             self._documents[doc_id] = IndexedDocument(doc_id, texts)
         found = self._documents[doc_id]
@@ -183,6 +187,8 @@ class Locations(NamedTuple):
         locked = self.lock.chunks.get(chunk_id) if self.lock else None
         given = query.expected_texts.get(chunk_id) or (locked and (locked.text or locked.shingles))
         if isinstance(given, HashedText):
+            from pytest_kebab_eval.matching.shingles import hashed_text
+
             text = self._found_text(chunk_id)
             return text if text and hashed_text(text) == given else given
         if given or self.is_left(chunk_id):

@@ -8,7 +8,6 @@ markup, is another cut; what differs at the same place is another passage, howev
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,6 +15,8 @@ from typing import NamedTuple
 from pytest_kebab_eval.golden.lock import FORM, HashedText
 from pytest_kebab_eval.matching.hashes import DIGITS, hash_codes, shingle_hashes
 from pytest_kebab_eval.matching.letters import SYLLABLES, UNSPACED, comparable_letters, letters_of, words_of
+from pytest_kebab_eval.model import Value
+from pytest_kebab_eval.text import pattern
 
 SHINGLE = 24  # letters
 _SHINGLE_SYLLABLES = 12  # the same in Korean
@@ -25,9 +26,9 @@ MOST_SUBSTITUTED = 0.03  # of what should be the same in two chunks of one passa
 _INSERTED = 200  # letters that only one text has, such as the address of a link
 _TELLING = 6  # letters; fewer are in a longer text by chance
 _OTHER = 1 << 40  # letters substituted: more than any share of a text
-_NUMBER = re.compile("[\\d〇零一二三四五六七八九十百千万萬亿億两兩]+")
-_WRITTEN_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")  # with what is in it: 1.5, 3.12, 10:30
-_THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
+_NUMBER = pattern("[\\d〇零一二三四五六七八九十百千万萬亿億两兩]+")
+_WRITTEN_NUMBER = pattern(r"\d+(?:[.,:/-]\d+)*")  # with what is in it: 1.5, 3.12, 10:30
+_THOUSANDS = pattern(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _FIRST_LOOKS = 10
 _POSITIONS_TRIED = 4  # of a shingle that a text has several times
 
@@ -43,7 +44,7 @@ class Stretch(NamedTuple):
 # -- how much is shared ----------------------------------------------------------------------------
 
 
-class Shared(NamedTuple):
+class Shared(Value, frozen=True):
     """How much of the shorter text both share, and where they have the longest stretch of it.
 
     The part is 0 to 1, and 0 if they are different passages that are alike.
@@ -151,7 +152,7 @@ def shingle_size(letters: str) -> int:
     return _SHINGLE_SYLLABLES if 2 * len(SYLLABLES.findall(letters)) >= len(letters) else SHINGLE
 
 
-class Alignment(NamedTuple):
+class Alignment(Value, frozen=True):
     """Two texts laid over each other: the letters that are the same, and those that differ in one place."""
 
     shared: int

@@ -5,7 +5,6 @@ To add one: a class here, its word in `MATCHED_BY`, a branch in `targets.Matcher
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
@@ -13,9 +12,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from pytest_kebab_eval.matching.letters import words_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Cited, Hit, Support, Value
+from pytest_kebab_eval.text import pattern
 
 MATCHED_BY = ("chunk", "anchor", "span", "text", "document")
 _FEW = 8  # up to here, looking through a tuple is faster than hashing
@@ -215,6 +214,8 @@ class Anchor:
         folded = text.casefold()
         if any(snippet in folded for snippet in self.snippets):
             return True
+        from pytest_kebab_eval.matching.letters import words_of
+
         words = words_of(text)  # the same without markup
         return any(len(found := words_of(snippet)) > 2 and found in words for snippet in self.snippets)
 
@@ -242,8 +243,8 @@ def _nothing_found(targets: int) -> Ranking:
     return Ranking((None,) * targets, ())
 
 
-_DELIMITER = re.compile(r"\s*>\s*")
-_MARKS = re.compile(r"(?:^|(?<= > ))#+\s*")
+_DELIMITER = pattern(r"\s*>\s*")
+_MARKS = pattern(r"(?:^|(?<= > ))#+\s*")
 
 
 def normal_heading(heading: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pytest_kebab_eval.golden.lock import HashedText
-from pytest_kebab_eval.matching.located import ByChunkOrLocation, ByLocation, ByText, ExpectedLocation
 from pytest_kebab_eval.matching.locations import Location, Locations, Passages
 from pytest_kebab_eval.matching.strategies import (
     AnyOf,
@@ -31,6 +31,9 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.spans import describe, extent
 from pytest_kebab_eval.store import Corpus
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.matching.located import ExpectedLocation
 
 SPAN_OVERLAP = 0.5
 _FOUND_TOGETHER = 2_000  # queries whose expected chunks are read by one statement
@@ -207,6 +210,8 @@ class Matcher:
         self, query: GoldenQuery, chunks: dict[str, float], own_spans: Sequence[ExpectedSpan]
     ) -> Targets:
         """Chunks by where they are (by their id in exact mode), and spans that are targets of their own."""
+        from pytest_kebab_eval.matching.located import ByChunkOrLocation, ByLocation, ByText
+
         exact = self._is_exact
         located = [] if exact else [self.expected_location(query, chunk_id) for chunk_id in chunks]
         located += [_location_of(expected) for expected in own_spans]
@@ -226,6 +231,8 @@ class Matcher:
 
     def expected_location(self, query: GoldenQuery, chunk_id: str) -> ExpectedLocation:
         """What is known of an expected chunk."""
+        from pytest_kebab_eval.matching.located import ExpectedLocation
+
         location = self._locations.locate(query, chunk_id)
         doc_ids = [location.doc_id] if location.doc_id else query.expected_doc_ids or ()
         text = self._locations.text_of(query, chunk_id)
@@ -253,6 +260,8 @@ def _matched_by(targets: Sequence[ExpectedLocation]) -> str | None:
 
 
 def _location_of(expected: ExpectedSpan) -> ExpectedLocation:
+    from pytest_kebab_eval.matching.located import ExpectedLocation
+
     box = extent(expected.span)
     return ExpectedLocation(frozenset({expected.doc_id}), Location(expected.doc_id, (box,) if box else ()))
 

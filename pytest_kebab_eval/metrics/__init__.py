@@ -2,7 +2,6 @@
 
 from pytest_kebab_eval.metrics import ranking  # isort: skip  # reports show them in this order
 from pytest_kebab_eval.metrics import answers  # isort: skip
-from pytest_kebab_eval.metrics import operation  # isort: skip
 from pytest_kebab_eval.metrics.facts import AnswerFacts, Containment, Domain, Facts, Judged, TargetFacts
 from pytest_kebab_eval.metrics.registry import (
     CUTOFFS,
@@ -35,6 +34,5 @@ __all__ = [
     "is_metric",
     "metric",
     "metrics_at",
-    "operation",
     "ranking",
 ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from pytest_kebab_eval.matching.citations import CitationCheck
 from pytest_kebab_eval.matching.strategies import Ranking
@@ -115,7 +114,7 @@ class Judged(Value, frozen=True):
 # -- the queries that a metric is over -------------------------------------------------------------
 
 
-class Domain(NamedTuple):
+class Domain(Value, frozen=True):
     """The queries that a metric is over.
 
     With `of_facts`, the predicate and all formulas over it look at `judged.facts` alone, so that queries with

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from pytest_kebab_eval.errors import MetricError
 from pytest_kebab_eval.metrics.facts import Domain, Judged, ResultDomain
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Value
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import pattern, printable
 
 CUTOFFS = (1, 3, 5, 10)
 LARGEST_CUTOFF = 1_000
@@ -170,7 +170,7 @@ class Metric(NamedTuple):
 
 _BY_NAME: dict[str, Metric] = {}
 _BY_ALIAS: dict[str, Metric] = {}
-_AT_CUTOFF = re.compile(r"([a-z_]+@)([1-9]\d{0,3})((?:_[a-z]+)?)", re.ASCII)
+_AT_CUTOFF = pattern(r"([a-z_]+@)([1-9]\d{0,3})((?:_[a-z]+)?)", re.ASCII)
 
 
 def all_metrics() -> Iterable[Metric]:
@@ -201,7 +201,7 @@ def metrics_at(cutoffs: Iterable[int]) -> list[Metric]:
 # -- a user's own metrics ----------------------------------------------------------------------------
 
 LARGEST_CUSTOM_VALUE = 1e15
-_CUSTOM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:@-]*")
+_CUSTOM_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_.:@-]*")
 _GOLDEN_QUERIES = ResultDomain("Golden queries", lambda judged: judged.facts.is_golden)
 
 

@@ -112,12 +112,14 @@ def _start(config: pytest.Config, sources: Sources, *, is_judged: bool, is_recor
 
         config.stash[RECORDING] = start_recording(config, sources)
         return
-    from pytest_kebab_eval.plugin.session import start_recorded_gate, start_session
-
     if is_recorded:
+        from pytest_kebab_eval.plugin.recorded_gate import start_recorded_gate
+
         config.stash[RECORDING], config.stash[SESSION] = start_recorded_gate(config, sources)
-    else:
-        config.stash[SESSION] = start_session(config, sources)
+        return
+    from pytest_kebab_eval.plugin.session import start_session
+
+    config.stash[SESSION] = start_session(config, sources)
 
 
 def _refuse_runs_in_ini(config: pytest.Config) -> None:

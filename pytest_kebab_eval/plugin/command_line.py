@@ -20,7 +20,7 @@ from pytest_kebab_eval.files import exists, same_file
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import BY_NAME, OPTIONS, Sources
 from pytest_kebab_eval.settings.resolving import refuse_two_values
-from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path, without_passwords
+from pytest_kebab_eval.text import brief, pattern, printable, safe_lines, shown_path, without_passwords
 
 # -- wrong use -----------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ def _ini_file(directory: Path) -> Path | None:
 
 # How a list of entries begins, after comments and what YAML may put before a document.
 _NOTHING = r"\ufeff?(?:\s|#[^\n]*\n|---[^\n]*\n|%[^\n]*\n)*"
-_YAML = re.compile(_NOTHING + r"(?:-\s|\[)")
+_YAML = pattern(_NOTHING + r"(?:-\s|\[)")
 _BEGINNINGS = {".yaml": _YAML, ".yml": _YAML, ".json": re.compile(r"\s*\["), ".jsonl": re.compile(r"\s*\{")}
 _KEYS = [re.compile(rf"""(?:^|[\s{{,])["']?{key}["']?\s*:""") for key in ("id", "query")]
 _HEAD = 65_536  # characters, in which a golden file has its first entry

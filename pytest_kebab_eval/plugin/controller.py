@@ -17,9 +17,8 @@ from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.plugin.command_line import only_looks
 from pytest_kebab_eval.plugin.direct_reports import make_reports
-from pytest_kebab_eval.plugin.items import file_nodeid, is_query_name
+from pytest_kebab_eval.plugin.items import file_nodeid, has_syrupy, is_query_name
 from pytest_kebab_eval.plugin.selection import ItemsLeftOut
-from pytest_kebab_eval.plugin.snapshot import has_syrupy
 from pytest_kebab_eval.plugin.xdist import has_workers, send_payload
 from pytest_kebab_eval.reports.context import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published

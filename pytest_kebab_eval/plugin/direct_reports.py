@@ -20,8 +20,7 @@ import pytest
 
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.plugin.command_line import will_run_items
-from pytest_kebab_eval.plugin.failures import FailureText
-from pytest_kebab_eval.plugin.items import KebabItem, QueryItem, file_nodeid
+from pytest_kebab_eval.plugin.items import FailureText, KebabItem, QueryItem, file_nodeid
 
 _HOOKS_AROUND_ITEMS = (
     "pytest_runtest_protocol",
@@ -160,6 +159,12 @@ class DirectReports:
         self._config.pluginmanager.register(self, "kebab-eval-direct-reports")
         self._config.add_cleanup(self._unfreeze)
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Freeze what exists before the runs are compared: looking through it took a gate of 100 4 % more."""
+        if will_run_items(session):
+            self._freeze(session.items)
+
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Find out how items can be run, before the first one is."""
@@ -243,7 +248,7 @@ class DirectReports:
     def _freeze(self, items: Sequence[pytest.Item]) -> None:
         """Freeze what exists, unless other tests run, whose objects come and go."""
         if items and all(isinstance(item, KebabItem) for item in items):
-            self._has_frozen = gc.get_freeze_count() < _PYTHONS_OWN  # unless someone already did
+            self._has_frozen |= gc.get_freeze_count() < _PYTHONS_OWN  # unless someone already did
             if self._has_frozen:
                 gc.freeze()
             if not _has_conftest(self._config) and _program() in ("pytest", "py.test"):

@@ -8,7 +8,7 @@ same session, all but run B is read at the start, and the comparison is made whe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,10 +22,11 @@ from pytest_kebab_eval.plugin.command_line import usage_errors
 from pytest_kebab_eval.plugin.xdist import WorkerPayload, received_payload
 from pytest_kebab_eval.reports.publishing import Published, publish
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store.working_tree import working_tree
 from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.scoring.briefs import Briefs
 
 
 class EvaluationSource:
@@ -42,7 +43,7 @@ class EvaluationSource:
         self._task: Task | None = None
         self._baselines: dict[str | None, Baseline] | None = None
         self._inputs: Inputs | None = None
-        self._briefs = Briefs() if settings.html else None
+        self._briefs = _new_briefs() if settings.html else None
         self.made = self._received.evaluation if self._received else None  # the evaluation, if there is one
         self._evidence = self._received.evidence if self._received else None
 
@@ -129,6 +130,8 @@ class EvaluationSource:
     def _read_baselines(self) -> dict[str | None, Baseline]:
         """The runs of A, and those that gates name."""
         if self._baselines is None:
+            from pytest_kebab_eval.store.working_tree import working_tree
+
             with usage_errors():
                 settings, branch = self._settings, working_tree().branch
                 run_b = Run(settings.run_b, settings.suite or "default", recorded=Recorded(branch=branch))
@@ -172,6 +175,12 @@ class EvaluationSource:
         golden = self.load_golden()
         yield f"golden {shown_path(golden.path)} ({counted(len(golden.queries), 'query')})"
         yield from (f"warning: {warning}" for warning in warnings)
+
+
+def _new_briefs() -> Briefs:
+    from pytest_kebab_eval.scoring.briefs import Briefs
+
+    return Briefs()
 
 
 def custom_metrics(config: pytest.Config) -> dict[str, Any]:

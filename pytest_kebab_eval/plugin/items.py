@@ -1,4 +1,7 @@
-"""The golden file as pytest collects it, and its items, whose verdicts are known before they run."""
+"""The golden file as pytest collects it, and its items, whose verdicts are known before they run.
+
+First, their failures as others read them: pytest's terminal, other plugins, xdist's controller.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,90 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from _pytest._code.code import ExceptionRepr, ReprEntry, ReprFileLocation, ReprTraceback
 
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
+from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.plugin.command_line import collect_errors
-from pytest_kebab_eval.plugin.failures import Failure, FailureText
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.text import CI_COMMAND, printable, safe_lines, shown_path
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.model import GoldenQuery, QueryComparison
     from pytest_kebab_eval.plugin.session import KebabSession
+    from pytest_kebab_eval.settings import Settings
+
+_MARK = "$kebab_eval_failure"  # in a report that is sent
+
+
+class Failure(AssertionError):
+    """What makes an item fail; as an exception it is its first line."""
+
+    __module__ = "builtins"  # as pytest's own have it: shown without the name of a module
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(safe_lines(text.partition("\n")[0]))
+
+
+class FailureLocation(ReprFileLocation):
+    """Where and what, for pytest's one-line styles."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.lineno}: {self.message}"
+
+
+class FailureText(ExceptionRepr):
+    """How a failure is shown: without a traceback, and by its first line where there is little room.
+
+    It is built of pytest's own parts, where other plugins look for the message, and which pytest knows how to
+    send: an exception with one entry in its traceback, whose place is the line in the golden file.
+    """
+
+    def __init__(self, safe_text: str, path: str, line: int) -> None:
+        self._text = safe_text
+        lines = safe_text.split("\n")
+        self.place = FailureLocation(path, line, lines[0])
+        entry = ReprEntry(lines, None, None, self.place, "value")
+        super().__init__(ReprTraceback([entry], None, "value"), self.place)
+
+    @property
+    def chain(self) -> list[tuple[Any, Any, None]]:
+        """What other exceptions led to it: none."""
+        return [(self.reprtraceback, self.reprcrash, None)]
+
+    def __str__(self) -> str:
+        return self._text
+
+    def toterminal(self, tw: Any) -> None:
+        first, *rest = self._text.split("\n")
+        tw.line(safe_lines(first), red=True, bold=True)
+        for line in rest:
+            tw.line(safe_lines(line), green=line.startswith("  * "), red=line.startswith(("- ", "+ ")))
+        super().toterminal(tw)  # the sections that a plugin has added
+
+
+class FailureReports:
+    """The plugin by which failures arrive as they were sent; pytest alone would take the colours away."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self, report: Any) -> Generator[None, Any, Any]:
+        data = yield
+        return {**data, _MARK: True} if isinstance(report.longrepr, FailureText) else data
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_from_serializable(self, data: dict[str, Any]) -> Generator[None, Any, Any]:
+        is_ours = data.pop(_MARK, False)
+        report = yield
+        if is_ours:
+            arrived = report.longrepr
+            (entry,), place = arrived.reprtraceback.reprentries, arrived.reprcrash
+            report.longrepr = FailureText("\n".join(entry.lines), place.path, place.lineno)
+            report.longrepr.sections = arrived.sections
+        return report
+
+
+# -- items -----------------------------------------------------------------------------------------
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -77,8 +154,6 @@ class GoldenFile(pytest.File):
 
     def collect(self) -> Iterator[KebabItem]:
         """One item a golden query, one a gate, then the snapshot of the report."""
-        from pytest_kebab_eval.plugin.snapshot import SnapshotItem, is_snapshot_compared
-
         kebab = self._kebab
         with collect_errors():
             queries, gates = kebab.source.load_golden().queries, kebab.source.load_gates()
@@ -87,6 +162,8 @@ class GoldenFile(pytest.File):
         for number, gate in enumerate(gates):
             yield self._item(GateItem, gate_name(gate), number=number)
         if kebab.source.has_baseline() and is_snapshot_compared(kebab.config, kebab.settings):
+            from pytest_kebab_eval.plugin.snapshot import SnapshotItem
+
             yield self._item(SnapshotItem, _SNAPSHOT)
 
     def make_session_item(self, reasons: Sequence[str]) -> SessionItem:
@@ -264,3 +341,26 @@ class AllureResults:
                 parameter = import_module("allure").dynamic.parameter
                 for name, value in item.properties:
                     parameter(name, value, excluded=True)
+
+
+# -- whether there is a snapshot, for which syrupy need not be loaded --------------------------------
+
+SNAPSHOT_NAME = "compare-report"
+
+
+def snapshot_path(golden: Path) -> Path:
+    """`golden_queries.yaml` -> `golden_queries.compare-report.json`."""
+    return golden.with_name(f"{golden.stem}.{SNAPSHOT_NAME}.json")
+
+
+def has_syrupy(config: pytest.Config) -> bool:
+    """Whether syrupy's plugin is there to compare snapshots."""
+    return config.pluginmanager.hasplugin("syrupy")
+
+
+def is_snapshot_compared(config: pytest.Config, settings: Settings) -> bool:
+    """Whether a comparison of two runs is held against its snapshot."""
+    if settings.snapshot == "off" or not has_syrupy(config):
+        return False
+    updating = config.getoption("update_snapshots", False)
+    return updating or settings.snapshot == "require" or exists(snapshot_path(settings.golden))

@@ -18,10 +18,11 @@ import pytest
 from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import GoldenQuery, QueryResult
-from pytest_kebab_eval.plugin.command_line import names_test, selection_of, usage_errors
+from pytest_kebab_eval.plugin.command_line import selection_of, usage_errors
 from pytest_kebab_eval.plugin.evaluation_source import EvaluationSource
 from pytest_kebab_eval.plugin.items import escaped
 from pytest_kebab_eval.plugin.recorded_run import RecordedRun, SessionProgress
+from pytest_kebab_eval.plugin.selection import is_recording
 from pytest_kebab_eval.plugin.xdist import (
     Parcel,
     WorkerPayload,
@@ -41,10 +42,6 @@ from pytest_kebab_eval.store.results import encode_json
 from pytest_kebab_eval.text import printable, safe_lines
 
 RECORDED_ALREADY = "recorded before the run was resumed (--kebab-resume)"
-NOTHING_RECORDED = (
-    "it records (kebab_recorder), and this session judges what is stored: give --kebab-record to record,"
-    " or name the test or its file to run it all the same"
-)
 
 
 def start_recording(
@@ -57,31 +54,12 @@ def start_recording(
     return made
 
 
-def is_recording(item: pytest.Item) -> bool:
-    """Whether it is a test that may record."""
-    return "kebab_recorder" in getattr(item, "fixturenames", ())
-
-
 def recorded_query(item: pytest.Item | None) -> GoldenQuery | None:
     """The golden query that the test records, if it is such a test."""
     if item is None or not is_recording(item):
         return None
     query = getattr(getattr(item, "callspec", None), "params", {}).get("kebab_query")
     return query if isinstance(query, GoldenQuery) else None
-
-
-class UnrecordedTests:
-    """A plugin that skips the tests that record where stored runs are judged and none is recorded.
-
-    They would ask a retriever or a model again, and what they are told would be dropped.
-    """
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Skip those that the command line does not name, and that do not ask for the outcome."""
-        for item in filter(is_recording, items):
-            if "_kebab" not in getattr(item, "fixturenames", ()) and not names_test(config, item):
-                item.add_marker(pytest.mark.skip(reason=NOTHING_RECORDED))
 
 
 # -- the tests, in the process that runs them ----------------------------------------------------

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.plugin.command_line import names_items, will_run_items
+from pytest_kebab_eval.plugin.command_line import names_items, names_test, will_run_items
 from pytest_kebab_eval.plugin.items import GateItem, GoldenFile, KebabItem, QueryItem, file_nodeid
 from pytest_kebab_eval.plugin.xdist import has_workers, leave, left_by
 from pytest_kebab_eval.reports.wording import counted
@@ -23,6 +23,10 @@ from pytest_kebab_eval.reports.wording import counted
 if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.session import KebabSession
 
+NOTHING_RECORDED = (
+    "it records (kebab_recorder), and this session judges what is stored: give --kebab-record to record,"
+    " or name the test or its file to run it all the same"
+)
 _BY_EXPRESSION = ("_pytest.mark", "_pytest.main")  # pytest's own modules of -k, -m, --deselect
 
 
@@ -192,3 +196,25 @@ class _CommandLine:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._config, name)
+
+
+# -- tests that record, where nothing is recorded ---------------------------------------------------
+
+
+def is_recording(item: pytest.Item) -> bool:
+    """Whether it is a test that may record."""
+    return "kebab_recorder" in getattr(item, "fixturenames", ())
+
+
+class UnrecordedTests:
+    """A plugin that skips the tests that record where stored runs are judged and none is recorded.
+
+    They would ask a retriever or a model again, and what they are told would be dropped.
+    """
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Skip those that the command line does not name, and that do not ask for the outcome."""
+        for item in filter(is_recording, items):
+            if "_kebab" not in getattr(item, "fixturenames", ()) and not names_test(config, item):
+                item.add_marker(pytest.mark.skip(reason=NOTHING_RECORDED))

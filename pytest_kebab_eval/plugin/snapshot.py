@@ -18,35 +18,13 @@ from syrupy.data import SnapshotCollections
 from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.location import PyTestLocation
 
-from pytest_kebab_eval.files import exists, write_whole
+from pytest_kebab_eval.files import write_whole
 from pytest_kebab_eval.limits import SNAPSHOT_DEPTH
-from pytest_kebab_eval.plugin.failures import Failure
-from pytest_kebab_eval.plugin.items import KebabItem
+from pytest_kebab_eval.plugin.items import SNAPSHOT_NAME, Failure, KebabItem, snapshot_path
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of, upgraded_snapshot
-from pytest_kebab_eval.reports.as_text import Line
-from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.text import printable, shown_path
 
-NAME = "compare-report"
 MOST_CHANGES_SHOWN = 40
-
-
-def snapshot_path(golden: Path) -> Path:
-    """`golden_queries.yaml` -> `golden_queries.compare-report.json`."""
-    return golden.with_name(f"{golden.stem}.{NAME}.json")
-
-
-def has_syrupy(config: pytest.Config) -> bool:
-    """Whether syrupy's plugin is there to compare snapshots."""
-    return config.pluginmanager.hasplugin("syrupy")
-
-
-def is_snapshot_compared(config: pytest.Config, settings: Settings) -> bool:
-    """Whether a comparison of two runs is held against its snapshot."""
-    if settings.snapshot == "off" or not has_syrupy(config):
-        return False
-    updating = config.getoption("update_snapshots", False)
-    return updating or settings.snapshot == "require" or exists(snapshot_path(settings.golden))
 
 
 # -- comparing -----------------------------------------------------------------------------------
@@ -123,12 +101,12 @@ class _SyrupyItem:
     test's file.
     """
 
-    name = NAME
+    name = SNAPSHOT_NAME
 
     def __init__(self, item: SnapshotItem) -> None:
         self.path = snapshot_path(item.kebab.settings.golden.absolute())
-        self.nodeid = f"{item.nodeid.rpartition('::')[0]}::{NAME}"
-        self.obj = SimpleNamespace(__module__=self.path.stem, __name__=NAME)
+        self.nodeid = f"{item.nodeid.rpartition('::')[0]}::{SNAPSHOT_NAME}"
+        self.obj = SimpleNamespace(__module__=self.path.stem, __name__=SNAPSHOT_NAME)
         self.stash = item.stash
 
 
@@ -214,13 +192,3 @@ def _by(rows: Any, key: str) -> dict[str, dict[str, Any]]:
 
 def _json(value: Any) -> str:
     return printable(json.dumps(value, ensure_ascii=False))
-
-
-# -- the summary ---------------------------------------------------------------------------------
-
-
-def snapshot_lines(config: pytest.Config, settings: Settings) -> Iterator[Line]:
-    """What to do about a snapshot that is missing."""
-    can_compare = settings.snapshot != "off" and has_syrupy(config)
-    if can_compare and not is_snapshot_compared(config, settings):
-        yield Line("snapshot: none yet; record one with --snapshot-update")

@@ -11,8 +11,7 @@ import pytest
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.plugin.controller import describe_unreadable
-from pytest_kebab_eval.plugin.items import gate_name, query_name
-from pytest_kebab_eval.plugin.snapshot import snapshot_lines
+from pytest_kebab_eval.plugin.items import gate_name, has_syrupy, is_snapshot_compared, query_name
 from pytest_kebab_eval.reports.as_text import Line, annotate, query_lines, summary
 from pytest_kebab_eval.reports.failures import FailedQuery, review_hint
 from pytest_kebab_eval.reports.publishing import ShownEvidence
@@ -22,6 +21,7 @@ from pytest_kebab_eval.text import brief, printable, safe_lines
 if TYPE_CHECKING:
     from pytest_kebab_eval.plugin.controller import Controller
     from pytest_kebab_eval.plugin.session import KebabSession
+    from pytest_kebab_eval.settings import Settings
 
 WITH_QUERIES, WITH_HITS, IN_FULL = 1, 2, -1  # verbosities
 _ANNOTATES = "pytest_github_actions_annotate_failures"  # a plugin, by its entry point; under Actions alone
@@ -79,7 +79,7 @@ class TerminalSummary:
         if self._controller.was_stopped:
             yield Line("nothing was stored or written: the session was stopped", -1)
         elif report.run_a:
-            yield from snapshot_lines(self._kebab.config, self._kebab.settings)
+            yield from _snapshot_lines(self._kebab.config, self._kebab.settings)
 
     def _stopped_lines(self, terminal: pytest.TerminalReporter) -> Iterator[Line]:
         """How much was still to run when the session was stopped."""
@@ -119,3 +119,10 @@ def _failed_items(terminal: pytest.TerminalReporter) -> set[str]:
     if terminal.config.pluginmanager.hasplugin(_ANNOTATES) and os.environ.get("GITHUB_ACTIONS") == "true":
         return set()
     return {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
+
+
+def _snapshot_lines(config: pytest.Config, settings: Settings) -> Iterator[Line]:
+    """What to do about a snapshot that is missing."""
+    can_compare = settings.snapshot != "off" and has_syrupy(config)
+    if can_compare and not is_snapshot_compared(config, settings):
+        yield Line("snapshot: none yet; record one with --snapshot-update")

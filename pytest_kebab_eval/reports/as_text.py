@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.config_changes import changed_settings
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.verdicts import Verdict
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.reports.failures import FailedQuery, Words
 from pytest_kebab_eval.reports.rows import MetricRow, metric_rows, shortlist
 from pytest_kebab_eval.reports.wording import (
@@ -40,7 +39,7 @@ MAX_METRICS = 12  # rows of the table
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one step
 
 
-class Line(NamedTuple):
+class Line(Value, frozen=True):
     """A line of the summary; `direction` is 1 for good news, -1 for bad news, 0 for neither."""
 
     text: str
@@ -58,12 +57,11 @@ def explain(
     where: str,
 ) -> str:
     """Why a query fails: what was expected, its rank in A, and what B has instead."""
-    lines = [verdict.reason, f"  query     {brief(query.query, 100)}"]
+    asked = f"  query     {brief(query.query, 100)}"
     if evidence is None or comparison is None:
-        lines.append(f"  golden    {where}")
-        return "\n".join(lines)
+        return "\n".join([verdict.reason, asked, f"  golden    {where}"])
     failed = FailedQuery(query, comparison, evidence)
-    label = ""
+    lines, label = [_with_headings(verdict.reason, failed), asked], ""
     for fact in failed.facts():
         lines.append(f"  {fact.label if fact.label != label else '':<9} {in_text(fact.words)}")
         label = fact.label
@@ -74,6 +72,13 @@ def explain(
         lines.append(f"  top hits of run B ({marks}){f'; {unlabelled}' if unlabelled else ''}")
         lines += _top_hits(failed)
     return "\n".join(lines)
+
+
+def _with_headings(reason: str, failed: FailedQuery) -> str:
+    """The reason with the headings of lost chunks before their ids, which often say nothing."""
+    lost = failed.comparison.lost
+    headed = [failed.evidence.expected_passage(target).under_heading for target in lost]
+    return reason.replace(f"lost {first_of(lost, 2, 50)}", f"lost {first_of(headed, 2, 100)}", 1)
 
 
 def in_text(words: Words) -> str:

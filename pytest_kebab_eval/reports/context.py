@@ -11,7 +11,14 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.failures import FailedQuery, most_telling
-from pytest_kebab_eval.reports.rows import SLICE_METRICS, changed_rows, metric_label, metric_rows, slice_rows
+from pytest_kebab_eval.reports.rows import (
+    SLICE_METRICS,
+    changed_rows,
+    group_equal,
+    metric_label,
+    metric_rows,
+    slice_rows,
+)
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
     check_noise,
@@ -44,13 +51,15 @@ def report_context(
     golden = {query.id: query for query in queries}
     failed = most_telling(report)
     regressions = [query for query in report.per_query if query.kind is ComparisonKind.REGRESSION]
+    rows = metric_rows(report)
     accounted_for = {*report.failed, *report.tolerated}
     return {
         "report": report,
         "report_url": report_url,  # of report.html, where it will be found
         "texts": {query.id: query.query for query in golden.values()},
         "verdict": headline(report),
-        "rows": metric_rows(report),
+        "rows": rows,
+        "rows_once": group_equal(rows),
         "changed_rows": changed_rows(report),
         "by_kind": {
             kind.value: [query for query in report.per_query if query.kind is kind] for kind in ComparisonKind

@@ -1,7 +1,7 @@
 """A failed query as facts: what was expected, what B has instead, the answer and the rule that it breaks.
 
 The terminal and `report.md` word the same facts; what comes from a run or a golden file is marked as foreign,
-so that each makes it inert in its own way.
+so that each escapes it in its own way.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, KnownPassage, QueryEvidence, passage_of
@@ -21,6 +20,7 @@ from pytest_kebab_eval.model import (
     Hit,
     QueryComparison,
     QueryResult,
+    Value,
     broken_rules,
     is_labelled,
 )
@@ -34,7 +34,7 @@ _TEXT_WIDTH = 110  # characters of a passage's text
 _ANSWER_WIDTH = 200
 
 
-class Foreign(NamedTuple):
+class Foreign(Value, frozen=True):
     """Text that is not ours, to be cut to a width."""
 
     text: str
@@ -45,14 +45,14 @@ class Foreign(NamedTuple):
 Words = Sequence["str | Foreign"]  # one after the other
 
 
-class Fact(NamedTuple):
+class Fact(Value, frozen=True):
     """Something to know of a failed query."""
 
     label: str
     words: Words
 
 
-class FailedQuery(NamedTuple):
+class FailedQuery(Value, frozen=True):
     """A query that failed, and what is known of why."""
 
     query: GoldenQuery

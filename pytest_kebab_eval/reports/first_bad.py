@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_kebab_eval.comparing.config_changes import ConfigChange
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.history.blame import (
-    Blame,
-    Seen,
-    is_of_two_runs,
-    lost_in,
-    runs_between,
-    walk_between,
-)
-from pytest_kebab_eval.history.commit_odds import SURE
-from pytest_kebab_eval.history.sightings import Sighting, State
-from pytest_kebab_eval.inputs import Inputs
-from pytest_kebab_eval.model import MatchMode
+from pytest_kebab_eval.inputs import Inputs, is_of_two_runs
+from pytest_kebab_eval.model import MatchMode, Value
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database, whole_runs
 from pytest_kebab_eval.text import brief
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.comparing.config_changes import ConfigChange
+    from pytest_kebab_eval.history.blame import Blame, Seen
+    from pytest_kebab_eval.history.sightings import Sighting
 
 MAX_READ = 5_000  # results that are read for a report
 COMMIT_SHOWN = 12
@@ -30,6 +24,8 @@ COMMIT_SHOWN = 12
 
 def state_words(seen: Seen | Sighting, check: str) -> str:
     """What a run says of a query, such as `rank 2`, `not found`, `error: timed out`."""
+    from pytest_kebab_eval.history.sightings import State
+
     reason = f": {brief(seen.reason, 100)}" if seen.reason else ""
     if seen.state is State.FOUND:
         return f"rank {seen.rank}" if seen.rank else "passed"
@@ -45,6 +41,8 @@ def state_words(seen: Seen | Sighting, check: str) -> str:
 
 def doubt_words(sureness: float | None, candidates: int) -> str:
     """`70% sure, 3 other runs not ruled out`; nothing of a first bad run that is 95 % sure."""
+    from pytest_kebab_eval.history.commit_odds import SURE
+
     if sureness is None or sureness >= SURE:
         return ""
     others = f", {counted(candidates - 1, 'other run')} not ruled out" if candidates > 1 else ""
@@ -58,7 +56,7 @@ DOUBT_MEANING = (
 )
 
 
-class LostQuery(NamedTuple):
+class LostQuery(Value, frozen=True):
     """A query of a step: the check that it lost, and how it was before and after."""
 
     query_id: str
@@ -78,7 +76,7 @@ class FlakyQuery(NamedTuple):
     runs: int
 
 
-class BadStep(NamedTuple):
+class BadStep(Value, frozen=True):
     """From a good run to a bad one, and what was lost on the way."""
 
     good: Seen
@@ -93,7 +91,7 @@ class BadStep(NamedTuple):
         return doubts.pop() if len(doubts) == 1 else ""
 
 
-class FirstBad(NamedTuple):
+class FirstBad(Value, frozen=True):
     """The first bad run of each regression; the newest step is first."""
 
     between: int  # runs between A and B
@@ -113,14 +111,19 @@ def find_first_bad(settings: Settings, inputs: Inputs, report: CompareReport) ->
 
     No more than `MAX_READ` results are read: the last queries are left out, and counted.
     """
-    lost = lost_in(report) if is_of_two_runs(inputs, report) else []
-    if not lost:
+    if not is_of_two_runs(inputs, report) or not any(query.checks for query in report.per_query):
         return None
     with open_database(settings.db_b) as database:
-        stored = len(whole_runs(database, inputs.run_b.suite))
+        if len(whole_runs(database, inputs.run_b.suite)) <= 2:
+            return None  # as in most gates, for which what walks the runs is not loaded
+        from pytest_kebab_eval.history.blame import lost_in, runs_between, walk_between
+
+        lost = lost_in(report)
         between = len(runs_between(database, inputs))
-    if stored <= 2 or not between:
-        return FirstBad(0, []) if stored > 2 else None
+    if not lost:
+        return None
+    if not between:
+        return FirstBad(0, [])
     ends = 5 if inputs.mode is MatchMode.FALLBACK else 3  # A once and B twice, and both to know how to match
     watched = lost[: MAX_READ // (between + ends)]
     if not watched:

@@ -6,17 +6,16 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence, unread_evidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, StoreError
 from pytest_kebab_eval.evaluate import Evaluation, store
 from pytest_kebab_eval.files import append, has_name_in_other_case, write_whole
-from pytest_kebab_eval.history import HistoryPoint, history
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.targets import Matcher
-from pytest_kebab_eval.model import GoldenQuery
+from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
@@ -24,17 +23,19 @@ from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.reports.first_bad import find_first_bad
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import is_export, shown_address
-from pytest_kebab_eval.store.repository import find_repository
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.history import HistoryPoint
+    from pytest_kebab_eval.scoring.briefs import Briefs
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
 MAX_RANKED_FOR_TREND = 10_000  # results of other runs that are read to see a drift: a fifth of a second
 
 
-class ReportSource(NamedTuple):
+class ReportSource(Value, frozen=True):
     """What the reports are made from; `context` is what the templates are given."""
 
     settings: Settings
@@ -45,7 +46,7 @@ class ReportSource(NamedTuple):
     trend: Sequence[HistoryPoint] | None = None  # None: the last runs, read for the HTML
 
 
-class Published(NamedTuple):
+class Published(Value, frozen=True):
     """What was done and what went wrong, each a line for the summary."""
 
     done: list[str]
@@ -119,7 +120,7 @@ def _store(settings: Settings, evaluation: Evaluation, published: Published) -> 
         sides = " and ".join(run.side.upper() for run in stored)
         runs = counted(len(stored), "run") if report.replicates else sides
         names = dict.fromkeys(shown_address(databases[run.side]) for run in stored)
-        published.done.append(f"aggregates: of {runs} stored in {' and '.join(names)}")
+        published.done.append(f"stored the aggregates of {runs} in {' and '.join(names)}")
     for side, run_id in broken:
         name = printable(run_id) if run_id else side.upper()
         published.errors.append(f"the aggregate of run {name} was not stored: it has unreadable results")
@@ -152,6 +153,7 @@ def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[s
     from pytest_kebab_eval.reports.html.page import render_report_html
     from pytest_kebab_eval.reports.html.query_index import PageQueries
     from pytest_kebab_eval.reports.html.runs import ComparedRuns
+    from pytest_kebab_eval.store.working_tree import find_repository
 
     trend = _trend(source, errors) if source.trend is None else source.trend
     shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
@@ -162,6 +164,8 @@ def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[s
 
 
 def _trend(source: ReportSource, errors: list[str]) -> list[HistoryPoint]:
+    from pytest_kebab_eval.history import history
+
     address, golden, suite = source.settings.db_b, source.inputs.golden, source.inputs.run_b.suite
     try:
         runs = history(

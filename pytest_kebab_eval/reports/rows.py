@@ -15,6 +15,7 @@ from pytest_kebab_eval.comparing.significance import (
     sure_of_many,
 )
 from pytest_kebab_eval.metrics import Metric, all_metrics, is_metric
+from pytest_kebab_eval.model import Value
 
 SLICE_METRICS = ("hit@5", "mrr", "recall@10_doc", "groundedness")
 
@@ -161,13 +162,30 @@ def changed_rows(report: CompareReport) -> list[MetricRow]:
     first += [row for row in rows if row.direction and row not in first]
     listed: dict[str, MetricRow] = {}
     for row in [*first, *(row for row in rows if row.delta and row.name in IN_SUMMARY)]:
-        is_told = any(
+        is_told = _is_share_of_hits(row, rows) or any(
             row.changes == other.changes is not None or _family(row.name) == _family(other.name)
             for other in listed.values()
         )
         if row.name in in_gates or not is_told:
             listed[row.name] = row
     return [row for row in rows if row.name in listed]
+
+
+def _is_share_of_hits(row: MetricRow, rows: Iterable[MetricRow]) -> bool:
+    """Whether a precision says no more than hit@5: with one passage a query it is a fifth of that."""
+    hits = next((other.significance for other in rows if other.name == "hit@5"), None)
+    own = row.significance
+    is_precision = row.name == "precision@5_chunk"
+    return bool(is_precision and hits and own and (own.n, own.up, own.down) == (hits.n, hits.up, hits.down))
+
+
+def group_equal(rows: Iterable[MetricRow]) -> list[tuple[MetricRow, list[str]]]:
+    """Each metric with the labels of all of its family that have its numbers, such as hit@5 and hit@k."""
+    groups: dict[MetricRow, tuple[MetricRow, list[str]]] = {}
+    for row in rows:
+        numbers = row._replace(name=_family(row.name), description="")
+        groups.setdefault(numbers, (row, []))[1].append(row.label)
+    return [*groups.values()]
 
 
 def shortlist(report: CompareReport, most: int) -> list[MetricRow]:
@@ -221,11 +239,11 @@ def _stands_for_all(name: str) -> bool:
 
 
 def _family(name: str) -> str:
-    """`ndcg@{k}` for `ndcg@10`; a metric of the user's own is one of its own."""
-    return Metric.parse(name).family.pattern if is_metric(name) else name
+    """`map` for `map@10` and for `map`; a metric that users add is a family by itself."""
+    return Metric.parse(name).family.pattern.replace("@{k}", "") if is_metric(name) else name
 
 
-class SliceRow(NamedTuple):
+class SliceRow(Value, frozen=True):
     """One slice of a comparison; `values` has A, B and B - A for each of `SLICE_METRICS`."""
 
     name: str

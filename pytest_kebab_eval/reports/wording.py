@@ -6,16 +6,19 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from pytest_kebab_eval.comparing.checks import ALL_CHECKS, COVERAGE, LOSS
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, paired_significance
-from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
 from pytest_kebab_eval.reports.rows import summary_rows
 from pytest_kebab_eval.text import brief, first_of
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.history.drift import Drift
 
 CAUSES = {
     "absent": "run B has no result for this query",

@@ -19,6 +19,7 @@ ERROR_KEPT = 300
 RECORD_SIZE = HITS_KEPT * NAME_KEPT // 2  # bytes; ids of a longer one are cut
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Any]).decode
 
 
 class RunBriefs:
@@ -58,10 +59,10 @@ class RunBriefs:
         self.add(query_id, result, [hit.chunk_id for hit in result.hits], correct)
         del self.times[known:]
 
-    def of(self, query_id: str) -> msgspec.Raw | None:
-        """What is kept of a query's result, as JSON; None if the run has none."""
+    def of(self, query_id: str) -> list[Any] | None:
+        """What is kept of a query's result; None if the run has none."""
         record = self.records.get(query_id)
-        return None if record is None else msgspec.Raw(record)
+        return None if record is None else _decode(record)
 
 
 def _counts_up(hits: Sequence[Hit]) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from pytest_kebab_eval.metrics import Domain, Judged, Metric
-from pytest_kebab_eval.model import Hit
+from pytest_kebab_eval.model import Hit, Value
 
 NOT_MEASURED = math.nan
 
@@ -68,7 +67,7 @@ def pad(column: array[float], rows: int) -> None:
 # -- hits ----------------------------------------------------------------------------------------
 
 
-class Ranked(NamedTuple):
+class Ranked(Value, frozen=True):
     """The keys of a query's hits, the best first, and their ranks, None if these are 1, 2, 3, …"""
 
     keys: Sequence[int]

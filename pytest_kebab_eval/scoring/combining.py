@@ -7,12 +7,12 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.metrics.ranking import average_precision_of
+from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.columns import NOT_MEASURED, Column, Ranked
 from pytest_kebab_eval.scoring.scorecard import NO_NOTES, Notes, QueryScore, Scorecard
 from pytest_kebab_eval.text import printable
@@ -134,7 +134,7 @@ def _with_map_to(card: Scorecard, depth: int) -> Scorecard:
 # -- two runs ------------------------------------------------------------------------------------
 
 
-class Changes(NamedTuple):
+class Changes(Value, frozen=True):
     """The differences B - A that are not 0, and the number of queries measured in both runs."""
 
     values: list[float]

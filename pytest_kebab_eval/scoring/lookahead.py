@@ -5,8 +5,7 @@ To a server each statement is a round trip; what is not read ahead is read when 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_kebab_eval.matching.locations import has_document
 from pytest_kebab_eval.matching.targets import Matcher
@@ -26,43 +25,83 @@ def with_lookahead(
     if corpus is None or not (corpus.has_chunks or corpus.has_paths):
         yield from results
         return
-    results = iter(results)
-    while some := [*islice(results, _TOGETHER)]:
-        read_ahead([result for result in some if isinstance(result, QueryResult)], corpus, matcher, queries)
-        some.reverse()
-        while some:  # each is gone when the next one is judged
-            yield some.pop()
+    waiting: list[QueryResult | Unreadable] = []
+    wanted = _Wanted(corpus, matcher, queries, len(queries))
+    for result in results:
+        if isinstance(result, QueryResult):
+            wanted.add(result)
+        if not waiting and not wanted:  # nothing of the index is asked for: none has to wait for others
+            yield result
+        else:
+            waiting.append(result)
+        del result  # so that the next one is decoded into the same memory
+        if len(waiting) == _TOGETHER:
+            wanted.read()
+            yield from _one_by_one(waiting)
+    wanted.read()
+    yield from _one_by_one(waiting)
+
+
+def _one_by_one(waiting: list[QueryResult | Unreadable]) -> Iterator[QueryResult | Unreadable]:
+    """Empty the list from its start; each is gone when the next one is judged."""
+    waiting.reverse()
+    while waiting:
+        yield waiting.pop()
 
 
 def read_ahead(
-    results: Iterable[QueryResult], corpus: Corpus, matcher: Matcher, queries: Mapping[str, GoldenQuery]
+    results: Sequence[QueryResult], corpus: Corpus, matcher: Matcher, queries: Mapping[str, GoldenQuery]
 ) -> None:
     """Have the index read what judging these results will ask for."""
-    located: set[str] = set()  # chunks whose place is asked for, and those whose text may be
-    read: set[str] = set()
-    paths: set[str] = set()
-    scoped: set[str] = set()  # documents, or chunks, whose paths are
-    is_exact = matcher.mode is MatchMode.EXACT
+    wanted = _Wanted(corpus, matcher, queries, len(results))
     for result in results:
-        query = queries.get(result.query_id)
+        wanted.add(result)
+    wanted.read()
+
+
+class _Wanted:
+    """What judging results will ask the index for, and it has not read."""
+
+    def __init__(
+        self, corpus: Corpus, matcher: Matcher, queries: Mapping[str, GoldenQuery], count: int
+    ) -> None:
+        self._corpus, self._matcher, self._queries, self._count = corpus, matcher, queries, count
+        self._is_exact = matcher.mode is MatchMode.EXACT
+        self._located: set[str] = set()  # chunks whose place is asked for, and those whose text may be
+        self._read: set[str] = set()
+        self._paths: set[str] = set()
+        self._scoped: set[str] = set()  # documents, or chunks, whose paths are
+
+    def __bool__(self) -> bool:
+        return bool(self._located or self._read or self._paths or self._scoped)
+
+    def add(self, result: QueryResult) -> None:
+        query = self._queries.get(result.query_id)
         for cited in result.answer.citations if result.answer else ():
             if cited.citation is not None and cited.citation.path:
-                paths.add(cited.citation.path)
+                if not self._corpus.knows_cited(self._count):
+                    self._paths.add(cited.citation.path)
             elif cited.chunk_id and all(cited.chunk_id != hit.chunk_id for hit in result.hits):
-                located.add(cited.chunk_id)
+                self._located.add(cited.chunk_id)
         if query is None:
-            continue
+            return
         if query.gold_supports or query.expected_answer is not None:
-            read |= {hit.chunk_id for hit in result.hits if hit.chunk_id and hit.text is None}
-        if not is_exact or query.expected_spans:
-            targets = matcher.targets(query)
+            self._read |= {hit.chunk_id for hit in result.hits if hit.chunk_id and hit.text is None}
+        if not self._is_exact or query.expected_spans:
+            targets = self._matcher.targets(query)
             near = (hit for hit in result.hits if hit.doc_id in targets.doc_ids or not has_document(hit))
-            (located if is_exact else read).update(hit.chunk_id for hit in near if hit.chunk_id)
+            of_place = self._located if self._is_exact else self._read
+            of_place.update(hit.chunk_id for hit in near if hit.chunk_id)
         if result.scope:
-            targets = matcher.targets(query)
-            located.update(targets.ids)
-            scoped |= {*targets.doc_ids} or {*targets.ids}
-    corpus.read_ahead(read)
-    corpus.locate_ahead(located)
-    corpus.cite_ahead(paths)
-    corpus.read_paths(scoped)
+            targets = self._matcher.targets(query)
+            self._located.update(targets.ids)
+            self._scoped |= {*targets.doc_ids} or {*targets.ids}
+
+    def read(self) -> None:
+        """Read it in few statements."""
+        self._corpus.read_ahead(self._read)
+        self._corpus.locate_ahead(self._located)
+        self._corpus.cite_ahead(self._paths)
+        self._corpus.read_paths(self._scoped)
+        for names in (self._located, self._read, self._paths, self._scoped):
+            names.clear()

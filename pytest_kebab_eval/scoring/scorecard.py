@@ -18,7 +18,7 @@ import msgspec
 
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.metrics import Facts, Metric, Values
-from pytest_kebab_eval.model import GoldenQuery, Run
+from pytest_kebab_eval.model import GoldenQuery, Run, Value
 from pytest_kebab_eval.scoring.columns import Column, HitKeys
 
 JudgeIdentity = tuple[str | None, str | None, float | str | None]
@@ -62,7 +62,7 @@ def basis_of(metrics: tuple[Metric, ...], survey: Survey, match: str) -> Basis:
     return Basis((), {}, survey.slices, match, survey.fingerprint).with_metrics(metrics)
 
 
-class Notes(NamedTuple):
+class Notes(Value, frozen=True):
     """What was noticed of a run while it was scored."""
 
     errors: Mapping[str, str]  # what went wrong, also where a result cannot be read

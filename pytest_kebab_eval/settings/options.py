@@ -122,27 +122,22 @@ class Option(NamedTuple):
         return f"{self.help} (default: {default})" if default else self.help
 
 
+def _run_option(name: str, what: str, env: str) -> Option:
+    return Option(
+        name,
+        "text",
+        f"{what}: {_RUN_NAMES}",
+        value_name="RUN",
+        env=env,
+        has_ini=False,
+        example="name a run",
+        in_command=False,
+    )
+
+
 OPTIONS = (
-    Option(
-        "run_a",
-        "text",
-        f"the baseline: {_RUN_NAMES}",
-        value_name="RUN",
-        env="KEBAB_EVAL_RUN_A",
-        has_ini=False,
-        example="name a run",
-        in_command=False,
-    ),
-    Option(
-        "run_b",
-        "text",
-        f"the candidate: {_RUN_NAMES}",
-        value_name="RUN",
-        env="KEBAB_EVAL_RUN_B",
-        has_ini=False,
-        example="name a run",
-        in_command=False,
-    ),
+    _run_option("run_a", "the baseline", "KEBAB_EVAL_RUN_A"),
+    _run_option("run_b", "the candidate", "KEBAB_EVAL_RUN_B"),
     Option(
         "db",
         "database",

@@ -20,11 +20,30 @@ from pytest_kebab_eval.store.address import (
     shown_address,
     to_address,
 )
-from pytest_kebab_eval.store.backend import Made, Room, backend_of, open_database, write_aggregates
-from pytest_kebab_eval.store.corpus import Chunk, ChunkText, Corpus, IndexCoverage
+from pytest_kebab_eval.store.backend import (
+    Made,
+    Room,
+    backend_of,
+    has_run,
+    open_both,
+    open_database,
+    write_aggregates,
+)
+from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
-from pytest_kebab_eval.store.run_names import check_suite, find_run, find_runs, is_latest, partial_words
-from pytest_kebab_eval.store.run_times import in_order, is_newer, moment_of, whole_runs
+from pytest_kebab_eval.store.located import ChunkText
+from pytest_kebab_eval.store.run_names import (
+    check_suite,
+    find_run,
+    find_runs,
+    in_order,
+    is_latest,
+    is_newer,
+    moment_of,
+    partial_words,
+    runs_of,
+    whole_runs,
+)
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.recorder import Recording, RunRecorder
@@ -49,15 +68,18 @@ __all__ = [
     "files_of",
     "find_run",
     "find_runs",
+    "has_run",
     "in_order",
     "is_database",
     "is_export",
     "is_latest",
     "is_newer",
     "moment_of",
+    "open_both",
     "open_database",
     "partial_words",
     "placed",
+    "runs_of",
     "same_database",
     "shown_address",
     "to_address",

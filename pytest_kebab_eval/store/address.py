@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,16 +9,16 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.text import brief, printable, shown_path
+from pytest_kebab_eval.text import brief, pattern, printable, shown_path, similar
 
-_SCHEME = re.compile(r"(?i)\s*postgres(?:ql)?(?:\+\w+)?:/")
-_OTHER_SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+)://")
-_ADDRESS = re.compile(
+_SCHEME = pattern(r"(?i)\s*postgres(?:ql)?(?:\+\w+)?:/")
+_OTHER_SCHEME = pattern(r"\s*([A-Za-z][A-Za-z0-9+.-]+)://")
+_ADDRESS = pattern(
     r"(?i)postgres(?:ql)?://(?:(?P<user>[^@/:]*)(?::(?P<password>[^@/]*))?@)?"
     r"(?P<hosts>[^@/?#]*)(?:/(?P<dbname>[^@?#]*))?(?:\?(?P<query>[^@#]*))?"
 )
-_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.%]*\]|[^\[\]:,]*)(?::\d{0,5})?")
-_PARAMETER = re.compile(r"(?P<name>[a-z_]+)=(?P<value>[^=&]*)")
+_HOST = pattern(r"(?:\[[0-9A-Fa-f:.%]*\]|[^\[\]:,]*)(?::\d{0,5})?")
+_PARAMETER = pattern(r"(?P<name>[a-z_]+)=(?P<value>[^=&]*)")
 _SHOWN_PARAMETERS = ("service", "host", "hostaddr", "port", "user", "dbname")
 
 
@@ -58,7 +57,7 @@ def to_address(database: str | Address) -> Address:
         return parse_postgres(database)
     other = _OTHER_SCHEME.match(database)
     if other:
-        near = difflib.get_close_matches(other[1].lower(), ["postgresql", "postgres"], n=1)
+        near = similar(other[1].lower(), ["postgresql", "postgres"])
         hint = "did you mean postgresql://?" if near else "give postgresql://…, or the path of a file"
         raise InputError(f"an address that begins with {brief(other[1], 20)}:// is not known here; {hint}")
     return Path(database)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.errors import DatabaseError, InputError
+from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.store.address import Address, PostgresAddress, is_export, shown_address
 from pytest_kebab_eval.store.database import Database, RawRun, Rows
 from pytest_kebab_eval.store.results import encode_json
@@ -29,7 +29,7 @@ class Made(Enum):
     NOT_NEEDED = "not needed"
 
 
-class Room(NamedTuple):
+class Room(Value, frozen=True):
     """How many bytes a store took before and after removed runs were cleared away."""
 
     before: int
@@ -37,7 +37,7 @@ class Room(NamedTuple):
     note: str = ""
 
 
-class NewIndex(NamedTuple):
+class NewIndex(Value, frozen=True):
     """The chunks that are stored with a run."""
 
     chunks: list[ChunkRow]
@@ -138,6 +138,21 @@ def backend_of(address: Address) -> Backend:
 def open_database(address: Address, mask: Sequence[str] = ()) -> AbstractContextManager[Database]:
     """Open a store read-only; see `Backend.read`."""
     return backend_of(address).read(mask)
+
+
+@contextmanager
+def open_both(a: Address, b: Address, mask: Sequence[str] = ()) -> Iterator[tuple[Database, Database]]:
+    """Open two stores, or one, if both addresses are the same."""
+    with ExitStack() as stack:
+        of_b = stack.enter_context(open_database(b, mask))
+        yield of_b if a == b else stack.enter_context(open_database(a, mask)), of_b
+
+
+def has_run(address: Address, run_id: str) -> bool:
+    """Whether the run is there; of a store that cannot be read, `check_recordable` says why."""
+    with suppress(DatabaseError), open_database(address) as database:
+        return database.has_run(run_id)
+    return False
 
 
 def write_aggregates(aggregates: Mapping[tuple[Address, str], bytes]) -> None:

@@ -6,27 +6,35 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.limits import INDEXED_TEXTS, STORED_NUMBER
+from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
-from pytest_kebab_eval.spans import Box, extent, extents, touches
-from pytest_kebab_eval.store.plain import text_of
+from pytest_kebab_eval.spans import Box, extent, touches
+from pytest_kebab_eval.store.located import (
+    PLACES_TOGETHER,
+    ChunksLocated,
+    ChunkText,
+    DocumentTexts,
+    batches,
+    decoded,
+    extents_of,
+    spans_of,
+    text_or_none,
+)
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
 
 _CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
 _READ_TOGETHER = 2_000  # chunks with their texts, by one statement
-_PLACES_TOGETHER = 20_000  # chunks or documents without them
+_MANY = 4  # if there are no more documents to a citation, all chunks are located at once
 _TEXTS_AHEAD = 20_000_000  # characters; chunks after that are read when they are asked for
 _PLACE = ("chunk_id", "doc_id", "source_spans_json")
 _VALUES = ("text", "heading_path_json", "source_spans_json")  # that are read when they are asked for
-_VersionedExtents = tuple["str | None", tuple[Box, ...]]  # of a chunk
-_T = TypeVar("_T")
-_span_lists = msgspec.json.Decoder(tuple[Span, ...])
 _heading_lists = msgspec.json.Decoder(tuple[str, ...])
 
 
@@ -36,13 +44,6 @@ class Chunk(NamedTuple):
     doc_id: str | None
     extents: tuple[Box, ...]
     chunker_version: str | None = None
-
-
-class ChunkText(NamedTuple):
-    """What a chunk says."""
-
-    chunk_id: str
-    text: str
 
 
 class IndexCoverage(Value, frozen=True):
@@ -67,11 +68,8 @@ class Corpus:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._chunks: dict[str, tuple[Chunk, ...]] = {}
-        self._extents_of: dict[str, list[_VersionedExtents]] = {}
+        self._extents_by_path: dict[tuple[str, str | None], Sequence[tuple[Box, ...]]] = {}
         self._has_rows_in: dict[str, bool] = {}
-        self._texts: dict[str, dict[str | None, list[ChunkText]]] = {}  # by document and chunker
-        self._texts_read = 0  # characters
-        self._announced: Collection[str] = ()
         self._last_rows: tuple[str | None, Sequence[tuple[Any, ...]]] = (None, ())  # of a chunk id
         self._ahead: dict[str, list[tuple[Any, ...]]] = {}  # rows by chunk id, that will be asked for
         self._room_ahead = _TEXTS_AHEAD
@@ -98,6 +96,14 @@ class Corpus:
     @cached_property
     def has_chunks(self) -> bool:
         return self._chunk_columns >= _CHUNK_COLUMNS and self._has_rows("chunks")
+
+    @cached_property
+    def _located(self) -> ChunksLocated:
+        return ChunksLocated(self._database, self._column("chunker_version"))
+
+    @cached_property
+    def _texts(self) -> DocumentTexts:
+        return DocumentTexts(self._database, self._column("chunker_version"))
 
     @cached_property
     def has_documents(self) -> bool:
@@ -132,18 +138,18 @@ class Corpus:
     def versions_of(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str | None]]:
         """These ids, each with every chunker that has it; nothing is kept."""
         columns = ("chunk_id", self._column("chunker_version"))
-        for some in _batches(chunk_ids, _PLACES_TOGETHER) if self.has_chunks else ():
+        for some in batches(chunk_ids, PLACES_TOGETHER) if self.has_chunks else ():
             for chunk_id, version in self._database.select_among("chunks", *columns, chunk_id=some):
-                yield _text(chunk_id) or "", _text(version)
+                yield text_or_none(chunk_id) or "", text_or_none(version)
 
     def locate_ahead(self, chunk_ids: Collection[str]) -> None:
         """Read where chunks are that will be asked for, without their texts."""
         wanted = sorted({*chunk_ids} - self._chunks.keys()) if chunk_ids and self.has_chunks else []
         columns = (*_PLACE, self._column("chunker_version"))
-        for some in _batches(wanted, _PLACES_TOGETHER):
+        for some in batches(wanted, PLACES_TOGETHER):
             found: dict[str, list[Chunk]] = {chunk_id: [] for chunk_id in some}
             for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
-                found.setdefault(_text(chunk_id) or "", []).append(_chunk(*row))
+                found.setdefault(text_or_none(chunk_id) or "", []).append(_chunk(*row))
             self._chunks.update((chunk_id, tuple(chunks)) for chunk_id, chunks in found.items())
 
     def _are_one(self, chunk_id: str, chunks: Sequence[Chunk]) -> bool:
@@ -162,7 +168,7 @@ class Corpus:
         if rows is None and self._last_rows[0] != chunk_id:
             columns = map(self._column, ("chunker_version", *_VALUES))
             self._last_rows = chunk_id, [*self._database.select("chunks", *columns, chunk_id=chunk_id)]
-        own = (row for row in rows or self._last_rows[1] if _text(row[0]) == chunk.chunker_version)
+        own = (row for row in rows or self._last_rows[1] if text_or_none(row[0]) == chunk.chunker_version)
         return next(own, (None,) * (len(_VALUES) + 1))[_VALUES.index(column) + 1]
 
     def read_ahead(self, chunk_ids: Iterable[str]) -> None:
@@ -171,11 +177,11 @@ class Corpus:
         if wanted and self._room_ahead < 0:
             self._ahead, self._room_ahead = {}, _TEXTS_AHEAD
         columns = ("chunk_id", "doc_id", *map(self._column, ("chunker_version", *_VALUES)))
-        for some in _batches(wanted, _READ_TOGETHER):
+        for some in batches(wanted, _READ_TOGETHER):
             found: dict[str, list[tuple[Any, ...]]] = {chunk_id: [] for chunk_id in some}
             for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
-                found.setdefault(_text(chunk_id) or "", []).append(tuple(row))
-                self._room_ahead -= len(_text(row[2]) or "")
+                found.setdefault(text_or_none(chunk_id) or "", []).append(tuple(row))
+                self._room_ahead -= len(text_or_none(row[2]) or "")
             for chunk_id, rows in found.items():
                 self._chunks[chunk_id] = tuple(
                     _chunk(doc_id, spans, version) for doc_id, version, _, _, spans in rows
@@ -189,54 +195,31 @@ class Corpus:
         chunks = (chunk for name in names for chunk in self._chunks.get(name, ()))
         named = {*names, *(chunk.doc_id for chunk in chunks if chunk.doc_id)} - self._chunks.keys()
         wanted = sorted(named - self._paths.keys()) if named and self.has_paths else []
-        for some in _batches(wanted, _PLACES_TOGETHER):
+        for some in batches(wanted, PLACES_TOGETHER):
             self._paths.update(dict.fromkeys(some))
             found = self._database.select_among("documents", "doc_id", "workspace_path", doc_id=some)
             for doc_id, path in found:
-                self._paths[_text(doc_id) or ""] = _text(path)
+                self._paths[text_or_none(doc_id) or ""] = text_or_none(path)
 
     def _column(self, name: str) -> str:
         """What to select for a column of chunks that may not be there."""
         return name if name in self._chunk_columns else "NULL"
 
     def spans(self, chunk_id: str, version: str | None) -> tuple[Span, ...]:
-        return _spans(self._value("source_spans_json", chunk_id, version))
+        return spans_of(self._value("source_spans_json", chunk_id, version))
 
     def text(self, chunk_id: str, version: str | None) -> str | None:
         """What the chunk says; None if that is not stored: then all texts of its chunker are empty."""
-        text = _text(self._value("text", chunk_id, version))
+        text = text_or_none(self._value("text", chunk_id, version))
         chunk = self.chunk(chunk_id, version) if text == "" else None
         return None if chunk and chunk.chunker_version not in self._versions_with_texts else text
 
     def texts_in(
         self, doc_id: str, version: str | None, others: Callable[[], Collection[str]]
     ) -> Sequence[ChunkText]:
-        """What the chunks of a document say, by that chunker, in the order of the table.
-
-        Other documents that will be asked about are read with the first one, in few statements.
-        """
-        if not self.has_chunks or "text" not in self._chunk_columns:
-            return ()
-        if doc_id not in self._texts:
-            announced, self._announced = self._announced, others()
-            more = self._announced if self._announced is not announced else ()
-            self._read_texts([name for name in {doc_id, *more} if name not in self._texts])
-        by_version = self._texts[doc_id]
-        return by_version.get(version) or by_version.get(None) or ()
-
-    def _read_texts(self, doc_ids: Sequence[str]) -> None:
-        """Read what chunks say, as far as there is room; of a document that does not fit, nothing is kept."""
-        columns = ("doc_id", "chunk_id", self._column("chunker_version"), "text")
-        self._texts.update((doc_id, {}) for doc_id in doc_ids)
-        for together in _batches(doc_ids, _PLACES_TOGETHER):
-            found = self._database.select_among("chunks", *columns, doc_id=together)
-            for doc_id, chunk_id, version, text in found:
-                said = ChunkText(_text(chunk_id) or "", _text(text) or "")
-                self._texts_read += len(said.text)
-                if self._texts_read > INDEXED_TEXTS:
-                    self._texts.update((unread, {}) for unread in together)
-                    return
-                self._texts[_text(doc_id) or ""].setdefault(_text(version), []).append(said)
+        """What the chunks of a document say, by that chunker; see `DocumentTexts.of`."""
+        has_texts = self.has_chunks and "text" in self._chunk_columns
+        return self._texts.of(doc_id, version, others) if has_texts else ()
 
     def heading_path(self, chunk_id: str, version: str | None) -> tuple[str, ...]:
         """The headings above the chunk, outermost first; none if that is not stored."""
@@ -246,11 +229,29 @@ class Corpus:
         """Document, headings and text of every chunk, of whatever chunker."""
         columns = ("doc_id", self._column("heading_path_json"), self._column("text"))
         for doc_id, headings, text in self._database.select("chunks", *columns) if self.has_chunks else ():
-            yield _text(doc_id), _headings(headings), _text(text) or None
+            yield text_or_none(doc_id), _headings(headings), text_or_none(text) or None
 
     def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
         rows = self._database.select("chunks", "chunk_id", "doc_id") if self.has_chunks else ()
-        return [_text(chunk_id) or "" for chunk_id, doc_id in rows if (_text(doc_id) or "") in doc_ids]
+        return [
+            text_or_none(chunk_id) or ""
+            for chunk_id, doc_id in rows
+            if (text_or_none(doc_id) or "") in doc_ids
+        ]
+
+    def cite_ahead(self, paths: Iterable[str]) -> None:
+        """Read where the chunks of cited documents are that will be asked for."""
+        if paths and self.has_documents:
+            self._located.read({doc_id for path in paths for doc_id in self._documents.get(path, ())})
+
+    def knows_cited(self, count: int) -> bool:
+        """Whether no more need be read of cited documents; of very many citations, that is read now."""
+        if not self.has_documents:
+            return True
+        located = self._located
+        if not located.are_all and count * _MANY > len(self._documents):
+            located.read_all()
+        return located.are_all
 
     def documents_at(self, path: str) -> Sequence[str]:
         """The ids of the documents of a path, mostly one."""
@@ -261,7 +262,7 @@ class Corpus:
             return None
         if doc_id not in self._paths:
             row = self._database.first("documents", "workspace_path", doc_id=doc_id)
-            self._paths[doc_id] = _text(row[0]) if row else None
+            self._paths[doc_id] = text_or_none(row[0]) if row else None
         return self._paths[doc_id]
 
     def coverage(self, version: str | None) -> IndexCoverage | None:
@@ -271,110 +272,75 @@ class Corpus:
         """
         if not self._has_tables or not self._has_rows("documents"):
             return None
-        has_rows = self._has_rows("chunks")  # an error if an index has lost some
-        tokens: list[object] = []
-        own: set[str] = set()
-        others: set[str] = set()
+        self._has_rows("chunks")  # or an error, if an index has lost some
         columns = ("doc_id", self._column("chunker_version"), self._column("token_estimate"))
-        for doc_id, found, count in self._database.select("chunks", *columns):
-            is_own = version is None or _text(found) in (version, None)
-            (own if is_own else others).add(_text(doc_id) or "")
-            if is_own:
-                tokens.append(count)
-        if has_rows and not own:
-            return None
-        doc_ids = [doc_id for at_path in self._documents.values() for doc_id in at_path]
-        empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
-        return _coverage(sum(doc_id in own for doc_id in doc_ids) + empty, empty, tokens)
+        chunks = self._database.select("chunks", *columns)
+        return _coverage(chunks, [*chain.from_iterable(self._documents.values())], version)
 
     def resolves(self, citation: Span, version: str | None) -> bool:
-        """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do.
-
-        Where the chunker has no chunk any more, those of others are asked.
-        """
+        """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do."""
         cited = extent(citation)
-        is_known = version in self._versions
-        for doc_id in self._documents.get(citation.path or "", ()):
-            for chunk_version, chunk_extents in self._chunks_of(doc_id):
-                is_own = not is_known or chunk_version is None or chunk_version == version
-                if is_own and touches(cited, chunk_extents):
-                    return True
+        for chunk_extents in self._extents_at(citation.path or "", version):
+            if touches(cited, chunk_extents):
+                return True
         return False
+
+    def _extents_at(self, path: str, version: str | None) -> Sequence[tuple[Box, ...]]:
+        """Where this chunker's chunks of a path are; those of others, if it has no chunk any more."""
+        known = self._extents_by_path.get((path, version))
+        if known is None:
+            own = (None, version) if version in self._versions else None
+            chunks = chain.from_iterable(map(self._located.of, self._documents.get(path, ())))
+            known = [place for chunk_version, place in chunks if own is None or chunk_version in own]
+            self._extents_by_path[path, version] = known
+        return known
 
     @cached_property
     def _versions(self) -> set[str | None]:
         """The chunkers whose chunks there are."""
         found = self._database.select("chunks", f"DISTINCT {self._column('chunker_version')}")
-        return {_text(version) for (version,) in found}
+        return {text_or_none(version) for (version,) in found}
 
     @cached_property
     def _versions_with_texts(self) -> set[str | None]:
         """The chunkers some of whose chunks say something."""
         found = self._database.select("chunks", f"DISTINCT {self._column('chunker_version')}", "text = ''")
-        return {_text(version) for version, is_empty in found if not is_empty}
+        return {text_or_none(version) for version, is_empty in found if not is_empty}
 
     @cached_property
     def _documents(self) -> dict[str, list[str]]:
         found = defaultdict(list)
         for path, doc_id in self._database.select("documents", "workspace_path", "doc_id"):
-            found[_text(path) or ""].append(_text(doc_id) or "")
+            found[text_or_none(path) or ""].append(text_or_none(doc_id) or "")
         return found
-
-    def _chunks_of(self, doc_id: str) -> list[_VersionedExtents]:
-        if doc_id not in self._extents_of:
-            if self._spans_by_document is None:
-                self._read_extents([doc_id])
-            else:
-                found = self._spans_by_document.pop(doc_id, [])
-                self._extents_of[doc_id] = [
-                    (_text(version), extents(_spans(spans))) for version, spans in found
-                ]
-        return self._extents_of[doc_id]
-
-    def cite_ahead(self, paths: Iterable[str]) -> None:
-        """Read where the chunks of cited documents are that will be asked for."""
-        if paths and self.has_documents and self._spans_by_document is None:
-            named = {doc_id for path in paths for doc_id in self._documents.get(path, ())}
-            for some in _batches(sorted(named - self._extents_of.keys()), _PLACES_TOGETHER):
-                self._read_extents(some)
-
-    def _read_extents(self, doc_ids: Sequence[str]) -> None:
-        columns = ("doc_id", self._column("chunker_version"), "source_spans_json")
-        self._extents_of.update((doc_id, []) for doc_id in doc_ids)
-        for doc_id, version, spans in self._database.select_among("chunks", *columns, doc_id=doc_ids):
-            self._extents_of[_text(doc_id) or ""].append((_text(version), extents(_spans(spans))))
-
-    @cached_property
-    def _spans_by_document(self) -> dict[str, list[tuple[Any, ...]]] | None:
-        """All spans, read in one pass: without an SQL index on doc_id, each lookup would be a pass."""
-        if self._database.is_indexed("chunks", "doc_id"):
-            return None
-        found = defaultdict(list)
-        columns = ("doc_id", self._column("chunker_version"), "source_spans_json")
-        for doc_id, *row in self._database.select("chunks", *columns):
-            found[_text(doc_id) or ""].append(tuple(row))
-        return found
-
-
-def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (names[first : first + size] for first in range(0, len(names), size))
 
 
 def _chunk(doc_id: object, spans: object, version: object) -> Chunk:
-    return Chunk(_text(doc_id), extents(_spans(spans)), _text(version))
+    return Chunk(text_or_none(doc_id), extents_of(spans), text_or_none(version))
 
 
-def _coverage(documents: int, without_chunks: int, token_estimates: Sequence[object]) -> IndexCoverage:
-    """The figures; there is a token estimate for each chunk, or something that is none."""
+def _coverage(
+    chunks: Iterable[tuple[Any, ...]], doc_ids: Sequence[str], version: str | None
+) -> IndexCoverage | None:
+    """The figures, of chunks with document, chunker and tokens; None if all are of other chunkers."""
+    counts: list[object] = []
+    own: set[str] = set()
+    others: set[str] = set()
+    for doc_id, found, count in chunks:
+        is_own = version is None or text_or_none(found) in (version, None)
+        (own if is_own else others).add(text_or_none(doc_id) or "")
+        if is_own:
+            counts.append(count)
+    if others and not own:
+        return None
+    empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
     tokens = sorted(
-        float(count)
-        for count in token_estimates
-        if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER
+        float(count) for count in counts if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER
     )
     return IndexCoverage(
-        documents=documents,
-        documents_without_chunks=without_chunks,
-        chunks=len(token_estimates),
+        documents=sum(doc_id in own for doc_id in doc_ids) + empty,
+        documents_without_chunks=empty,
+        chunks=len(counts),
         tokens_min=tokens[0] if tokens else None,
         tokens_mean=round(math.fsum(tokens) / len(tokens), 1) if tokens else None,
         tokens_p95=tokens[math.ceil(0.95 * len(tokens)) - 1] if tokens else None,
@@ -382,23 +348,5 @@ def _coverage(documents: int, without_chunks: int, token_estimates: Sequence[obj
     )
 
 
-def _spans(source_spans_json: object) -> tuple[Span, ...]:
-    return _decoded(source_spans_json, _span_lists)
-
-
 def _headings(heading_path_json: object) -> tuple[str, ...]:
-    return _decoded(heading_path_json, _heading_lists)
-
-
-def _decoded(value: object, decoder: msgspec.json.Decoder[tuple[_T, ...]]) -> tuple[_T, ...]:
-    """The items of a JSON list; none if the value does not parse."""
-    if not isinstance(value, bytes):
-        return ()
-    try:
-        return decoder.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ()
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else text_of(value)
+    return decoded(heading_path_json, _heading_lists)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.limits import CONFIG_DEPTH
+from pytest_kebab_eval.limits import CONFIG_DEPTH, FETCHED_BYTES, FETCHED_ROWS
 from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable, Value
 from pytest_kebab_eval.store.address import Address, shown_address
 from pytest_kebab_eval.store.corpus import Corpus
@@ -145,7 +145,7 @@ class Database(ABC):
                 f"the config snapshot of run {printable(run.run_id)} does not parse; it counts as empty"
             )
         config = {key: value for key, value in (config or {}).items() if key != RECORDED_KEY}
-        masked = mask_config(config, self._mask, keep=["chunker_version"])  # results are matched by it
+        masked = mask_config(config, self._mask)
         return msgspec.structs.replace(run, config=masked.config, digests=masked.digests)
 
     def stored_aggregate(self, run_id: str) -> dict[str, Any]:
@@ -217,19 +217,34 @@ class Database(ABC):
         return None if row is None else decode_row(query_id, row[0])
 
     def holds(self, run_id: str, rows: Rows) -> bool:
-        """Whether a run has these results, byte for byte, and no others."""
+        """Whether a run has these results, byte for byte, and no others; many are asked for at once."""
         count = 0
-        for query_id, result_json in rows:
-            row = self.first("eval_query_results", "result_json", run_id=run_id, query_id=query_id)
-            if row != (result_json,):
+        for few in _few_at_a_time(rows):
+            there: dict[str, object] = {}
+            for query_id, result_json in self.rows(run_id, [query_id for query_id, _ in few]):
+                there.setdefault(query_id, result_json)
+            if any(there.get(query_id) != result_json for query_id, result_json in few):
                 return False
-            count += 1
+            count += len(few)
         return count == self.result_count(run_id)
 
     def read_result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
         with self.errors():
             return self.result(run_id, query_id)
+
+
+def _few_at_a_time(rows: Rows) -> Iterator[list[tuple[str, bytes]]]:
+    """Rows, as many together as are asked of a store at once."""
+    few, size = [], 0
+    for row in rows:
+        few.append(row)
+        size += len(row[1])
+        if size >= FETCHED_BYTES or len(few) == FETCHED_ROWS:
+            yield few
+            few, size = [], 0
+    if few:
+        yield few
 
 
 class _RawRows:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import msgspec
 
@@ -41,7 +41,7 @@ _LONGEST_NAME = 255  # bytes, on most file systems
 # -- records -----------------------------------------------------------------------------------------
 
 
-class _Record(NamedTuple):
+class _Record(Value, frozen=True):
     kind: bytes
     name: str
     data: bytes

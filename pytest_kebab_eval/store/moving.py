@@ -21,8 +21,7 @@ from pytest_kebab_eval.store.address import (
 )
 from pytest_kebab_eval.store.backend import backend_of, open_database
 from pytest_kebab_eval.store.database import Database, RawRun
-from pytest_kebab_eval.store.run_names import check_suite
-from pytest_kebab_eval.store.run_times import in_order, moment_of, warn_of_times
+from pytest_kebab_eval.store.run_names import check_suite, in_order, moment_of, warn_of_times
 from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Advancing, Progress
 

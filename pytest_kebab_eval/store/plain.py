@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -13,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, printable, similar
 
 ID_TYPES = (str, int, UUID, PurePath, Decimal)
 _PLAIN_TYPES = frozenset({str, int, bool, type(None)})
@@ -140,8 +139,8 @@ def check_keys(given: Mapping[str, Any], known: Collection[str], hints: Mapping[
 
 def nearest(name: str, known: Collection[str]) -> str:
     """What may have been meant by a name that is not known, in words."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"there is {', '.join(known)}"
+    near = similar(name, known)
+    return f"did you mean '{near}'?" if near else f"there is {', '.join(known)}"
 
 
 def is_unicode(text: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat
@@ -12,13 +11,13 @@ from uuid import UUID
 
 import msgspec
 
-from pytest_kebab_eval.errors import DatabaseError, InputError, KebabEvalError
+from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.answers import AnswerLike
-from pytest_kebab_eval.store.backend import RunIsThere, backend_of, open_database
+from pytest_kebab_eval.store.backend import RunIsThere, backend_of, has_run, open_database
 from pytest_kebab_eval.store.hits import HitLike
 from pytest_kebab_eval.store.journal import (
     Head,
@@ -196,7 +195,7 @@ class RunRecorder(Recording):
     def open(self) -> None:
         """Start to record, or go on; an `InputError` if the run could not be stored in the end."""
         self.is_stored = False
-        if self._resume and journal_path(self.db, self.run_id).exists() and _has_run(self.db, self.run_id):
+        if self._resume and journal_path(self.db, self.run_id).exists() and has_run(self.db, self.run_id):
             self._rows = self._open_stored()
         else:
             backend_of(self.db).check_recordable(self.run_id, with_chunks=self._chunks is not None)
@@ -208,8 +207,8 @@ class RunRecorder(Recording):
         if self._shows_progress is not False:
             total = len(self._golden.queries) if self._golden else None
             delay = 0.0 if self._shows_progress else PROGRESS_DELAY_S
-            label = f"recording {self.run_id}"
-            self._progress = Progress(label, total, done=len(self._rows), delay_s=delay)
+            done = len(self._rows)
+            self._progress = Progress(f"recording {self.run_id}", total, done=done, delay_s=delay)
 
     def store(self) -> None:
         """Store the run, and remove what was kept of it; an error keeps it."""
@@ -219,9 +218,7 @@ class RunRecorder(Recording):
                 raise InputError(f"run {printable(self.run_id)} is not stored: nothing was recorded in it")
             if not self.is_stored:
                 backend = backend_of(self.db)
-                is_dirty = self._tree.is_dirty
-                if self._tree.commit is not None and self.commit_hash != self._tree.commit:
-                    is_dirty = None if self._given_commit is not None else True  # resumed at another commit
+                is_dirty = self._tree.is_dirty_for(self.commit_hash, is_given=self._given_commit is not None)
                 config = self._as_stored(self.config) | _recorded(self._branch, is_dirty, self.partial)
                 run = Run(self.run_id, self.suite, config, self.commit_hash, created_at=backend.now())
                 backend.write_run(run, rows, self._chunks)
@@ -289,8 +286,7 @@ class RunRecorder(Recording):
         """The journal; a run that goes on has the commit with which it was begun."""
         golden = self._golden.fingerprint if self._golden else None
         store = "" if files_of(self.db) else shown_address(self.db)
-        config = self._as_stored(self.config)
-        head = Head(self.run_id, self.suite, store, config, golden, self.commit_hash)
+        head = Head(self.run_id, self.suite, store, self._as_stored(self.config), golden, self.commit_hash)
         path = journal_path(self.db, self.run_id)
         journal = open_journal(path, head, resume=self._resume, like=files_of(self.db))
         if journal.config_before is not None:
@@ -321,7 +317,7 @@ class RunRecorder(Recording):
     def _as_stored(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """A configuration as JSON holds it, without its secrets."""
         config: dict[str, Any] = msgspec.json.decode(encode_json("config", given))
-        return config if self._mask is None else mask_config(config, self._mask, ["chunker_version"]).config
+        return config if self._mask is None else mask_config(config, self._mask).config
 
     def _opened(self) -> RowFile:
         if self._rows is None:
@@ -339,13 +335,6 @@ class RunRecorder(Recording):
         rows.add(query_id, result_json)
         if self._progress is not None:
             self._progress.advance(errors=result.error is not None)
-
-
-def _has_run(db: Address, run_id: str) -> bool:
-    """Whether the run is there; of a database that cannot be read, `check_recordable` says why."""
-    with suppress(DatabaseError), open_database(db) as database:
-        return database.has_run(run_id)
-    return False
 
 
 def _recorded(branch: str | None, is_dirty: bool | None, partial: str | None) -> dict[str, Any]:

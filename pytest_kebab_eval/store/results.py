@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from operator import lt
@@ -14,7 +13,7 @@ from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.limits import CITED_PAIRS
 from pytest_kebab_eval.model import Amount, QueryResult, Unreadable
 from pytest_kebab_eval.store.plain import place, plain
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, printable, similar
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.answers import AnswerLike
@@ -42,10 +41,8 @@ def to_stored(
 
     unknown = next((name for name in fields if name not in _KNOWN_FIELDS), None)
     if unknown is not None:
-        near = difflib.get_close_matches(
-            unknown, [*_OPTIONAL_FIELDS, "hits", "answer", "elapsed_ms", "error"], n=1
-        )
-        hint = f"; did you mean '{near[0]}'?" if near else f"; there is {', '.join(_OPTIONAL_FIELDS)}"
+        near = similar(unknown, [*_OPTIONAL_FIELDS, "hits", "answer", "elapsed_ms", "error"])
+        hint = f"; did you mean '{near}'?" if near else f"; there is {', '.join(_OPTIONAL_FIELDS)}"
         raise InputError(f"a result has no field '{printable(unknown)}'{hint}")
     try:
         stored_hits, stored_answer = to_stored_hits(hits, documents), to_stored_answer(answer)

@@ -1,31 +1,30 @@
 """The name of a run -> the run: its id or a prefix, `latest~1`, `latest@main`, `commit:<hash>`, `tag:<name>`.
 
 Several, separated by commas, or `commit:<hash>*` for all of a commit, are replicates. The end says how
-a new run is called.
+a new run is called, when runs were made (`created_at` as a time), and puts them in order.
 """
 
 from __future__ import annotations
 
-import difflib
+import datetime
 import os
 import re
 import time
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError, NoSuchRun, RunNameError
-from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.store.plain import is_unicode
-from pytest_kebab_eval.store.run_times import in_order, whole_runs
-from pytest_kebab_eval.text import brief, first_of, printable
+from pytest_kebab_eval.text import brief, first_of, pattern, printable, similar
 
 MAX_CANDIDATES_SHOWN = 10
 TAG = "tag:"
 _ALIKE = 0.8  # as `relaese` and `release` are; `v1.0` and `v1.1` are not
-_WAY_TO_NAME_RUNS = re.compile(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
-_LATEST = re.compile(r"latest(?:@([^~]+))?(?:~(\d{1,6}))?")
+_WAY_TO_NAME_RUNS = pattern(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
+_LATEST = pattern(r"latest(?:@([^~]+))?(?:~(\d{1,6}))?")
 
 
 def is_latest(names: str) -> bool:
@@ -35,7 +34,7 @@ def is_latest(names: str) -> bool:
 
 def find_run(database: Database, name: str, suite: str | None = None) -> Run:
     """The run with that name; `suite` limits `latest` and `commit:` to one suite."""
-    runs = in_order(database.runs())
+    runs = runs_of(database)
     found = [run for run in runs if run.run_id == name]
     if not found and name.startswith(TAG):
         found = _by_tag(database, name.removeprefix(TAG), runs)
@@ -69,7 +68,7 @@ def _latest(database: Database, name: str, suite: str | None) -> Run:
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     start = f"there is no run '{brief(name)}' in {database.name}{within}"
     if not whole:
-        partial = in_order(run for run in database.runs() if suite in (None, run.suite))
+        partial = runs_of(database, suite)
         if not partial:
             raise NoSuchRun(f"there is no run '{brief(name)}': {database.name}{within} holds no runs yet")
         instead = "record a run of all tests, or name one by its id"
@@ -137,10 +136,10 @@ def _of_name(database: Database, name: str, ids: AbstractSet[str], suite: str | 
     if name in ids or not (name.startswith("commit:") and name.endswith("*")):
         return [find_run(database, name, suite)]
     prefix = name.removesuffix("*")
-    runs = in_order(run for run in database.runs() if suite in (None, run.suite))
+    runs = runs_of(database, suite)
     found = _by_rule(prefix, runs, runs)
     if not found:
-        return [_single([], name, runs or in_order(database.runs()), database, suite)]  # says what there is
+        return [_single([], name, runs or runs_of(database), database, suite)]  # says what there is
     suites = sorted({run.suite for run in found})
     if len(suites) > 1:
         raise RunNameError(
@@ -184,9 +183,9 @@ def _by_tag(database: Database, tag: str, runs: Sequence[Run]) -> list[Run]:
 
 def similar_tag(tag: str, tags: Iterable[str]) -> str | None:
     """The tag that somebody may have meant, if a tag is so much like it."""
-    known = {name.lower(): name for name in [*tags][:NAMES_COMPARED] if len(name) <= NAME_COMPARED}
-    near = difflib.get_close_matches(tag[:NAME_COMPARED].lower(), known, n=1, cutoff=_ALIKE)
-    return known[near[0]] if near else None
+    known = {name.lower(): name for name in tags}
+    near = similar(tag.lower(), known, _ALIKE)
+    return known[near] if near else None
 
 
 def shown_tags(tags: Iterable[str]) -> str:
@@ -213,9 +212,8 @@ def _single(
     within = f" (suite '{brief(suite)}')" if suite is not None else ""
     if not known:
         raise NoSuchRun(f"there is no run '{brief(name)}': {where}{within} holds no runs yet")
-    compared = [run.run_id for run in known[:NAMES_COMPARED] if len(run.run_id) <= NAME_COMPARED]
-    near = difflib.get_close_matches(name[:NAME_COMPARED], [*compared, "latest"], n=1)
-    hint = f" did you mean '{printable(near[0])}'?" if near else ""
+    near = similar(name, ["latest", *(run.run_id for run in known)])
+    hint = f" did you mean '{printable(near)}'?" if near else ""
     if "*" in name:
         hint = (
             "" if name.startswith("commit:") else " * is for commit:HASH* alone, so name several by commas;"
@@ -256,3 +254,83 @@ def check_names(run_id: str, suite: str) -> None:
             raise InputError(f"{brief(repr(text), 60)} is no {name}")
     if _WAY_TO_NAME_RUNS.fullmatch(run_id):
         raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
+
+
+# -- when runs were made ---------------------------------------------------------------------------
+
+
+_WRITTEN = pattern(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?"
+    r" ?(?:[Zz]|UTC|([+-])(\d\d)(?::?(\d\d))?)?)?"
+)
+_EPOCH = pattern(r"(\d{9,10})(?:\.(\d+))?|(\d{9,10})(\d{3})")  # seconds, or milliseconds
+_LEAP_SECOND = 60
+
+
+class Moment(NamedTuple):
+    """A time in UTC, to the nanosecond."""
+
+    second: datetime.datetime
+    nanosecond: int
+
+
+_NEVER = Moment(datetime.datetime.min, 0)
+
+
+def moment_of(created_at: str) -> Moment | None:
+    """What is plainly a time: RFC 3339 or near it, seconds or milliseconds since 1970; None of the rest."""
+    text = created_at.strip()
+    try:
+        if epoch := _EPOCH.fullmatch(text):
+            since_1970 = datetime.timedelta(seconds=int(epoch[1] or epoch[3]))
+            return Moment(datetime.datetime(1970, 1, 1) + since_1970, _nanosecond(epoch[2] or epoch[4]))
+        if written := _WRITTEN.fullmatch(text):
+            year, month, day, hour, minute, second, fraction, sign, hours, minutes = written.groups()
+            leap = int(second or 0) == _LEAP_SECOND
+            clock = (int(hour or 0), int(minute or 0), int(second or 0) - leap)
+            found = datetime.datetime(int(year), int(month), int(day), *clock)
+            offset = datetime.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+            found += datetime.timedelta(seconds=leap) + (offset if sign == "-" else -offset)
+            return Moment(found, _nanosecond(fraction))
+    except (ValueError, OverflowError):
+        pass
+    return None
+
+
+def _nanosecond(fraction: str | None) -> int:
+    return int((fraction or "0").ljust(9, "0")[:9])
+
+
+def in_order(runs: Iterable[Run]) -> list[Run]:
+    """The runs, newest first; of equal times the id decides, and what has no time counts as the oldest."""
+    return sorted(runs, key=lambda run: (moment_of(run.created_at) or _NEVER, run.run_id), reverse=True)
+
+
+def is_newer(runs: Sequence[Run], others: Sequence[Run]) -> bool:
+    """Whether the newest of some runs was made after the newest of others, as far as that is known."""
+    ours, theirs = ([moment_of(run.created_at) or _NEVER for run in side] for side in (runs, others))
+    return _NEVER not in theirs and max(ours) > max(theirs)
+
+
+def runs_of(database: Database, suite: str | None = None) -> list[Run]:
+    """All runs, or those of a suite, newest first."""
+    return in_order(run for run in database.runs() if suite in (None, run.suite))
+
+
+def whole_runs(database: Database, suite: str | None = None) -> list[Run]:
+    """The runs that stand for their time, newest first: of a suite, if one is named, and no partial ones."""
+    runs = [run for run in database.runs() if suite in (None, run.suite) and not run.recorded.is_partial]
+    warn_of_times(database, runs)
+    return in_order(runs)
+
+
+def warn_of_times(database: Database, runs: Iterable[Run]) -> None:
+    """Have the database warn of runs whose `created_at` cannot be read."""
+    unknown = [run for run in runs if moment_of(run.created_at) is None]
+    if unknown:
+        run, more = unknown[0], len(unknown) - 1
+        others = f" and {more} more of {database.name}" if more else ""
+        database.warnings.append(
+            f"the created_at of run '{brief(run.run_id)}', '{brief(run.created_at, 40)}',{others} is no time"
+            " that can be read, so the run counts as the oldest; write it as 2026-03-02T00:00:00Z"
+        )

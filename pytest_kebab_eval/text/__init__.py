@@ -9,18 +9,40 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote
+
+from pytest_kebab_eval.limits import NAME_COMPARED, NAMES_COMPARED
+
+
+class _Pattern:
+    """Compiles a regular expression when it is first used: a gate uses few, and all took it 10 ms."""
+
+    def __init__(self, text: str, flags: int) -> None:
+        self._source = text, flags
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(re.compile(*self._source), name)
+        setattr(self, name, found)  # so that it is not looked for again
+        return found
+
+
+def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression of a module, compiled when it is first used."""
+    return cast("re.Pattern[str]", _Pattern(text, flags))
+
 
 # Controls, format characters (with the direction overrides), surrogates, private use, line separators:
 # characters that could move a cursor, hide text or break a line.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"  # which Persian, Hindi and many other scripts cannot be written without
-CI_COMMAND = re.compile(r"##(?=[\w.-]*\[)")  # ##[error], ##vso[…], ##teamcity[…]
-_LINE_COMMAND = re.compile(r"(\s*):(?=:)")  # ::error::, which GitHub runs at the start of a line
-_PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,119}")
-_RESERVED_FILE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
+CI_COMMAND = pattern(r"##(?=[\w.-]*\[)")  # ##[error], ##vso[…], ##teamcity[…]
+_LINE_COMMAND = pattern(r"(\s*):(?=:)")  # ::error::, which GitHub runs at the start of a line
+_PLAIN_FILE_NAME = pattern(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,119}")
+_RESERVED_FILE_NAMES = pattern(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
 def printable(text: str) -> str:
@@ -39,6 +61,14 @@ def printable(text: str) -> str:
 
 def _is_unsafe(char: str) -> bool:
     return unicodedata.category(char) in _UNSAFE_CATEGORIES and char not in _JOINERS
+
+
+def similar(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """The known name that somebody may have meant, if one is so much like it."""
+    import difflib
+
+    names = [text for text in islice(known, NAMES_COMPARED) if len(text) <= NAME_COMPARED]
+    return next(iter(difflib.get_close_matches(name[:NAME_COMPARED], names, n=1, cutoff=alike)), None)
 
 
 def safe_lines(text: str) -> str:

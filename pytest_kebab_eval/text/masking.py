@@ -14,8 +14,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.limits import MASKED_DEPTH
+from pytest_kebab_eval.text import pattern
 
 MASK = "***"
+_KEPT = ("chunker_version",)  # a plain value of these keys, whatever the patterns are
 
 # -- by its key --------------------------------------------------------------------------------------
 
@@ -24,7 +26,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECRET_WORDS = _words(
     "password passwords passwd pwd passphrase secret secrets jwt bearer credential credentials authorization"
     " cookie cookies connstr connectionstring apikey apikeys accesskey secretkey privatekey accountkey"
@@ -67,26 +69,26 @@ def is_secret_key(key: str) -> bool:
 # -- in a text ---------------------------------------------------------------------------------------
 
 # None of these takes longer than the text is long, whatever it is.
-_MISTYPED = re.compile(r"(?i)(\bpostgres\w*:?/+[^\s:@/]*):[^\s\"'<>]*@")  # postgresql//me:secret@host
-_WITHOUT_SPACE = re.compile(r"[^\s\"'<>]+")
-_LOGIN = re.compile(r"(?i)([a-z][a-z0-9+.-]{0,30}):/{1,3}[^/?#:@]*:")  # up to where a password would start
+_MISTYPED = pattern(r"(?i)(\bpostgres\w*:?/+[^\s:@/]*):[^\s\"'<>]*@")  # postgresql//me:secret@host
+_WITHOUT_SPACE = pattern(r"[^\s\"'<>]+")
+_LOGIN = pattern(r"(?i)([a-z][a-z0-9+.-]{0,30}):/{1,3}[^/?#:@]*:")  # up to where a password would start
 _WEB = ("http", "https", "ws", "wss", "ftp")
-_PATH = re.compile(r"[/?#]|\Z")
-_ASSIGNED = re.compile(
+_PATH = pattern(r"[/?#]|\Z")
+_ASSIGNED = pattern(
     r"""(?<![\w.-])(-{0,2}[A-Za-z][\w.-]{0,200})(["']?\s?=\s?|["']\s?:\s?)("[^"]*"|'[^']*'|[^\s;&,"'<>]+)"""
 )
-_LABELLED = re.compile(  # `X-Api-Key: …`; `token: …` may be a sentence
+_LABELLED = pattern(  # `X-Api-Key: …`; `token: …` may be a sentence
     r"(?i)(?<![\w.-])(\w{1,50}[-_][\w-]{1,100}|password|passwd|pwd|passphrase)(\s?:\s?)([^\s;&,\"'<>]+)"
 )
-_FLAG = re.compile(r"(?<!\S)(--?[A-Za-z][\w-]{0,100})(\s{1,3})([^\s\"'<>-][^\s\"'<>]*)")
-_USER_FLAG = re.compile(r"(?<!\S)((?:-u|--user)\s{1,3}[^\s:]{1,100}:)\S+")
-_TOKEN_AS_USER = re.compile(r"(?i)(\b(?:https?|wss?)://)[^\s/?#:@]{16,}(?=@)")
-_IN_ADDRESS = re.compile(r"(?i)([?&](?:key|sig|signature|code|auth|x-amz-[a-z-]{1,30})=)[^\s&\"'<>]+")
-_HEADER = re.compile(
+_FLAG = pattern(r"(?<!\S)(--?[A-Za-z][\w-]{0,100})(\s{1,3})([^\s\"'<>-][^\s\"'<>]*)")
+_USER_FLAG = pattern(r"(?<!\S)((?:-u|--user)\s{1,3}[^\s:]{1,100}:)\S+")
+_TOKEN_AS_USER = pattern(r"(?i)(\b(?:https?|wss?)://)[^\s/?#:@]{16,}(?=@)")
+_IN_ADDRESS = pattern(r"(?i)([?&](?:key|sig|signature|code|auth|x-amz-[a-z-]{1,30})=)[^\s&\"'<>]+")
+_HEADER = pattern(
     r"(?i)\b(authorization\s?[:=]\s?(?:(?:bearer|basic|token)\s{1,3})?|bearer\s(?=[^\s\"',;]{6}\S{0,60}\d))"
     r"[^\s\"',;]+"
 )
-_SHAPES = re.compile(
+_SHAPES = pattern(
     r"(?s)-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)"
     r"|(?<![A-Za-z0-9])(?:"
     r"(?:sk|rk|pk|gsk|xai|pcsk|lsv2|glpat|pypi|dop_v1|npm|hf|r8)[-_](?=[\w-]{0,40}\d)[\w-]{16,}"
@@ -152,13 +154,13 @@ class Masked(NamedTuple):
     digests: dict[str, str]
 
 
-def mask_config(config: Mapping[str, Any], patterns: Sequence[str] = (), keep: Sequence[str] = ()) -> Masked:
-    """Mask what looks like a secret, and what a pattern matches; a plain value of a key to keep is kept.
+def mask_config(config: Mapping[str, Any], patterns: Sequence[str] = ()) -> Masked:
+    """Mask what looks like a secret, and what a pattern matches; results are matched by the chunker version.
 
     A pattern is that of a file name (`*`, `?`), for a key at any depth or for a whole dotted key.
     """
     masker = _Masker(tuple(pattern.lower() for pattern in patterns), {})
-    kept = {key: config[key] for key in keep if isinstance(config.get(key), (str, int, float))}
+    kept = {key: config[key] for key in _KEPT if isinstance(config.get(key), (str, int, float))}
     return Masked(masker.entries(config) | kept, masker.digests)
 
 

@@ -48,7 +48,7 @@ class NewChunks(Value, frozen=True):
 
 
 class Undecided(Value, frozen=True):
-    """A query that is left as it is, and why."""
+    """A query that is left as it is, and why; the reason continues a sentence that starts with it."""
 
     query_id: str
     line: int

@@ -17,9 +17,9 @@ from pytest_kebab_eval.matching.strategies import Anchor
 from pytest_kebab_eval.model import Support
 from pytest_kebab_eval.text import shown_path
 from pytest_kebab_eval.upkeep.locking import FoundChunk, has_hashes, with_text
+from pytest_kebab_eval.upkeep.reanchoring import Undecided
 from pytest_kebab_eval.upkeep.unlabelled import ExpectedPassage, QueryToReview, UnlabelledHit
 
-VERDICTS = ("right", "same", "wrong")
 _Fields = dict[str, Any]  # an entry of the golden file, as it is written
 
 
@@ -28,16 +28,8 @@ class Label(NamedTuple):
 
     reviewed: QueryToReview
     hit: UnlabelledHit
-    verdict: str  # one of VERDICTS
+    verdict: str  # right | same | wrong, as in a sheet
     same_as: str | None = None  # the target that it is the same as; None: the nearest
-
-
-class NotLabelled(NamedTuple):
-    """A query whose labels could not be written; the reason continues a sentence that starts with it."""
-
-    query_id: str
-    line: int
-    reason: str
 
 
 class Review(NamedTuple):
@@ -45,7 +37,7 @@ class Review(NamedTuple):
 
     text: str
     labelled: tuple[Label, ...]
-    left: tuple[NotLabelled, ...]
+    left: tuple[Undecided, ...]  # queries whose labels could not be written
     gone_through: tuple[str, ...]  # queries whose proposed labels all have a verdict now
     lock: Lock | None  # None: there is none, or it stays as it is
 
@@ -101,9 +93,9 @@ def _edit(
     return again, {**refused, **others}
 
 
-def _not_labelled(decision: Label, reason: str) -> NotLabelled:
+def _not_labelled(decision: Label, reason: str) -> Undecided:
     query = decision.reviewed.query
-    return NotLabelled(query.id, query.line, reason)
+    return Undecided(query.id, query.line, reason)
 
 
 def _is_of(decision: Label, query_ids: Iterable[str]) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.broken_runs import FEW_QUERIES
+from pytest_kebab_eval.comparing.unlike_runs import FEW_QUERIES
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.matching.strategies import Anchor
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult, Support, Value, gains_of

@@ -24,7 +24,7 @@ import pytest
 
 from tests.inner import cheaper
 
-_NEEDED = ("plugin.session", "plugin.snapshot", "cli.comparing", "reports.html.page", "store.sqlite")
+_NEEDED = ("plugin.recorded_gate", "plugin.snapshot", "cli.comparing", "reports.html.page", "store.sqlite")
 
 
 class Forked(NamedTuple):

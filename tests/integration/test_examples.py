@@ -54,7 +54,7 @@ def run_script(script: Path, *args: str, cwd: Path) -> subprocess.CompletedProce
     )
 
 
-# -- a retriever of one's own ----------------------------------------------------------------------
+# -- your own retriever ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +243,7 @@ def test_the_script_gates_the_runs_itself(tmp_path: Path) -> None:
     assert outcome.returncode == pytest.ExitCode.TESTS_FAILED
     # 33 queries and one gate, on an average, which holds
     assert "1 failed, 33 passed" in outcome.stdout
-    assert "lost notes/onboarding.md:24-27, at rank 2 in A" in outcome.stdout
+    assert "lost 'Probation' (notes/onboarding.md:24-27), at rank 2 in A" in outcome.stdout
     assert (tmp_path / "runs" / "by-window" / "report.md").is_file()
 
 

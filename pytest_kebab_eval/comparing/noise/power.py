@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import CHECKS, RETRIEVAL, Check, Tallies, Tally
 from pytest_kebab_eval.comparing.noise.control import CheckNoise
-from pytest_kebab_eval.comparing.noise.limits import find_limits
-from pytest_kebab_eval.comparing.noise.together import Pattern, Patterns
+from pytest_kebab_eval.comparing.noise.together import Pattern, Patterns, find_limits
 from pytest_kebab_eval.comparing.replicates import CheckRates, check_rates, deviation
-from pytest_kebab_eval.comparing.significance import LEAST_GRADED, t_quantile
+from pytest_kebab_eval.comparing.significance import LEAST_GRADED, Z_80, Z, t_quantile
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.aggregates import exact_values, rounded
@@ -31,8 +30,6 @@ _QUERIES = (25, 50, 100, 200, 500, 1_000, 2_000)
 _SESSIONS = 40
 _FIRST = 5  # after so many, those are left that find less than half of what they should
 _SEED = 20_240_229
-_Z = 1.959963984540054  # the normal quantile of 0.975
-_Z_80 = 0.8416212335729143  # that of 0.8
 _ROUNDING = 1e-6
 
 
@@ -239,7 +236,7 @@ def _metric_power(
         metric.name,
         rounded(mean),
         rounded(spread),
-        rounded(_Z * limit),
+        rounded(Z * limit),
         rounded(t_quantile(2 * runs - 2) * limit / math.sqrt(runs)),
         runs_needed(noise, queries, drop) if can_drop else None,
         queries_needed(noise, runs, drop) if can_drop else None,
@@ -276,12 +273,12 @@ def is_shown(noise: MetricNoise, queries: int, runs: int, drop: float) -> bool:
     p < 0.05 takes; over runs, it is Welch's test.
     """
     varies = 2 * noise.of_query / runs / queries
-    seen = drop - _Z * math.sqrt(drop / queries + varies) >= _Z_80 * math.sqrt(varies)
+    seen = drop - Z * math.sqrt(drop / queries + varies) >= Z_80 * math.sqrt(varies)
     seen = seen and _lost(queries, drop) >= LEAST_GRADED
     if runs == 1 or not seen:
         return seen
     error = math.sqrt(varies + 2 * noise.shared / runs)
-    return drop >= (t_quantile(2 * runs - 2) + _Z_80) * error
+    return drop >= (t_quantile(2 * runs - 2) + Z_80) * error
 
 
 def queries_needed(noise: MetricNoise, runs: int, drop: float) -> int | None:

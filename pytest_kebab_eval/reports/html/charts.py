@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.html.query_index import SLICE_SHOWN, QueryIndex
 from pytest_kebab_eval.reports.rows import SLICE_METRICS, MetricRow, SliceRow
@@ -36,7 +36,7 @@ def drawn_rows(report: CompareReport, rows: Iterable[MetricRow]) -> list[MetricR
     ]
 
 
-class Delta(NamedTuple):
+class Delta(Value, frozen=True):
     """A metric's change and its interval as positions on the common scale, in per cent of the width."""
 
     row: MetricRow
@@ -46,7 +46,7 @@ class Delta(NamedTuple):
     high: float | None
 
 
-class Forest(NamedTuple):
+class Forest(Value, frozen=True):
     """The deltas with their intervals, on a scale from -limit to limit."""
 
     deltas: list[Delta]
@@ -66,7 +66,7 @@ def forest(rows: Iterable[MetricRow]) -> Forest | None:
     # Room for every delta and most intervals; a few wide ones do not flatten the others.
     reaches = [max(map(abs, ends), default=0.0) for *_, ends in changes]
     most = max(abs(drawn) for _, drawn, _ in changes)
-    room = max(most, min(max(reaches), 3 * statistics.median(reaches)))
+    room = max(most, min(max(reaches), 3 * _median(reaches)))
     limit = next(limit for limit in _LIMITS if min(room, 1.0) <= limit)
 
     def at(value: float) -> float:
@@ -85,10 +85,16 @@ def forest(rows: Iterable[MetricRow]) -> Forest | None:
     return Forest(deltas, limit)
 
 
+def _median(values: Sequence[float]) -> float:
+    """The middle value; the module `statistics` would take 3 ms to load."""
+    ordered, middle = sorted(values), len(values) // 2
+    return (ordered[middle] + ordered[~middle]) / 2
+
+
 # -- ranks, A against B --------------------------------------------------------------------------
 
 
-class Flow(NamedTuple):
+class Flow(Value, frozen=True):
     """The queries that went from one level to another."""
 
     a: int
@@ -107,7 +113,7 @@ class SlopeLevel(NamedTuple):
     in_b: int
 
 
-class Slope(NamedTuple):
+class Slope(Value, frozen=True):
     """Every query's rank in A on the left and in B on the right."""
 
     levels: list[SlopeLevel]
@@ -169,7 +175,7 @@ def _flow_effect(a: int, b: int, miss: int) -> str:
 # -- slices --------------------------------------------------------------------------------------
 
 
-class SliceMark(NamedTuple):
+class SliceMark(Value, frozen=True):
     """One slice of one metric: A's and B's values from 0 to 1."""
 
     value: str  # of the field that slices, such as `hard`
@@ -179,7 +185,7 @@ class SliceMark(NamedTuple):
     delta: float | None
 
 
-class SlicePanel(NamedTuple):
+class SlicePanel(Value, frozen=True):
     """One metric over all slices, grouped by the field that slices."""
 
     metric: str

@@ -6,15 +6,16 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
-from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult
+from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult, Value
 from pytest_kebab_eval.reports.html.markup import (
     TEXT_SHOWN,
+    Packing,
     escape_controls,
     escape_script,
     packed,
@@ -49,7 +50,8 @@ class DetailBlocks:
     """Script blocks with what queries show when they are opened; the first is plain, the others are packed.
 
     The first queries of the list are in full, their results read again; the others have what was kept of
-    them. Where that is too much for a page, the end of the list has none.
+    them, with ids by their numbers, as one more block lists them. Where that is too much for a page, the end
+    of the list has none.
     """
 
     def __init__(self, index: QueryIndex, queries: PageQueries) -> None:
@@ -59,21 +61,27 @@ class DetailBlocks:
         self.in_full = min(max(index.changed, IN_FULL_AT_LEAST), IN_FULL_AT_MOST, len(index.listed))
         self._room = max(PAGE_SIZE - CHARTS_SIZE - len(index.packed_rows), LEAST_SIZE)
         self._room_in_full = self._room // 2
+        self._names = _Names()
 
     def __iter__(self) -> Iterator[Markup]:
+        for number, details in enumerate(self._blocks()):
+            script = _script(number, details)
+            size = len(script.encode())
+            if size > self._room:
+                break
+            self._room -= size + self._names.pack()
+            self._room_in_full -= size
+            yield Markup(script)  # noqa: S704  escaped, or base64
+        yield Markup(_packed_script("names", self._names.packing.finish()))  # noqa: S704  base64
+
+    def _blocks(self) -> Iterator[bytes]:
         listed = self._index.listed
         with closing(self._read(listed[: self.in_full])) as evidence:
             for start in range(0, len(listed), QUERIES_A_BLOCK):
-                details = self._encode(listed[start : start + QUERIES_A_BLOCK], evidence)
-                script = _script(start // QUERIES_A_BLOCK, details)
-                size = len(script.encode())
-                if size > self._room:
-                    return
-                self._room -= size
-                self._room_in_full -= size
-                yield Markup(script)  # noqa: S704  escaped, or base64
+                names = self._names if start else None  # the first block is there where none is unpacked
+                yield self._encode(listed[start : start + QUERIES_A_BLOCK], evidence, names)
 
-    def _encode(self, queries: list[GoldenQuery], evidence: Evidence) -> bytes:
+    def _encode(self, queries: list[GoldenQuery], evidence: Evidence, names: _Names | None) -> bytes:
         """The details of a block as JSON; in full as long as there are results and room for them."""
         encoded: list[bytes] = []
         size = 0
@@ -84,6 +92,8 @@ class DetailBlocks:
                 details = query_details(query, found[1], comparison, alone=self._index.alone)
             else:
                 details = brief_details(query, comparison, self._briefs)
+                if names is not None:
+                    names.number(details)
             if reason := self._index.reason(query.id):
                 details["why"] = short(reason, REASON_SHOWN)
             if command := self._index.review(query.id):
@@ -96,7 +106,41 @@ class DetailBlocks:
 def _script(number: int, details: bytes) -> str:
     if number == 0:
         return f'<script type="application/json" id="details-0">{escape_script(details.decode())}</script>\n'
-    return f'<script type="text/plain" id="details-{number}">{packed([details])}</script>\n'
+    return _packed_script(f"details-{number}", packed([details]))
+
+
+def _packed_script(name: str, text: str) -> str:
+    return f'<script type="text/plain" id="{name}">{text}</script>\n'
+
+
+class _Names(dict[str, int]):
+    """The ids in the packed blocks, each with its number: where they are hashes, they are most of a page."""
+
+    def __init__(self) -> None:
+        self.packing = Packing()
+        self.packing.add(b"[]")  # so that there is something to unpack
+        self._new: list[str] = []
+
+    def __missing__(self, name: str) -> int:
+        self._new.append(name)
+        self[name] = number = len(self)
+        return number
+
+    def number(self, details: Json) -> None:
+        """Have brief details name ids by their numbers, and B's hits not at all if they are those of A."""
+        details["expected"] = list(map(self.__getitem__, details["expected"]))
+        a, b = details["brief"]
+        if a and b and a[0] == b[0]:
+            b[0] = None
+        for result in (a, b):
+            if result and result[0]:
+                result[0] = list(map(self.__getitem__, result[0]))
+
+    def pack(self) -> int:
+        """Pack those that are new; how many bytes more they take in the page."""
+        size = self.packing.add(msgspec.json.encode(self._new)) if self._new else 0
+        self._new.clear()
+        return size * 4 // 3
 
 
 # -- one query -----------------------------------------------------------------------------------
@@ -171,7 +215,7 @@ def _long_texts(query: GoldenQuery) -> Json:
 # -- one run's result ----------------------------------------------------------------------------
 
 
-class _ResultShown(NamedTuple):
+class _ResultShown(Value, frozen=True):
     """One run's side of the evidence."""
 
     result: QueryResult | None
@@ -185,12 +229,17 @@ class _PassagesShown:
 
     def __init__(self, query: GoldenQuery, evidence: QueryEvidence) -> None:
         self.numbers: dict[tuple[str, ...], int] = {}
+        self._of_hits: dict[tuple[object, ...], int] = {}  # those of A are mostly those of B
         self._query = query
         self._evidence = evidence
 
     def number(self, hit: Hit) -> int:
         """The number of a hit, which is that of an equal one."""
-        return self._add(hit.chunk_id or "", self._evidence.show_hit(self._query, hit, TEXT_SHOWN))
+        known = (hit.chunk_id, hit.doc_id, hit.doc_path, hit.heading_path, hit.snippet, hit.text)
+        if known not in self._of_hits:
+            passage = self._evidence.show_hit(self._query, hit, TEXT_SHOWN)
+            self._of_hits[known] = self._add(hit.chunk_id or "", passage)
+        return self._of_hits[known]
 
     def add_targets(self, names: Sequence[str]) -> None:
         """Have the targets that are no hit among them, as far as more than their id is known."""
@@ -288,19 +337,31 @@ def _marked_pieces(query: GoldenQuery, text: str) -> list[str | tuple[str, str]]
 
 def _marks(query: GoldenQuery, text: str) -> list[tuple[int, int, str]]:
     """Where the text keeps or breaks a rule; of marks that overlap, a broken rule wins, then the first."""
-    patterns = [(re.escape(forbidden), "bad") for forbidden in query.forbidden if forbidden]
-    patterns += [(re.escape(needed), "good") for needed in query.must_contain if needed]
-    patterns += [(f"(?i:{re.escape(claim)})", "good") for claim in _claims(query)]
+    rules = [(_places(text, forbidden), "bad") for forbidden in query.forbidden if forbidden]
+    rules += [(_places(text, needed), "good") for needed in query.must_contain if needed]
+    rules += [(_places_in_any_case(text, claim), "good") for claim in _claims(query)]
     found = {
-        (*match.span(), kind)
-        for pattern, kind in patterns[:LIST_SHOWN]
-        for match in itertools.islice(re.finditer(pattern, text), MATCHES_SHOWN)
+        (start, end, kind)
+        for places, kind in rules[:LIST_SHOWN]
+        for start, end in itertools.islice(places, MATCHES_SHOWN)
     }
     marks: list[tuple[int, int, str]] = []
     for start, end, kind in sorted(found, key=lambda mark: (mark[2] == "good", mark[0], -mark[1])):
         if all(end <= other_start or start >= other_end for other_start, other_end, _ in marks):
             marks.append((start, end, kind))
     return marks
+
+
+def _places(text: str, wanted: str) -> Iterator[tuple[int, int]]:
+    start = text.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        yield start, end
+        start = text.find(wanted, end)
+
+
+def _places_in_any_case(text: str, wanted: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in re.finditer(re.escape(wanted), text, re.IGNORECASE))
 
 
 def _cited(cited: Cited) -> str:

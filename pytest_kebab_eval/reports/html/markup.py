@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import zlib
 from collections.abc import Iterable
 from typing import Any
@@ -13,13 +12,13 @@ import msgspec
 from markupsafe import Markup
 
 from pytest_kebab_eval.reports.wording import format_delta, format_value
-from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text import brief, pattern, printable
 
 NAME_SHOWN = 200
 TEXT_SHOWN = 300
 
 # Zero-width joiners shape words and emoji and hide nothing, so they stay.
-_NOT_KEPT = re.compile("[^\n\t\u200c\u200d]+")
+_NOT_KEPT = pattern("[^\n\t\u200c\u200d]+")
 
 
 def escape_controls(text: str) -> str:
@@ -41,11 +40,29 @@ def escape_script(text: str) -> str:
     return text
 
 
+class Packing:
+    """JSON for the page, as its script unpacks it: lines, deflated, in base64."""
+
+    def __init__(self) -> None:
+        self._deflate = zlib.compressobj(1)
+        self._parts: list[bytes] = []
+
+    def add(self, line: bytes) -> int:
+        """Pack another line; how many bytes are ready, which may be those of earlier lines."""
+        self._parts.append(self._deflate.compress(line + b"\n"))
+        return len(self._parts[-1])
+
+    def finish(self) -> str:
+        """All lines; empty if there are none."""
+        return base64.b64encode(b"".join(self._parts) + self._deflate.flush()).decode() if self._parts else ""
+
+
 def packed(lines: Iterable[bytes]) -> str:
-    """JSON for the page, as its script unpacks it: lines, deflated, in base64; empty if there are none."""
-    deflate = zlib.compressobj(1)
-    parts = [deflate.compress(line + b"\n") for line in lines]
-    return base64.b64encode(b"".join(parts) + deflate.flush()).decode() if parts else ""
+    """Lines for the page, packed."""
+    packing = Packing()
+    for line in lines:
+        packing.add(line)
+    return packing.finish()
 
 
 def short(text: str, width: int = NAME_SHOWN) -> str:

@@ -12,12 +12,12 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jinja2
 from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.reports.context import Context, report_context
 from pytest_kebab_eval.reports.html.charts import drawn_rows, forest, slice_panels, slope
 from pytest_kebab_eval.reports.html.details import DetailBlocks
@@ -35,6 +35,9 @@ from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend
 from pytest_kebab_eval.reports.rows import metric_label, metric_rows, slice_rows
 from pytest_kebab_eval.reports.templates import make_environment
 from pytest_kebab_eval.reports.wording import counted, coverage, match_counts, verdict_effect
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.history import HistoryPoint
 
 
 def render_report_html(

@@ -50,25 +50,28 @@
     if (block > 0 && (!canUnpack || !document.getElementById(id))) return { expected: [], left_out: true };
     if (block === 0 && !unpacked.has(id)) unpacked.set(id, parse(id));
     const all = (block === 0 ? unpacked.get(id) : await unpack(id))[n % data.block];
-    return all.brief ? fromBrief(all) : all;
+    return all.brief ? fromBrief(all, block > 0 ? await unpack("names") : []) : all;
   }
 
-  // Details without texts, in the form of those that have them.
-  function fromBrief(all) {
+  // Details without texts, in the form of those that have them. What is packed has the numbers of names, and no
+  // names of B's hits where they are those of A.
+  function fromBrief(all, names) {
+    const named = (name) => (typeof name === "number" ? names[name] : name);
     const numbers = new Map();
     const which = (name) => numbers.set(name, numbers.get(name) ?? numbers.size).get(name);
     const side = (result) => {
       if (!result) return { gone: "no result in this run" };
       const [ids, right, ms, answered, more] = result;
-      const hits = ids.map((name, place) => {
+      const hits = (ids ?? all.brief[0][0]).map((name, place) => {
         const rank = more ? more.ranks[place] : place + 1;
-        return [rank, which(name), right.includes(rank) ? 1 : 0];
+        return [rank, which(named(name)), right.includes(rank) ? 1 : 0];
       });
       return { hits, ms: ms ?? undefined, answered, more: 0, ...more, error: more?.error && [more.error, 0] };
     };
     const [a, b] = all.brief.map(side);
     const sides = data.alone ? { b } : { a, b };
-    return { ...all, ...sides, hits: [...numbers.keys()].map((name) => [name, "", "", ""]), left_out: true };
+    const expected = all.expected.map(named);
+    return { ...all, expected, ...sides, hits: [...numbers.keys()].map((name) => [name, "", "", ""]), left_out: true };
   }
 
   // -- filtering
@@ -182,7 +185,8 @@
     const checks = (query.checks ?? ["failed"]).join(", ");
     const sentence = all.why ?? data.causes[query.cause] ?? query.note ?? "";
     const said = listsBroken(query) ? all.b?.answer : null;
-    const broken = (said?.rules ?? []).filter(([, , kept]) => !kept).map(([rule, what]) => el("li", "", `it ${rule} `, el("code", "", what)));
+    const unsaid = ([, what, kept]) => !kept && !sentence.includes(`'${what}'`);
+    const broken = (said?.rules ?? []).filter(unsaid).map(([rule, what]) => el("li", "", `it ${rule} `, el("code", "", what)));
     const astray = (said?.cites ?? []).filter(([, , resolves]) => !resolves)
       .map(([marker, where]) => el("li", "", `it cites ${marker} `, el("code", "", where), ", which leads nowhere"));
     return el("div", "failures", el("b", "", `✗ ${checks}: `), sentence, el("ul", "", ...broken, ...astray));

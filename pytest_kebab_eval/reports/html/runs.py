@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.reports.html.markup import short
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
-from pytest_kebab_eval.store.repository import WebRepository
+from pytest_kebab_eval.store.working_tree import WebRepository
 
 
 class ComparedRuns(NamedTuple):
@@ -22,7 +22,7 @@ class ComparedRuns(NamedTuple):
     repository: WebRepository | None = None
 
 
-class RunShown(NamedTuple):
+class RunShown(Value, frozen=True):
     """A side of the comparison; of several runs, the first."""
 
     letter: str

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.history import HistoryPoint, drifts_of
-from pytest_kebab_eval.history.drift import Drift
+from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.reports.html.markup import short, short_value
 from pytest_kebab_eval.reports.rows import MetricRow
 from pytest_kebab_eval.reports.wording import drift_words
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.history import HistoryPoint
+    from pytest_kebab_eval.history.drift import Drift
 
 # -- latency -------------------------------------------------------------------------------------
 
@@ -24,7 +27,7 @@ class Tick(NamedTuple):
     label: str
 
 
-class Histogram(NamedTuple):
+class Histogram(Value, frozen=True):
     """One run's share of queries in each bin, as heights in pixels."""
 
     letter: str
@@ -33,7 +36,7 @@ class Histogram(NamedTuple):
     n: int
 
 
-class Latency(NamedTuple):
+class Latency(Value, frozen=True):
     """The times of both runs in the same bins."""
 
     sides: list[Histogram]
@@ -78,7 +81,7 @@ def latency_histograms(
     )
 
 
-class _Scale(NamedTuple):
+class _Scale(Value, frozen=True):
     low: float
     high: float
     steps: list[float]
@@ -136,7 +139,7 @@ def _format_time(milliseconds: float) -> str:
 # -- history -------------------------------------------------------------------------------------
 
 
-class TrendPoint(NamedTuple):
+class TrendPoint(Value, frozen=True):
     """A run's value; A and B have their letter beside it."""
 
     x: float
@@ -147,7 +150,7 @@ class TrendPoint(NamedTuple):
     drifts: bool  # the metric drifts, from a run before this one on
 
 
-class Trend(NamedTuple):
+class Trend(Value, frozen=True):
     """One metric over the runs, on a scale of its own."""
 
     metric: str
@@ -170,6 +173,8 @@ def trend_charts(
     report: CompareReport, rows: Iterable[MetricRow], history: Sequence[HistoryPoint]
 ) -> list[Trend]:
     """The main metrics and those that gates name, if at least two runs have them."""
+    from pytest_kebab_eval.history import drifts_of
+
     lower = {row.name for row in rows if row.lower_is_better}
     trends = []
     metrics = [*dict.fromkeys([*MAIN_TRENDS, *(gate.metric for gate in report.gates)])]

@@ -44,7 +44,7 @@ from pytest_kebab_eval.reports.wording import counted, failed_queries
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import check_suite, find_runs, open_database
-from pytest_kebab_eval.store.repository import find_repository
+from pytest_kebab_eval.store.working_tree import find_repository
 from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Advancing, Progress
 

@@ -26,7 +26,7 @@ from pytest_kebab_eval.reports.site.boards import changed_queries
 from pytest_kebab_eval.reports.site.records import RunRecord, suite_directory
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.reports.wording import counted, drift_words
-from pytest_kebab_eval.store.repository import WebRepository
+from pytest_kebab_eval.store.working_tree import WebRepository
 
 CHANGED_SHOWN = 30
 OPEN_SHOWN = 200

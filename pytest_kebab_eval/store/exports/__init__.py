@@ -19,7 +19,7 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
 from pytest_kebab_eval.limits import STORED_VALUE_BYTES
 from pytest_kebab_eval.store.backend import Backend
 from pytest_kebab_eval.store.database import RawRun
-from pytest_kebab_eval.store.exports.lines import Header, checked_rows, read_header, read_row
+from pytest_kebab_eval.store.exports.lines import ExportFile, Header, read_header, read_row
 from pytest_kebab_eval.store.exports.parquet import ParquetFile, is_parquet
 from pytest_kebab_eval.store.sqlite import SqliteStore
 from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase
@@ -55,7 +55,7 @@ class ExportedRun(Backend):
     remove_runs = remove_run = give_back_room = tag = _refuse
 
 
-def export_file(path: Path) -> LinesFile | ParquetFile:
+def export_file(path: Path) -> ExportFile:
     """The file of an export; a `NoDatabase` if it is not there."""
     if not path.exists():
         raise NoDatabase(
@@ -65,33 +65,21 @@ def export_file(path: Path) -> LinesFile | ParquetFile:
     return ParquetFile(path) if is_parquet(path) else LinesFile(path)
 
 
-def raw_run(file: LinesFile | ParquetFile) -> RawRun:
+def raw_run(file: ExportFile) -> RawRun:
     """The run of an export; its results are read when they are asked for."""
     run = file.header.run
     names = (run.run_id, run.suite, run.config_snapshot_json, run.commit_hash, run.created_at)
     return RawRun(*names, run.aggregate_json, file)
 
 
-class LinesFile:
-    """The results of an export with a line for each; it is read anew each time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._name = shown_path(path)
-        self._is_packed = path.name.lower().endswith(".gz")
+class LinesFile(ExportFile):
+    """An export with a line for each result."""
 
     @cached_property
     def header(self) -> Header:
         """What the first line says."""
         with self._open() as file:
             return read_header(file.readline(_LONGEST), self._name)
-
-    def __len__(self) -> int:
-        return self.header.results
-
-    def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        """The results, in the order of their ids; an error if there are fewer than there should be."""
-        return checked_rows(self._rows(), self._name, len(self), self._path.stat().st_size)
 
     def _rows(self) -> Iterator[tuple[str, bytes, int]]:
         with self._open() as file:
@@ -105,7 +93,7 @@ class LinesFile:
     def _open(self) -> Iterator[IO[bytes]]:
         try:
             with self._path.open("rb") as raw:
-                if self._is_packed:
+                if self._path.name.lower().endswith(".gz"):
                     with gzip.GzipFile(fileobj=raw) as unpacked:
                         yield io.BufferedReader(cast("Any", unpacked), 1 << 20)  # for faster lines
                 else:

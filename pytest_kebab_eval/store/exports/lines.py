@@ -6,7 +6,9 @@ A result is written as it is stored, unless it would not come back from that: it
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -14,7 +16,7 @@ from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.limits import UNPACKED_FREELY, UNPACKED_RATIO
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.store.results import decode_result
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, shown_path
 
 VERSION = 1
 _BEGINS = b'{"kebab_eval_export":'
@@ -152,3 +154,26 @@ def unpacks_to_too_much(name: str) -> DatabaseError:
     return DatabaseError(
         f"{name} unpacks to more than {UNPACKED_RATIO} times its size; if that is right, unpack it first"
     )
+
+
+class ExportFile(ABC):
+    """The results of an exported run, in the order of their ids; the file is read anew each time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._name = shown_path(path)
+
+    @property
+    @abstractmethod
+    def header(self) -> Header:
+        """What the file says of the run."""
+
+    @abstractmethod
+    def _rows(self) -> Iterator[tuple[str, bytes, int]]:
+        """The results as they are there, with the bytes that each takes."""
+
+    def __len__(self) -> int:
+        return self.header.results
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        return checked_rows(self._rows(), self._name, len(self), self._path.stat().st_size)

@@ -55,7 +55,7 @@ def _without_secrets(run: RawRun) -> RawRun:
     """The run; its configuration byte for byte, unless something in it has to be masked."""
     try:
         config = msgspec.json.decode(run.config_json, type=dict[str, Any])
-        masked = mask_config(config, keep=["chunker_version"]).config
+        masked = mask_config(config).config
     except (msgspec.DecodeError, RecursionError):
         return run
     return run if masked == config else run._replace(config_json=msgspec.json.encode(masked).decode())

@@ -26,7 +26,13 @@ from pytest_kebab_eval.store.postgres.connections import (
     reason_or_lock,
 )
 from pytest_kebab_eval.store.postgres.reading import PostgresDatabase
-from pytest_kebab_eval.store.postgres.tables import CHUNKS_BY_VERSION, bring_up_to_date, grants_in, version_of
+from pytest_kebab_eval.store.postgres.tables import (
+    CHUNKS_BY_VERSION,
+    ONE_AT_A_TIME,
+    bring_up_to_date,
+    grants_in,
+    version_of,
+)
 from pytest_kebab_eval.store.postgres.transactions import ROWS, transaction, unchecked_transaction
 from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_TABLE
 from pytest_kebab_eval.text import printable
@@ -42,7 +48,7 @@ _INSERT_RUN = (
 _NOW = """SELECT to_char(timezone('UTC', clock_timestamp()), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 _COPY_RESULTS = "COPY {schema}.eval_query_results (run_id, query_id, result_json) FROM STDIN (FORMAT BINARY)"
 _UPDATE_AGGREGATE = "UPDATE {schema}.eval_runs SET aggregate_json = %s WHERE run_id = %s"
-_HAS_RUN = "SELECT 1 FROM {schema}.eval_runs WHERE run_id = %s"
+_HAS_RUNS = "SELECT run_id::text FROM {schema}.eval_runs WHERE run_id = ANY(%s) LIMIT 1"
 _SET_TAG = (
     f"INSERT INTO {{schema}}.{TAGS_TABLE} (name, run_id) VALUES (%s, %s)"
     " ON CONFLICT (name) DO UPDATE SET run_id = excluded.run_id"
@@ -62,7 +68,7 @@ class PostgresStore(Backend):
 
     def make_tables(self) -> Made:
         try:
-            with unchecked_transaction(self._address, WRITE_TIMEOUT_S) as connection:
+            with unchecked_transaction(self._address, WRITE_TIMEOUT_S, ONE_AT_A_TIME) as connection:
                 made = bring_up_to_date(connection, self._address)
                 connection.execute("COMMIT")
         except POSTGRES_ERRORS as error:
@@ -95,7 +101,7 @@ class PostgresStore(Backend):
             database_errors(self._address, "record into"),
             transaction(self._address, WRITE_TIMEOUT_S, written := _recorded(with_chunks)) as connection,
         ):
-            self._check_new(connection, run_id)
+            self._check_new(connection, [run_id])
             self._check_writable(connection, written)
             if with_chunks:
                 self._check_own(connection)
@@ -120,9 +126,8 @@ class PostgresStore(Backend):
         try:
             written = _recorded(index is not None)
             with transaction(self._address, WRITE_TIMEOUT_S, written) as connection:
-                for run in runs:
-                    self._check_new(connection, run.run_id)
-                    _insert(connection, run)
+                self._check_new(connection, [run.run_id for run in runs])
+                _insert(connection, runs)
                 if index is not None:
                     self._check_own(connection)
                     _write_chunks(connection, index)
@@ -146,10 +151,10 @@ class PostgresStore(Backend):
                 " with kebab-eval runs whether it is there, whole, or record it again"
             ) from None
 
-    def _check_new(self, connection: SchemaConnection, run_id: str) -> None:
-        """Refuse a run id that is already there."""
-        if first_row(connection.execute(_HAS_RUN, (run_id,))):
-            raise run_is_there(self._name, run_id)
+    def _check_new(self, connection: SchemaConnection, run_ids: Sequence[str]) -> None:
+        """Refuse run ids that are already there."""
+        if there := first_row(connection.execute(_HAS_RUNS, (list(run_ids),))):
+            raise run_is_there(self._name, text_of(there[0]))
 
     def _check_writable(self, connection: SchemaConnection, tables: Iterable[str]) -> None:
         """Refuse a role that may not write, and a server that does not, before the work is done."""
@@ -228,7 +233,7 @@ class PostgresStore(Backend):
         with self._changing({TAGS_TABLE: ROWS}) as connection:
             if run_id is None:
                 connection.execute(f"DELETE FROM {{schema}}.{TAGS_TABLE} WHERE name = %s", (name,))
-            elif first_row(connection.execute(_HAS_RUN, (run_id,))) is None:  # removed meanwhile
+            elif first_row(connection.execute(_HAS_RUNS, ([run_id],))) is None:  # removed meanwhile
                 raise InputError(f"{self._name} has no run '{printable(run_id)}' any more; name another")
             else:
                 connection.execute(_SET_TAG, (name, run_id))
@@ -270,13 +275,14 @@ def _recorded(with_chunks: bool = False) -> dict[str, str]:
     return tables | {"documents": ROWS, "chunks": "SHARE ROW EXCLUSIVE"} if with_chunks else tables
 
 
-def _insert(connection: SchemaConnection, run: RawRun) -> None:
-    connection.execute(_INSERT_RUN, run[:-1])  # all but its results
+def _insert(connection: SchemaConnection, runs: Sequence[RawRun]) -> None:
+    connection.execute_each(_INSERT_RUN, [run[:-1] for run in runs])  # all but their results
     with connection.raw.cursor().copy(connection.sql(_COPY_RESULTS, has_values=False)) as copy:
         copy.set_types(("text", "text", "text"))
-        for query_id, result_json in run.rows:
-            check_text(query_id, "the query id")
-            copy.write_row((run.run_id, query_id, result_json.decode()))
+        for run in runs:
+            for query_id, result_json in run.rows:
+                check_text(query_id, "the query id")
+                copy.write_row((run.run_id, query_id, result_json.decode()))
 
 
 def _delete(connection: SchemaConnection, run_ids: Sequence[str]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pytest_kebab_eval.errors import DatabaseError, InputError
@@ -38,8 +38,9 @@ _SEARCH_PATH = re.compile(r"\s*(?:-c\s*|--)search_path=(\w+(?:,\s*\w+)*)\s*", re
 class SchemaConnection:
     """A connection in a transaction; in its statements `{schema}` stands for the schema of the tables."""
 
-    def __init__(self, raw: Connection, schema: str) -> None:
+    def __init__(self, raw: Connection, schema: str, columns: Mapping[str, set[str]]) -> None:
         self.raw, self.schema = raw, schema
+        self.columns = columns  # of each table
         self._quoted = quoted(schema)
 
     def name(self, table: str) -> str:
@@ -54,6 +55,10 @@ class SchemaConnection:
     def execute(self, statement: str, values: Sequence[Any] | None = None, *, binary: bool = False) -> Cursor:
         """Run a statement."""
         return self.raw.execute(self.sql(statement, has_values=values is not None), values, binary=binary)
+
+    def together(self) -> AbstractContextManager[object]:
+        """Statements within it are sent together, where libpq can, and their answers are there at its end."""
+        return self.raw.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()
 
     def execute_each(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of these rows of values."""

@@ -13,7 +13,6 @@ from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
 from pytest_kebab_eval.store.plain import first_row, text_of
 from pytest_kebab_eval.store.postgres.connections import SchemaConnection, can_hold, database_errors
 
-_FEW_KEYS = 20  # whose results are in memory together
 _KEYS = ("chunk_id",)  # of which there are few rows each, so that all are taken at once
 _NUMBERS = ("count(*)", "token_estimate")  # all else is read as text, whatever its type
 # Tables with more rows than are kept in memory, and their order: of documents at one path, the first counts.
@@ -29,17 +28,13 @@ class PostgresDatabase(Database):
         super().__init__(address, mask)
         self._address = address
         self._connection = connection
+        self._read_to_the_end: list[str] = []  # cursors, which are closed together with the next statement
 
     def errors(self) -> AbstractContextManager[None]:
         return database_errors(self._address)
 
     def columns(self, table: str) -> set[str]:
-        rows = self._connection.execute(
-            "SELECT attname::text FROM pg_attribute"
-            " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
-            (self._connection.name(table),),
-        )
-        return {text_of(name) for (name,) in rows}
+        return self._connection.columns.get(table, set())
 
     def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
         if not all(map(can_hold, equal.values())):
@@ -100,19 +95,29 @@ class PostgresDatabase(Database):
         return max(1, min(FETCHED_ROWS, FETCHED_BYTES // (longest or 1)))
 
     def _stream(self, name: str, query: str, values: Sequence[object], size: int) -> Iterator[Any]:
-        """All rows, a few of them at a time."""
-        with self._connection.raw.cursor(name, binary=True) as rows:
-            rows.itersize = size
-            rows.execute(self._connection.sql(query, has_values=bool(values)), values or None)
-            yield from rows
+        """All rows, a few of them at a time; the first come with the answer to the statement."""
+        fetch = f"FETCH FORWARD {size} FROM {name}"
+        with self._connection.together():
+            while self._read_to_the_end:
+                self._connection.execute(f"CLOSE {self._read_to_the_end.pop()}")
+            self._connection.execute(f"DECLARE {name} CURSOR FOR {query}", values or None)
+            rows = self._connection.execute(fetch, binary=True)
+        try:
+            while found := rows.fetchall():
+                yield from found
+                if len(found) < size:
+                    break
+                rows = self._connection.execute(fetch, binary=True)
+        finally:
+            self._read_to_the_end.append(name)
 
     def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
         where, values = "run_id = %s AND query_id = ANY(%s)", (run_id, [*filter(can_hold, query_ids)])
         query = f"SELECT query_id::text, result_json::text FROM {{schema}}.eval_query_results WHERE {where}"
-        if len(query_ids) <= _FEW_KEYS:
-            yield from self._connection.execute(query, values, binary=True)
-        else:
-            yield from self._stream("kebab_some", query, values, self._rows_at_a_time(where, values))
+        size = f"SELECT sum(octet_length(result_json::text)) FROM {{schema}}.eval_query_results WHERE {where}"
+        fitting = f"{query} AND ({size}) <= {FETCHED_BYTES}"  # in memory together, as nearly always
+        rows = self._connection.execute(fitting, (*values, *values), binary=True).fetchall()
+        yield from rows or self._stream("kebab_some", query, values, self._rows_at_a_time(where, values))
 
     def result_counts(self) -> dict[str, int]:
         rows = self._connection.execute(

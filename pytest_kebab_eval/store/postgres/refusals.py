@@ -7,13 +7,12 @@ the tables of runs.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.postgres.connections import SchemaConnection
 from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
 from pytest_kebab_eval.text import brief
 
@@ -70,7 +69,7 @@ _FINDINGS = f"""
 WITH tables AS (
     SELECT c.oid, c.relname::text AS name, c.relkind::text AS kind, c.relispartition
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname = %s AND c.relname = ANY (%s)
+    WHERE n.nspname = {{schema}} AND c.relname IN ({", ".join(f"'{table}'" for table in TABLES)})
 ), wanted (name, attname, types) AS (
     VALUES {", ".join(f"('{table}', '{column}', ARRAY{types}::oid[])" for table, column, types in _WANTED)}
 ), columns AS (
@@ -132,19 +131,38 @@ WHERE t.typtype = 'd'
 UNION ALL
 SELECT c.name, 'default', c.attname FROM columns AS c
     JOIN pg_attrdef AS d ON d.adrelid = c.attrelid AND d.adnum = c.attnum
-WHERE NOT starts_with(d.adbin::text, '{{CONST ')
+WHERE NOT starts_with(d.adbin::text, '{{{{CONST ')
     AND pg_get_expr(d.adbin, d.adrelid) NOT IN ('now()', 'CURRENT_TIMESTAMP')
 UNION ALL
 SELECT t.name, 'reference', c.conname FROM tables AS t
     JOIN pg_constraint AS c ON c.contype = 'f' AND t.oid IN (c.conrelid, c.confrelid)
 WHERE c.conrelid NOT IN (SELECT oid FROM tables) OR c.confrelid NOT IN (SELECT oid FROM tables)
+UNION ALL SELECT name, 'column', attname FROM columns
 """
 
 
-def check_tables(connection: SchemaConnection, address: PostgresAddress, written: Container[str]) -> None:
-    """Refuse what is no plain table, by its name; a `DatabaseError`."""
-    rows = connection.execute(_FINDINGS, (connection.schema, list(TABLES)))
-    found = [(text_of(table), text_of(what), text_of(name)) for table, what, name in rows]
+def findings_in(schema: str) -> str:
+    """The statement that finds out what `check_findings` is given."""
+    return _FINDINGS.format(schema=_literal(schema))
+
+
+def _literal(text: str) -> str:
+    """A text as it stands in a statement, in ASCII, whatever `standard_conforming_strings` is."""
+    plain = (char if char.isalnum() and char.isascii() else f"\\U{ord(char):08x}" for char in text)
+    return f"E'{''.join(plain)}'"
+
+
+def check_findings(
+    findings: Iterable[Sequence[object]], address: PostgresAddress, written: Container[str]
+) -> dict[str, set[str]]:
+    """Refuse what is no plain table, by its name; a `DatabaseError`. Else, the columns of each table."""
+    columns: dict[str, set[str]] = {}
+    found = []
+    for table, what, name in (tuple(map(text_of, finding)) for finding in findings):
+        if what == "column":
+            columns.setdefault(table, set()).add(name)
+        else:
+            found.append((table, what, name))
     order = list(_REFUSALS)
     for table, what, name in sorted(found, key=lambda row: (order.index(row[1]), TABLES.index(row[0]), row)):
         refusal = _REFUSALS[what]
@@ -154,3 +172,4 @@ def check_tables(connection: SchemaConnection, address: PostgresAddress, written
             raise DatabaseError(
                 f"{address.shown} is refused: {sentence}; {refusal.advice}, or name another database"
             )
+    return columns

@@ -12,12 +12,12 @@ import re
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.store.backend import Made
-from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.postgres.connections import SchemaConnection, quoted
-from pytest_kebab_eval.store.postgres.refusals import MIGRATIONS_TABLE, TABLES, check_tables
+from pytest_kebab_eval.store.postgres.refusals import MIGRATIONS_TABLE
 from pytest_kebab_eval.store.schema import TAGS_TABLE
 
-_ONE_AT_A_TIME = 0x6B656261622D6576  # a lock of our own on the server, so that two calls do not meet
+# A lock of our own on the server, so that two calls do not meet.
+ONE_AT_A_TIME = f"SELECT pg_advisory_xact_lock({0x6B656261622D6576})"
 
 _FIRST = (
     (
@@ -90,8 +90,6 @@ def _qualified(granted: str, schema: str) -> str:
 
 def bring_up_to_date(connection: SchemaConnection, address: PostgresAddress) -> Made:
     """Make the tables, or change older ones; a `DatabaseError` if a newer version or something else did."""
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ONE_AT_A_TIME,))
-    check_tables(connection, address, TABLES)
     before = _check_version(connection, address)
     for version, statements in enumerate(MIGRATIONS[before:], start=before + 1):
         for statement in statements:
@@ -104,26 +102,17 @@ def bring_up_to_date(connection: SchemaConnection, address: PostgresAddress) -> 
 
 def version_of(connection: SchemaConnection) -> int | None:
     """The version of the tables; None if `store init` did not make them."""
-    if MIGRATIONS_TABLE not in _tables_of(connection):
+    if MIGRATIONS_TABLE not in connection.columns:
         return None
     query = f"SELECT max(version) FROM {{schema}}.{MIGRATIONS_TABLE}"
     (version,) = connection.execute(query).fetchone() or (None,)
     return int(version or 0)
 
 
-def _tables_of(connection: SchemaConnection) -> set[str]:
-    rows = connection.execute(
-        "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-        " WHERE n.nspname = %s AND c.relname = ANY (%s)",
-        (connection.schema, list(TABLES)),
-    )
-    return {text_of(name) for (name,) in rows}
-
-
 def _check_version(connection: SchemaConnection, address: PostgresAddress) -> int:
     version = version_of(connection)
     if version is None:
-        others = sorted(_tables_of(connection))
+        others = sorted(connection.columns)
         if others:
             raise DatabaseError(
                 f"{address.shown} has a table {' and a table '.join(others)} that kebab-eval store init did"

@@ -20,12 +20,12 @@ from pytest_kebab_eval.store.postgres.connections import (
     quoted,
     search_path_of,
 )
-from pytest_kebab_eval.store.postgres.refusals import TABLES, check_tables
+from pytest_kebab_eval.store.postgres.refusals import TABLES, check_findings, findings_in
 from pytest_kebab_eval.store.schema import EVAL_TABLES
 from pytest_kebab_eval.text import brief
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.store.postgres.connections import Connection
+    from pytest_kebab_eval.store.postgres.connections import Connection, Cursor
 
 _READ = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _WRITE = "ISOLATION LEVEL READ COMMITTED"  # read-only where the role or the server says so
@@ -64,36 +64,41 @@ def transaction(
     with connect(address) as connection:
         schema, tables = _find(connection, address)
         locks = "".join(_locks(schema, tables, written or {}))
-        opened = _begin(connection, schema, _READ if written is None else _WRITE, lock_timeout_s, locks)
+        mode = _READ if written is None else _WRITE
+        findings = _begin(connection, mode, lock_timeout_s, locks + findings_in(schema))
         missing = [name for name in EVAL_TABLES if name not in tables]
         if missing:
             raise DatabaseError(
                 f"{address.shown} has no table {' and no table '.join(missing)};"
                 " make them with kebab-eval store init, or name the database that has the evaluation runs"
             )
-        check_tables(opened, address, written or ())
-        yield opened
+        columns = check_findings(findings.fetchall(), address, written or ())
+        yield SchemaConnection(connection, schema, columns)
 
 
 @contextmanager
-def unchecked_transaction(address: PostgresAddress, lock_timeout_s: float) -> Iterator[SchemaConnection]:
-    """The same where the tables may not be there yet."""
+def unchecked_transaction(
+    address: PostgresAddress, lock_timeout_s: float, first: str
+) -> Iterator[SchemaConnection]:
+    """The same where tables may not be there yet: those there are are checked after a first statement."""
     with connect(address) as connection:
         schema, _ = _find(connection, address)
-        yield _begin(connection, schema, _WRITE, lock_timeout_s)
+        findings = _begin(connection, _WRITE, lock_timeout_s, f"{first}; {findings_in(schema)}")
+        columns = check_findings(findings.fetchall(), address, TABLES)
+        yield SchemaConnection(connection, schema, columns)
 
 
-def _begin(
-    connection: Connection, schema: str, mode: str, lock_timeout_s: float, locks: str = ""
-) -> SchemaConnection:
-    """Begin; rows that a policy hides are an error, not fewer rows."""
-    connection.execute(
+def _begin(connection: Connection, mode: str, lock_timeout_s: float, first: str) -> Cursor:
+    """Begin, and send more statements along; rows that a policy hides are an error, not fewer rows."""
+    answers = connection.execute(
         f"BEGIN TRANSACTION {mode}; SET LOCAL search_path TO pg_catalog, pg_temp;"
         f" SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)};"
         " SET LOCAL idle_in_transaction_session_timeout = 0;"
-        f" SET LOCAL row_security = off; SET LOCAL constraint_exclusion = off;{locks}"
+        f" SET LOCAL row_security = off; SET LOCAL constraint_exclusion = off;{first}"
     )
-    return SchemaConnection(connection, schema)
+    while answers.nextset():
+        pass
+    return answers
 
 
 def _find(connection: Connection, address: PostgresAddress) -> tuple[str, dict[str, _Table]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any, NamedTuple
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.plain import text_of
 from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
-from pytest_kebab_eval.text import brief, shown_path
+from pytest_kebab_eval.text import brief, pattern, shown_path
 
 _GENERATED = (2, 3)  # `hidden` in SQLite's table_xinfo: computed when read, computed when written
-_CALL = re.compile(r"(?:Function|PureFunc)\w*")
+_CALL = pattern(r"(?:Function|PureFunc)\w*")
 _PLAIN_FUNCTIONS = frozenset(  # which take no longer than their argument is long
     (
         *("abs", "coalesce", "glob", "ifnull", "length", "like", "lower", "ltrim", "round", "rtrim"),
@@ -24,7 +23,7 @@ _PLAIN_FUNCTIONS = frozenset(  # which take no longer than their argument is lon
     )
 )
 _FIRST_ROW, _LAST_ROW = -(2**63), 2**63 - 1
-_AROUND = 1_000  # rows that are looked at before and after those of a run
+_MOST_AROUND = 1_000  # rows that are looked at before and after those of a run: as many as it has
 
 
 def check_tables(connection: sqlite3.Connection, path: Path, schema: str = "main") -> None:
@@ -127,7 +126,8 @@ def check_results(connection: sqlite3.Connection, index: Index, run_id: str) -> 
     entries = f"{index.clause} WHERE run_id = ?"
     same = "count(*), total(rowid)"
     first, last, *led_to = _results(connection, f"min(rowid), max(rowid), {same}", entries, run_id)
-    low, high = (_FIRST_ROW, _LAST_ROW) if first is None else (first - _AROUND, last + _AROUND)
+    around = min(_MOST_AROUND, led_to[0])
+    low, high = (_FIRST_ROW, _LAST_ROW) if first is None else (first - around, last + around)
     stored = (
         f"NOT INDEXED WHERE run_id = ? AND rowid BETWEEN {max(low, _FIRST_ROW)} AND {min(high, _LAST_ROW)}"
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_kebab_eval.cli.policies import BY_NAME
+from pytest_kebab_eval.cli.init import BY_NAME
 from pytest_kebab_eval.store import open_database
 from tests.integration.ci.github import TOKEN, Evaluator, GitHub, by_hand, pull_request, push
 from tests.integration.ci.starter import (

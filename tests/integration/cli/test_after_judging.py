@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.api import store_aggregate
-from pytest_kebab_eval.cli import evaluating, runs
+from pytest_kebab_eval.cli import comparing, runs
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.store import sqlite
 from tests.builders import aggregate_of
@@ -32,7 +32,7 @@ def _event(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest
         EVENTS[request.param](project.database)
         return made
 
-    monkeypatch.setattr(evaluating, "evaluate", then_break)
+    monkeypatch.setattr(comparing, "evaluate", then_break)
 
 
 @pytest.mark.usefixtures("_event")

@@ -135,7 +135,7 @@ def test_it_is_as_unsure_in_words_as_in_json_also_where_nothing_flips(project: P
     for form in ("md", "html"):
         assert f"({said})" in call("report", "r1", "r14", "--format", form).stdout
     call("site", "out")
-    assert f"(first bad run: {said})" in next(project.path.glob("out/suites/*/index.html")).read_text("utf-8")
+    assert f"({said})" in next(project.path.glob("out/suites/*/index.html")).read_text("utf-8")
 
 
 def test_a_query_is_blamed_for_every_rule_of_the_golden_file_that_it_can_fail_on(project: Project) -> None:

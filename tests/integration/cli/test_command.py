@@ -208,7 +208,7 @@ def test_a_command_that_is_stopped_says_so_and_exits_as_a_shell_would(
     def stop(*_: object, **more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pytest_kebab_eval.cli.evaluating.evaluate", stop)
+    monkeypatch.setattr("pytest_kebab_eval.cli.comparing.evaluate", stop)
     assert call("compare", "A", "B") == Called(130, "", "kebab-eval: stopped\n")
 
 

@@ -29,7 +29,7 @@ def test_no_regression_exits_with_0(project: Project) -> None:
 def test_compare_prints_the_table_that_pytest_prints(project: Project) -> None:
     printed = project.pytest("--kebab-gate=hit@5 >= 0.9").outlines
     start = next(at for at, text in enumerate(printed) if "kebab-eval: A → B ---" in text) + 1
-    end = next(at for at, text in enumerate(printed) if text.startswith("aggregates: "))
+    end = next(at for at, text in enumerate(printed) if text.startswith("stored the aggregates "))
     called = call("compare", "A", "B", "--gate", "hit@5 >= 0.9")
     assert end - start > 8
     printed = [text.replace("--kebab-all", "--all") for text in printed]

@@ -53,7 +53,7 @@ def test_a_committed_baseline_gates_with_pytest(project: Project) -> None:
     before = Path("base.jsonl.gz").read_bytes()
     gate = project.pytest("--kebab-db-a=base.jsonl.gz")
     gate.assert_outcomes(passed=1, failed=1)
-    gate.stdout.fnmatch_lines(["aggregates: of B stored in kebab.sqlite"])
+    gate.stdout.fnmatch_lines(["stored the aggregates of B in kebab.sqlite"])
     assert Path("base.jsonl.gz").read_bytes() == before
     with open_database(project.database) as database:
         assert database.stored_aggregate("B")

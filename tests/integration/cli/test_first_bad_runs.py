@@ -110,7 +110,9 @@ def test_runs_of_another_suite_do_not_count(steps: Project) -> None:
 @pytest.mark.usefixtures("steps")
 def test_where_no_run_is_between_that_is_said() -> None:
     for form in ("md", "html"):
-        assert "No run of the suite is stored between A and B." in report(form, "A", "X")
+        text = report(form, "A", "X")
+        assert "No run of the suite is stored between A and B." in text
+        assert "First bad runs" not in text  # a section of its own would have nothing in it
 
 
 @pytest.mark.usefixtures("steps")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_kebab_eval.cli.policies import DEFAULT, POLICIES, Policy
+from pytest_kebab_eval.cli.init import DEFAULT, POLICIES, Policy
 from tests.builders import Json, result
 from tests.docs.blocks import ROOT, blocks_of
 from tests.integration.conftest import Project, call

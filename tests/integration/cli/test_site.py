@@ -81,11 +81,9 @@ def test_the_suite_names_the_first_bad_run_of_a_failing_query(project: Project) 
         in shown
     )
     # q-002: found in A and A2, lost in B, still lost in c
-    group = "first bad run B 2026-01-03 00:00 failing for 2 runs q-002 what is lost? ✗ retrieval"
-    why = (
-        "lost c2, at rank 1 in A (first bad run: 77% sure, 2 other runs not ruled out)"
-        " expected c2 c2.md took its place c8 c8.md"
-    )
+    group = "first bad run B 2026-01-03 00:00 failing for 2 runs (77% sure, 2 other runs not ruled out)"
+    group += " q-002 what is lost? ✗ retrieval"
+    why = "lost c2, at rank 1 in A expected c2 c2.md took its place c8 c8.md"
     assert f"{group} {why} A2 2026-01-02 00:00 1 found in 2 of 4 runs" in shown
 
 
@@ -95,11 +93,11 @@ def test_an_answer_that_breaks_its_rule_since_is_a_failing_query(project: Projec
     wrong = {"q-001": result("c1", answer=answer("90 days"))}
     project.make_database(r1=right, r2=wrong, r3=wrong)
     call("site", "site")
-    group = "first bad run r2 2026-01-02 00:00 failing for 2 runs q-001 ? ✗ answer"
-    doubt = "first bad run: 80% sure, 1 other run not ruled out"
+    group = "first bad run r2 2026-01-02 00:00 failing for 2 runs (80% sure, 1 other run not ruled out)"
+    group += " q-001 ? ✗ answer"
     said = "answer before 30 days answer 90 days rule broken lacks &#39;30 days&#39;"
     expected = "expected c1 c1.md expected an answer with &#39;30 days&#39;"
-    why = f"the answer lacks &#39;30 days&#39;, and kept its rules in A ({doubt}) {expected} {said}"
+    why = f"the answer lacks &#39;30 days&#39;, and kept its rules in A {expected} {said}"
     assert f"{group} {why} r1 2026-01-01 00:00 found in" in text_of(page(project))
     add_run(project, "r4", right, 4)
     call("site", "site")

@@ -161,7 +161,7 @@ def test_a_directory_that_cannot_be_made_costs_the_reports_alone(project: Projec
     outcome = after_judging(project, DISK_EVENTS[event]).pytest("-vv")
     (said,) = errors(printed(outcome))
     assert said.startswith("cannot write the reports to runs/B: ")
-    assert "aggregates: of A and B stored in kebab.sqlite" in printed(outcome)
+    assert "stored the aggregates of A and B in kebab.sqlite" in printed(outcome)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 

@@ -23,7 +23,7 @@ def test_the_runs_are_compared_and_stored_each_in_its_own_file(project: Project)
     project.make_database(at="new.sqlite", B=LOST)
     outcome = project.pytest(*TWO_FILES)
     outcome.assert_outcomes(passed=1, failed=1)
-    outcome.stdout.fnmatch_lines(["aggregates: of A and B stored in base.sqlite and new.sqlite"])
+    outcome.stdout.fnmatch_lines(["stored the aggregates of A and B in base.sqlite and new.sqlite"])
     assert aggregate_of(project.path / "base.sqlite", "A")["hit_at_k"]["1"] == 1.0
     assert aggregate_of(project.path / "new.sqlite", "B")["hit_at_k"]["1"] == 0.5
 

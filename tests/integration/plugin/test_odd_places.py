@@ -97,7 +97,7 @@ def test_a_and_b_in_one_file_of_two_names_are_stored(project: Project, make: obj
     make(project.database, project.path / "other.sqlite")
     outcome = project.pytest("--kebab-db-a=kebab.sqlite", "--kebab-db-b=other.sqlite", b="A2")
     assert outcome.ret == 0
-    outcome.stdout.fnmatch_lines(["aggregates: of A and B stored in other.sqlite"])
+    outcome.stdout.fnmatch_lines(["stored the aggregates of A and B in other.sqlite"])
     assert aggregate_of(project.database, "A")["mrr"] == 1.0
     assert aggregate_of(project.database, "A2")["mrr"] == 1.0
 

@@ -50,7 +50,7 @@ def test_a_loss_fails_and_a_flaky_query_does_not(replicated: Project, workers: t
             "Means over 3 runs of A and 3 runs of B. Where nothing changed, at most 5 % of sessions fail*",
             "noise of retrieval (found): 1 of 22 queries flaky in A, two runs of one side disagree on * %*",
             "flaky: flaky: found in 2 of 3 runs of A, 2 of 3 of B",
-            "aggregates: of 6 runs stored in kebab.sqlite",
+            "stored the aggregates of 6 runs in kebab.sqlite",
         ]
     )
 

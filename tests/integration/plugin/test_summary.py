@@ -129,7 +129,7 @@ def test_the_summary_has_the_metrics_with_deltas_and_the_kinds(project: Project)
             "metric * A * B *",
             "mrr * 1.0000 * 0.5000 * -0.5000*",
             "ranks: 0 wins, 0 losses, 1 draw, 1 regression",
-            "aggregates: of A and B stored in kebab.sqlite",
+            "stored the aggregates of A and B in kebab.sqlite",
         ]
     )
 

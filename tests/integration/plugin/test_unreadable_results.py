@@ -73,7 +73,7 @@ def test_with_both_runs_broken_neither_is_stored(project: Project) -> None:
     before = project.database.read_bytes()
     outcome = project.pytest()
     outcome.assert_outcomes(failed=3)
-    assert "aggregates: of" not in printed(outcome)
+    assert "the aggregates of" not in printed(outcome)
     assert project.database.read_bytes() == before
 
 

@@ -28,7 +28,7 @@ def test_a_database_locked_for_writing_is_an_error_but_the_reports_are_there(
     text = printed(outcome)
     outcome.assert_outcomes(passed=2, failed=1)
     assert "ERROR: the aggregates were not stored in kebab.sqlite: another program is writing" in text
-    assert "aggregates: of" not in text
+    assert "the aggregates of" not in text
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert {"runs/A2/report.json", "runs/A2/report.md"} <= set(project.reports())
     assert project.database.read_bytes() == before

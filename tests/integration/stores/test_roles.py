@@ -79,7 +79,7 @@ def test_the_recorder_records_a_run_with_the_chunks_of_its_index(own_server: Own
 def test_the_recorder_judges_and_stores_both_aggregates(project: Project, own_server: OwnServer) -> None:
     outcome = project.pytest(f"--kebab-db={own_server.as_role('kebab_recorder')}")
     outcome.assert_outcomes(passed=1, failed=1)
-    assert f"aggregates: of A and B stored in {to_address(own_server.as_role('kebab_recorder'))}" in str(
+    assert f"stored the aggregates of A and B in {to_address(own_server.as_role('kebab_recorder'))}" in str(
         outcome.stdout
     )
     # A finds both queries at rank 1, B one of the two

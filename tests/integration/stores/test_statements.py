@@ -55,7 +55,8 @@ def record(db: str, run_id: str, version: str, count: int, *, with_spans: bool) 
 
 def _counted(execute: Any, found: list[str]) -> Any:
     def counted(self: Any, query: str, *args: Any, **options: Any) -> Any:
-        found.append(query)
+        if not query.startswith(("FETCH", "CLOSE")):
+            found.append(query)
         return execute(self, query, *args, **options)
 
     return counted
@@ -63,7 +64,7 @@ def _counted(execute: Any, found: list[str]) -> Any:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is sent to any store: every statement, but not the fetches of an open cursor of PostgreSQL."""
+    """What is sent to any store: every statement, but not what fetches from open cursors and closes them."""
     found: list[str] = []
     connect = sqlite3.connect
 
@@ -76,8 +77,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with suppress(ImportError):
         import psycopg
 
-        for kind in (psycopg.Cursor, psycopg.ServerCursor):
-            monkeypatch.setattr(kind, "execute", _counted(kind.execute, found))
+        monkeypatch.setattr(psycopg.Cursor, "execute", _counted(psycopg.Cursor.execute, found))
     return found
 
 

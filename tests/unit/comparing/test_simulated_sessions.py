@@ -10,8 +10,8 @@ import pytest
 from pytest_kebab_eval.comparing.checks import RETRIEVAL, Tally
 from pytest_kebab_eval.comparing.noise import power
 from pytest_kebab_eval.comparing.noise.control import CheckNoise
-from pytest_kebab_eval.comparing.noise.limits import find_limits
 from pytest_kebab_eval.comparing.noise.power import POWER, Population, Session, is_found, simulate
+from pytest_kebab_eval.comparing.noise.together import find_limits
 
 
 def seen(flaky: int, steady: int) -> CheckNoise:

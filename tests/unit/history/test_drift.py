@@ -178,23 +178,35 @@ def test_stored_runs_are_ranked_as_their_scorecards_are(tmp_path: Path) -> None:
     entries = [{"id": f"q{number}", "expected_chunk_ids": ["c"]} for number in range(4)]
     judged = golden(*entries, {"id": "free"}, {"id": "doc", "expected_doc_ids": ["d"]})
     results = {"q0": result("c"), "q1": result("x", "c"), "q2": result("x"), "q3": result(error="no")}
-    path = make_database(tmp_path / "kebab.sqlite", r=results | {"free": result("c"), "doc": result("x")})
+    results |= {"free": result("c"), "doc": result("x")}
+    path = make_database(tmp_path / "kebab.sqlite", first=results, r=results)
     settings = Settings(run_a=None, run_b="r", db_a=path, db_b=path, golden=tmp_path / "golden.yaml")
     with open_database(path) as database:
-        (stored,) = database.runs()
+        stored = next(run for run in database.runs() if run.run_id == "r")
         card = score_run(database, database.with_config(stored), judged)
     expected = {"q0": 1, "q1": 2, "q2": 0, "q3": -1, "free": -2, "doc": -2}
     assert ranks_of(card) == expected
-    (scored,) = history(path, judged, ranked_by=settings)
-    assert scored.ranks == expected
+    scored = history(path, judged, ranked_by=settings)
+    assert [point.ranks for point in scored] == [expected, expected]
     SqliteStore(path).execute(
         "UPDATE eval_runs SET aggregate_json = '{\"mrr\": 0.5}'"
     )  # so that nothing is scored
-    (ranked,) = history(path, judged, ranked_by=settings)
-    assert (ranked.values, ranked.ranks) == ({"mrr": 0.5}, expected)
-    assert history(path, judged)[0].ranks is None  # nobody asked
-    assert history(path, judged, ranked_by=settings, most_ranked=5)[0].ranks is None  # too many
-    assert drifts_of([ranked], METRICS) == {"suite": []}
+    ranked = history(path, judged, ranked_by=settings)
+    assert [(point.values, point.ranks) for point in ranked] == [({"mrr": 0.5}, expected)] * 2
+    assert history(path, judged)[1].ranks is None  # nobody asked
+    assert history(path, judged, ranked_by=settings, most_ranked=11)[1].ranks is None  # too many: 12
+    assert drifts_of(ranked, METRICS) == {"suite": []}
+
+
+def test_a_run_without_another_of_its_suite_to_be_held_against_is_not_ranked(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "kebab.sqlite", a={"q1": result("c")}, b={"q1": result("c")})
+    settings = Settings(run_a="a", run_b="b", db_a=path, db_b=path, golden=tmp_path / "golden.yaml")
+    judged = golden({"id": "q1", "expected_chunk_ids": ["c"]})
+    store = SqliteStore(path)
+    store.execute("UPDATE eval_runs SET aggregate_json = '{\"mrr\": 1.0}'")
+    assert [point.ranks for point in history(path, judged, ranked_by=settings)] == [{"q1": 1}, {"q1": 1}]
+    store.execute("UPDATE eval_runs SET suite = 'other' WHERE run_id = 'a'")
+    assert [point.ranks for point in history(path, judged, ranked_by=settings)] == [None, None]
 
 
 def test_each_suite_drifts_by_itself() -> None:

@@ -24,7 +24,7 @@ from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunR
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store.repository import WebRepository
+from pytest_kebab_eval.store.working_tree import WebRepository
 from tests.builders import Json, answer, golden, make_database, result, write_golden
 
 Results = Mapping[str, Json]
@@ -101,7 +101,7 @@ def metric_row(report: CompareReport, name: str) -> dict[str, str]:
     """What the metrics' tables show of one metric, by the names of their columns."""
     for header, _, *rows in tables(folded(render_report_md(report), "All")):
         for row in rows:
-            if row[0].startswith(f"`{name}`"):
+            if f"`{name}`" in row[0].split():
                 return dict(zip(header, row, strict=True))
     raise AssertionError(name)
 
@@ -141,8 +141,22 @@ class Page:
     def details(self, query_id: str = "q1") -> Any:
         """What the query shows when it is opened; None if the page has nothing."""
         block, place = divmod(self.rows.index(self.row(query_id)), self.blocks["index"]["block"])
-        details = self.blocks.get(f"details-{block}")
-        return details and details[place]
+        blocks = self.blocks.get(f"details-{block}")
+        details = blocks and blocks[place]
+        return self._with_names(details) if details and "brief" in details else details
+
+    def _with_names(self, details: Json) -> Json:
+        """Brief details with ids in the place of their numbers, and B's hits also where they are A's."""
+        names = self.blocks["names"]
+        a, b = details["brief"]
+        first, second = [None if side is None else side[0] for side in (a, b)]
+        second = first if b is not None and second is None else second
+        hits = (
+            [names[name] if isinstance(name, int) else name for name in ids or ()] for ids in (first, second)
+        )
+        sides = [None if side is None else [ids, *side[1:]] for side, ids in zip((a, b), hits, strict=True)]
+        expected = [names[name] if isinstance(name, int) else name for name in details["expected"]]
+        return details | {"brief": sides, "expected": expected}
 
     def section(self, name: str) -> str:
         """The markup of a section."""

@@ -23,8 +23,12 @@ from tests.unit.reports.conftest import C1, HIT, compared
 ENTRY: Json = {"id": "q1", "query": "?", "expected_chunk_ids": ["c1", "c2"], "must_contain": ["yes"]}
 
 
-def message(directory: Path, b: Json, said: str = "yes") -> str:
-    a = result("c1", "c2", answer=answer(said))
+def message(directory: Path, b: Json, said: str = "yes", headings: tuple[str, str] = ("", "")) -> str:
+    found = (
+        hit(name, rank, heading_path=[text])
+        for rank, (name, text) in enumerate(zip(("c1", "c2"), headings, strict=True), 1)
+    )
+    a = result(*found, answer=answer(said))
     db = make_database(directory / "kebab.sqlite", a={"q1": a}, b={"q1": b})
     settings = Settings("a", "b", db, db, write_golden(directory / "golden.yaml", [ENTRY]))
     inputs = find_inputs(settings)
@@ -52,6 +56,21 @@ def test_what_took_the_place_of_an_expected_chunk_is_never_an_expected_one(
     tmp_path: Path, hits: list[str], named: list[str]
 ) -> None:
     assert instead(message(tmp_path, result(*hits, answer=answer("no")))) == named
+
+
+@pytest.mark.parametrize(
+    ("headings", "lost"),
+    [
+        (("Keys > Rotating", "Leaks"), "'Rotating' (c1), 'Leaks' (c2)"),
+        (("Keys", "about c2"), "'Keys' (c1), 'about c2' (c2)"),
+        (("c1", ""), "c1, c2"),
+    ],
+)
+def test_a_lost_chunk_is_named_by_its_heading_before_its_id(
+    tmp_path: Path, headings: tuple[str, str], lost: str
+) -> None:
+    shown = message(tmp_path, result("x", answer=answer("yes")), headings=headings)
+    assert shown.splitlines()[0] == f"lost {lost}, at rank 1 in A"
 
 
 def test_both_answers_are_cut_around_what_a_rule_asks_for_or_where_they_differ(tmp_path: Path) -> None:

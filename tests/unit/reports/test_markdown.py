@@ -119,8 +119,30 @@ def test_open_are_the_metrics_of_gates_and_one_of_each_family_that_changed(tmp_p
     b = dict.fromkeys(ids, HIT) | {"q0": MISS, "q1": result("x", "c1"), "q2": result(*"abcd", "c1")}
     report = compared(tmp_path, dict.fromkeys(ids, C1), a, b, "ndcg@5 >= 0")
     opened, everything = tables(section(render_report_md(report), "Metrics"))
-    assert [row[0] for row in opened[2:]] == ["`hit@1`", "`mrr`", "`precision@5_chunk`", "`ndcg@5`"]
+    assert [row[0] for row in opened[2:]] == ["`hit@1`", "`mrr`", "`ndcg@5`"]
     assert len(everything) > 20
+
+
+def test_metrics_of_one_family_with_the_same_numbers_are_one_row(tmp_path: Path) -> None:
+    a = dict.fromkeys(("q1", "q2"), result("c1", "x"))
+    b = {"q1": result("x", "y"), "q2": result("x", "c1")}
+    for number, baseline in enumerate((a, None)):
+        report = compared(tmp_path / str(number), dict.fromkeys(b, C1), baseline, b)
+        names = [row[0] for table in tables(render_report_md(report)) for row in table]
+        for of_rank_2 in ("`hit@3` `hit@5` `hit@10` `hit@k`", "`map` `map@3` `map@5` `map@10` `map@k`"):
+            assert names.count(of_rank_2) == 1
+        assert {"`hit@1`", "`map@1`", "`mrr`"} <= {*names}
+
+
+def test_precision_stands_open_only_where_it_says_more_than_hits(tmp_path: Path) -> None:
+    two: Json = {"expected_chunk_ids": ["c1", "c2"]}
+    b = {"q1": result("c1"), "q2": result("x")}
+    for number, (entry, is_open) in enumerate(((C1, False), (two, True))):
+        report = compared(
+            tmp_path / str(number), {"q1": entry, "q2": entry}, dict.fromkeys(b, result("c1", "c2")), b
+        )
+        opened, _ = tables(section(render_report_md(report), "Metrics"))
+        assert ("`precision@5_chunk`" in [row[0] for row in opened]) is is_open
 
 
 @pytest.mark.parametrize(("a", "b", "absent"), [(["q1", "q2"], ["q1"], "B"), (["q1"], ["q1", "q2"], "A")])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tracemalloc
 from typing import Any
 
-import msgspec
 import pytest
 
 from pytest_kebab_eval.scoring.briefs import RunBriefs
@@ -15,12 +14,13 @@ from tests.builders import Json, answer, hit, keep_brief, result, stored
 def kept(given: Json, *correct: int) -> Any:
     briefs = RunBriefs()
     keep_brief(briefs, "q1", stored(given), correct)
-    return decoded(briefs, "q1")
+    return record(briefs, "q1")
 
 
-def decoded(briefs: RunBriefs, query_id: str) -> Any:
-    record = briefs.of(query_id)
-    return None if record is None else msgspec.json.decode(record)
+def record(briefs: RunBriefs, query_id: str) -> list[Any]:
+    found = briefs.of(query_id)
+    assert found is not None
+    return found
 
 
 def test_ids_correct_ranks_time_and_answer_are_kept() -> None:
@@ -59,8 +59,8 @@ def test_an_error_is_kept_and_the_query_known_for_it() -> None:
     briefs = RunBriefs()
     keep_brief(briefs, "q1", stored(result(error="boom " * 100)), ())
     assert briefs.errored == {"q1"}
-    assert decoded(briefs, "q1")[4]["error"].startswith("boom boom")
-    assert len(decoded(briefs, "q1")[4]["error"]) <= 300
+    assert record(briefs, "q1")[4]["error"].startswith("boom boom")
+    assert len(record(briefs, "q1")[4]["error"]) <= 300
 
 
 def test_every_result_is_found_again_in_any_order() -> None:
@@ -69,15 +69,15 @@ def test_every_result_is_found_again_in_any_order() -> None:
     for name in names:
         keep_brief(briefs, name, stored(result(f"of {name}")), ())
     for name in [*names[::-1], *names[::7]]:
-        assert decoded(briefs, name)[0] == [f"of {name}"]
-    assert decoded(briefs, "another") is None
+        assert record(briefs, name)[0] == [f"of {name}"]
+    assert briefs.of("another") is None
 
 
 def test_a_result_that_is_kept_again_replaces_the_first() -> None:
     briefs = RunBriefs()
     for found in ("c1", "c2"):
         keep_brief(briefs, "q1", stored(result(found)), ())
-    assert decoded(briefs, "q1")[0] == ["c2"]
+    assert record(briefs, "q1")[0] == ["c2"]
 
 
 def test_a_result_of_ten_hits_takes_less_than_400_bytes() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.store.repository import WebRepository, find_repository, to_repository
+from pytest_kebab_eval.store.working_tree import WebRepository, find_repository, to_repository
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

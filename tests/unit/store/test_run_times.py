@@ -9,7 +9,7 @@ import pytest
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store import find_run, in_order, is_newer, open_database
 from pytest_kebab_eval.store.moving import find_prunable
-from pytest_kebab_eval.store.run_times import moment_of
+from pytest_kebab_eval.store.run_names import moment_of
 from tests.builders import make_database, result
 from tests.integration.conftest import execute
 

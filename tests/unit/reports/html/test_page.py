@@ -1,4 +1,4 @@
-"""`report.html` without a browser: what is in the page, and that foreign text is inert in it."""
+"""`report.html` without a browser: what is in the page, and that foreign text does nothing in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.reports.html.runs import duration_words
-from pytest_kebab_eval.store.repository import WebRepository
+from pytest_kebab_eval.store.working_tree import WebRepository
 from tests.builders import Json, answer, hit, line, result
 from tests.unit.reports.conftest import FINDS_C1, Page, regression, rendered
 

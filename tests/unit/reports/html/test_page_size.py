@@ -59,6 +59,16 @@ def test_the_worst_queries_have_texts_and_the_others_ids_ranks_and_times(tmp_pat
 
 
 @pytest.mark.usefixtures("_little_in_full")
+def test_packed_blocks_have_numbers_of_ids_that_the_page_has_once(tmp_path: Path) -> None:
+    page = several(tmp_path, q4=result("y", "c1"))
+    assert page.blocks["names"] == ["c1", "x", "y"]
+    assert [(query["expected"], query["brief"]) for query in page.blocks["details-1"]] == [
+        ([0], [[[1, 0], [2], 7, None], [None, [2], 7, None]]),  # B has the hits of A
+        ([0], [[[1, 0], [2], 7, None], [[2, 0], [2], 10, None]]),
+    ]
+
+
+@pytest.mark.usefixtures("_little_in_full")
 def test_a_query_in_brief_has_what_is_unusual_and_whether_it_was_answered(tmp_path: Path) -> None:
     refused = result("x", "c1", answer=answer(grounded=False), elapsed_ms=None)
     page = several(tmp_path, q3=refused)

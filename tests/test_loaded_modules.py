@@ -1,0 +1,68 @@
+"""A gate loads what it needs: every module of ours takes a third of a millisecond, compiled as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import hit, make_database, result, write_golden
+from tests.test_architecture import HOME, PACKAGE
+from tests.test_cold_start import GATE, SHOWN, line, run
+
+MOST, MOST_WITH_A_PAGE = 100, 114
+PAGE = {"reports.html", "history", "scoring.briefs", "store.working_tree"}
+NEVER_IN_A_PLAIN_GATE = {
+    *("api", "cli", "importers", "parallel", "upkeep"),
+    *("comparing.noise", "matching.located", "matching.copies", "matching.indexed"),
+    *("history.blame", "history.change_point", "history.commit_odds"),
+    *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
+    *("reports.leaderboard", "reports.site", "store.postgres", "store.exports"),
+    *("store.recorder", "store.journal", "store.hits", "store.answers", "store.new_chunks"),
+}
+
+
+@pytest.fixture(params=["passes", "fails"])
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A directory with a golden file, runs A and B, and a plugin that shows which modules are loaded."""
+    queries = [{"id": q, "query": q, "expected_chunk_ids": [q]} for q in ("q1", "q2")]
+    write_golden(tmp_path / "golden.yaml", queries)
+    a = {q: result(hit(q)) for q in ("q1", "q2")}
+    b = a if request.param == "passes" else {**a, "q1": result(hit("c9"))}
+    make_database(tmp_path / "kebab.sqlite", A=a, B=b)
+    make_database(tmp_path / "replicates.sqlite", A1=a, A2=a, B1=b, B2=b)
+    (tmp_path / "shown.py").write_text(SHOWN, encoding="utf-8")
+    return tmp_path
+
+
+def loaded_by(project: Path, *args: str) -> set[str]:
+    """The modules of ours that are loaded when the session is over, without the name of the package."""
+    printed = run(HOME.parent, project, *args)
+    assert "kebab-eval: " in printed
+    return {name.removeprefix(f"{PACKAGE}.") for name in line(printed, "MODULES")}
+
+
+def among(loaded: set[str], packages: set[str]) -> set[str]:
+    """Those that are one of these, or in one of them."""
+    return {name for name in loaded if any(f"{name}.".startswith(f"{package}.") for package in packages)}
+
+
+def test_a_plain_gate_loads_few_modules_and_none_of_what_others_need(project: Path) -> None:
+    loaded = loaded_by(project, *GATE, "--kebab-no-html")
+    assert {"evaluate", "plugin.session", "reports.as_markdown", "store.sqlite"} <= loaded
+    assert among(loaded, NEVER_IN_A_PLAIN_GATE | PAGE) == set()
+    assert len(loaded) <= MOST
+
+
+def test_a_gate_with_a_page_loads_what_the_page_needs_besides(project: Path) -> None:
+    loaded = loaded_by(project, *GATE)
+    assert {"reports.html.page", "history"} <= loaded
+    assert among(loaded, NEVER_IN_A_PLAIN_GATE) == set()
+    assert len(loaded) <= MOST_WITH_A_PAGE
+
+
+def test_only_replicates_load_what_tells_noise(project: Path) -> None:
+    replicates = ("--kebab-db=replicates.sqlite", "--kebab-run-a=A1,A2", "--kebab-run-b=B1,B2")
+    loaded = loaded_by(project, *GATE[:2], *replicates, "--kebab-no-html")
+    assert "comparing.noise.control" in loaded
+    assert among(loaded, PAGE) == set()

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.model import MatchMode, QueryResult, Span
+from pytest_kebab_eval.scoring.lookahead import with_lookahead
+from pytest_kebab_eval.store import open_database
+from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase
+from tests.builders import answer, golden, hit, line, make_database, result
+
+DOCUMENTS = 100
+CITED = {
+    f"q{n}": result(hit(f"c{n}"), answer=answer(cites=[line(f"d{n}.md", 1, 9)])) for n in range(DOCUMENTS)
+}
+CORPUS = {f"c{n}": (f"d{n}", [line(start=1, end=9)]) for n in range(DOCUMENTS)}
+
+
+def queries(count: int, **fields: Any) -> GoldenSet:
+    entries = ({"id": f"q{n}", "query": "?", "expected_chunk_ids": [f"c{n}"], **fields} for n in range(count))
+    return golden(*entries)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return make_database(tmp_path / "k.sqlite", a=CITED, corpus=CORPUS)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How many values each look-up among chunks is for; `all` for one of the whole table."""
+    asked: list[str] = []
+    among, whole = SqliteDatabase.select_among, SqliteDatabase.select
+
+    def select_among(self: Any, table: str, *columns: str, **given: Sequence[str]) -> Iterator[Any]:
+        asked.extend(str(len(values)) for values in given.values() if table == "chunks")
+        return among(self, table, *columns, **given)
+
+    def select(self: Any, table: str, *columns: str, **equal: str) -> Iterator[Any]:
+        asked.extend(["all"] if table == "chunks" and "source_spans_json" in columns else [])
+        return whole(self, table, *columns, **equal)
+
+    monkeypatch.setattr(SqliteDatabase, "select_among", select_among)
+    monkeypatch.setattr(SqliteDatabase, "select", select)
+    return asked
+
+
+def taken_and_given(path: Path, wanted: GoldenSet) -> list[str]:
+    """The queries whose results are taken from the store, in capitals, and given to be judged."""
+    order: list[str] = []
+
+    def taken(results: Iterator[Any]) -> Iterator[Any]:
+        for stored in results:
+            order.append(stored.query_id.upper())
+            yield stored
+
+    with open_database(path) as database:
+        results = taken(iter(database.results("a")))
+        given = with_lookahead(results, database.corpus, Matcher(MatchMode.EXACT), wanted.by_id())
+        order.extend(stored.query_id for stored in given)
+    return order
+
+
+def test_a_result_that_asks_the_index_for_nothing_does_not_wait_for_others(path: Path) -> None:
+    # 100 queries may cite all 100 documents, so that all chunks are located at the first citation
+    order = taken_and_given(path, queries(DOCUMENTS))
+    assert order[:4] == ["Q0", "q0", "Q1", "q1"]
+
+
+def test_results_that_ask_for_something_wait_for_others_and_keep_their_order(path: Path) -> None:
+    order = taken_and_given(path, queries(3))
+    assert order[:DOCUMENTS] == [name.upper() for name in order[DOCUMENTS:]]
+
+
+@pytest.mark.parametrize(("count", "statements"), [(25, ["100"]), (26, ["all"])])
+def test_many_citations_have_all_chunks_located_and_few_those_of_their_documents(
+    path: Path, asked: list[str], count: int, statements: list[str]
+) -> None:
+    # more than one query for four documents is many
+    with open_database(path) as database:
+        wanted = queries(count).by_id()
+        kept = [*with_lookahead(database.results("a"), database.corpus, Matcher(MatchMode.EXACT), wanted)]
+        cites = [
+            cited.citation
+            for r in kept
+            if isinstance(r, QueryResult) and r.answer
+            for cited in r.answer.citations
+        ]
+        assert all(database.corpus.resolves(cited, "v1") for cited in cites if cited)
+    assert asked == statements
+
+
+def test_without_an_sql_index_a_few_look_ups_are_a_pass_each_and_then_all_chunks_are_kept(
+    path: Path, asked: list[str]
+) -> None:
+    with open_database(path) as database:
+        for number in range(12):
+            assert database.corpus.resolves(Span(kind="line", path=f"d{number}.md", start=9, end=9), "v1")
+            assert not database.corpus.resolves(
+                Span(kind="line", path=f"d{number}.md", start=10, end=10), "v1"
+            )
+    assert asked == ["1"] * 8 + ["all"]
