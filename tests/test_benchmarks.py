@@ -168,7 +168,7 @@ def test_helping_processes_are_measured_against_one(tmp_path: Path) -> None:
         "memory of all its processes",
         "CPU time of all its processes",
     ]
-    assert [limit.strip() for _, _, limit, _ in found] == ["0.65", "1.30", ""]
+    assert [limit.strip() for _, _, limit, _ in found] == ["0.70", "1.30", ""]
 
 
 def test_each_step_of_a_comparison_in_parts_is_measured(tmp_path: Path) -> None:
