@@ -13,7 +13,7 @@ from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, paired_significance
-from pytest_kebab_eval.model import ComparisonKind, QueryComparison
+from pytest_kebab_eval.model import ComparisonKind, MatchMode, QueryComparison
 from pytest_kebab_eval.reports.rows import summary_rows
 from pytest_kebab_eval.text import brief, first_of
 
@@ -40,6 +40,12 @@ CAUSES = {
 
 _XFAIL = "xfail"  # stands for a check where a query fails because it no longer does
 MOVEMENT = ("overlap@10", "rbo")
+_RANK_WORDS = {
+    ComparisonKind.WIN: "better",
+    ComparisonKind.DRAW: "the same",
+    ComparisonKind.LOSS: "worse",
+    ComparisonKind.REGRESSION: "no longer found",
+}
 NAMES_SHOWN = 3
 
 
@@ -210,14 +216,13 @@ def verdict_effect(report: CompareReport) -> str:
 
 
 def rank_changes(report: CompareReport) -> str:
-    """`ranks: 2 wins, 1 loss, 4 draws, 1 regression`, and `3 new` if there are any."""
-    *kinds, _ = ComparisonKind
+    """`ranks of the first correct hit: 2 better, 4 the same, …`, and what is rare."""
     new = report.count(ComparisonKind.NEW)
-    counts = [counted(report.count(kind), kind.value) for kind in kinds]
+    counts = [f"{report.count(kind)} {words}" for kind, words in _RANK_WORDS.items()]
     partial = sum(query.is_partial_loss for query in report.per_query)
     counts += [f"{new} new"] if new else []
     counts += [counted(partial, "partial loss")] if partial else []
-    return f"ranks: {', '.join(counts)}"
+    return f"ranks of the first correct hit: {', '.join(counts)}"
 
 
 def coverage(report: CompareReport) -> str | None:
@@ -243,11 +248,16 @@ def coverage(report: CompareReport) -> str | None:
 
 
 def match_counts(report: CompareReport) -> str:
-    """How the hits were matched, such as `exact: chunk 7, document 1`."""
+    """How hits were matched: `by chunk id: 7 queries, by document: 1 query`, and a mode that is not exact."""
     if report.deltas is None:
         return report.aggregate_b.match
-    counts = ", ".join(f"{by} {n}" for by, n in report.deltas.matched_by.items() if n)
-    return f"{report.deltas.chunker_version_match}: {counts or 'nothing to match'}"
+    counts = [
+        f"by {'chunk id' if by == 'chunk' else by}: {counted(n, 'query')}"
+        for by, n in report.deltas.matched_by.items()
+        if n
+    ]
+    mode = report.deltas.chunker_version_match
+    return f"{', '.join(counts) or 'nothing'}{'' if mode == MatchMode.EXACT.value else f' ({mode})'}"
 
 
 def movement(report: CompareReport) -> str | None:

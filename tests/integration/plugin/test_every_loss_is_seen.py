@@ -74,7 +74,7 @@ def test_a_query_that_run_a_lacks_is_skipped_and_counted_apart(project: Project)
     assert outcome.ret == 0
     outcome.stdout.fnmatch_lines(
         [
-            "ranks: 0 wins, 0 losses, 3 draws, 0 regressions, 1 new",
+            "ranks of the first correct hit: 0 better, 3 the same, 0 worse, 0 no longer found, 1 new",
             "0 of 3 queries failed. 1 query has no baseline.",
             "SKIPPED*no baseline: run A has no result for it",
         ]

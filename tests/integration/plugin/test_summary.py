@@ -128,7 +128,7 @@ def test_the_summary_has_the_metrics_with_deltas_and_the_kinds(project: Project)
             "*kebab-eval: A → B*",
             "metric * A * B *",
             "mrr * 1.0000 * 0.5000 * -0.5000*",
-            "ranks: 0 wins, 0 losses, 1 draw, 1 regression",
+            "ranks of the first correct hit: 0 better, 1 the same, 0 worse, 1 no longer found",
             "stored the aggregates of A and B in kebab.sqlite",
         ]
     )

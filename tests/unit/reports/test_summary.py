@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import pytest
@@ -123,8 +123,8 @@ def test_the_summary_begins_with_what_changed_in_the_configuration_on_one_line(t
 
 def metrics_in(lines: Iterable[Line]) -> list[str]:
     """The names in the table, up to what it left out, or to what became of ranks."""
-    _, _, *rest = [line.text for line in lines]
-    return [row.split()[0] for row in takewhile(lambda row: not row.startswith(("and ", "ranks:")), rest)]
+    _, *rows = dropwhile(lambda row: not row.startswith("metric "), (line.text for line in lines))
+    return [row.split()[0] for row in takewhile(lambda row: not row.startswith(("and ", "ranks ")), rows)]
 
 
 def test_the_summary_has_twelve_metrics_those_of_gates_first_and_all_if_asked_for(tmp_path: Path) -> None:
