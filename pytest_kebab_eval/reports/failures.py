@@ -147,12 +147,12 @@ class FailedQuery(Value, frozen=True):
         width = text_width(passage_of(hit), self.columns)
         return passage_words(self.evidence.show_hit(self.query, hit, width), self.columns)
 
-    def _names(self, names: Sequence[str], quote: str = "") -> Words:
-        """Names with commas between them, each cut to its share of a line."""
+    def _names(self, names: Sequence[str], quote: str = "", room: int = 0) -> Words:
+        """Names with commas between them, each cut to its share of a line, less the room for what follows."""
         words: list[str | Foreign] = []
         for name in names:
             words += [", "] if words else []
-            words.append(Foreign(name, min(60, self.columns // len(names) - 4), quote))
+            words.append(Foreign(name, min(60, (self.columns - room) // len(names) - 4), quote))
         return words
 
     def _answers(self) -> Iterator[Fact]:
@@ -171,9 +171,18 @@ class FailedQuery(Value, frozen=True):
             for rule in broken_rules(self.query, answer.text)[:_RULES_SHOWN]:
                 yield Fact("rule", [f"{rule.words} ", Foreign(rule.text, 40, "'")])
         if "citation" in checks:
-            paths = [cited.citation.path for cited in answer.citations if cited.citation]
-            shown = [path for path in paths if path][:_RULES_SHOWN]
-            yield Fact("cites", self._names(shown) or ["nothing"])
+            if before is not None:
+                yield Fact("cites A", self._citations(before, self.evidence.cited_a))
+            yield Fact("cites B", self._citations(answer, self.evidence.cited_b))
+
+    def _citations(self, answer: Answer, resolves: Sequence[bool]) -> Words:
+        """What an answer cites, and how much of that leads to no chunk."""
+        paths = [(cited.citation and cited.citation.path) or cited.chunk_id for cited in answer.citations]
+        shown = self._names([path for path in paths if path][:_RULES_SHOWN], room=30)
+        lost = resolves.count(False)
+        of = f"{lost} of {len(resolves)} " if len(resolves) > 1 else ""
+        remark = f" ({of}{'leads' if lost == 1 else 'lead'} to no chunk)" if lost else ""
+        return [*(shown or ["something without a path" if paths else "nothing"]), remark]
 
     def _answer_words(self, answer: Answer, other: Answer | None) -> Words:
         """An answer, cut around what a rule names and the other lacks, else around where they differ."""

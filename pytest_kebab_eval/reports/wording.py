@@ -102,22 +102,19 @@ def _main_sentence(report: CompareReport) -> str:
     in_part = [query.query_id for query in report.per_query if query.is_partial_loss]
     told = [query.query_id for query in partial_losses(report)]
     if told:
-        losses = f"{_further(in_part, failed)}{'partial loss' if len(told) == 1 else 'partial losses'}"
+        others = "further " if not {*in_part}.isdisjoint(failed) else ""
+        losses = f"{others}{'partial loss' if len(told) == 1 else 'partial losses'}"
         names = first_of(told, NAMES_SHOWN, 40)
         notes.append(f"{len(told)} {losses} (a target lost, another still found: {names})")
-    all_worse = [query.query_id for query in report.per_query if query.kind is ComparisonKind.LOSS]
-    worse = len({*all_worse}.difference(failed))
-    notes += [f"{worse} {_further(all_worse, failed)}ranked worse"] if worse else []
+    all_worse = {query.query_id for query in report.per_query if query.kind is ComparisonKind.LOSS}
+    worse = len(all_worse.difference(failed))
+    others = "" if not failed else "other " if worse == 1 else "others "
+    notes += [f"{worse} {others}ranked worse"] if worse else []
     if report.problems:
         return f"This comparison cannot be relied on{f'; {said}' if failed and report.run_a else ''}."
     if not failed and worse_by_noise(report):
         notes.insert(0, _noisy(report, queries))
     return f"{'; '.join(filter(None, [said, ', '.join(notes)]))}."
-
-
-def _further(names: Collection[str], failed: Collection[str]) -> str:
-    """Said of those that did not fail, where others of the kind did."""
-    return "" if {*names}.isdisjoint(failed) else "further "
 
 
 def failed_queries(report: CompareReport) -> list[QueryComparison]:
@@ -148,7 +145,7 @@ def checks_failed(report: CompareReport, query: QueryComparison) -> tuple[str, .
 
 
 def _by_check(report: CompareReport, names: Collection[str]) -> str:
-    """`retrieval 4, answer 2; 1 on both`: how many queries failed on each check, the most first."""
+    """`retrieval 4, answer 2; 1 query failed both`: how many queries failed on each check, the most first."""
     wanted = {*names}
     failed = [checks_failed(report, query) for query in report.per_query if query.query_id in wanted]
     counts = Counter(check for checks in failed for check in checks)
@@ -158,8 +155,11 @@ def _by_check(report: CompareReport, names: Collection[str]) -> str:
         f"{counts[check]} passed despite xfail" if check == _XFAIL else f"{check} {counts[check]}"
         for check in in_order
     )
-    several = sum(len(checks) > 1 for checks in failed)
-    return f"{listed}; {several} on {'both' if len(counts) == 2 else 'several'}" if several else listed
+    several = [len(checks) for checks in failed if len(checks) > 1]
+    if not several:
+        return listed
+    which = "both" if len(counts) == 2 else "two checks" if {*several} == {2} else "several checks"
+    return f"{listed}; {counted(len(several), 'query')} failed {which}"
 
 
 def worse_by_noise(report: CompareReport) -> list[str]:

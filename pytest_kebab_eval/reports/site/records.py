@@ -34,6 +34,8 @@ _LABELS = {
     "before": "answer before",
     "answer": "answer",
     "rule": "rule broken",
+    "cites A": "cited before",
+    "cites B": "cites",
 }
 
 Ranks = tuple[int | None, int | None]

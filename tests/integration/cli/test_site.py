@@ -97,7 +97,7 @@ def test_an_answer_that_breaks_its_rule_since_is_a_failing_query(project: Projec
     group += " q-001 ? ✗ answer"
     said = "answer before 30 days answer 90 days rule broken lacks &#39;30 days&#39;"
     expected = "expected c1 c1.md expected an answer with &#39;30 days&#39;"
-    why = f"the answer lacks &#39;30 days&#39;, and kept its rules in A {expected} {said}"
+    why = f"the answer lacks &#39;30 days&#39;; in A it broke no rule {expected} {said}"
     assert f"{group} {why} r1 2026-01-01 00:00 found in" in text_of(page(project))
     add_run(project, "r4", right, 4)
     call("site", "site")
@@ -324,7 +324,7 @@ def test_runs_of_two_chunkers_are_compared_as_the_gate_does(project: Project) ->
     )
     assert call("site", "site").code == 0
     (report,) = (project.path / SUITE).glob("runs/B*/report.html")
-    assert "Matched fallback_doc_span" in report.read_text("utf-8")
+    assert "queries (fallback_doc_span)" in report.read_text("utf-8")
     assert "chunker_version: v1 → v2" in text_of(page(project))
 
 

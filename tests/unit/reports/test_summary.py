@@ -157,10 +157,13 @@ RULED = C1 | {"must_contain": ["yes"]}
             {"q1": MISS | {"answer": answer("yes")}, "q2": HIT | {"answer": answer("no")}},
             "2 of 3 queries failed (retrieval 1, answer 1).",
         ),
-        ({"q1": BOTH_LOST, "q2": BOTH_LOST}, "2 of 3 queries failed (retrieval 2, answer 2; 2 on both)."),
+        (
+            {"q1": BOTH_LOST, "q2": BOTH_LOST},
+            "2 of 3 queries failed (retrieval 2, answer 2; 2 queries failed both).",
+        ),
         (
             {"q1": BOTH_LOST, "q2": result(error="boom")},
-            "2 of 3 queries failed (retrieval 2, answer 1, error 1; 2 on several).",
+            "2 of 3 queries failed (retrieval 2, answer 1, error 1; 2 queries failed two checks).",
         ),
     ],
 )
