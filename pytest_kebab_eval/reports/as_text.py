@@ -61,7 +61,7 @@ def explain(
     if evidence is None or comparison is None:
         return "\n".join([verdict.reason, asked, f"  golden    {where}"])
     failed = FailedQuery(query, comparison, evidence)
-    lines, label = [_with_headings(verdict.reason, failed), asked], ""
+    lines, label = [failed.reason(verdict.reason), asked], ""
     for fact in failed.facts():
         lines.append(f"  {fact.label if fact.label != label else '':<9} {in_text(fact.words)}")
         label = fact.label
@@ -72,13 +72,6 @@ def explain(
         lines.append(f"  top hits of run B ({marks}){f'; {unlabelled}' if unlabelled else ''}")
         lines += _top_hits(failed)
     return "\n".join(lines)
-
-
-def _with_headings(reason: str, failed: FailedQuery) -> str:
-    """The reason with the headings of lost chunks before their ids, which often say nothing."""
-    lost = failed.comparison.lost
-    headed = [failed.evidence.expected_passage(target).under_heading for target in lost]
-    return reason.replace(f"lost {first_of(lost, 2, 50)}", f"lost {first_of(headed, 2, 100)}", 1)
 
 
 def in_text(words: Words) -> str:

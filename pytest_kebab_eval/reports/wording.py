@@ -28,7 +28,7 @@ CAUSES = {
     "same_text": "run B has the expected text, under an id that nobody labelled",
     "not_in_index": "the index no longer has the expected chunk",
     "wrong_chunk": "the right document, but another part of it",
-    "gone": "the expected passage is not in what run B stored",
+    "gone": "the expected passage is not among the hits that run B stored",
     "not_cited": "the answer does not cite what it should",
     "no_answer": "run B has no answer to this query",
     "refused": "run B refused to answer",
